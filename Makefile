@@ -1,0 +1,43 @@
+# Everything that is done with a checkout. `make demo` and `make test` need Python 3.11 or later and nothing else.
+
+PYTHON ?= python3
+EXTRAS ?= dev,spark,java
+WORK ?= sensors rdfs
+VENV = .venv
+BIN = $(VENV)/bin
+
+.PHONY: demo test test-all check style types docs bench clean
+
+demo: $(VENV)/.ready            ## rules over 100,000 triples, in process and on Spark, and that both give the same
+	$(BIN)/python docs/demo/run.py
+
+test: $(VENV)/.ready            ## all tests but the slow ones
+	$(BIN)/python -m pytest -q -m "not slow"
+
+test-all: $(VENV)/.ready        ## all tests
+	$(BIN)/python -m pytest -q
+
+check: style types test         ## what has to pass before a change lands
+
+style: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.ready
+	$(BIN)/mypy
+
+docs: $(VENV)/.ready            ## runs every example in README.md and docs/
+	$(BIN)/python -m pytest -q tests/test_docs.py
+
+bench: $(VENV)/.ready           ## e.g. make bench WORK="sensors --size 1000000"
+	$(BIN)/python -m tests.bench $(WORK)
+
+clean:
+	rm -rf $(VENV) .cache build dist *.egg-info
+
+# Made again when the dependencies or the entry points may have changed.
+$(VENV)/.ready: setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("squall needs Python 3.11 or later: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	@touch $@

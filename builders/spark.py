@@ -1,0 +1,392 @@
+"""The Spark builder: runs a plan as a PySpark Structured Streaming job (docs/spark.md; decision 0005).
+
+Spark splits the sources, shuffles by the plan's grouping columns, tracks offsets, checkpoints and stores; rows are worked
+by the same operators as everywhere (`squall.builders.rows`), over Arrow, in its Python workers. A micro-batch is a chain of
+bounded jobs (`squall.builders.supersteps`) whose messages are Parquet under the checkpoint, a folder per batch, so that a
+batch that was cut off is done again from the start, with the same outcome.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import queue
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import squall
+from squall import functions
+from squall.builders import java
+from squall.builders.cut import describe, levels
+from squall.builders.rows import fact_row
+from squall.builders.store import Store
+from squall.builders.supersteps import Batches
+from squall.builders.worker import (
+    ROW,
+    SCHEMA,
+    Document,
+    Lost,
+    Program,
+    axioms,
+    lines_parser,
+    source_step,
+    spool_line,
+)
+from squall.errors import BuilderError
+from squall.plan import Plan
+from squall.rdf import ALWAYS, Event
+from squall.stages import Options, Output
+from squall.streams import FileSource, FolderSource, Source, Sources
+from squall.streams.formats import of_path, told
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+BUCKETS = 64
+"""Into how many buckets keys are hashed: the finest that a checkpoint's state can be spread over."""
+DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    "spark.sql.session.timeZone": "UTC",
+    "spark.log.level": "ERROR",
+}
+"""Our settings for a session of our own; a session that is there already is left as it is."""
+
+
+def build(plan: Plan, options: Options) -> SparkJob:
+    """The plan as a job on the active Spark session, or on one of our own with `options.conf`. Raises BuilderError."""
+    return SparkJob(plan, options)
+
+
+def session(conf: Iterable[tuple[str, str]] = ()) -> SparkSession:
+    """The active session, or a new one: `DEFAULTS`, a master of ``local[*]`` unless one is set, and `conf`."""
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    java.ensure()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _let_workers_import_squall()
+    builder = SparkSession.builder.appName("squall")
+    given = dict(conf)
+    if "spark.master" not in given and "SPARK_MASTER" not in os.environ:
+        builder = builder.master("local[*]")
+    for name, value in {**DEFAULTS, **given}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _let_workers_import_squall() -> None:
+    """Python workers find this package where this process found it, also in a checkout that is not installed."""
+    root = str(Path(squall.__file__).parent.parent)
+    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if root not in known:
+        os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, known)])
+
+
+class SparkJob:
+    """A plan at work on Spark; `run` may be called once for a checkpoint at a time."""
+
+    def __init__(self, plan: Plan, options: Options) -> None:
+        self.plan = plan
+        self.options = options
+
+    def describe(self) -> str:
+        """The job as text: levels, stages, and what moves rows."""
+        return describe(self.plan)
+
+    def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
+        """See `squall.stages.Job.run`.
+
+        A list of batches, and `Sources` none of which is live, are worked off as far as they go; anything else is worked
+        as it comes.
+        """
+        spark = session(self.options.conf)
+        if self.options.checkpoint is not None:
+            yield from _Run(self.plan, self.options, spark, self.options.checkpoint).outputs(batches, static)
+            return
+        with tempfile.TemporaryDirectory(prefix="squall-") as folder:
+            yield from _Run(self.plan, self.options, spark, Path(folder)).outputs(batches, static)
+
+
+class _Run:
+    """One run of a job: the driver's side."""
+
+    def __init__(self, plan: Plan, options: Options, spark: SparkSession, folder: Path) -> None:
+        self.options = options
+        self.spark = spark
+        self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), folder.absolute().as_uri())
+        self._claim(plan, folder)
+        partitions = max(2, spark.sparkContext.defaultParallelism)
+        self.program = Program(plan, levels(plan), _owners(spark, partitions), functions.own())
+        self.batches = Batches(spark, self.store, self.program, partitions)
+        self.spool = folder / "spool"
+        self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
+        self.failure: BaseException | None = None
+        self.abandoned = False
+
+    def _claim(self, plan: Plan, folder: Path) -> None:
+        """The checkpoint is this plan's, from now on or already."""
+        mine = {"plan": hashlib.sha256(repr(plan.nodes).encode()).hexdigest(), "buckets": BUCKETS}
+        theirs = self.store.read("meta.json")
+        if theirs is not None and theirs != mine:
+            raise BuilderError(
+                f"the checkpoint `{folder}` is that of another program, or of another planner's plan",
+                hint="a plan that has changed starts from a new checkpoint: name another folder, or remove this one",
+            )
+        self.store.write(mine, "meta.json")
+
+    # The run
+
+    def outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
+        """All outputs of the run, batch by batch."""
+        if self.batches.done == 0:
+            yield from self._directly(self._start(static))
+        inputs = self._inputs(batches)
+        if inputs.documents:
+            yield from self._stream(inputs)
+        if self.batches.whole_instants:
+            yield from self._directly(None)
+
+    def _directly(self, messages: DataFrame | None) -> Iterator[Output]:
+        """A batch outside the stream: what holds always, or what is left at the end."""
+        yield from self._batch(messages, (), last=messages is None)
+        self.batches.commit(None)
+
+    def _batch(self, messages: DataFrame | None, sources: Sequence[Source | None], last: bool = False) -> Iterator[Output]:
+        """The outputs of a batch, its losses told, the sink cut back to where it began if it is done for a second time."""
+        outputs = self.batches.work(messages, last)
+        first = next(outputs, None)
+        for lost in self.batches.losses():
+            self._lose(lost)
+        for number, count in self.batches.counts():
+            if sources and (source := sources[number]) is not None:
+                source.reading.statements += count
+        self._mark()
+        if first is not None:
+            yield first
+            yield from outputs
+
+    def _mark(self) -> None:
+        if self.options.sink is None:
+            return
+        name = f"{self.batches.done}.json"
+        known = self.store.read("marks", name)
+        if known is None:
+            self.store.write(self.options.sink.mark(), "marks", name)
+        else:
+            self.options.sink.rewind(known)
+
+    def _lose(self, lost: Lost) -> None:
+        if self.options.ledger is None:
+            place = f"{lost.source}:{lost.line}" if lost.line else lost.source
+            raise BuilderError(f"{lost.cause}: {place}: {lost.reason}", hint="give a `ledger` to keep what is lost")
+        line = _line(lost)
+        self.options.ledger.record(lost.cause, lost.source, line, lost.reason, lost.text)
+
+    def _start(self, static: Iterable[Event]) -> DataFrame:
+        """The messages of axioms and static data."""
+        made = self.spark.createDataFrame(axioms(self.program), SCHEMA)
+        written = _spool(self.spool / "static", ([event] for event in static), "static", ALWAYS)
+        if not written:
+            return made
+        lines = _lines(self.spark.read.format("text").load((self.spool / "static").as_uri()), 0)
+        step = source_step(self.program, ALWAYS, False, lines_parser((Document("static", spooled=True),)))
+        return made.union(lines.mapInArrow(step, SCHEMA).where(f"kind = '{ROW}'"))
+
+    # Sources
+
+    def _inputs(self, batches: Iterable[Sequence[Event]]) -> _Inputs:
+        """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""
+        sources = batches.sources if isinstance(batches, Sources) else ()
+        own = [source for source in sources if _readable(source)]
+        others = [source for source in sources if not _readable(source)]
+        documents = [_document(source) for source in own]
+        rest: Iterable[Sequence[Event]] | None = batches
+        if isinstance(batches, Sources):
+            rest = Sources(others) if others else None
+        live = any(source.live for source in sources) if sources else not isinstance(batches, list)
+        if rest is not None:
+            documents.append(Document(str(self.spool / "events"), folder=True, spooled=True))
+            self._spool(rest, live)
+        return _Inputs(tuple(documents), (*own, None), live, any(source.live for source in own))
+
+    def _spool(self, batches: Iterable[Sequence[Event]], live: bool) -> None:
+        folder = self.spool / "events"
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{time.time_ns()}"
+        if not live:
+            _spool(folder, batches, name)
+            return
+        self.spooler = threading.Thread(target=self._spool_live, args=(folder, batches, name), daemon=True)
+        self.spooler.start()
+
+    def _spool_live(self, folder: Path, batches: Iterable[Sequence[Event]], name: str) -> None:
+        try:
+            for number, batch in enumerate(batches):
+                _spool(folder, [batch], f"{name}-{number:09d}")
+        except BaseException as error:
+            self.failure = self.failure or error
+
+    # The query
+
+    def _stream(self, inputs: _Inputs) -> Iterator[Output]:
+        """The outputs of the streaming query. It runs in threads of its own and waits for whoever takes them."""
+        query = self._query(inputs)
+        watcher = threading.Thread(target=self._watch, args=(query, inputs), daemon=True)
+        watcher.start()
+        try:
+            while (item := self.waiting.get()) is not None:
+                if isinstance(item, threading.Event):
+                    item.set()
+                else:
+                    yield item
+        finally:
+            self._end(query, watcher)
+        if self.failure is not None:
+            raise self.failure
+
+    def _end(self, query: StreamingQuery, watcher: threading.Thread) -> None:
+        """Lets a batch in work fail, if the run is abandoned, and stops the query."""
+        self.abandoned = True
+        while watcher.is_alive():
+            with suppress(queue.Empty):
+                item = self.waiting.get(timeout=0.1)
+                if isinstance(item, threading.Event):
+                    item.set()
+            if not query.isActive or not query.status["isTriggerActive"]:
+                query.stop()
+        query.stop()
+
+    def _query(self, inputs: _Inputs) -> StreamingQuery:
+        frames = [_lines(_text_stream(self.spark, document), number) for number, document in enumerate(inputs.documents)]
+        lines = frames[0]
+        for frame in frames[1:]:
+            lines = lines.union(frame)
+        writer = lines.writeStream.foreachBatch(lambda frame, number: self._on_batch(frame, number, inputs))
+        writer = writer.option("checkpointLocation", self.store.uri("spark"))
+        return (writer if inputs.live else writer.trigger(availableNow=True)).start()
+
+    def _watch(self, query: StreamingQuery, inputs: _Inputs) -> None:
+        """Says when there is nothing more to come."""
+        try:
+            if inputs.live and not inputs.endless:
+                self.spooler.join()
+                query.processAllAvailable()
+            else:
+                query.awaitTermination()
+        except Exception as error:  # given to the thread that takes the outputs
+            self.failure = self.failure or error
+        self.waiting.put(None)
+
+    def _on_batch(self, frame: DataFrame, number: int, inputs: _Inputs) -> None:
+        """Works off one micro-batch; called by Spark, in a thread of its own."""
+        if number <= self.batches.number:  # done, but Spark was killed before it could write that down
+            return
+        try:
+            self.batches.spark = frame.sparkSession
+            parser = lines_parser(inputs.documents)
+            step = source_step(self.program, self.batches.earliest, self.batches.every_time, parser)
+            for output in self._batch(frame.mapInArrow(step, SCHEMA), inputs.sources):
+                self._hand_over(output)
+            taken = threading.Event()
+            self._hand_over(taken)
+            taken.wait()
+            self.batches.commit(number)
+        except BaseException as error:
+            self.failure = self.failure or error
+            raise
+
+    def _hand_over(self, item: Output | threading.Event) -> None:
+        if self.abandoned:
+            raise RuntimeError("the run was abandoned")
+        self.waiting.put(item)
+
+
+class _Inputs(NamedTuple):
+    """What a run reads. documents: of the lines of each streaming source, by number; sources: those to count for, alike.
+
+    live: more may come; endless: and it never ends by itself."""
+
+    documents: tuple[Document, ...]
+    sources: tuple[Source | None, ...]
+    live: bool
+    endless: bool
+
+
+def _owners(spark: SparkSession, partitions: int) -> tuple[int, ...]:
+    """The partition in which each bucket's rows lie after ``repartition(partitions, bucket)``: Spark's own arithmetic."""
+    where = f"cast(pmod(hash(cast(id as int)), {partitions}) as int)"
+    return tuple(row[0] for row in spark.range(BUCKETS).selectExpr(where, "id").orderBy("id").collect())
+
+
+def _readable(source: Source) -> bool:
+    """Whether Spark can read a source by itself: files of lines, which it can split."""
+    if isinstance(source, FileSource):
+        by_ending = of_path(source.path)
+        compression_shows = source.compressed == source.path.endswith(".gz")
+        return source.format.lines and not source.live and compression_shows and by_ending is not None
+    if isinstance(source, FolderSource):
+        return all(told(path, source.settings.format)[0].lines for path in source.files())
+    return False
+
+
+def _document(source: Source) -> Document:
+    assert isinstance(source, FileSource | FolderSource)
+    settings = source.settings
+    return Document(source.path, settings.stream, settings.format, settings.time, isinstance(source, FolderSource))
+
+
+def _text_stream(spark: SparkSession, document: Document) -> DataFrame:
+    """The lines of a file or folder as a stream. (Spark streams folders only: a file is one by a filter on names.)"""
+    path = Path(document.name).absolute()
+    reader = spark.readStream.format("text")
+    if document.folder:
+        return reader.load(path.as_uri())
+    return reader.option("pathGlobFilter", _literal_glob(path.name)).load(path.parent.as_uri())
+
+
+def _literal_glob(name: str) -> str:
+    return "".join(f"\\{c}" if c in "*?[]{}\\^" else c for c in name)
+
+
+def _lines(text: DataFrame, number: int) -> DataFrame:
+    """Lines with the place that they are from, and the number of their source."""
+    return text.selectExpr(
+        "value", "_metadata.file_path as file", "_metadata.file_block_start as block", f"{number} as source"
+    )
+
+
+def _line(lost: Lost) -> int | None:
+    """The number of a lost statement's line in its file, from 1. A later block of a file begins behind the line that its
+    first byte lies in."""
+    if not lost.line or not lost.block:
+        return lost.line or None
+    with open(lost.source, "rb") as file:
+        before = file.read(lost.block).count(b"\n")
+    return before + 1 + lost.line
+
+
+def _spool(folder: Path, batches: Iterable[Sequence[Event]], name: str, time: int | None = None) -> bool:
+    """Writes events as a file of lines that workers read back; complete before it has its name. Whether there are any."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / f"_{name}"
+    with draft.open("w", encoding="utf-8") as file:
+        for batch in batches:
+            for event in batch:
+                when = event.time if time is None else time
+                file.writelines(f"{spool_line(when, event.stream, fact_row(fact))}\n" for fact in event.facts)
+    if not draft.stat().st_size:
+        draft.unlink()
+        return False
+    draft.rename(folder / f"{name}.json")
+    return True

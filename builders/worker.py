@@ -1,0 +1,434 @@
+"""What a distributed builder runs in its workers: lines to addressed rows, and one superstep of a level, over Arrow.
+
+A *message* is an entry with an address, as one flat record (`SCHEMA`): the same form for rows on their way to a node,
+for what a node keeps between batches, for facts on their way out, and for statements that could not be used. A row
+travels as one string, its cells divided by line feeds, which no term's text has inside (N-Triples escapes them).
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import pyarrow
+
+from squall import functions
+from squall.builders.cut import Level
+from squall.builders.machine import Address, Machine
+from squall.builders.rows import Entry, Keeping, Row
+from squall.operators import Deliver, is_stateful
+from squall.plan import Plan
+from squall.rdf import FOREVER
+from squall.streams.formats import parse_lines, told
+
+ROW, STATE, LOST, TIME, COUNT, HELD = "row", "state", "lost", "time", "count", "held"
+"""The kinds of message: a row for a node; what a node keeps; a statement that could not be used; an event time; how many
+statements (`start`) of a source (`node`) were read; a row of an instant that may not be complete yet."""
+DELIVER = 1_000_000
+"""The level of the operation node: after all others."""
+
+SCHEMA = "kind string, level int, bucket int, node int, port int, row string, start long, `end` long, weight int"
+
+
+class Message(NamedTuple):
+    """A flat record of `SCHEMA`."""
+
+    kind: str
+    level: int
+    bucket: int
+    node: int
+    port: int
+    row: str
+    start: int
+    end: int
+    weight: int
+
+
+ARROW = pyarrow.schema(
+    [
+        ("kind", pyarrow.string()), ("level", pyarrow.int32()), ("bucket", pyarrow.int32()), ("node", pyarrow.int32()),
+        ("port", pyarrow.int32()), ("row", pyarrow.string()), ("start", pyarrow.int64()), ("end", pyarrow.int64()),
+        ("weight", pyarrow.int32()),
+    ]
+)  # fmt: skip
+_CHUNK = 20_000
+
+
+def pack(row: Row) -> str:
+    """A row as one string."""
+    return "\n".join(row)
+
+
+def unpack(text: str) -> Row:
+    """The row of a string."""
+    return tuple(text.split("\n")) if text else ()
+
+
+def to_arrow(messages: Iterable[Message]) -> Iterator[pyarrow.RecordBatch]:
+    """Messages in batches."""
+    chunk: list[Message] = []
+    for message in messages:
+        chunk.append(message)
+        if len(chunk) == _CHUNK:
+            yield _batch(chunk)
+            chunk = []
+    if chunk:
+        yield _batch(chunk)
+
+
+def _batch(chunk: Sequence[Message]) -> pyarrow.RecordBatch:
+    columns = [pyarrow.array(values, type=field.type) for values, field in zip(zip(*chunk), ARROW, strict=True)]
+    return pyarrow.RecordBatch.from_arrays(columns, schema=ARROW)
+
+
+def from_arrow(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Message]:
+    """The messages of batches."""
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in ARROW.names)
+        yield from map(Message._make, zip(*columns, strict=True))
+
+
+@dataclass(frozen=True)
+class Program:
+    """What every worker knows.
+
+    owners: for each bucket that keys are hashed into, the partition that it lies in after a shuffle.
+    own: the functions that users have registered by hand (a worker does not import their modules).
+    """
+
+    plan: Plan
+    levels: tuple[Level, ...]
+    owners: tuple[int, ...]
+    own: tuple[functions.Function | functions.Builtin, ...] = ()
+
+    def prepare(self) -> None:
+        """Makes the users' functions known in this process."""
+        functions.register(*self.own)
+
+    def addressing(self) -> Addressing:
+        return Addressing(self)
+
+
+class Addressing:
+    """Turns entries for a node into messages: its number, its level, and the bucket of each row's key."""
+
+    def __init__(self, program: Program) -> None:
+        plan = program.plan
+        self.buckets = len(program.owners)
+        self.ids = [node.id for node in plan.nodes]
+        self.numbers = {id: number for number, id in enumerate(self.ids)}
+        self.levels = {id: level.number for level in program.levels for id in level.nodes}
+        self.levels.update({node.id: DELIVER for node in plan.nodes if isinstance(node.op, Deliver)})
+        self.keys = {
+            (node.id, port): edge.columns or ()
+            for node in plan.nodes if is_stateful(node.op)
+            for port, edge in enumerate(node.inputs)
+        }  # fmt: skip
+
+    def bucket(self, address: Address, row: Row) -> int:
+        """The bucket of a row: a hash of its grouping columns that is the same in every process."""
+        key = self.keys[address]
+        text = row[key[0]] if len(key) == 1 else "\n".join([row[column] for column in key])
+        return zlib.crc32(text.encode()) % self.buckets
+
+    def rows(self, address: Address, entries: Iterable[Entry]) -> Iterator[Message]:
+        """Entries for an address, as messages."""
+        id, port = address
+        level, number = self.levels[id], self.numbers[id]
+        for row, start, end, weight in entries:
+            yield Message(ROW, level, self.bucket(address, row), number, port, pack(row), start, end, weight)
+
+    def state(self, id: str, slot: int, entries: Iterable[Entry]) -> Iterator[Message]:
+        """What a node keeps, as messages. The bucket of a slot's rows is that of the input they came on."""
+        level, number = self.levels[id], self.numbers[id]
+        address = (id, slot) if (id, slot) in self.keys else (id, 0)
+        for row, start, end, weight in entries:
+            yield Message(STATE, level, self.bucket(address, row), number, slot, pack(row), start, end, weight)
+
+
+# Sources
+
+
+class Document(NamedTuple):
+    """How the lines of a source are read. name: the path of the file, or of the folder, as the user gave it.
+
+    format, time (ms, of untimed statements), stream: as in the source's address. spooled: the lines are what `spool_line`
+    made, not RDF.
+    """
+
+    name: str
+    stream: str = ""
+    format: str = ""
+    time: int = 0
+    folder: bool = False
+    spooled: bool = False
+
+    def of(self, path: str) -> str:
+        """The name of the document that a file is: it scopes blank nodes, in the same way on every builder."""
+        return str(Path(self.name, Path(path).name)) if self.folder else self.name
+
+
+class Parsed(NamedTuple):
+    """What a run of lines of one source held: entries of facts by stream, and what was lost."""
+
+    source: int
+    facts: dict[str, list[Entry]]
+    lost: list[Lost]
+
+
+def spool_line(time: int, stream: str, row: Row) -> str:
+    """A fact as a line of a spool file: what Spark cannot read by itself goes to its workers in this form."""
+    return json.dumps([time, stream, *row], ensure_ascii=False)
+
+
+def lines_parser(documents: Sequence[Document]) -> Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]:
+    """The function from batches of lines (columns value, file, block, source) to what they hold. `source` numbers the
+    documents; `file` and `block` say where a line is from: the lines of a block come in order."""
+
+    def parse(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Parsed]:
+        counts: dict[tuple[str, int], int] = {}
+        for batch in batches:
+            columns = [batch.column(name).to_pylist() for name in ("file", "block", "source", "value")]
+            for (file, block, source), group in groupby(zip(*columns, strict=True), key=itemgetter(0, 1, 2)):
+                lines = [line for _, _, _, line in group]
+                before = counts.get((file, block), 0)
+                counts[file, block] = before + len(lines)
+                path = unquote(urlsplit(file).path)
+                yield Parsed(source, *_parse(documents[source], path, block, before, lines))
+
+    return parse
+
+
+Facts = dict[str, list[Entry]]
+
+
+def _parse(document: Document, path: str, block: int, before: int, lines: list[str]) -> tuple[Facts, list[Lost]]:
+    if document.spooled:
+        return _unspool(lines), []
+    name = document.of(path)
+    if path.endswith(".tmp"):  # a file that is still being written
+        return {}, []
+    format, _ = told(path, document.format)
+    found, bad = parse_lines(lines, name, format.timed, format.name, document.time)
+    lost = [Lost("malformed", name, block, before + index + 1, reason, text) for index, reason, text in bad]
+    return {document.stream: [(fact, time, FOREVER, 1) for time, fact in found]}, lost
+
+
+def _unspool(lines: list[str]) -> Facts:
+    facts: Facts = {}
+    for line in lines:
+        time, stream, *row = json.loads(line)
+        facts.setdefault(stream, []).append((tuple(row), time, FOREVER, 1))
+    return facts
+
+
+class Lost(NamedTuple):
+    """A statement that could not be used: how it is kept in a message's row."""
+
+    cause: str
+    source: str
+    block: int
+    line: int
+    reason: str
+    text: str
+
+
+def lost_message(lost: Lost) -> Message:
+    """A lost statement as a message."""
+    return Message(LOST, 0, 0, 0, 0, json.dumps(lost), 0, 0, 0)
+
+
+def source_step(
+    program: Program, passed: int, every_time: bool, parse: Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]
+) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
+    """The worker's function from lines to messages for the first nodes that keep rows.
+
+    passed: the time (ms) before which events are late. every_time: tell every event time, not the latest only.
+    """
+
+    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        program.prepare()
+        return to_arrow(_source_messages(program, passed, every_time, parse(batches)))
+
+    return step
+
+
+def _source_messages(
+    program: Program, passed: int, every_time: bool, parsed: Iterable[Parsed]
+) -> Iterator[Message]:
+    machine = Machine(program.plan, hosted=())
+    addressing = program.addressing()
+    times: set[int] = set()
+    counts: Counter[int] = Counter()
+    for source, facts, lost in parsed:
+        counts[source] += sum(map(len, facts.values()))
+        yield from map(lost_message, lost)
+        for stream, entries in facts.items():
+            machine.read(stream, [entry for entry in entries if entry[1] >= passed])
+            yield from map(lost_message, _late(stream, entries, passed))
+            times.update(entry[1] for entry in entries if entry[1] >= passed)
+        machine.run()
+        yield from _outbox(machine, addressing)
+    for time in sorted(times) if every_time else sorted(times)[-1:]:
+        yield Message(TIME, 0, 0, 0, 0, "", time, 0, 0)
+    for source, count in counts.items():
+        yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
+
+
+def _late(stream: str, entries: Iterable[Entry], passed: int) -> Iterator[Lost]:
+    for row, start, _, _ in entries:
+        if start < passed:
+            yield Lost("late", stream, 0, 0, f"its time {start} has passed", f"{start} {' '.join(row)} .")
+
+
+def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Message]:
+    waiting, machine.outbox = machine.outbox, {}
+    for address, entries in waiting.items():
+        yield from addressing.rows(address, entries)
+
+
+def axioms(program: Program) -> list[Message]:
+    """The messages that start a program: what its axioms make."""
+    program.prepare()
+    machine = Machine(program.plan, hosted=())
+    machine.start()
+    machine.run()
+    return list(_outbox(machine, program.addressing()))
+
+
+# Supersteps
+
+PLAIN, DELETE, REDERIVE = "plain", "delete", "rederive"
+"""The phases of a superstep. Plain: all there is to do, once. Where deletions cross partitions they take two phases with
+rounds of their own: what may have lost its reason goes; then what still has one comes back."""
+
+
+def superstep(
+    program: Program, level: Level, phase: str
+) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
+    """The worker's function for one round of a level: a partition's state and new rows in, what they lead to out.
+
+    Messages for other levels pass. Rows whose bucket is here are worked off at once; others are left for the next round.
+    """
+
+    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        program.prepare()
+        return to_arrow(_superstep(program, level, phase, from_arrow(batches)))
+
+    return step
+
+
+def _superstep(program: Program, level: Level, phase: str, messages: Iterable[Message]) -> Iterator[Message]:
+    addressing = program.addressing()
+    state: dict[tuple[int, int], list[Entry]] = {}
+    fresh: dict[tuple[int, int], list[Entry]] = {}
+    here: set[int] = set()
+    for message in messages:
+        if message.level != level.number:
+            yield message
+            continue
+        box = state if message.kind == STATE else fresh
+        box.setdefault((message.node, message.port), []).append(
+            (unpack(message.row), message.start, message.end, message.weight)
+        )
+        here.add(program.owners[message.bucket])
+    if len(here) > 1:
+        raise AssertionError(f"rows of the partitions {sorted(here)} in one task")
+    if not fresh and phase != REDERIVE:
+        return
+    machine = _Partition(program, level, addressing, here)
+    _restore(machine, addressing, state)
+    machine.keep()
+    for (number, port), entries in fresh.items():
+        machine.receive((addressing.ids[number], port), entries)
+    machine.work(phase)
+    yield from _outbox(machine, addressing)
+    for id, slot, entries in machine.kept():
+        yield from addressing.state(id, slot, entries)
+
+
+def _restore(machine: Machine, addressing: Addressing, state: dict[tuple[int, int], list[Entry]]) -> None:
+    for (number, slot), entries in sorted(state.items()):
+        op = machine.operators[addressing.ids[number]]
+        assert isinstance(op, Keeping)
+        op.restore(slot, entries)
+
+
+class _Partition(Machine):
+    """A machine for the buckets of one partition of a level: what belongs to others goes to the outbox."""
+
+    def __init__(self, program: Program, level: Level, addressing: Addressing, here: set[int]) -> None:
+        super().__init__(program.plan, hosted=level.nodes)
+        self.addressing = addressing
+        self.owners = program.owners
+        self.here = here
+
+    def put(self, address: Address, entries: Sequence[Entry]) -> None:
+        if address not in self.addressing.keys or address[0] not in self.operators:
+            super().put(address, entries)
+            return
+        here: list[Entry] = []
+        for entry in entries:
+            local = self.owners[self.addressing.bucket(address, entry[0])] in self.here
+            (here if local else self.outbox.setdefault(address, [])).append(entry)
+        if here:
+            self.receive(address, here)
+
+    def work(self, phase: str) -> None:
+        """One phase of every component, until nothing is left to do here."""
+        if phase == PLAIN:
+            self.run()
+            return
+        if phase == REDERIVE:
+            for component in self.plan.components:
+                self.rederive(component)
+        for component in self.busy():
+            if phase == DELETE:
+                self.delete(component)
+            else:
+                self.fixpoint(component)
+
+
+# The end of a batch
+
+
+def delivery(
+    program: Program, instants: Sequence[int]
+) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
+    """The worker's function that ends a batch: facts of the answer out (kind ``row``, start = time), and new state.
+
+    instants: the evaluation instants of the batch, in order (ms)."""
+
+    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        return to_arrow(_delivery(program, instants, from_arrow(batches)))
+
+    return step
+
+
+def _delivery(program: Program, instants: Sequence[int], messages: Iterable[Message]) -> Iterator[Message]:
+    from squall.builders.rows import Deliver as DeliverAtWork
+    from squall.builders.rows import fact_row, operator
+
+    addressing = program.addressing()
+    node = next(node for node in program.plan.nodes if isinstance(node.op, Deliver))
+    deliver = operator(node, program.plan)
+    assert isinstance(deliver, DeliverAtWork)
+    entries: dict[str, list[Entry]] = {ROW: [], STATE: []}
+    for message in messages:
+        entries[message.kind].append((unpack(message.row), message.start, message.end, message.weight))
+    deliver.restore(0, entries[STATE])
+    if deliver.remembers:
+        deliver.keep()
+    deliver.apply(0, entries[ROW])
+    for fact, time, rule in deliver.flush(instants):
+        yield Message(ROW, DELIVER, 0, 0, 0, pack((*fact_row(fact), rule)), time, FOREVER, 1)
+    for slot, kept in deliver.kept():
+        yield from addressing.state(node.id, slot, kept)

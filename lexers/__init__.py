@@ -1,0 +1,1 @@
+"""Lexers: text to tree, a file and a grammar per language."""

@@ -1,0 +1,1 @@
+"""Planners: a Translated Production System to a Planned Production System."""

@@ -1,0 +1,63 @@
+"""The greedy planner: each rule by itself, most selective pattern first, nothing shared but the reading of sources."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from squall.operators import Operator, Read, Unit
+from squall.plan import Plan
+from squall.planners.common import (
+    Draft,
+    Identity,
+    Planned,
+    Rows,
+    apply_predicate,
+    emit_heads,
+    finish,
+    join,
+    read_match,
+    source_of,
+)
+from squall.system import FactPattern, Source, System, Variable, rules, variables
+
+
+def plan(system: System) -> Plan:
+    """The plan of a system. Raises PlannerError."""
+    draft = Draft(_numbering())
+    emits: list[str] = []
+    for rule in rules(system):
+        rows = body(draft, rule.joinables, source_of(rule))
+        for part in rule.predicates:
+            rows = apply_predicate(draft, rows, part, source_of(rule), body)
+        emits += emit_heads(draft, Planned(rows, rule))
+    return finish(draft, system, emits, "greedy")
+
+
+def body(draft: Draft, patterns: Sequence[FactPattern], source: Source) -> Rows:
+    """A left-deep tree: always the pattern with the most that is bound among those that join with what there is."""
+    remaining = list(patterns)
+    rows: Rows | None = None
+    while remaining:
+        bound = set(rows.names) if rows else set()
+        pattern = max(remaining, key=lambda candidate: _rank(candidate, bound))
+        remaining.remove(pattern)
+        matched = read_match(draft, pattern, source, unique=len(patterns) > 1)
+        rows = matched if rows is None else join(draft, rows, matched)
+    return rows or Rows(draft.add(Unit()), ())
+
+
+def _rank(pattern: FactPattern, bound: set[Variable]) -> tuple[bool, int]:
+    """Connected first, then by the number of bound slots; the earlier in the text wins a tie."""
+    names = set(variables(pattern))
+    constants = sum(not isinstance(slot, Variable) for slot in pattern.slots)
+    return (not bound or not names or bool(names & bound), constants + len(names & bound))
+
+
+def _numbering() -> Identity:
+    counter = itertools.count(1)
+
+    def identity(op: Operator, inputs: tuple[str, ...]) -> str:
+        return "read" if isinstance(op, Read) else f"{type(op).__name__.lower()}{next(counter)}"
+
+    return identity

@@ -1,0 +1,101 @@
+"""Grouping columns: by which columns of its rows each edge into an operator that keeps rows has to be partitioned.
+
+A join groups by all the columns it joins on, or by those of them by which one of its inputs is grouped already: joins
+on the same variables then need no data moved between them. Facts are grouped by their subject where it varies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from squall.operators import AntiJoin, Deliver, Distinct, Emit, Extend, Join, Test, is_timed
+from squall.plan import Node
+
+Columns = tuple[int, ...]
+
+
+def group(nodes: Sequence[Node]) -> list[Node]:
+    """The nodes, with `columns` on their edges. Nodes are listed inputs first."""
+    return _Grouping(nodes).result()
+
+
+class _Grouping:
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
+        self.by_id = {node.id: node for node in nodes}
+        self.keys: dict[str, Columns | None] = {}
+        """By which columns the rows that a node makes are grouped; None: by none, or not decided yet."""
+        self.wanted: dict[tuple[str, int], Columns] = {}
+        """By which columns the rows on an edge (node, port) have to be grouped."""
+
+    def result(self) -> list[Node]:
+        for node in self.nodes:
+            self.keys[node.id] = self._key(node)
+        for node in self.nodes:
+            if isinstance(node.op, Distinct):
+                key = self.keys[node.id]
+                self._want(node, tuple(range(node.op.by)) if key is None else key)
+        return [self._annotated(node) for node in self.nodes]
+
+    def _annotated(self, node: Node) -> Node:
+        edges = (replace(edge, columns=self.wanted.get((node.id, port))) for port, edge in enumerate(node.inputs))
+        return replace(node, inputs=tuple(edges))
+
+    def _key(self, node: Node) -> Columns | None:
+        match node.op:
+            case Join(on=on):
+                pairs = self._join(node, on)
+                return _kept(node.op, pairs)
+            case AntiJoin(on=on):
+                return tuple(left for left, _ in self._join(node, on))
+            case Distinct():
+                return self._facts_key(node)
+            case Test() | Extend() if is_timed(node.op):
+                self._want(node, ())
+                return ()
+            case Test() | Extend():
+                return self.keys[node.inputs[0].node]
+            case Deliver():
+                self._want(node, (0,))
+        return None
+
+    def _want(self, node: Node, columns: Columns) -> None:
+        for port in range(len(node.inputs)):
+            self.wanted[node.id, port] = columns
+
+    def _join(self, node: Node, on: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+        left, right = (edge.node for edge in node.inputs)
+        pairs = _aligned(on, self.keys[left], self.keys[right])
+        for port, id in enumerate((left, right)):
+            self.wanted[node.id, port] = tuple(pair[port] for pair in pairs)
+            if self.keys[id] is None and isinstance(self.by_id[id].op, Distinct):
+                self.keys[id] = self.wanted[node.id, port]
+        return pairs
+
+    def _facts_key(self, node: Node) -> Columns | None:
+        """The first column that varies in facts made by rules; what holds a match's rows follows the first join."""
+        first = self.by_id[node.inputs[0].node].op
+        if not isinstance(first, Emit):
+            return None
+        varying = [column for column, cell in enumerate(first.template) if isinstance(cell, int)]
+        return tuple(varying[:1])
+
+
+def _aligned(
+    on: tuple[tuple[int, int], ...], left: Columns | None, right: Columns | None
+) -> tuple[tuple[int, int], ...]:
+    """The pairs to group by: those by which the left, else the right input is grouped already, else all."""
+    for side, key in enumerate((left, right)):
+        chosen = [pair for column in key or () for pair in on if pair[side] == column]
+        if key and len(chosen) == len(key):
+            return tuple(chosen)
+    return on
+
+
+def _kept(op: Join, pairs: tuple[tuple[int, int], ...]) -> Columns | None:
+    """Where the left columns of the pairs lie in the join's own rows."""
+    try:
+        return tuple(op.keep.index(left) for left, _ in pairs)
+    except ValueError:
+        return None

@@ -1,0 +1,104 @@
+"""Squall: rules and continuous queries over streams of RDF.
+
+    system = squall.compile("family.jena")             # text to Translated Production System
+    plan = squall.plan(system, planner="rete")         # to Planned Production System
+    for out in squall.run(plan, events):               # out.fact, out.time, out.rule
+        ...
+
+Importing this module loads no engine and no grammar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+from squall import plugins
+from squall.errors import SquallError, UsageError
+from squall.plan import Plan, check
+from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Term, Triple
+from squall.stages import Builder, Job, Lexer, Options, Output, Planner, Translator
+from squall.system import System
+
+__all__ = [
+    "ALWAYS", "FOREVER", "Atom", "Event", "Fact", "Job", "Options", "Output", "Plan", "SquallError", "System", "Term",
+    "Triple", "build", "compile", "parse", "plan", "run",
+]  # fmt: skip
+
+__version__ = "0.1.0"
+
+
+def parse(program: str | Path, lexer: str | None = None) -> tuple[str, object]:
+    """The name of the language of a program, and the program's tree. Arguments and errors as for `compile`."""
+    text, name, language = _read(program, lexer)
+    lex = cast(Lexer, plugins.load("squall.lexers", language))
+    return language, lex(text, name)
+
+
+def compile(*programs: str | Path, lexer: str | None = None) -> System:
+    """The Translated Production System of one or more programs, each a path or (with `lexer`) a text.
+
+    The language is told by the file's extension unless `lexer` names it. Several programs make one system in which
+    each reads what the others derive. Raises UsageError (no such file, unknown extension), LexerError, TranslatorError,
+    or Errors with all of a program's errors.
+    """
+    from squall.strata import stratify
+
+    systems = [_translate(program, lexer) for program in programs]
+    if not systems:
+        raise UsageError("no program is given")
+    system = systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
+    stratify(system)
+    return system
+
+
+def plan(system: System, planner: str | Planner = "rete") -> Plan:
+    """The Planned Production System, checked. `planner` is a name or a planner itself. Raises PlannerError."""
+    make = cast(Planner, plugins.load("squall.planners", planner)) if isinstance(planner, str) else planner
+    return check(make(system))
+
+
+def build(plan: Plan, builder: str | Builder = "iterator", options: Options | None = None) -> Job:
+    """The plan made ready to run. `builder` is a name or a builder itself. Raises BuilderError."""
+    make = cast(Builder, plugins.load("squall.builders", builder)) if isinstance(builder, str) else builder
+    return make(plan, options or Options())
+
+
+def run(
+    plan: Plan,
+    events: Iterable[Event],
+    builder: str | Builder = "iterator",
+    static: Iterable[Event] = (),
+    options: Options | None = None,
+) -> Iterator[Output]:
+    """Runs a plan over events in non-decreasing time and gives its outputs in the order of time.
+
+    A list or tuple of events is taken as a whole; of any other iterable each event is handled as it comes.
+    """
+    batches: Iterable[Sequence[Event]]
+    batches = [events] if isinstance(events, list | tuple) else ([event] for event in events)
+    return build(plan, builder, options).run(batches, static)
+
+
+def _translate(program: str | Path, lexer: str | None) -> System:
+    language, tree = parse(program, lexer)
+    return cast(Translator, plugins.load("squall.translators", language))(tree)
+
+
+def _read(program: str | Path, lexer: str | None) -> tuple[str, str, str]:
+    """The text, a name for it and its language."""
+    if lexer is not None and isinstance(program, str) and not _names_file(program):
+        return program, "<text>", lexer
+    path = Path(program)
+    if not path.is_file():
+        raise UsageError(f"the program `{program}` does not exist", hint="to compile a text, name its `lexer`")
+    language = lexer or plugins.by_extension(path)
+    try:
+        return path.read_text(encoding="utf-8"), str(path), language
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the program `{path}` cannot be read: {error}") from error
+
+
+def _names_file(text: str) -> bool:
+    return len(text) < 4096 and "\n" not in text and Path(text).is_file()

@@ -1,0 +1,129 @@
+"""Errors with a place, a caret and a hint: one class per stage, and a carrier for all of a program's errors at once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where something was written: a name for the text, the text, and a place in it (line and column from 1)."""
+
+    name: str
+    text: str = field(repr=False)
+    line: int
+    column: int
+    length: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}:{self.column}"
+
+    @property
+    def excerpt(self) -> str:
+        """The line, and carets under the place."""
+        lines = self.text.splitlines()
+        shown = lines[self.line - 1] if 0 < self.line <= len(lines) else ""
+        shown = shown.replace("\t", " ")
+        carets = "^" * max(1, min(self.length, len(shown) - self.column + 1))
+        margin = f"{self.line} | "
+        return f"{margin}{shown}\n{' ' * (len(margin) - 2)}| {' ' * (self.column - 1)}{carets}"
+
+
+class SquallError(Exception):
+    """Something that the user can mend. Prints as message, place, excerpt and hint."""
+
+    stage = "squall"
+
+    def __init__(self, message: str, origin: Origin | None = None, hint: str | None = None) -> None:
+        super().__init__(message, origin, hint)
+        self.message = message
+        self.origin = origin
+        self.hint = hint
+
+    def __str__(self) -> str:
+        place = f"{self.origin}: " if self.origin else ""
+        lines = [f"{place}{self.stage} error: {self.message}"]
+        if self.origin:
+            lines.append(self.origin.excerpt)
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class UsageError(SquallError):
+    """The arguments are wrong: a source, a sink, an option."""
+
+    stage = "usage"
+
+
+class PluginError(SquallError):
+    """A stage, function, source or sink could not be found or loaded."""
+
+    stage = "plug-in"
+
+
+class LexerError(SquallError):
+    """The text is not in the language."""
+
+    stage = "syntax"
+
+
+class TranslatorError(SquallError):
+    """The text is well formed but means nothing that can be run."""
+
+    stage = "translation"
+
+
+class PlannerError(SquallError):
+    """A system that cannot be planned, or a plan that breaks the rules of `squall.plan.check`."""
+
+    stage = "planning"
+
+
+class BuilderError(SquallError):
+    """A plan that this builder cannot run, or a run that failed for a reason the user can mend."""
+
+    stage = "build"
+
+
+class SourceError(SquallError):
+    """A source that does not exist or cannot be read, or, with ``--strict``, a malformed statement."""
+
+    stage = "source"
+
+
+class SinkError(SquallError):
+    """A sink that cannot be written."""
+
+    stage = "sink"
+
+
+class Errors(SquallError):
+    """All errors of one program, in the order of the text."""
+
+    def __init__(self, errors: Sequence[SquallError]) -> None:
+        self.errors = tuple(sorted(errors, key=_place))
+        super().__init__(f"{len(self.errors)} errors")
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self.errors))
+
+
+def _place(error: SquallError) -> tuple[int, int]:
+    return (error.origin.line, error.origin.column) if error.origin else (0, 0)
+
+
+def raise_all(errors: Sequence[SquallError]) -> None:
+    """Raises the one error, or `Errors` if there are several; does nothing if there are none."""
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise Errors(errors)
+
+
+def near(word: str, known: Iterable[str]) -> str | None:
+    """The hint "did you mean ...?" where something known is spelt like the word."""
+    close = difflib.get_close_matches(word, sorted(known), n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(f'`{name}`' for name in close)}?" if close else None

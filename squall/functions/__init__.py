@@ -1,0 +1,214 @@
+"""The registry of functions, by IRI, and of the names by which each language calls them.
+
+Libraries come in by the entry-point group ``squall.functions``: an entry point names a tuple of `Function` and
+`Builtin`. A function of one's own needs no entry point: decorate it with `function`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from squall import plugins
+from squall.errors import PluginError, SquallError, near
+from squall.rdf import Term
+
+OWN = "urn:x-squall:own:"
+"""What the IRI of a function begins with whose author gave it a name and no IRI."""
+
+Body = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function over terms.
+
+    body: takes terms, or None for what is unbound; gives a bool (a truth function), or a term or None (no value).
+    least, most: the number of arguments (most None: any number). The time of a timed function is not counted.
+    timed: takes the time of the solution first (integer ms; `squall.rdf.ALWAYS` for what holds always).
+    pure: equal arguments give equal results, and nothing else happens; a function that logs is not pure.
+    check: says what is wrong with the constants among the arguments of a call (others are None), before anything runs.
+    """
+
+    iri: str
+    body: Body
+    least: int
+    most: int | None
+    truth: bool = False
+    timed: bool = False
+    pure: bool = True
+    check: Callable[..., str | None] | None = None
+    doc: str = ""
+
+    def evaluate(self, *arguments: Any) -> bool | Term | None:
+        """The result. An exception is a defect of the function: it propagates, and names function and arguments."""
+        try:
+            result: bool | Term | None = self.body(*arguments)
+        except SquallError:
+            raise
+        except Exception as error:
+            error.add_note(f"in the function <{self.iri}> of ({', '.join(map(str, arguments))})")
+            raise
+        return result
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One way to compute an argument of a relation-like built-in from the others.
+
+    target: the computed argument, counted from 0, or from the end if negative.
+    repeats: every argument from `target` on is computed, each by itself; the function gets its place from 1 first.
+    function: the IRI of the function; inputs: the arguments that it takes (None: all that are not computed).
+    scoped: the function gets also, before the inputs, a text that tells this call from all others of all rules, and
+    every variable bound so far.
+    """
+
+    target: int
+    function: str
+    inputs: tuple[int, ...] | None = None
+    repeats: bool = False
+    scoped: bool = False
+
+    def targets(self, count: int) -> range:
+        """The computed arguments of a call with so many."""
+        start = self.target if self.target >= 0 else count + self.target
+        return range(start, count if self.repeats else min(start + 1, count))
+
+    def arguments(self, count: int) -> tuple[int, ...]:
+        """The arguments that the function takes."""
+        if self.inputs is not None:
+            return self.inputs
+        targets = self.targets(count)
+        return tuple(index for index in range(count) if index not in targets)
+
+
+@dataclass(frozen=True)
+class Builtin:
+    """How a language spells a function or a relation.
+
+    test: the truth function that a call without a computed argument stands for; modes: how arguments are computed, the
+    first mode that can be used is. Neither: the language's translator gives the call its meaning (``noValue``).
+    same: the truth function that compares a computed argument with the value it has already.
+    where: ``body``, ``head`` or ``both``.
+    """
+
+    name: str
+    language: str
+    least: int
+    most: int | None
+    test: str | None = None
+    modes: tuple[Mode, ...] = ()
+    same: str | None = None
+    where: str = "body"
+    doc: str = field(default="", compare=False)
+
+
+class _Registry:
+    """What is registered, by IRI or by language and name. `own` is what was registered by hand, in this process."""
+
+    def __init__(self) -> None:
+        self.members: dict[object, Function | Builtin] = {}
+        self.own: dict[object, Function | Builtin] = {}
+
+    def add(self, member: Function | Builtin, library: str) -> None:
+        key = _key(member)
+        if key not in self.own and self.members.get(key, member) != member:
+            raise PluginError(f"the function library `{library}` redefines `{_label(member)}`")
+        self.members[key] = member
+
+
+def _key(member: Function | Builtin) -> object:
+    return member.iri if isinstance(member, Function) else (member.language, member.name)
+
+
+def _label(member: Function | Builtin) -> str:
+    return f"<{member.iri}>" if isinstance(member, Function) else member.name
+
+
+@cache
+def _registry() -> _Registry:
+    """The registry with all libraries. One that cannot be loaded is an error: a rule must not run without its test."""
+    registry = _Registry()
+    for name in plugins.names(plugins.FUNCTIONS):
+        for member in plugins.load(plugins.FUNCTIONS, name):
+            registry.add(member, name)
+    return registry
+
+
+def lookup(iri: str) -> Function:
+    """The function with this IRI (without brackets). Raises PluginError where there is none."""
+    found = _registry().members.get(iri)
+    if not isinstance(found, Function):
+        raise PluginError(f"there is no function <{iri}>", hint=near(iri, [known.iri for known in functions()]))
+    return found
+
+
+def functions() -> tuple[Function, ...]:
+    """All functions, in the order of their IRIs."""
+    found = (member for member in _registry().members.values() if isinstance(member, Function))
+    return tuple(sorted(found, key=lambda function: function.iri))
+
+
+def builtins(language: str) -> dict[str, Builtin]:
+    """The built-ins of a language by name."""
+    found = (member for member in _registry().members.values() if isinstance(member, Builtin))
+    return {builtin.name: builtin for builtin in found if builtin.language == language}
+
+
+def register(*members: Function | Builtin) -> None:
+    """Adds functions and spellings for this process; one registered by hand before is replaced.
+
+    Raises PluginError where a library has another of the same IRI or name.
+    """
+    registry = _registry()
+    for member in members:
+        registry.add(member, "<own>")
+        registry.own[_key(member)] = member
+
+
+def own() -> tuple[Function | Builtin, ...]:
+    """What was registered by hand in this process: what another process has to `register` to run the same program."""
+    return tuple(_registry().own.values())
+
+
+def function(
+    name: str, *, truth: bool = False, timed: bool = False, pure: bool = True, languages: Sequence[str] = ("jena",)
+) -> Callable[[Body], Body]:
+    """Registers the decorated Python function under an IRI, or under a name.
+
+    It takes terms (`squall.rdf.Term`, None if unbound) and gives a term or None, or a bool if `truth`. In the rules of
+    `languages` it is called by the name, or by what follows the last ``/``, ``#`` or ``:`` of the IRI; the value of a
+    function that is no test is one more argument, the last.
+    """
+
+    def add(body: Body) -> Body:
+        iri = name if ":" in name else OWN + name
+        doc = inspect.getdoc(body) or ""
+        made = Function(iri, body, *_arity(body, timed), truth=truth, timed=timed, pure=pure, doc=doc)
+        register(made, *(_spelled(made, language) for language in languages))
+        return body
+
+    return add
+
+
+def _arity(body: Body, timed: bool) -> tuple[int, int | None]:
+    parameters = list(inspect.signature(body).parameters.values())[1 if timed else 0 :]
+    plain = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    least = sum(1 for one in plain if one.default is one.empty)
+    return least, None if any(one.kind is one.VAR_POSITIONAL for one in parameters) else len(plain)
+
+
+def _spelled(made: Function, language: str) -> Builtin:
+    name = made.iri.replace("#", "/").replace(":", "/").rpartition("/")[2]
+    if made.truth:
+        return Builtin(name, language, made.least, made.most, test=made.iri, doc=made.doc)
+    most = None if made.most is None else made.most + 1
+    modes = (Mode(-1, made.iri),)
+    return Builtin(name, language, made.least + 1, most, modes=modes, same=SAME_VALUE, doc=made.doc)
+
+
+SAME_VALUE = "urn:x-squall:jena:sameValueAs"
+"""The IRI of the test whether two terms are the same value (`squall.functions.values.same`)."""

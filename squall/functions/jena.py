@@ -1,0 +1,396 @@
+"""The built-ins of the Jena rule language.
+
+Semantics: the built-in list in Jena's documentation of its inference support, and, where that is silent, the Java
+classes of ``org.apache.jena.reasoner.rulesys.builtins``. Where Java would throw there is no value, and the solution is
+dropped.
+docs/languages/jena.md lists what differs from Jena, and why.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
+from hashlib import blake2b, md5
+from typing import TYPE_CHECKING, Any
+
+from squall.errors import BuilderError
+from squall.functions import SAME_VALUE, Builtin, Function, Mode
+from squall.functions.values import (
+    ARITHMETIC,
+    Number,
+    compare,
+    date_time,
+    decimal,
+    double,
+    floating,
+    integer,
+    is_of_type,
+    is_well_formed,
+    number,
+    same,
+    text,
+)
+from squall.rdf import ALWAYS, RDFS, Term, blank, iri, iri_text, is_blank, is_iri, is_literal, literal
+
+if TYPE_CHECKING:
+    import regex
+
+REGEX_SECONDS = 5.0
+"""How long one match of a regular expression may take."""
+
+_PRINT = logging.getLogger("squall.print")
+_NOT_IN_IRI = frozenset('<>"{}|^`\\') | {chr(code) for code in range(0x21)}
+
+Maybe = Term | None
+
+
+def function_iri(name: str) -> str:
+    """The IRI of a Jena built-in's function."""
+    return f"urn:x-squall:jena:{name}"
+
+
+# Comparison
+
+
+def _equal(left: Maybe, right: Maybe) -> bool:
+    if left is None or right is None:
+        return False
+    order = compare(left, right)
+    return order == 0 if _both_numbers(left, right) or order is not None else same(left, right)
+
+
+def _both_numbers(left: Term, right: Term) -> bool:
+    return number(left) is not None and number(right) is not None
+
+
+def _not_equal(left: Maybe, right: Maybe) -> bool:
+    return not _equal(left, right)
+
+
+def _ordered(accepts: Callable[[int], bool]) -> Callable[[Maybe, Maybe], bool]:
+    """A test of the order of two values; false where they have none."""
+
+    def test(left: Maybe, right: Maybe) -> bool:
+        order = None if left is None or right is None else compare(left, right)
+        return order is not None and accepts(order)
+
+    return test
+
+
+def _same(left: Maybe, right: Maybe) -> bool:
+    return left is not None and right is not None and same(left, right)
+
+
+# Arithmetic
+
+
+def _numbers(left: Maybe, right: Maybe) -> tuple[Number, Number] | None:
+    one = None if left is None else number(left)
+    other = None if right is None else number(right)
+    return (one, other) if one and other else None
+
+
+def _arithmetic(
+    integers: Callable[[int, int], int | None],
+    decimals: Callable[[Decimal, Decimal], Decimal | None],
+    floats: Callable[[float, float], float],
+) -> Callable[[Maybe, Maybe], Maybe]:
+    """A function of two numbers: a double if one of them is a float or a double, exact otherwise."""
+
+    def compute(left: Maybe, right: Maybe) -> Maybe:
+        found = _numbers(left, right)
+        if found is None:
+            return None
+        one, other = found
+        if one.is_floating or other.is_floating:
+            return double(floats(floating(one), floating(other)))
+        if isinstance(one.value, int) and isinstance(other.value, int):
+            whole = integers(one.value, other.value)
+            return None if whole is None else integer(whole)
+        exact = decimals(Decimal(one.value), Decimal(other.value))
+        return None if exact is None else decimal(exact)
+
+    return compute
+
+
+def _divide_integers(left: int, right: int) -> int | None:
+    """Division that drops the fraction, as Java's does; none by zero."""
+    if right == 0:
+        return None
+    whole = abs(left) // abs(right)
+    return whole if (left < 0) == (right < 0) else -whole
+
+
+def _divide_decimals(left: Decimal, right: Decimal) -> Decimal | None:
+    return ARITHMETIC.divide(left, right) if right else None
+
+
+def _divide_floats(left: float, right: float) -> float:
+    """Division by IEEE 754, by zero as well."""
+    if right:
+        return left / right
+    if left == 0 or math.isnan(left):
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)
+
+
+_sum = _arithmetic(int.__add__, ARITHMETIC.add, float.__add__)
+_difference = _arithmetic(int.__sub__, ARITHMETIC.subtract, float.__sub__)
+_product = _arithmetic(int.__mul__, ARITHMETIC.multiply, float.__mul__)
+_quotient = _arithmetic(_divide_integers, _divide_decimals, _divide_floats)
+
+
+def _step(by: int) -> Callable[[Maybe], Maybe]:
+    def compute(value: Maybe) -> Maybe:
+        found = None if value is None else number(value)
+        return integer(found.value + by) if found and isinstance(found.value, int) else None
+
+    return compute
+
+
+def _least(left: Maybe, right: Maybe) -> Maybe:
+    """The lesser node with its datatype; the first of equals."""
+    order = None if left is None or right is None else compare(left, right)
+    return None if order is None else left if order <= 0 else right
+
+
+def _greatest(left: Maybe, right: Maybe) -> Maybe:
+    """The greater node with its datatype; the second of equals."""
+    order = None if left is None or right is None else compare(left, right)
+    return None if order is None else left if order > 0 else right
+
+
+# Text
+
+
+def _joined(terms: tuple[Maybe, ...]) -> str | None:
+    return None if None in terms else "".join(text(term) for term in terms if term is not None)
+
+
+def _str_concat(*terms: Maybe) -> Maybe:
+    joined = _joined(terms)
+    return None if joined is None else literal(joined)
+
+
+def _uri_concat(*terms: Maybe) -> Maybe:
+    """An IRI; none where the characters joined make none (N-Triples, IRIREF)."""
+    joined = _joined(terms)
+    return None if joined is None or not _NOT_IN_IRI.isdisjoint(joined) else iri(joined)
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str) -> regex.Pattern[str]:
+    """A Java regular expression; ``\\d \\w \\s`` mean ASCII, as in Java. Raises regex.error where it is none."""
+    import regex
+
+    pieces = pattern.split("\\Q")
+    java = [pieces[0]]
+    for piece in pieces[1:]:
+        quoted, _, rest = piece.partition("\\E")
+        java += [regex.escape(quoted), rest]
+    return regex.compile("".join(java), regex.VERSION1 | regex.ASCII)
+
+
+def _match(value: Maybe, pattern: Maybe) -> regex.Match[str] | None:
+    """The match of the whole text of a literal. Raises BuilderError where it takes too long."""
+    import regex
+
+    if value is None or pattern is None or not is_literal(value) or not is_literal(pattern):
+        return None
+    try:
+        return _compiled(text(pattern)).fullmatch(text(value), timeout=REGEX_SECONDS)
+    except regex.error:
+        return None
+    except TimeoutError as error:
+        raise BuilderError(
+            f"the regular expression `{text(pattern)}` took more than {REGEX_SECONDS:g} s on {value[:80]}",
+            hint="nested repetitions such as `(a+)+` take exponential time: write it without, or with possessive `++`",
+        ) from error
+
+
+def _regex(value: Maybe, pattern: Maybe) -> bool:
+    return _match(value, pattern) is not None
+
+
+def _regex_group(place: Term, value: Maybe, pattern: Maybe) -> Maybe:
+    """The text of a group, empty if the group took no part in the match."""
+    found = _match(value, pattern)
+    group = int(text(place))
+    return literal(found.group(group) or "") if found and group <= found.re.groups else None
+
+
+def _check_regex(value: Maybe, pattern: Maybe) -> str | None:
+    return _check_group(None, value, pattern)
+
+
+def _check_group(place: Maybe, value: Maybe, pattern: Maybe) -> str | None:
+    import regex
+
+    if pattern is None or not is_literal(pattern):
+        return None
+    try:
+        groups = _compiled(text(pattern)).groups
+    except regex.error as error:
+        return f"`{text(pattern)}` is not a regular expression: {error}"
+    if place is not None and int(text(place)) > groups:
+        return f"`{text(pattern)}` has no group {text(place)}"
+    return None
+
+
+# Kinds of terms
+
+
+def _is_literal(term: Maybe) -> bool:
+    return term is not None and is_literal(term)
+
+
+def _not_literal(term: Maybe) -> bool:
+    return not _is_literal(term)
+
+
+def _is_blank(term: Maybe) -> bool:
+    return term is not None and is_blank(term)
+
+
+def _not_blank(term: Maybe) -> bool:
+    return not _is_blank(term)
+
+
+def _is_type(term: Maybe, datatype: Maybe) -> bool:
+    if term is None or datatype is None or not is_iri(datatype):
+        return False
+    if is_blank(term):
+        return True
+    if iri_text(datatype) == RDFS + "Literal":
+        return is_literal(term) and is_well_formed(term)
+    return is_of_type(term, iri_text(datatype))
+
+
+def _not_type(term: Maybe, datatype: Maybe) -> bool:
+    return not _is_type(term, datatype)
+
+
+def _bound(*terms: Maybe) -> bool:
+    return None not in terms
+
+
+def _unbound(*terms: Maybe) -> bool:
+    return all(term is None for term in terms)
+
+
+# New terms
+
+
+def _keyed(terms: tuple[Maybe, ...]) -> bytes:
+    """A text that different terms never share. A line feed occurs in no term."""
+    return "\n".join(term or "" for term in terms).encode()
+
+
+def _make_temp(place: Term, call: Term, *values: Maybe) -> Term:
+    """A blank node that is the same for the same call of a rule with the same bindings, however often it is made."""
+    return blank(f"t{blake2b(_keyed((place, call, *values)), digest_size=16).hexdigest()}")
+
+
+def _make_skolem(*terms: Maybe) -> Term:
+    """A blank node that is the same for the same arguments, in any rule."""
+    return blank(f"s{md5(_keyed(terms), usedforsecurity=False).hexdigest()}")
+
+
+def _now(time: int) -> Term:
+    return date_time(0 if time == ALWAYS else time)
+
+
+def _print(*terms: Maybe) -> bool:
+    _PRINT.info("%s", " ".join("?" if term is None else term for term in terms))
+    return True
+
+
+def _test(name: str, body: Callable[..., bool], least: int, most: int | None, doc: str, **more: Any) -> Function:
+    return Function(function_iri(name), body, least, most, truth=True, doc=doc, **more)
+
+
+def _value(name: str, body: Callable[..., Maybe], least: int, most: int | None, doc: str, **more: Any) -> Function:
+    return Function(function_iri(name), body, least, most, doc=doc, **more)
+
+
+_TESTS = (
+    _test("equal", _equal, 2, 2, "the two are equal: numbers and instants by order, all else as the same value"),
+    _test("notEqual", _not_equal, 2, 2, "the two are not equal; true if one is unbound"),
+    _test("lessThan", _ordered(lambda order: order < 0), 2, 2, "the first is less: numbers or instants"),
+    _test("greaterThan", _ordered(lambda order: order > 0), 2, 2, "the first is greater: numbers or instants"),
+    _test("le", _ordered(lambda order: order <= 0), 2, 2, "the first is less or equal: numbers or instants"),
+    _test("ge", _ordered(lambda order: order >= 0), 2, 2, "the first is greater or equal: numbers or instants"),
+    _test("bound", _bound, 1, None, "all are bound"),
+    _test("unbound", _unbound, 1, None, "all are unbound"),
+    _test("isLiteral", _is_literal, 1, 1, "it is a literal"),
+    _test("notLiteral", _not_literal, 1, 1, "it is no literal; true if unbound"),
+    _test("isBNode", _is_blank, 1, 1, "it is a blank node"),
+    _test("notBNode", _not_blank, 1, 1, "it is no blank node; true if unbound"),
+    _test("isDType", _is_type, 2, 2, "it is a literal of the datatype, or a blank node"),
+    _test("notDType", _not_type, 2, 2, "it is not of the datatype; true if unbound"),
+    _test("regex", _regex, 2, 2, "the whole literal matches the pattern (Java syntax)", check=_check_regex),
+)
+_PRINTS = _test("print", _print, 0, None, "logs its arguments to the logger `squall.print`", pure=False)
+_SAME = Function(SAME_VALUE, _same, 2, 2, truth=True, doc="the two terms are the same value")
+
+_BINARY = (
+    _value("sum", _sum, 2, 2, "a + b"),
+    _value("difference", _difference, 2, 2, "a - b"),
+    _value("product", _product, 2, 2, "a * b"),
+    _value("quotient", _quotient, 2, 2, "a / b, whole for integers; no value for integers by zero"),
+    _value("min", _least, 2, 2, "the lesser of two numbers or instants"),
+    _value("max", _greatest, 2, 2, "the greater of two numbers or instants"),
+)
+_JOINING = (
+    _value("strConcat", _str_concat, 0, None, "the texts of the terms, joined, as a string"),
+    _value("uriConcat", _uri_concat, 0, None, "the texts of the terms, joined, as an IRI"),
+)
+_ADD_ONE = _value("addOne", _step(1), 1, 1, "a + 1, of an integer")
+_SUBTRACT_ONE = _value("subtractOne", _step(-1), 1, 1, "a - 1, of an integer (`addOne` backwards)")
+_GROUP = _value("regexGroup", _regex_group, 3, 3, "a group of a match of the whole literal", check=_check_group)
+_TEMP = _value("makeTemp", _make_temp, 2, None, "a blank node of a call and the bindings of its rule")
+_SKOLEM = _value("makeSkolem", _make_skolem, 0, None, "a blank node of the arguments")
+_NOW = _value("now", _now, 0, 0, "the time of the solution as an xsd:dateTime", timed=True)
+
+
+def _spelled(name: str, least: int, most: int | None, *modes: Mode, test: str | None = None) -> Builtin:
+    return Builtin(name, "jena", least, most, test=test, modes=modes, same=SAME_VALUE)
+
+
+def _of(function: Function) -> str:
+    return function.iri.rpartition(":")[2]
+
+
+_BUILTINS = (
+    *(_spelled(_of(test), test.least, test.most, test=test.iri) for test in _TESTS if _of(test) != "regex"),
+    *(_spelled(_of(value), 3, 3, Mode(2, value.iri)) for value in _BINARY),
+    *(_spelled(_of(value), 1, None, Mode(-1, value.iri)) for value in _JOINING),
+    _spelled("addOne", 2, 2, Mode(1, _ADD_ONE.iri), Mode(0, _SUBTRACT_ONE.iri)),
+    _spelled("regex", 2, None, Mode(2, _GROUP.iri, inputs=(0, 1), repeats=True), test=function_iri("regex")),
+    _spelled("makeTemp", 1, None, Mode(0, _TEMP.iri, inputs=(), repeats=True, scoped=True)),
+    _spelled("makeSkolem", 1, None, Mode(0, _SKOLEM.iri)),
+    _spelled("now", 1, 1, Mode(0, _NOW.iri)),
+    Builtin("print", "jena", 0, None, test=_PRINTS.iri, where="both"),
+    Builtin("noValue", "jena", 2, 3),
+    Builtin("table", "jena", 1, None, where="head"),
+    Builtin("tableAll", "jena", 0, 0, where="head"),
+)
+
+FUNCTIONS: tuple[Function | Builtin, ...] = (
+    *_TESTS,
+    *_BINARY,
+    *_JOINING,
+    _PRINTS,
+    _SAME,
+    _ADD_ONE,
+    _SUBTRACT_ONE,
+    _GROUP,
+    _TEMP,
+    _SKOLEM,
+    _NOW,
+    *_BUILTINS,
+)
+"""What the entry point `jena` of the group ``squall.functions`` names."""

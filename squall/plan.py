@@ -1,0 +1,226 @@
+"""The Planned Production System (PPS): operators in a digraph, and the rules that every plan obeys.
+
+Nodes are listed inputs first (feedback apart). See docs/pps.md for the specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import networkx
+
+from squall.errors import PlannerError
+from squall.operators import (
+    AntiJoin,
+    Deliver,
+    Distinct,
+    Emit,
+    Extend,
+    Join,
+    Match,
+    Operator,
+    Read,
+    Test,
+    Unit,
+    columns_of,
+    is_timed,
+)
+
+
+@dataclass(frozen=True)
+class Input:
+    """An edge. ``columns``: the grouping columns of the producer's rows; rows that agree on them must meet in one
+    instance of the consumer. None: they may go anywhere. ``()``: all meet in one. ``feedback``: facts read again."""
+
+    node: str
+    columns: tuple[int, ...] | None = None
+    feedback: bool = False
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator with its identity and its ordered inputs."""
+
+    id: str
+    op: Operator
+    inputs: tuple[Input, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of a program, as data. Equal plans do the same."""
+
+    nodes: tuple[Node, ...]
+    planner: str = field(default="", compare=False)
+
+    @cached_property
+    def by_id(self) -> dict[str, Node]:
+        return {node.id: node for node in self.nodes}
+
+    @cached_property
+    def graph(self) -> networkx.DiGraph:
+        """The digraph: node attributes ``op`` and ``inputs``, edge attributes ``columns`` and ``feedback``. Frozen."""
+        graph = networkx.DiGraph()
+        for node in self.nodes:
+            graph.add_node(node.id, op=node.op, inputs=node.inputs)
+        for node in self.nodes:
+            for edge in node.inputs:
+                graph.add_edge(edge.node, node.id, columns=edge.columns, feedback=edge.feedback)
+        return networkx.freeze(graph)
+
+    @cached_property
+    def consumers(self) -> dict[str, tuple[tuple[str, int], ...]]:
+        """For each node, the nodes it feeds, with the number of the input (port) it feeds there."""
+        found: dict[str, list[tuple[str, int]]] = {node.id: [] for node in self.nodes}
+        for node in self.nodes:
+            for port, edge in enumerate(node.inputs):
+                found[edge.node].append((node.id, port))
+        return {id: tuple(targets) for id, targets in found.items()}
+
+    @cached_property
+    def widths(self) -> dict[str, int]:
+        """The number of columns of each node's rows."""
+        found: dict[str, int] = {}
+        for node in self.nodes:
+            found[node.id] = _width(node, found)
+        return found
+
+    @cached_property
+    def components(self) -> tuple[tuple[str, ...], ...]:
+        """The strongly connected components in topological order; the nodes of each in the order of the plan."""
+        position = {node.id: index for index, node in enumerate(self.nodes)}
+        condensed = networkx.condensation(self.graph)
+        order = networkx.lexicographical_topological_sort(
+            condensed, key=lambda part: min(position[id] for id in condensed.nodes[part]["members"])
+        )
+        return tuple(tuple(sorted(condensed.nodes[part]["members"], key=position.__getitem__)) for part in order)
+
+    @cached_property
+    def retractable(self) -> frozenset[str]:
+        """The nodes whose rows may be withdrawn: `AntiJoin` and timed nodes, and what lies behind them."""
+        roots = [node.id for node in self.nodes if isinstance(node.op, AntiJoin) or is_timed(node.op)]
+        behind = (networkx.descendants(self.graph, root) for root in roots)
+        return frozenset(roots).union(*behind)
+
+
+def _width(node: Node, found: dict[str, int]) -> int:
+    match node.op:
+        case Match(cells=cells):
+            return 1 + max((cell for cell in cells if isinstance(cell, int)), default=-1)
+        case Join(keep=keep):
+            return len(keep)
+        case Emit(template=template):
+            return len(template) + 1
+        case Unit():
+            return 0
+        case Extend():
+            return found[node.inputs[0].node] + 1
+        case Read():
+            return 3
+        case AntiJoin() | Test() | Distinct() | Deliver():
+            return found[node.inputs[0].node] if node.inputs else 0
+
+
+_ARITY: dict[type, tuple[int, int | None]] = {
+    Read: (0, 0), Unit: (0, 0), Match: (1, None), Join: (2, 2), AntiJoin: (2, 2), Test: (1, 1), Extend: (1, 1),
+    Distinct: (1, None), Emit: (1, 1), Deliver: (0, None),
+}  # fmt: skip
+
+
+def check(plan: Plan) -> Plan:
+    """The plan, if it obeys the rules that builders rely on; raises PlannerError with every violation otherwise.
+
+    1. ids are unique and every input exists; 2. each operator has its number of inputs; 3. without its feedback edges the
+    plan is a DAG, listed inputs first; 4. columns exist; 5. exactly one `Deliver`, which feeds nothing; 6. no cycle goes
+    through the right side of an `AntiJoin` or a timed node (the plan is stratified); 7. every cycle passes a `Distinct`.
+    """
+    problems = [*_structure(plan)]
+    if not problems:
+        problems = [*_columns(plan), *_ending(plan), *_strata(plan), *_cycles(plan)]
+    if problems:
+        raise PlannerError("the plan is not well formed:\n  " + "\n  ".join(problems))
+    return plan
+
+
+def _structure(plan: Plan) -> Iterator[str]:
+    seen: set[str] = set()
+    known = {node.id for node in plan.nodes}
+    for node in plan.nodes:
+        if node.id in seen:
+            yield f"the id `{node.id}` occurs twice"
+        least, most = _ARITY[type(node.op)]
+        if len(node.inputs) < least or (most is not None and len(node.inputs) > most):
+            yield f"`{node.id}` has {len(node.inputs)} inputs"
+        for edge in node.inputs:
+            if edge.node not in known:
+                yield f"`{node.id}` reads `{edge.node}`, which does not exist"
+            elif not edge.feedback and edge.node not in seen:
+                yield f"`{node.id}` is listed before its input `{edge.node}`"
+        seen.add(node.id)
+
+
+def _columns(plan: Plan) -> Iterator[str]:
+    widths = plan.widths
+    for node in plan.nodes:
+        inputs = [widths[edge.node] for edge in node.inputs]
+        for what, column, width in _uses(node.op, inputs):
+            if not 0 <= column < width:
+                yield f"`{node.id}` {what} column {column} of {width}"
+        for edge in node.inputs:
+            for column in edge.columns or ():
+                if not 0 <= column < widths[edge.node]:
+                    yield f"the edge from `{edge.node}` to `{node.id}` groups by column {column} of {widths[edge.node]}"
+
+
+def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
+    match op:
+        case Match(cells=cells):
+            numbers = sorted({cell for cell in cells if isinstance(cell, int)})
+            if numbers != list(range(len(numbers))):
+                yield "fills", max(numbers), len(numbers)
+        case Join(on=on) | AntiJoin(on=on):
+            for left, right in on:
+                yield "joins on the left by", left, inputs[0]
+                yield "joins on the right by", right, inputs[1]
+            for column in op.keep if isinstance(op, Join) else ():
+                yield "keeps", column, sum(inputs)
+        case Test(expression=expression) | Extend(expression=expression):
+            for column in columns_of(expression):
+                yield "computes with", column, inputs[0]
+        case Emit(template=template):
+            for cell in template:
+                if isinstance(cell, int):
+                    yield "emits", cell, inputs[0]
+        case Distinct(by=by):
+            for width in inputs:
+                yield "compares", by - 1 if by else 0, max(width, 1)
+        case Read() | Unit() | Deliver():
+            return
+
+
+def _ending(plan: Plan) -> Iterator[str]:
+    ends = [node.id for node in plan.nodes if isinstance(node.op, Deliver)]
+    if len(ends) != 1:
+        yield f"it has {len(ends)} Deliver nodes, not one"
+    for id in ends:
+        if plan.consumers[id]:
+            yield f"`{id}` delivers, yet feeds `{plan.consumers[id][0][0]}`"
+
+
+def _strata(plan: Plan) -> Iterator[str]:
+    for component in plan.components:
+        for id in component:
+            node = plan.by_id[id]
+            if isinstance(node.op, AntiJoin) and node.inputs[1].node in component:
+                yield f"`{id}` negates what depends on it: {', '.join(component)}"
+            if is_timed(node.op) and len(component) > 1:
+                yield f"`{id}` takes the time of what depends on it: {', '.join(component)}"
+
+
+def _cycles(plan: Plan) -> Iterator[str]:
+    checked = [node.id for node in plan.nodes if not isinstance(node.op, Distinct)]
+    for cycle in networkx.simple_cycles(plan.graph.subgraph(checked)):
+        yield f"the cycle {' -> '.join(cycle)} has no Distinct: it would never end"
+        return

@@ -1,0 +1,207 @@
+"""RDF terms, triples, atoms and events: what flows through a program.
+
+A *term* is its canonical N-Triples text: ``<http://example.org/a>``, ``_:b0``, ``"5"^^<http://...#int>``.
+One representation serves from the lexer to Spark's workers: it hashes, compares, pickles and travels through
+Arrow as it is, and two terms are the same RDF 1.1 term if and only if their texts are equal
+(see docs/decisions/0002-terms-are-text.md).
+
+Source: RDF 1.1 Concepts, sections 3.1 to 3.4; RDF 1.1 N-Triples, section 4 (canonical form).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, NewType
+
+import pyoxigraph
+
+if TYPE_CHECKING:
+    import rdflib
+
+Term = NewType("Term", str)
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RDFS = "http://www.w3.org/2000/01/rdf-schema#"
+OWL = "http://www.w3.org/2002/07/owl#"
+XSD_STRING = XSD + "string"
+LANG_STRING = RDF + "langString"
+
+ALWAYS = -(2**63)
+"""The time since which static data and what follows from them alone hold: before every event (integer ms)."""
+FOREVER = 2**63 - 1
+"""The end of an interval that nothing closes (integer ms, exclusive)."""
+
+
+class Triple(NamedTuple):
+    """A subject, a predicate and an object; a *fact*."""
+
+    subject: Term
+    predicate: Term
+    object: Term
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.predicate} {self.object} ."
+
+
+class Atom(NamedTuple):
+    """``relation(arguments)``, an n-ary *fact* (RIF-BLD 2.2, "atomic formulas"); it has no RDF serialisation."""
+
+    relation: Term
+    arguments: tuple[Term, ...]
+
+    def __str__(self) -> str:
+        return f"{self.relation}({', '.join(self.arguments)}) ."
+
+
+Fact = Triple | Atom
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Facts that arrive together.
+
+    time: integer milliseconds since the epoch; `ALWAYS` for static data.
+    stream: the IRI of the stream they arrive on; ``""`` is the default stream.
+    """
+
+    time: int
+    facts: tuple[Fact, ...]
+    stream: str = ""
+
+
+def iri(value: str) -> Term:
+    """The term of an IRI given without its angle brackets. Relative IRIs are taken as they are."""
+    return Term(f"<{value}>")
+
+
+def blank(label: str) -> Term:
+    """The blank node with this label (without ``_:``)."""
+    return Term(f"_:{label}")
+
+
+def literal(lexical: str, datatype: str | None = None, language: str | None = None) -> Term:
+    """A literal by lexical form and datatype IRI or language tag; ``xsd:string`` if neither is given.
+
+    The lexical form is kept as it is: ``literal("01", XSD + "integer")`` is not ``1``.
+    """
+    quoted = lexical.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    if language is not None:
+        return Term(f'"{quoted}"@{language.lower()}')
+    if datatype is None or datatype == XSD_STRING:
+        return Term(f'"{quoted}"')
+    return Term(f'"{quoted}"^^<{datatype}>')
+
+
+def is_iri(term: str) -> bool:
+    return term[0] == "<"
+
+
+def is_blank(term: str) -> bool:
+    return term[0] == "_"
+
+
+def is_literal(term: str) -> bool:
+    return term[0] == '"'
+
+
+def iri_text(term: str) -> str:
+    """The IRI without its brackets."""
+    return term[1:-1]
+
+
+class Literal(NamedTuple):
+    """The parts of a literal; `language` is ``""`` where there is none."""
+
+    lexical: str
+    datatype: str
+    language: str
+
+
+_UNESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+@lru_cache(maxsize=65536)
+def parts(term: str) -> Literal:
+    """The lexical form, datatype IRI and language tag of a literal's text."""
+    close = term.rindex('"')
+    lexical = term[1:close]
+    if "\\" in lexical:
+        lexical = _unescape(lexical)
+    suffix = term[close + 1 :]
+    if not suffix:
+        return Literal(lexical, XSD_STRING, "")
+    if suffix[0] == "@":
+        return Literal(lexical, LANG_STRING, suffix[1:])
+    return Literal(lexical, suffix[3:-1], "")
+
+
+def _unescape(text: str) -> str:
+    pieces = []
+    characters = iter(text)
+    for character in characters:
+        if character == "\\":
+            following = next(characters)
+            character = _UNESCAPED.get(following, following)
+        pieces.append(character)
+    return "".join(pieces)
+
+
+def term(value: Any) -> Term:
+    """A term from a pyoxigraph or rdflib term, or from its N-Triples text.
+
+    Raises ValueError where the text is no N-Triples term.
+    """
+    if isinstance(value, pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal):
+        return Term(str(value))
+    text = value.n3() if hasattr(value, "n3") else value
+    if not isinstance(text, str):
+        raise ValueError(f"not an RDF term: {value!r}")
+    if hasattr(value, "n3"):
+        return _from_rdflib(value)
+    return _from_text(text)
+
+
+def _from_text(text: str) -> Term:
+    line = f"<urn:s> <urn:p> {text} ."
+    try:
+        (quad,) = pyoxigraph.parse(line, format=pyoxigraph.RdfFormat.N_TRIPLES)
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(f"not an N-Triples term: {text}") from error
+    return Term(str(quad.object))
+
+
+def _from_rdflib(value: Any) -> Term:
+    kind = type(value).__name__
+    if kind == "URIRef":
+        return iri(str(value))
+    if kind == "BNode":
+        return blank(str(value))
+    return literal(str(value), str(value.datatype) if value.datatype else None, value.language)
+
+
+def triple(subject: Any, predicate: Any, object: Any) -> Triple:
+    """A triple of whatever `term` takes."""
+    return Triple(term(subject), term(predicate), term(object))
+
+
+def events(facts: Iterable[Any], time: int = ALWAYS, stream: str = "") -> Iterable[Event]:
+    """One event per fact, all at one time: an rdflib graph, or triples of terms, as a source."""
+    for fact in facts:
+        yield Event(time, (fact if isinstance(fact, Triple | Atom) else triple(*fact),), stream)
+
+
+def to_rdflib(text: Term) -> rdflib.term.Identifier:
+    """The rdflib term of a term, lexical form untouched (``normalize=False``)."""
+    import rdflib
+
+    if is_iri(text):
+        return rdflib.URIRef(iri_text(text))
+    if is_blank(text):
+        return rdflib.BNode(text[2:])
+    lexical, datatype, language = parts(text)
+    if language:
+        return rdflib.Literal(lexical, lang=language)
+    return rdflib.Literal(lexical, datatype=None if datatype == XSD_STRING else datatype, normalize=False)

@@ -1,0 +1,113 @@
+"""The contracts of the four stages: what a third party writes to add a language, a planner or a builder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from squall.plan import Plan
+from squall.rdf import Event, Fact
+from squall.system import System
+
+
+class Output(NamedTuple):
+    """A fact handed on by the program.
+
+    time: integer ms at which it became true (istream), ceased to be (dstream) or was in the answer (rstream);
+    `squall.rdf.ALWAYS` for what follows from static data alone.
+    rule: a rule that made it (the first one found, where several do).
+    """
+
+    fact: Fact
+    time: int
+    rule: str
+
+
+@runtime_checkable
+class Lexer(Protocol):
+    """Text to tree. `extensions` are the file endings of the language, with their dots."""
+
+    extensions: tuple[str, ...]
+
+    def __call__(self, text: str, name: str) -> Any:
+        """The tree of a program's text. Its type is known to the translator of the same name only; it is frozen and
+        prints as text of the language. `name` is used in messages. Raises LexerError or Errors."""
+        ...
+
+
+@runtime_checkable
+class Translator(Protocol):
+    """Tree to Translated Production System."""
+
+    def __call__(self, tree: Any) -> System:
+        """Raises TranslatorError or Errors, with all of the program's errors at once."""
+        ...
+
+
+@runtime_checkable
+class Planner(Protocol):
+    """Translated to Planned Production System."""
+
+    def __call__(self, system: System) -> Plan:
+        """A plan that `squall.plan.check` accepts. Equal systems give equal plans. Raises PlannerError."""
+        ...
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run is told besides its plan.
+
+    checkpoint: a folder that holds offsets and state, so that a killed run goes on where it was (None: none is kept).
+    conf: settings of the engine, by its own names.
+    ledger: where what could not be used (malformed, late) is counted and kept.
+    sink: what the outputs are written to, if it can be rewound to where a cut-off batch began.
+    """
+
+    checkpoint: Path | None = None
+    conf: tuple[tuple[str, str], ...] = field(default=())
+    ledger: Ledger | None = None
+    sink: Rewindable | None = None
+
+
+class Ledger(Protocol):
+    """Counts and keeps what a run could not use."""
+
+    def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
+        """One lost statement. cause: ``malformed`` or ``late``; line: its number from 1, where it has one."""
+        ...
+
+
+class Rewindable(Protocol):
+    """A sink whose end can be marked, and which can be cut back to such a mark (after a crash in mid batch)."""
+
+    def mark(self) -> int:
+        """The durable length so far, in bytes, everything written flushed to disk."""
+        ...
+
+    def rewind(self, mark: int) -> None:
+        """Drops what was written after the mark."""
+        ...
+
+
+@runtime_checkable
+class Job(Protocol):
+    """A plan made ready to run by one builder."""
+
+    def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
+        """The outputs for a stream of events in non-decreasing time, as soon as they are known, in the order of time.
+
+        A batch is what is at hand: how a stream is cut into batches never changes the outputs (semantics.md, law 2).
+        `batches` may be a `squall.streams.Sources`, whose parts a distributed builder reads where it runs.
+        `static` holds always and is read first. An event earlier than one before it is *late*: it goes to the ledger."""
+        ...
+
+
+@runtime_checkable
+class Builder(Protocol):
+    """Planned Production System to a job."""
+
+    def __call__(self, plan: Plan, options: Options) -> Job:
+        """Raises BuilderError where the plan cannot be run."""
+        ...

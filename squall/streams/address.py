@@ -1,0 +1,73 @@
+"""Addresses of sources and sinks: a path or a URI, with options after a question mark."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from squall.errors import UsageError, near
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: `C:` is a drive
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a source or sink is, and how to read or write it.
+
+    ``sensors.nt?stream=urn:s`` is a path as it stands; in ``file:///data/a%20b.nt`` the path is percent-decoded;
+    ``-`` is standard input or output. Any other scheme is handed on as it was given.
+    """
+
+    text: str
+    scheme: str
+    path: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return self.path
+
+    def only(self, *known: str) -> None:
+        """Raises UsageError if there is an option that is not known, or one that is given twice."""
+        seen: set[str] = set()
+        for name, _ in self.options:
+            if name not in known:
+                hint = near(name, known) or f"options: {', '.join(known)}"
+                raise UsageError(f"`{self.text}` has the unknown option `{name}`", hint=hint)
+            if name in seen:
+                raise UsageError(f"`{self.text}` has the option `{name}` twice")
+            seen.add(name)
+
+    def get(self, name: str, default: str = "") -> str:
+        return dict(self.options).get(name, default)
+
+    def integer(self, name: str, default: int) -> int:
+        """The option as a whole number; raises UsageError if it is none."""
+        value = self.get(name, str(default))
+        try:
+            return int(value)
+        except ValueError:
+            raise UsageError(f"`{name}={value}` in `{self.text}` is not a whole number") from None
+
+    def flag(self, name: str) -> bool:
+        """The option as yes or no; raises UsageError if it is neither."""
+        value = self.get(name, "no")
+        if value not in ("yes", "no"):
+            raise UsageError(f"`{name}={value}` in `{self.text}` is neither yes nor no")
+        return value == "yes"
+
+
+def parse(text: str, standard: str) -> Address:
+    """The address of a text. `standard` is the scheme that ``-`` stands for."""
+    place, _, query = text.partition("?")
+    options = tuple(parse_qsl(query, keep_blank_values=True))
+    if place == "-":
+        return Address(text, standard, "-", options)
+    if place.startswith("file:"):
+        return Address(text, "file", unquote(urlsplit(place).path), options)
+    if _SCHEME.match(place):
+        scheme, _, rest = place.partition(":")
+        return Address(text, scheme.lower(), rest, options)
+    if not place:
+        raise UsageError(f"`{text}` names no file")
+    return Address(text, "file", place, options)

@@ -1,0 +1,310 @@
+"""Sources that are files, folders of files, and standard input."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Protocol, runtime_checkable
+
+from squall.errors import SourceError, UsageError
+from squall.rdf import ALWAYS, Event, Triple
+from squall.stages import Ledger
+from squall.streams.address import Address
+from squall.streams.formats import (
+    Format,
+    Malformed,
+    parse_block,
+    parse_document,
+    parse_timed,
+    suffix,
+    told,
+)
+
+_CHUNK = 1 << 20
+
+
+@dataclass
+class Reading:
+    """What has been read of a source so far: statements that could be used, and bytes. For progress and the summary."""
+
+    statements: int = 0
+    bytes: int = 0
+
+
+@runtime_checkable
+class Source(Protocol):
+    """What a plug-in of the group ``squall.sources`` makes: it is called with an Address, a Ledger and the time
+    (integer ms) of statements that have none, and raises UsageError or SourceError if the source cannot be read.
+
+    uri: as it was given. live: whether it may keep a reader waiting. earliest: no event before this time comes from it
+    (integer ms). size: its length in bytes, None if unknown. reading: kept up to date by `batches`. idle: for how long
+    (ms) the others wait for a live source that says nothing (see `squall.streams.Sources`).
+    """
+
+    uri: str
+    live: bool
+    earliest: int
+    size: int | None
+    idle: int
+    reading: Reading
+
+    def batches(self) -> Iterator[Sequence[Event]]:
+        """The events in the order in which they come; each batch is what is at hand. What cannot be used goes to the
+        ledger. Raises SourceError if reading fails."""
+        ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How files are read: a format and compression given by name (or ``""``: by ending), the stream that their facts
+    arrive on, and the time (integer ms) of untimed statements."""
+
+    format: str
+    stream: str
+    time: int
+
+
+class FileSource:
+    """A file, a named pipe, or standard input (the path ``-``).
+
+    Options: ``format``; ``stream`` (an IRI); ``time`` (integer ms, for untimed statements); ``idle`` (ms).
+    """
+
+    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+        address.only("format", "stream", "time", "idle")
+        self.uri = address.text
+        self.path = address.path
+        self.settings = _settings(address, time)
+        self.format, self.compressed = told(self.path, self.settings.format)
+        self.live, self.size = _nature(self.path)
+        self.idle = address.integer("idle", 5000)
+        self.timed = self.format.timed
+        self.earliest = ALWAYS if self.timed else self.settings.time
+        self.reading = Reading()
+        self._ledger = ledger
+
+    def files(self) -> tuple[str, ...]:
+        """The paths, for builders that read where they run."""
+        return (self.path,)
+
+    def batches(self) -> Iterator[Sequence[Event]]:
+        return read(self.path, self.format, self.compressed, self.settings, self._ledger, self.reading)
+
+
+class FolderSource:
+    """The files of a folder, in the order of their names; folders in it are not looked into.
+
+    Options: as for a file, and ``follow=yes``: when all are read, look for new ones every ``poll`` milliseconds (500).
+    A file is read once, so it must come complete: write it under a name that ends in ``.tmp`` or starts with ``.`` or
+    ``_`` (such files are left alone), then rename it. A new file whose format cannot be told goes to the ledger.
+    """
+
+    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+        address.only("format", "stream", "time", "idle", "follow", "poll")
+        self.uri = address.text
+        self.path = address.path
+        self.settings = _settings(address, time)
+        self.follow = address.flag("follow")
+        self.poll = address.integer("poll", 500)
+        self.idle = address.integer("idle", 5000)
+        self.live = self.follow
+        self.reading = Reading()
+        self._ledger = ledger
+        formats = [told(path, self.settings.format)[0] for path in self.files()]
+        self.size = None if self.follow else sum(os.path.getsize(path) for path in self.files())
+        may_be_timed = self.follow and self.settings.format in ("", "ntt", "ntt.gz")
+        self.timed = may_be_timed or any(format.timed for format in formats)
+        self.earliest = ALWAYS if self.timed else self.settings.time
+
+    def files(self) -> tuple[str, ...]:
+        """The paths of the files that are there now and complete, in the order of their names."""
+        return tuple(str(path) for path in sorted(Path(self.path).iterdir()) if _complete(path))
+
+    def batches(self) -> Iterator[Sequence[Event]]:
+        seen: set[str] = set()
+        while True:
+            for path in self.files():
+                if path not in seen:
+                    seen.add(path)
+                    yield from self._file(path)
+            if not self.follow:
+                return
+            time.sleep(self.poll / 1000)
+
+    def _file(self, path: str) -> Iterator[Sequence[Event]]:
+        try:
+            format, compressed = told(path, self.settings.format)
+        except UsageError as error:
+            self._ledger.record("malformed", path, None, error.message, "")
+            return
+        yield from read(path, format, compressed, self.settings, self._ledger, self.reading)
+
+
+def open_path(address: Address, ledger: Ledger, time: int = 0) -> Source:
+    """The source of a ``file:`` address or a path. Raises SourceError if there is nothing, UsageError for the rest."""
+    if os.path.isdir(address.path):
+        return FolderSource(address, ledger, time)
+    return FileSource(address, ledger, time)
+
+
+def open_standard_input(address: Address, ledger: Ledger, time: int = 0) -> Source:
+    """Standard input (``-?format=nt``). Raises UsageError without a format."""
+    return FileSource(address, ledger, time)
+
+
+def read(
+    path: str, format: Format, compressed: bool, settings: Settings, ledger: Ledger, reading: Reading
+) -> Iterator[Sequence[Event]]:
+    """The events of one file, a batch for each block at hand. Raises SourceError if it cannot be read."""
+    try:
+        with _open(path, reading, compressed) as file:
+            if not format.lines:
+                yield from _document(file, path, format, settings, ledger, reading)
+            elif format.timed:
+                yield from _timed_lines(file, path, format, settings, ledger, reading)
+            else:
+                yield from _lines(file, path, format, settings, ledger, reading)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SourceError(f"`{path}` cannot be read: {reason}") from error
+
+
+def _lines(
+    file: IO[bytes], path: str, format: Format, settings: Settings, ledger: Ledger, reading: Reading
+) -> Iterator[Sequence[Event]]:
+    own = suffix(path)
+    for first, block in _blocks(file):
+        triples, bad = parse_block(block, format.syntax, own)
+        _lose(bad, first, path, ledger)
+        yield from _batch(triples, settings, reading)
+
+
+def _timed_lines(
+    file: IO[bytes], path: str, format: Format, settings: Settings, ledger: Ledger, reading: Reading
+) -> Iterator[Sequence[Event]]:
+    own = suffix(path)
+    for first, block in _blocks(file):
+        found, bad = parse_timed(block, format.syntax, own)
+        _lose(bad, first, path, ledger)
+        reading.statements += len(found)
+        if found:
+            yield grouped(found, settings.stream)
+
+
+def _document(
+    file: IO[bytes], path: str, format: Format, settings: Settings, ledger: Ledger, reading: Reading
+) -> Iterator[Sequence[Event]]:
+    base = None if path == "-" else Path(path).absolute().as_uri()
+    try:
+        for triples in parse_document(file, format.syntax, base, suffix(path)):
+            yield from _batch(triples, settings, reading)
+    except Malformed as error:
+        ledger.record("malformed", path, error.line, f"{error.reason}; the rest of the document is left out", "")
+
+
+def _batch(triples: list[Triple], settings: Settings, reading: Reading) -> Iterator[Sequence[Event]]:
+    reading.statements += len(triples)
+    if triples:
+        yield (Event(settings.time, tuple(triples), settings.stream),)
+
+
+def grouped(found: Sequence[tuple[int, Triple]], stream: str = "") -> list[Event]:
+    """Events of (time, triple) pairs: one for each run of equal times."""
+    events: list[Event] = []
+    facts: list[Triple] = []
+    current = found[0][0]
+    for moment, triple in found:
+        if moment != current:
+            events.append(Event(current, tuple(facts), stream))
+            current, facts = moment, []
+        facts.append(triple)
+    events.append(Event(current, tuple(facts), stream))
+    return events
+
+
+def _lose(bad: list[tuple[int, str, str]], first: int, path: str, ledger: Ledger) -> None:
+    for index, reason, text in bad:
+        ledger.record("malformed", path, first + index, reason, text)
+
+
+def _blocks(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Whole lines as soon as they are there, in blocks, each with the number of its first line (from 1)."""
+    number = 1
+    rest: list[bytes] = []
+    while chunk := file.read(_CHUNK):
+        head, newline, tail = chunk.rpartition(b"\n")
+        if not newline:
+            rest.append(tail)
+            continue
+        block = b"".join([*rest, head])
+        yield number, block
+        number += block.count(b"\n") + 1
+        rest = [tail] if tail else []
+    if rest:
+        yield number, b"".join(rest)
+
+
+class _Reader(io.RawIOBase):
+    """Reads what is at hand, without waiting for more, and counts the bytes of the file as it is stored."""
+
+    def __init__(self, raw: io.FileIO, reading: Reading) -> None:
+        self._raw = raw
+        self._reading = reading
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._raw.read(size) or b""
+        self._reading.bytes += len(data)
+        return data
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Unzipped(io.RawIOBase):
+    """Decompresses what is at hand."""
+
+    def __init__(self, stored: _Reader) -> None:
+        self._stored = stored
+        self._file = gzip.GzipFile(fileobj=stored, mode="rb")
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file.read1(size)
+
+    def close(self) -> None:
+        self._file.close()
+        self._stored.close()
+        super().close()
+
+
+def _open(path: str, reading: Reading, compressed: bool) -> IO[bytes]:
+    stored = _Reader(io.FileIO(0, closefd=False) if path == "-" else io.FileIO(path), reading)
+    return _Unzipped(stored) if compressed else stored  # type: ignore[return-value]
+
+
+def _settings(address: Address, time: int) -> Settings:
+    return Settings(address.get("format"), address.get("stream"), address.integer("time", time))
+
+
+def _nature(path: str) -> tuple[bool, int | None]:
+    """Whether the file may keep a reader waiting, and its size. Raises SourceError if it cannot be read."""
+    try:
+        found = os.fstat(0) if path == "-" else os.stat(path)
+    except OSError as error:
+        raise SourceError(f"`{path}` cannot be read: {error.strerror}") from error
+    if path != "-" and not os.access(path, os.R_OK):
+        raise SourceError(f"`{path}` cannot be read: permission denied")
+    if stat.S_ISREG(found.st_mode):
+        return False, found.st_size
+    return True, None
+
+
+def _complete(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith((".", "_")) and not path.name.endswith(".tmp")

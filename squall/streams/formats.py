@@ -1,0 +1,295 @@
+"""The formats of RDF that can be read, and what turns their bytes into triples (pyoxigraph does the parsing).
+
+`Timed N-Triples` (``.ntt``) is ours: each line is a time, blanks, and an N-Triples statement. The time is integer
+milliseconds since the epoch, an ISO 8601 time (UTC where it names no zone), or ``-infinity`` (it has always held).
+
+A graph name is not part of a fact: quads of named graphs are read as triples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from hashlib import blake2b
+from typing import IO, Any, TypeVar, cast
+
+import pyoxigraph
+from pyoxigraph import RdfFormat
+
+from squall.errors import UsageError
+from squall.rdf import ALWAYS, FOREVER, Term, Triple
+
+T = TypeVar("T")
+Timed = tuple[int, Triple]
+Bad = tuple[int, str, str]
+"""A malformed line: its index, the reason, its text."""
+
+BLOCK = 10_000
+"""Triples that a document is handed on in at a time."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format by name, with its file endings. `lines`: one statement per line, so that a broken one costs itself only;
+    `timed`: each line begins with a time."""
+
+    name: str
+    endings: tuple[str, ...]
+    syntax: RdfFormat
+    lines: bool = False
+    timed: bool = False
+
+
+FORMATS = (
+    Format("nt", (".nt",), RdfFormat.N_TRIPLES, lines=True),
+    Format("ntt", (".ntt",), RdfFormat.N_TRIPLES, lines=True, timed=True),
+    Format("nq", (".nq",), RdfFormat.N_QUADS, lines=True),
+    Format("ttl", (".ttl", ".turtle"), RdfFormat.TURTLE),
+    Format("trig", (".trig",), RdfFormat.TRIG),
+    Format("rdf", (".rdf", ".owl", ".xml"), RdfFormat.RDF_XML),
+    Format("jsonld", (".jsonld",), RdfFormat.JSON_LD),
+)
+BY_NAME = {format.name: format for format in FORMATS}
+_BY_ENDING = {ending: format for format in FORMATS for ending in format.endings}
+
+
+class Malformed(Exception):
+    """A document that is broken from `line` (from 1; None if unknown) on."""
+
+    def __init__(self, reason: str, line: int | None) -> None:
+        super().__init__(reason, line)
+        self.reason = reason
+        self.line = line
+
+
+def named(name: str) -> tuple[Format, bool]:
+    """The format of a name such as ``nt`` or ``nt.gz``, and whether it is compressed. Raises UsageError."""
+    plain = name.removesuffix(".gz")
+    if plain not in BY_NAME:
+        raise UsageError(f"there is no format `{name}`", hint=f"formats: {', '.join(BY_NAME)}, each also with .gz")
+    return BY_NAME[plain], plain != name
+
+
+def of_path(path: str) -> tuple[Format, bool] | None:
+    """The format of a file by its ending, and whether it is compressed; None if the ending is not known."""
+    plain = path.removesuffix(".gz")
+    for ending, format in _BY_ENDING.items():
+        if plain.endswith(ending):
+            return format, plain != path
+    return None
+
+
+def told(path: str, given: str) -> tuple[Format, bool]:
+    """The format given by name, or else by the path's ending. Raises UsageError where it cannot be told."""
+    if given:
+        format, compressed = named(given)
+        return format, compressed or path.endswith(".gz")
+    if (found := of_path(path)) is not None:
+        return found
+    endings = ", ".join(_BY_ENDING)
+    raise UsageError(
+        f"the format of `{path}` cannot be told from its name",
+        hint=f"known endings: {endings}, each also with .gz; or name it: `{path}?format=nt`",
+    )
+
+
+def suffix(document: str) -> str:
+    """What makes the blank node labels of a document its own: the same for each run, different for each document."""
+    return "." + blake2b(document.encode(), digest_size=6).hexdigest()
+
+
+def parse_lines(
+    lines: Sequence[str | bytes], document: str, timed: bool = False, format: str = "nt", time: int = 0
+) -> tuple[list[Timed], list[Bad]]:
+    """The statements of lines of N-Triples or N-Quads (`format`: ``nt``, ``nq``); if `timed`, with a time before each.
+
+    Returns (time, triple) pairs in order, and (index of the line, reason, text) for each line that is malformed.
+    `time` (integer ms) is that of untimed lines. Depends on nothing else, so that it can run in any process.
+    """
+    encoded = (line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass") for line in lines)
+    block = b"\n".join(line.rstrip(b"\r\n") for line in encoded)
+    syntax, own = BY_NAME[format].syntax, suffix(document)
+    if timed:
+        return parse_timed(block, syntax, own)
+    facts, bad = parse_block(block, syntax, own)
+    return [(time, fact) for fact in facts], bad
+
+
+def parse_block(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Triple], list[Bad]]:
+    """The triples of whole lines, all at once; line by line only if that fails, to find out which are malformed.
+
+    `own`: the document's `suffix`. Returns triples and (index of the line, reason, text).
+    """
+    try:
+        return _triples(block, syntax, own), []
+    except SyntaxError:
+        return _one_by_one(block.split(b"\n"), lambda line: _triples(line, syntax, own))
+
+
+def parse_document(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str) -> Iterator[list[Triple]]:
+    """The triples of a document in blocks. Its blank nodes are numbered in the order in which they occur.
+
+    Raises Malformed at the first error, when all that came before it has been handed on.
+    """
+    labels: dict[str, Term] = {}
+    triples: list[pyoxigraph.Triple] = []
+    try:
+        for quad in pyoxigraph.parse(input, format=syntax, base_iri=base):
+            triples.append(quad.triple)
+            if len(triples) == BLOCK:
+                yield _numbered(triples, labels, own)
+                triples = []
+    except SyntaxError as error:
+        yield _numbered(triples, labels, own)
+        raise Malformed(_reason(error), error.lineno) from error
+    yield _numbered(triples, labels, own)
+
+
+# Statements that are so plain that they are in canonical form already, and so need no parser: IRIs of ASCII letters,
+# digits and a little punctuation, literals without escapes. That is most data, and it doubles the rate. Whatever does
+# not fit goes through the parser; tests hold the two against each other.
+_CHARACTERS = r"[A-Za-z0-9_./~:?&=;,+@-]*"
+_IRI = rf"<(?:https?://[A-Za-z0-9.-]+(?:/{_CHARACTERS})?|urn:[A-Za-z0-9]+:{_CHARACTERS})(?:#{_CHARACTERS})?>"
+_NODE = rf"{_IRI}|_:[A-Za-z0-9]+"
+_LITERAL = rf'"[ !#-\[\]-~\u00a0-\ud7ff]*"(?:\^\^{_IRI}|@[a-z][a-z])?'
+_STATEMENT = rf"({_NODE}) ({_IRI}) ({_NODE}|{_LITERAL}) \.$"
+_PLAIN = re.compile(rf"^{_STATEMENT}", re.MULTILINE)
+_PLAIN_TIMED = re.compile(rf"^(\S+) {_STATEMENT}", re.MULTILINE)
+_NOT_CANONICAL = b'"^^<http://www.w3.org/2001/XMLSchema#string>'
+
+_make = cast(Callable[[Sequence[str]], Triple], partial(tuple.__new__, Triple))  # faster than Triple._make
+
+
+def _plain(block: bytes, pattern: re.Pattern[str]) -> list[tuple[str, ...]] | None:
+    """What the pattern finds in each line; None unless it fits them all."""
+    if _NOT_CANONICAL in block:
+        return None
+    found = pattern.findall(block.decode("utf-8", "replace"))
+    return found if len(found) == block.count(b"\n") + 1 else None
+
+
+def _triples(block: bytes, syntax: RdfFormat, own: str) -> list[Triple]:
+    if (plain := _plain(block, _PLAIN)) is not None:
+        found = list(map(_make, plain))
+        return _own(found, own) if b"_:" in block else found
+    return _parsed(block, syntax, own)
+
+
+def _own(triples: list[Triple], own: str) -> list[Triple]:
+    return [_renamed(triple, lambda label: f"{label}{own}") for triple in triples]
+
+
+def _parsed(block: bytes, syntax: RdfFormat, own: str) -> list[Triple]:
+    quads = pyoxigraph.parse(block, format=syntax)
+    triples = quads if syntax == RdfFormat.N_TRIPLES else (quad.triple for quad in quads)
+    return _texts(triples, lambda label: f"{label}{own}")
+
+
+def _numbered(triples: list[pyoxigraph.Triple], labels: dict[str, Term], own: str) -> list[Triple]:
+    return _texts(triples, lambda label: labels.setdefault(label, Term(f"_:b{len(labels)}{own}")))
+
+
+def _texts(triples: Any, rename: Callable[[str], str]) -> list[Triple]:
+    """Serialised all at once and split: three times as fast as asking each term for its text."""
+    text = cast(bytes, pyoxigraph.serialize(triples, format=RdfFormat.N_TRIPLES)).decode()
+    found = [_make(line.split(" ", 2)) for line in text.split(" .\n")[:-1]]
+    if "<<(" in text and any(triple.object.startswith("<<(") for triple in found):
+        raise SyntaxError("triple terms (RDF 1.2) are not supported")
+    return [_renamed(triple, rename) for triple in found] if "_:" in text else found
+
+
+def _renamed(triple: Triple, rename: Callable[[str], str]) -> Triple:
+    subject, predicate, object = triple
+    if subject[0] == "_":
+        subject = Term(rename(subject))
+    if object[0] == "_":
+        object = Term(rename(object))
+    return Triple(subject, predicate, object)
+
+
+def _one_by_one(lines: Sequence[bytes], parse: Callable[[bytes], list[T]]) -> tuple[list[T], list[Bad]]:
+    found: list[T] = []
+    bad: list[Bad] = []
+    for index, line in enumerate(lines):
+        try:
+            found.extend(parse(line))
+        except SyntaxError as error:
+            bad.append((index, _reason(error), line.decode("utf-8", "replace").rstrip("\r\n")))
+    return found, bad
+
+
+def parse_timed(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Timed], list[Bad]]:
+    """As `parse_block`, of lines that begin with a time. Returns (time, triple) pairs in order, and the bad lines."""
+    try:
+        return _timed_at_once(block, syntax, own), []
+    except SyntaxError:
+        return _one_by_one(block.split(b"\n"), lambda line: _timed_line(line, syntax, own))
+
+
+def _timed_at_once(block: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
+    if b"_:" not in block and (plain := _plain(block, _PLAIN_TIMED)) is not None:
+        moments = {stamp: time_of(stamp) for stamp in {fields[0] for fields in plain}}
+        return [(moments[stamp], _make(cells)) for stamp, *cells in plain]
+    times: list[int] = []
+    statements: list[bytes] = []
+    stamp, time = b"", 0
+    for line in block.split(b"\n"):
+        fields = line.split(None, 1)
+        if not fields or fields[0].startswith(b"#"):
+            continue
+        if fields[0] != stamp:
+            stamp = fields[0]
+            time = time_of(stamp.decode("utf-8", "replace"))
+        times.append(time)
+        statements.append(fields[-1].rstrip())
+    joined = b"\n".join(statements)
+    triples = _triples(joined, syntax, own)
+    # A carriage return ends a statement as well, and a comment has none: then they cannot be paired with times.
+    if b"\r" in joined or len(triples) != len(times):
+        raise SyntaxError("a line does not hold one statement")
+    return list(zip(times, triples, strict=True))
+
+
+def _timed_line(line: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
+    fields = line.split(None, 1)
+    if not fields or fields[0].startswith(b"#"):
+        return []
+    time = time_of(fields[0].decode("utf-8", "replace"))
+    triples = _triples(fields[1] if len(fields) > 1 else b"", syntax, own)
+    if len(triples) != 1:
+        raise SyntaxError(f"{len(triples)} statements after the time, not one")
+    return [(time, triples[0])]
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_INTEGER = re.compile(r"-?[0-9]+")
+
+
+def time_of(stamp: str) -> int:
+    """The time (integer ms) that a stamp says; what is finer than a millisecond is cut off. Raises SyntaxError."""
+    if stamp == "-infinity":
+        return ALWAYS
+    try:
+        time = int(stamp) if _INTEGER.fullmatch(stamp) else _of_iso(stamp)
+    except ValueError:
+        raise SyntaxError(f"`{stamp}` is no time (integer milliseconds, ISO 8601 or -infinity)") from None
+    if not ALWAYS < time < FOREVER:
+        raise SyntaxError(f"the time `{stamp}` does not fit into 64 bits")
+    return time
+
+
+def _of_iso(stamp: str) -> int:
+    moment = datetime.fromisoformat(stamp)
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
+
+
+_PLACE = re.compile(r"^Parser error at line \d+ (?:column \d+|between columns \d+ and \d+)?:? ?")
+
+
+def _reason(error: SyntaxError) -> str:
+    """Without the parser's place, which counts from where the block begins."""
+    return _PLACE.sub("", error.msg or str(error))

@@ -1,0 +1,58 @@
+"""The loss ledger: what a run could not use is counted, and kept in a dead-letter file."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import IO
+
+from squall.errors import SourceError, UsageError
+
+
+class LedgerFile:
+    """Counts lost statements by cause and source and writes each as a line of JSON to a file, if there is one.
+
+    A line is ``{"cause", "source", "line", "reason", "text"}``; `cause` is ``malformed`` or ``late``, `line` counts
+    from 1 and is null where there is none. It may be used from several threads.
+
+    path: the file; it is opened at once, so that one that cannot be written is heard of before anything starts.
+    strict: raise SourceError at the first malformed statement (a late one is no error of the source).
+    append: go on with the file of an earlier run.
+    Raises UsageError where the file cannot be written.
+    """
+
+    def __init__(self, path: Path | None = None, strict: bool = False, append: bool = False) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.path = path
+        self._strict = strict
+        self._lock = threading.Lock()
+        self._file = _opened(path, append) if path else None
+
+    def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
+        """One lost statement (`squall.stages.Ledger`)."""
+        if self._strict and cause == "malformed":
+            place = source if line is None else f"{source}:{line}"
+            raise SourceError(f"{place}: {reason}", hint=f"the statement is: {text}" if text else None)
+        entry = {"cause": cause, "source": source, "line": line, "reason": reason, "text": text}
+        with self._lock:
+            self.counts[cause, source] += 1
+            if self._file:
+                self._file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+                self._file.flush()
+
+    def total(self, cause: str, source: str | None = None) -> int:
+        """How many statements were lost for a cause, of one source or of all."""
+        return sum(count for (why, where), count in self.counts.items() if why == cause and source in (None, where))
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+
+
+def _opened(path: Path, append: bool) -> IO[str]:
+    try:
+        return path.open("a" if append else "w", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"the dead-letter file `{path}` cannot be written: {error.strerror}") from error

@@ -1,0 +1,136 @@
+"""Reads ``.case`` files: one meaning in each language that can say it, events, and the one answer expected of all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from squall.errors import LexerError, Origin, near
+from squall.rdf import Event
+from squall.testing.streams import Timed, static, stream, timed
+
+OUTPUTS = ("istream", "dstream", "rstream")
+_DATA = ("static", "events", "expect", "output")
+_HEADING = re.compile(r"--- +(?P<kind>\S+)(?: +(?P<argument>\S+))? *$")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A meaning and its answer.
+
+    programs: its text by language (the name of a lexer).
+    expected: what comes out and when, as a set; for `output` see `squall.system.System`.
+    """
+
+    title: str
+    programs: tuple[tuple[str, str], ...] = ()
+    static: tuple[Event, ...] = ()
+    events: tuple[Event, ...] = ()
+    expected: tuple[Timed, ...] = ()
+    output: str = "istream"
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+
+class _Section(NamedTuple):
+    kind: str
+    argument: str
+    text: str
+    origin: Origin
+
+
+def load(path: Path) -> list[Case]:
+    """The cases of a file. Raises LexerError with the place of what is wrong."""
+    return parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def parse(text: str, name: str = "case") -> list[Case]:
+    """The cases of a text, in its order.
+
+    A case begins with ``# title``. Sections follow, each headed ``--- kind``: ``static``, ``events`` and ``expect`` in
+    the form of `squall.testing.streams`, ``output KIND`` without a text, and one named after each language. A title is
+    a line that begins with ``# `` at the top or after a blank line; elsewhere it belongs to its section, as a comment
+    does. Raises LexerError.
+    """
+    return [_case(title, sections) for title, sections in _split(text, name)]
+
+
+def _split(text: str, name: str) -> Iterator[tuple[Origin, list[_Section]]]:
+    title: Origin | None = None
+    sections: list[_Section] = []
+    blank = True
+    for number, line in enumerate(text.splitlines(), 1):
+        origin = Origin(name, text, number, 1, len(line))
+        if blank and line.startswith("# "):
+            if title:
+                yield title, sections
+            title, sections = origin, []
+        elif line.startswith("---"):
+            sections.append(_heading(line, origin))
+        elif sections:
+            # Blank lines in front of the section's text keep its line numbers those of the file.
+            body = sections[-1].text or "\n" * (number - 1)
+            sections[-1] = sections[-1]._replace(text=f"{body}{line}\n")
+        elif line.strip():
+            raise LexerError("text outside of a section", origin, "a case is `# title`, then `--- kind` and its lines")
+        if title is None and line.strip():
+            raise LexerError("a section before the first title", origin, "a case begins with `# title`")
+        blank = not line.strip()
+    if title:
+        yield title, sections
+
+
+def _heading(line: str, origin: Origin) -> _Section:
+    found = _HEADING.match(line)
+    if not found:
+        raise LexerError(f"`{line}` heads no section", origin, "write `--- kind`")
+    return _Section(found["kind"], found["argument"] or "", "", origin)
+
+
+def _case(title: Origin, sections: list[_Section]) -> Case:
+    case = Case(_line(title).removeprefix("# ").strip(), origin=title)
+    seen: set[str] = set()
+    for section in sections:
+        if section.kind in seen:
+            raise LexerError(f"`--- {section.kind}` twice in one case", section.origin)
+        seen.add(section.kind)
+        case = _with(case, section)
+    if not case.programs or "expect" not in seen:
+        raise LexerError("a case needs a program and `--- expect`", title)
+    return case
+
+
+def _with(case: Case, section: _Section) -> Case:
+    name = section.origin.name
+    match section.kind:
+        case "static":
+            return replace(case, static=tuple(static(section.text, name)))
+        case "events":
+            return replace(case, events=tuple(stream(section.text, name)))
+        case "expect":
+            return replace(case, expected=tuple(timed(section.text, name)))
+        case "output":
+            return replace(case, output=_output(section))
+        case language:
+            _check_language(section)
+            return replace(case, programs=(*case.programs, (language, section.text)))
+
+
+def _output(section: _Section) -> str:
+    if section.argument not in OUTPUTS:
+        raise LexerError(
+            f"`{section.argument}` is no output", section.origin, near(section.argument, OUTPUTS) or ", ".join(OUTPUTS)
+        )
+    return section.argument
+
+
+def _check_language(section: _Section) -> None:
+    hint = near(section.kind, _DATA)
+    if hint:
+        raise LexerError(f"`--- {section.kind}` is no section", section.origin, hint)
+
+
+def _line(origin: Origin) -> str:
+    return origin.text.splitlines()[origin.line - 1]

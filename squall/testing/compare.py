@@ -1,0 +1,77 @@
+"""Compares what came out with what was expected: the same facts at the same times, up to the names of blank nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from squall.rdf import Term, Triple, is_blank
+from squall.testing.streams import Timed, show
+
+Row = tuple[Term, ...]
+
+
+def difference(got: Iterable[Timed], expected: Iterable[Timed]) -> str:
+    """What is missing (``-``) and what is too much (``+``), one line each in the order of time; empty if nothing is.
+
+    An output that came twice is one too much. Blank nodes are equal if one renaming of them makes everything equal.
+    """
+    came, due = Counter(got), Counter(expected)
+    missing, surplus = due - came, came - due
+    if _isomorphic(list(surplus.elements()), list(missing.elements()), came, due):
+        return ""
+    lines = [(time, f"- {show(time, fact)}") for time, fact in missing.elements()]
+    lines += [(time, f"+ {show(time, fact)}") for time, fact in surplus.elements()]
+    return "\n".join(line for _, line in sorted(lines))
+
+
+def isomorphic(left: Iterable[Row], right: Iterable[Row]) -> bool:
+    """Whether one renaming of blank nodes turns the rows of one side into those of the other (as bags).
+
+    Source: RDF 1.1 Concepts, section 3.6. Tries renamings one row at a time: for the small graphs of tests.
+    """
+    rows = sorted(left, key=_blanks)
+    others = Counter(right)
+    return len(rows) == others.total() and _pair(rows, others, {})
+
+
+def _isomorphic(surplus: list[Timed], missing: list[Timed], came: Counter[Timed], due: Counter[Timed]) -> bool:
+    if not surplus and not missing:
+        return True
+    if len(surplus) != len(missing) or not all(_blanks(_row(item)) for item in surplus + missing):
+        return False
+    return isomorphic(map(_row, came.elements()), map(_row, due.elements()))
+
+
+def _row(item: Timed) -> Row:
+    time, fact = item
+    terms = tuple(fact) if isinstance(fact, Triple) else (fact.relation, *fact.arguments)
+    return (Term(str(time)), *terms)
+
+
+def _blanks(row: Row) -> int:
+    return sum(map(is_blank, row))
+
+
+def _pair(rows: Sequence[Row], others: Counter[Row], names: dict[Term, Term]) -> bool:
+    if not rows:
+        return True
+    for other in list(others):
+        extended = _rename(rows[0], other, names)
+        if extended is not None and _pair(rows[1:], others - Counter([other]), extended):
+            return True
+    return False
+
+
+def _rename(row: Row, other: Row, names: dict[Term, Term]) -> dict[Term, Term] | None:
+    """The renaming, extended so that it turns the row into the other; None where that cannot be."""
+    if len(row) != len(other):
+        return None
+    names = dict(names)
+    for term, target in zip(row, other, strict=True):
+        if not (is_blank(term) and is_blank(target)):
+            if term != target:
+                return None
+        elif names.setdefault(term, target) != target:
+            return None
+    return names if len(set(names.values())) == len(names) else None

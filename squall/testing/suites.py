@@ -1,0 +1,472 @@
+"""What every lexer, planner and builder has to do: test classes to be subclassed by whoever writes one.
+
+class TestMine(PlannerSuite):
+    planner = "mine"        # the name of its entry point, or the planner itself in `staticmethod`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import fields, is_dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar, cast
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import squall
+from squall import plugins
+from squall.errors import Errors, LexerError, Origin, SquallError
+from squall.functions.jena import function_iri
+from squall.operators import (
+    AntiJoin,
+    Apply,
+    Column,
+    Deliver,
+    Distinct,
+    Emit,
+    Extend,
+    Join,
+    Match,
+    Operator,
+    Read,
+    Unit,
+    Value,
+)
+from squall.operators import Test as Condition
+from squall.plan import Input, Node, Plan, check
+from squall.rdf import Event, Term
+from squall.stages import Builder, Lexer, Output, Planner
+from squall.system import (
+    Construct,
+    Pattern,
+    Source,
+    System,
+    Variable,
+)
+from squall.testing.check import Losses, assert_as_oracle, assert_outputs, outputs
+from squall.testing.compare import difference
+from squall.testing.strategies import event_streams, static_data, systems
+from squall.testing.streams import static, stream, term, timed
+
+
+class _Suite:
+    max_examples: ClassVar[int] = 60
+    """How many programs hypothesis makes up for each law."""
+    shrink: ClassVar[bool] = True
+    """Whether a program that breaks a law is made as small as can be; that takes many runs."""
+
+    def for_all(self, law: Callable[..., None], **strategies: st.SearchStrategy[Any]) -> None:
+        """Runs a law on what hypothesis makes up."""
+        checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+        phases = set(Phase) if self.shrink else set(Phase) - {Phase.shrink, Phase.explain}
+        limits = settings(max_examples=self.max_examples, deadline=None, suppress_health_check=checks, phases=phases)
+        limits(given(**strategies)(law))()
+
+
+class LexerSuite(_Suite):
+    """For a lexer. `good`: texts of the language; `bad`: texts that are not, each with the line of the first error."""
+
+    lexer: ClassVar[str]
+    good: ClassVar[Sequence[str]]
+    bad: ClassVar[Sequence[tuple[str, int]]]
+
+    @property
+    def lex(self) -> Lexer:
+        return cast(Lexer, plugins.load(plugins.LEXERS, self.lexer))
+
+    def test_extensions_begin_with_a_dot(self) -> None:
+        assert self.lex.extensions
+        assert all(extension.startswith(".") for extension in self.lex.extensions)
+
+    def test_it_satisfies_the_protocol(self) -> None:
+        assert isinstance(self.lex, Lexer)
+
+    def test_a_tree_is_frozen_and_equal_texts_give_equal_trees(self) -> None:
+        for text in self.good:
+            assert self.lex(text, "one") == self.lex(text, "two")
+            hash(self.lex(text, "one"))
+
+    def test_a_tree_prints_as_text_of_the_language(self) -> None:
+        for text in self.good:
+            tree = self.lex(text, "good")
+            printed = str(tree)
+            assert self.lex(printed, "printed") == tree, f"another tree is read from the print:\n{printed}"
+
+    def test_bad_text_is_refused_with_its_place(self) -> None:
+        for text, line in self.bad:
+            with pytest.raises(SquallError) as caught:
+                self.lex(text, "bad")
+            first = caught.value.errors[0] if isinstance(caught.value, Errors) else caught.value
+            assert isinstance(first, LexerError)
+            assert first.origin is not None, f"no place is given: {first}"
+            assert (first.origin.name, first.origin.line) == ("bad", line)
+
+    def test_no_text_breaks_it(self) -> None:
+        """Whatever the text is, there is a tree or an error of ours."""
+
+        def law(text: str) -> None:
+            with suppress(SquallError):
+                self.lex(text, "any")
+
+        pieces = [piece for text in (*self.good, *(text for text, _ in self.bad)) for piece in _pieces(text)]
+        self.for_all(law, text=st.one_of(st.text(), st.lists(st.sampled_from(pieces), max_size=12).map("".join)))
+
+
+def _pieces(text: str) -> list[str]:
+    """A text cut at its blanks, blanks kept."""
+    return [word + " " for word in text.split()] + list(text)
+
+
+class PlannerSuite(_Suite):
+    """For a planner."""
+
+    planner: ClassVar[str | Planner]
+
+    def plan(self, system: System) -> Plan:
+        return squall.plan(system, self.planner)
+
+    def test_every_plan_is_well_formed(self) -> None:
+        def law(system: System) -> None:
+            check(self.plan(system))
+
+        self.for_all(law, system=systems())
+
+    def test_equal_systems_give_equal_plans(self) -> None:
+        """Where a system was written does not matter, nor what was planned before it."""
+
+        def law(system: System, other: System) -> None:
+            first = self.plan(system)
+            self.plan(other)
+            assert self.plan(_elsewhere(system)) == first
+
+        self.for_all(law, system=systems(), other=systems())
+
+    def test_names_of_variables_and_order_of_the_body_do_not_change_the_answer(self) -> None:
+        def law(system: System, events: list[Event], facts: list[Event], data: st.DataObject) -> None:
+            changed = _permuted(_renamed(system), data)
+            came = outputs(self.plan(changed), [events], facts, "iterator")
+            assert_as_oracle(system, came, events, facts)
+
+        self.for_all(law, system=systems(), events=event_streams(), facts=static_data(), data=st.data())
+
+    def test_answers_are_those_of_the_oracle(self) -> None:
+        def law(system: System, events: list[Event], facts: list[Event]) -> None:
+            came = outputs(self.plan(system), [events], facts, "iterator")
+            assert_as_oracle(system, came, events, facts)
+
+        self.for_all(law, system=systems(), events=event_streams(), facts=static_data())
+
+    def test_no_rules(self) -> None:
+        assert outputs(self.plan(System()), [stream("1 :a :p :b")], (), "iterator") == []
+
+    @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
+    def test_the_output_is_the_programs(self, output: str) -> None:
+        plan = self.plan(System(output=output, subsystems=(COPY,)))
+        assert [node.op.output for node in plan.nodes if isinstance(node.op, Deliver)] == [output]
+
+    def test_two_joins_over_the_same_patterns_stay_two(self) -> None:
+        grandparent = _rule("g", [("?x", ":p", "?y"), ("?y", ":p", "?z")], [("?x", ":g", "?z")])
+        sibling = _rule("s", [("?z", ":p", "?x"), ("?z", ":p", "?y")], [("?x", ":s", "?y")])
+        assert_outputs(
+            System(subsystems=(grandparent, sibling)),
+            "1 :a :p :b\n2 :b :p :c",
+            "1 :b :s :b\n2 :a :g :c\n2 :c :s :c",
+            planner=self.planner,
+        )
+
+
+class BuilderSuite(_Suite):
+    """For a builder. Where starting a run is costly, lower `max_examples`."""
+
+    builder: ClassVar[str | Builder]
+    max_examples: ClassVar[int] = 40
+
+    def came(self, plan: Plan, batches: Sequence[Sequence[Event]], facts: Sequence[Event] = ()) -> list[Output]:
+        return outputs(check(plan), batches, facts, self.builder)
+
+    def expect(self, plan: Plan, events: str, expected: str, facts: str = "") -> None:
+        """Runs a plan that is made by hand and holds its outputs against a text."""
+        came = self.came(plan, [stream(events)], static(facts))
+        differs = difference(((out.time, out.fact) for out in came), timed(expected))
+        assert not differs, f"missing (-) and surplus (+):\n{differs}"
+
+    # One plan by hand for each operator
+
+    def test_read_and_match(self) -> None:
+        plan = _ending(_read(), _match("m", 0, ":p", 1), _emit("m", 1, ":q", 0))
+        self.expect(plan, "1 :a :p :b\n2 :a :r :b\n3 :c :p :d", "1 :b :q :a\n3 :d :q :c")
+
+    def test_read_of_one_stream_leaves_the_others_out(self) -> None:
+        plan = _ending(_read("http://example.org/s"), _match("m", 0, ":p", 1), _emit("m", 1, ":q", 0))
+        (ours,), (theirs,) = stream("1 :a :p :b"), stream("1 :c :p :d")
+        came = self.came(plan, [[replace(ours, stream="http://example.org/s"), theirs]])
+        assert [(out.time, out.fact) for out in came] == timed("1 :b :q :a")
+
+    def test_match_of_anything(self) -> None:
+        plan = _ending(_read(), _match("m", 0, None, None), _emit("m", 0, ":q", 0))
+        self.expect(plan, "1 :a :p :b\n2 :a :r :c\n3 :d :p :a", "1 :a :q :a\n3 :d :q :d")
+
+    def test_match_of_a_repeated_column(self) -> None:
+        plan = _ending(_read(), _match("m", 0, 1, 0), _emit("m", 0, ":q", 1))
+        self.expect(plan, "1 :a :p :b\n2 :a :p :a", "2 :a :q :p")
+
+    def test_match_by_value_and_by_term(self) -> None:
+        by_value = Node("m", Match((0, term(":p"), Value(term("5")))), (Input("read"),))
+        plan = _ending(_read(), by_value, _emit("m", 0, ":q", ":five"))
+        self.expect(plan, '1 :a :p "05"^^xsd:int\n2 :b :p "5"\n3 :c :p 6\n4 :d :p 5', "1 :a :q :five\n4 :d :q :five")
+        by_term = Node("m", Match((0, term(":p"), term("5"))), (Input("read"),))
+        plan = _ending(_read(), by_term, _emit("m", 0, ":q", ":five"))
+        self.expect(plan, '1 :a :p "05"^^xsd:int\n4 :d :p 5', "4 :d :q :five")
+
+    def test_join(self) -> None:
+        plan = _ending(
+            _read(), _match("l", 0, ":p", 1), _match("r", 0, ":r", 1),
+            _two("j", Join(((1, 0),), (0, 3)), "l", "r", (1,), (0,)), _emit("j", 0, ":q", 1),
+        )  # fmt: skip
+        self.expect(
+            plan, "1 :a :p :b\n2 :b :r :c\n3 :b :r :d\n4 :e :p :b", "2 :a :q :c\n3 :a :q :d\n4 :e :q :c\n4 :e :q :d"
+        )
+
+    def test_join_of_a_node_with_itself(self) -> None:
+        plan = _ending(
+            _read(), _match("m", 0, ":p", 1), _two("j", Join(((1, 1),), (0, 2)), "m", "m", (1,), (1,)),
+            _emit("j", 0, ":q", 1),
+        )  # fmt: skip
+        self.expect(plan, "1 :a :p :x\n2 :b :p :x", "1 :a :q :a\n2 :a :q :b\n2 :b :q :a\n2 :b :q :b")
+
+    def test_join_on_nothing_is_the_product(self) -> None:
+        plan = _ending(
+            _read(), _match("l", 0, ":p", None), _match("r", 0, ":r", None),
+            _two("j", Join((), (0, 1)), "l", "r", (), ()), _emit("j", 0, ":q", 1),
+        )  # fmt: skip
+        self.expect(
+            plan,
+            "1 :a :p :x\n1 :b :p :x\n2 :c :r :x\n2 :d :r :x",
+            "2 :a :q :c\n2 :a :q :d\n2 :b :q :c\n2 :b :q :d",
+        )
+
+    @pytest.mark.parametrize(
+        ("output", "expected"),
+        [
+            ("istream", "1 :a :q :b\n2 :c :q :d\n5 :e :q :f"),
+            ("dstream", "3 :a :q :b"),
+            (
+                "rstream",
+                "1 :a :q :b\n2 :a :q :b\n2 :c :q :d\n3 :c :q :d\n5 :c :q :d\n5 :e :q :f",
+            ),
+        ],
+    )
+    def test_anti_join_withdraws(self, output: str, expected: str) -> None:
+        plan = _ending(
+            _read(), _match("l", 0, ":p", 1), _match("r", 0, ":r", None),
+            _two("a", AntiJoin(((0, 0),)), "l", "r", (0,), (0,)), _emit("a", 0, ":q", 1), output=output,
+        )  # fmt: skip
+        self.expect(plan, "1 :a :p :b\n2 :c :p :d\n3 :a :r :x\n5 :a :p :late\n5 :e :p :f", expected)
+
+    def test_condition(self) -> None:
+        plan = _ending(
+            _read(),
+            _match("m", 0, ":p", 1),
+            _one("t", Condition(_apply("notEqual", 0, 1)), "m"),
+            _emit("t", 0, ":q", 1),
+        )
+        self.expect(plan, "1 :a :p :a\n2 :a :p :b", "2 :a :q :b")
+
+    def test_condition_on_what_is_unbound(self) -> None:
+        plan = _ending(
+            _read(), _match("m", 0, ":p", 1), _one("t", Condition(Apply(function_iri("unbound"), (None,))), "m"),
+            _emit("t", 0, ":q", 1),
+        )  # fmt: skip
+        self.expect(plan, "1 :a :p :b", "1 :a :q :b")
+
+    def test_extend_and_what_has_no_value(self) -> None:
+        plan = _ending(
+            _read(), _match("m", 0, ":p", 1), _one("e", Extend(_apply("sum", 1, 1)), "m"), _emit("e", 0, ":q", 2)
+        )
+        self.expect(plan, '1 :a :p "2"^^xsd:int\n2 :b :p :c', '1 :a :q "4"^^xsd:int')
+
+    def test_a_timed_operator_sees_since_when_its_row_holds(self) -> None:
+        now = _one("e", Extend(Apply(function_iri("now"), ()), timed=True), "m", (0, 1))
+        plan = _ending(_read(), _match("m", 0, ":p", 1), now, _emit("e", 0, ":at", 2))
+        came = self.came(plan, [stream("1 :a :p :b\n3600000 :c :p :d\n3600001 :a :p :b")])
+        assert [(out.time, out.fact.subject, out.fact.object[:20]) for out in came] == [
+            (1, term(":a"), '"1970-01-01T00:00:00'),
+            (3600000, term(":c"), '"1970-01-01T01:00:00'),
+        ]
+
+    @pytest.mark.parametrize("events", ["", "7 :x :p :y"])
+    def test_unit_is_an_axiom(self, events: str) -> None:
+        plan = _ending(Node("u", Unit()), _emit("u", ":a", ":q", ":b"))
+        self.expect(plan, events, "always :a :q :b")
+
+    def test_distinct_unites_and_keeps_the_first_rule(self) -> None:
+        emits = [_emit("m", 0, ":q", 1, id=id, rule=id) for id in ("one", "two")]
+        nodes = (_read(), _match("m", 0, ":p", 1), *emits)
+        plan = _ending(*nodes)
+        came = self.came(plan, [stream("1 :a :p :b\n2 :a :p :b")])
+        assert [(out.time, out.fact) for out in came] == timed("1 :a :q :b")
+        assert came[0].rule in {"one", "two"}
+
+    def test_emit_of_two_heads(self) -> None:
+        heads = (_emit("m", 0, ":q", 1, id="one"), _emit("m", 1, ":r", ":k", id="two"))
+        plan = _ending(_read(), _match("m", 0, ":p", 1), *heads)
+        self.expect(plan, "1 :a :p :b", "1 :a :q :b\n1 :b :r :k")
+
+    def test_feedback_reaches_the_fixpoint(self) -> None:
+        plan = _transitive_closure()
+        closed = "\n".join(f"3 :{x} :p :{y}" for x in "abc" for y in "abc" if x + y != "cb")
+        self.expect(plan, "1 :a :p :b\n2 :c :p :a\n3 :b :p :c", f"2 :c :p :b\n{closed}")
+
+    # Whole programs
+
+    def test_answers_are_those_of_the_oracle(self) -> None:
+        def law(system: System, events: list[Event], facts: list[Event]) -> None:
+            assert_as_oracle(system, self.came(squall.plan(system), [events], facts), events, facts)
+
+        self.for_all(law, system=systems(), events=event_streams(), facts=static_data())
+
+    def test_batches_do_not_matter(self) -> None:
+        def law(system: System, events: list[Event], cuts: list[int]) -> None:
+            came = self.came(squall.plan(system), _cut(events, cuts))
+            assert_as_oracle(system, came, events)
+
+        self.for_all(law, system=systems(), events=event_streams(), cuts=st.lists(st.integers(0, 6), max_size=4))
+
+    def test_order_within_an_instant_does_not_matter(self) -> None:
+        def law(system: System, events: list[Event], data: st.DataObject) -> None:
+            shuffled = sorted(data.draw(st.permutations(events)), key=lambda event: event.time)
+            assert_as_oracle(system, self.came(squall.plan(system), [[event] for event in shuffled]), events)
+
+        self.for_all(law, system=systems(), events=event_streams(), data=st.data())
+
+    def test_duplicates_do_not_matter(self) -> None:
+        def law(system: System, events: list[Event]) -> None:
+            doubled = [event for event in events for _ in range(2)]
+            again = replace(doubled[-1], facts=sum((event.facts for event in events), ())) if events else None
+            repeated = [*doubled, again] if again else doubled
+            assert_as_oracle(system, self.came(squall.plan(system), [repeated]), events)
+
+        self.for_all(law, system=systems(), events=event_streams())
+
+    def test_a_shift_in_time_shifts_the_answer(self) -> None:
+        def law(system: System, events: list[Event], shift: int) -> None:
+            late = [replace(event, time=event.time + shift) for event in events]
+            assert_as_oracle(system, self.came(squall.plan(system), [late]), late)
+
+        self.for_all(law, system=systems(), events=event_streams(), shift=st.integers(-(10**6), 10**13))
+
+    def test_what_is_static_is_answered_once_and_first(self) -> None:
+        system = System(subsystems=(COPY,))
+        came = self.came(squall.plan(system), [stream("1 :c :p :d\n1 :a :p :b")], static(":a :p :b"))
+        assert [(out.time, out.fact) for out in came] == timed("always :a :q :b\n1 :c :q :d")
+
+    def test_a_late_event_changes_nothing_and_is_in_the_ledger(self) -> None:
+        events = stream("5 :a :p :b\n3 :c :p :d\n5 :e :p :f\n6 :g :p :h")
+        losses = Losses()
+        came = outputs(squall.plan(System(subsystems=(COPY,))), [events[:2], events[2:]], (), self.builder, losses)
+        due = timed("5 :a :q :b\n5 :e :q :f\n6 :g :q :h")
+        assert not difference(((out.time, out.fact) for out in came), due)
+        assert [cause for cause, _ in losses.found] == ["late"]
+
+    def test_two_jobs_of_one_plan_share_no_state(self) -> None:
+        plan = check(_transitive_closure())
+        ((time, fact),) = timed("2 :a :p :c")
+        for _ in range(2):
+            assert self.came(plan, [stream("1 :a :p :b\n2 :b :p :c")]) == [Output(fact, time, "r")]
+
+
+# Systems
+
+
+def _rule(name: str, body: Sequence[tuple[str, str, str]], heads: Sequence[tuple[str, str, str]]) -> System:
+    return System(name, joinables=tuple(map(_pattern, body)), consequences=(Construct(tuple(map(_pattern, heads))),))
+
+
+def _pattern(texts: tuple[str, str, str]) -> Pattern:
+    subject, predicate, value = (Variable(text[1:]) if text.startswith("?") else term(text) for text in texts)
+    return Pattern(subject, predicate, value)
+
+
+COPY = _rule("copy", [("?x", ":p", "?y")], [("?x", ":q", "?y")])
+"""``(?x :p ?y) -> (?x :q ?y)``"""
+
+
+def _elsewhere(system: System) -> System:
+    """The same system, written elsewhere."""
+    origin = Origin("elsewhere", "text", 1, 1)
+    moved = [replace(pattern, origin=origin) for pattern in system.joinables]
+    inner = [_elsewhere(rule) for rule in system.subsystems]
+    return replace(system, joinables=tuple(moved), subsystems=tuple(inner), origin=origin)
+
+
+def _renamed(system: System) -> System:
+    """The system with every variable under another name, in another alphabetical order."""
+    return cast(System, _mapped(system))
+
+
+def _mapped(part: object) -> object:
+    if isinstance(part, Variable):
+        return Variable(f"{ord('z') - ord(part.name[0])}_{part.name}")
+    if isinstance(part, tuple):
+        return tuple(map(_mapped, part))
+    if is_dataclass(part) and not isinstance(part, type | Origin):
+        return type(part)(**{field.name: _mapped(getattr(part, field.name)) for field in fields(part)})
+    return part
+
+
+def _permuted(system: System, data: st.DataObject) -> System:
+    """The system with its rules and their joinables in another order."""
+    inner = [replace(rule, joinables=tuple(data.draw(st.permutations(rule.joinables)))) for rule in system.subsystems]
+    return replace(system, subsystems=tuple(data.draw(st.permutations(inner))))
+
+
+# Plans
+
+
+def _ending(*nodes: Node, output: str = "istream") -> Plan:
+    """A plan of these nodes that delivers, each fact once, what its Emit nodes make."""
+    emits = tuple(Input(node.id, (0,)) for node in nodes if isinstance(node.op, Emit))
+    unique = Node("unique", Distinct(3), emits)
+    return Plan((*nodes, unique, Node("deliver", Deliver(output), (Input("unique", (0,)),))))
+
+
+def _read(stream: str = "") -> Node:
+    return Node("read", Read(Source(stream)))
+
+
+def _match(id: str, *cells: int | str | None) -> Node:
+    return Node(id, Match(tuple(term(cell) if isinstance(cell, str) else cell for cell in cells)), (Input("read"),))
+
+
+def _one(id: str, op: Operator, input: str, columns: tuple[int, ...] | None = None) -> Node:
+    return Node(id, op, (Input(input, columns),))
+
+
+def _two(id: str, op: Operator, left: str, right: str, by_left: tuple[int, ...], by_right: tuple[int, ...]) -> Node:
+    return Node(id, op, (Input(left, by_left), Input(right, by_right)))
+
+
+def _emit(input: str, *cells: int | str, id: str = "emit", rule: str = "r") -> Node:
+    template: tuple[int | Term, ...] = tuple(term(cell) if isinstance(cell, str) else cell for cell in cells)
+    return Node(id, Emit(template, (rule,)), (Input(input),))
+
+
+def _apply(name: str, *columns: int) -> Apply:
+    return Apply(function_iri(name), tuple(map(Column, columns)))
+
+
+def _transitive_closure() -> Plan:
+    """``(?x :p ?y) (?y :p ?z) -> (?x :p ?z)``, what it makes read again."""
+    match = Node("m", Match((0, term(":p"), 1)), (Input("read"), Input("unique", feedback=True)))
+    pairs = Node("pairs", Distinct(2), (Input("m", (0, 1)),))
+    join = _two("j", Join(((1, 0),), (0, 3)), "pairs", "pairs", (1,), (0,))
+    return _ending(_read(), match, pairs, join, _emit("j", 0, ":p", 1))
+
+
+def _cut(events: list[Event], cuts: list[int]) -> list[list[Event]]:
+    """The events cut into batches at these places; a batch may be empty."""
+    places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
+    return [events[begin:end] for begin, end in pairwise(places)]

@@ -1,0 +1,1 @@
+"""The benchmark: workloads, what runs them, and what is measured."""

@@ -1,0 +1,124 @@
+"""Runs a command and measures it with all processes it starts (Spark's JVM and Python workers), from Linux's /proc."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+INTERVAL = 0.1
+"""Seconds between two looks."""
+
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Usage:
+    """What the processes of a session have used so far. A process is looked at every `INTERVAL` seconds, so that what
+    it does between the last look and its end is not seen.
+
+    cpu: seconds, user and system, by process. peak: bytes of memory, at the moment when it was most; memory shared by
+    several processes counts once (proportional set size).
+    """
+
+    session: int
+    cpu: dict[int, float] = field(default_factory=dict)
+    peak: int = 0
+
+    def look(self) -> None:
+        memory = 0
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit():
+                memory += self._look_at(folder)
+        self.peak = max(self.peak, memory)
+
+    def _look_at(self, folder: Path) -> int:
+        try:
+            # The name of the program, in brackets, may hold blanks; fields are counted from behind it.
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) != self.session:
+                return 0
+            self.cpu[int(folder.name)] = (int(fields[11]) + int(fields[12])) / _TICK
+            return _resident(folder)
+        except (FileNotFoundError, ProcessLookupError):
+            return 0  # it has ended in the meantime
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.cpu.values())
+
+
+def _resident(folder: Path) -> int:
+    for line in (folder / "smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run. wall and cpu: seconds between the command's lines ``{"at": "start"}`` and ``{"at": "end", ...}``;
+    total: seconds from its start to its end; peak: bytes over its whole life; said: the rest of the line at the end."""
+
+    wall: float
+    cpu: float
+    total: float
+    peak: int
+    said: dict[str, Any]
+
+
+class Failed(Exception):
+    """The command ended with an error; the message is what it wrote to standard error last."""
+
+
+def measure(command: list[str], cwd: Path) -> Measured:
+    """Runs a command that says on standard output when its work begins and ends. Raises Failed."""
+    began = time.perf_counter()
+    with subprocess.Popen(
+        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        usage = Usage(process.pid)
+        stop = threading.Event()
+        looking = threading.Thread(target=_keep_looking, args=(usage, stop))
+        complaints: list[str] = []
+        listening = threading.Thread(target=lambda: complaints.append(process.stderr.read()))  # type: ignore[union-attr]
+        looking.start()
+        listening.start()
+        try:
+            marks = [_mark(line, usage) for line in process.stdout or ()]
+            process.wait()
+        finally:
+            _end(process)
+            stop.set()
+            looking.join()
+            listening.join()
+    if process.returncode or [mark["at"] for mark in marks] != ["start", "end"]:
+        raise Failed("\n".join("".join(complaints).splitlines()[-15:]) or f"exit code {process.returncode}")
+    start, end = marks
+    said = {name: value for name, value in end.items() if name not in ("at", "time", "cpu")}
+    wall, cpu = end["time"] - start["time"], end["cpu"] - start["cpu"]
+    return Measured(wall, cpu, time.perf_counter() - began, usage.peak, said)
+
+
+def _mark(line: str, usage: Usage) -> dict[str, Any]:
+    now = time.perf_counter()
+    usage.look()
+    said: dict[str, Any] = json.loads(line)
+    return said | {"time": now, "cpu": usage.seconds}
+
+
+def _keep_looking(usage: Usage, stop: threading.Event) -> None:
+    while not stop.wait(INTERVAL):
+        usage.look()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Ends what is left of the command when the harness is interrupted."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGTERM)

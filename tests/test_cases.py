@@ -1,0 +1,58 @@
+"""Runs every case in every language x planner x builder, and holds languages that say the same against each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import squall
+from squall.testing import assert_outputs, cases, difference, oracle
+
+FOLDER = Path(__file__).parent / "cases"
+CASES = [case for path in sorted(FOLDER.glob("*.case")) for case in cases.load(path)]
+BUILDERS = ["iterator", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow])]
+
+PROGRAMS = [
+    pytest.param(case, language, text, id=f"{case.title} [{language}]")
+    for case in CASES
+    for language, text in case.programs
+]
+
+
+PROLOGUES = {"jena": "@prefix : <http://example.org/> ."}
+"""How a language says what the prefixes of the events are; without a line of its own, so that places stay right."""
+
+
+def _prefixed(language: str, text: str) -> str:
+    return PROLOGUES.get(language, "") + text
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+@pytest.mark.parametrize("planner", ["greedy", "rete"])
+@pytest.mark.parametrize(("case", "language", "text"), PROGRAMS)
+def test_case(case: cases.Case, language: str, text: str, planner: str, builder: str) -> None:
+    assert_outputs(
+        _prefixed(language, text),
+        case.events,
+        case.expected,
+        case.static,
+        lexer=language,
+        planner=planner,
+        builder=builder,
+        output=case.output,
+    )
+
+
+@pytest.mark.parametrize(("case", "language", "text"), PROGRAMS)
+def test_the_oracle_agrees_with_the_case(case: cases.Case, language: str, text: str) -> None:
+    program = _prefixed(language, text)
+    system = replace(squall.compile(program, lexer=language), output=case.output)
+    due = [(time, fact) for time, fact, _ in oracle.outputs(system, case.events, case.static)]
+    assert not difference(due, case.expected)
+
+
+def test_titles_are_unique() -> None:
+    titles = [case.title for case in CASES]
+    assert len(set(titles)) == len(titles)

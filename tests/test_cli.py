@@ -1,0 +1,349 @@
+"""The command line: what it prints where, its exit codes, and that nothing is started before all is checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from squall import cli
+from squall.plan import Plan
+from squall.rdf import ALWAYS, Event
+from squall.stages import Options, Output
+
+ROOT = Path(__file__).parent.parent
+GOLDEN = Path(__file__).parent / "golden" / "cli"
+
+FAMILY = """\
+@prefix : <http://example.org/>.
+[anc1: (?a :parent ?b) -> (?a :ancestor ?b)]
+[anc2: (?a :parent ?b) (?b :ancestor ?c) -> (?a :ancestor ?c)]
+"""
+ALARM = """\
+@prefix : <http://example.org/>.
+[hot: (?s :reads ?v) (?s :in ?r) greaterThan(?v, 30) -> (?r :alarm ?v)]
+"""
+PEOPLE = """\
+@prefix : <http://example.org/> .
+:ann :parent :bob . :bob :parent :cat .
+"""
+READINGS = """\
+1000 <http://example.org/s1> <http://example.org/reads> "35"^^<http://www.w3.org/2001/XMLSchema#int> .
+nonsense
+1970-01-01T00:00:02Z <http://example.org/s1> <http://example.org/reads> "20"^^<http://www.w3.org/2001/XMLSchema#int> .
+3000 <http://example.org/s1> <http://example.org/reads> "40"^^<http://www.w3.org/2001/XMLSchema#int> .
+"""
+ROOMS = "<http://example.org/s1> <http://example.org/in> <http://example.org/hall> .\n"
+ANCESTORS = {
+    "<http://example.org/ann> <http://example.org/ancestor> <http://example.org/bob> .",
+    "<http://example.org/bob> <http://example.org/ancestor> <http://example.org/cat> .",
+    "<http://example.org/ann> <http://example.org/ancestor> <http://example.org/cat> .",
+}
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "family.jena": FAMILY,
+        "alarm.jena": ALARM,
+        "people.ttl": PEOPLE,
+        "readings.ntt": READINGS,
+        "rooms.nt": ROOMS,
+        "broken.jena": "[r: (?a ?b -> (?a ?b ?c)]",
+        "unsafe.jena": "[r: (?a ?b ?c) -> (?a ?b ?d)]",
+    }.items():
+        Path(name).write_text(text)
+
+
+Squall = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def squall(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Squall:
+    """Runs the command line in this process; gives the exit code and what went to standard output and error."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["squall", *arguments])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        return (int(caught.value.code or 0), *capfd.readouterr())
+
+    return run
+
+
+def process(*arguments: str, stdin: int | None = None) -> subprocess.Popen[str]:
+    """The command line in a process of its own."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "squall", *arguments]
+    return subprocess.Popen(
+        command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+# build
+
+
+def test_outputs_go_to_standard_output_and_the_summary_to_standard_error(squall: Squall) -> None:
+    code, out, err = squall("build", "family.jena", "--source", "people.ttl")
+    assert code == 0
+    assert set(out.splitlines()) == ANCESTORS
+    assert err.startswith("2 statements read, 3 outputs, ")
+
+
+def test_options_may_stand_among_the_programs(squall: Squall) -> None:
+    Path("more.jena").write_text("@prefix : <http://example.org/>.\n[up: (?a :ancestor ?b) -> (?b :under ?a)]")
+    code, out, _ = squall("build", "family.jena", "--source", "people.ttl", "more.jena")
+    assert code == 0
+    assert len(out.splitlines()) == 6
+
+
+def test_a_stream_with_static_data(squall: Squall) -> None:
+    code, out, err = squall("build", "alarm.jena", "--source", "readings.ntt", "--static", "rooms.nt", "--timed")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["1000", "3000"]
+    assert "3 statements read, 2 outputs" in err
+    assert "1 malformed in readings.ntt\n  what was lost is dropped; --dead-letter FILE keeps them" in err
+
+
+def test_the_dead_letter_file_keeps_what_was_lost(squall: Squall) -> None:
+    code, _, err = squall("build", "alarm.jena", "--source", "readings.ntt", "--dead-letter", "lost.ndjson")
+    (entry,) = map(json.loads, Path("lost.ndjson").read_text().splitlines())
+    assert code == 0
+    assert (entry["source"], entry["line"], entry["text"]) == ("readings.ntt", 2, "nonsense")
+    assert "kept in lost.ndjson" in err
+
+
+def test_strict_fails_the_run(squall: Squall) -> None:
+    code, _, err = squall("build", "alarm.jena", "--source", "readings.ntt", "--strict")
+    assert code == 1
+    assert err.startswith("source error: readings.ntt:2: ")
+
+
+def test_each_source_is_told_apart_in_the_summary(squall: Squall) -> None:
+    _, _, err = squall("build", "family.jena", "--source", "people.ttl", "--source", "rooms.nt")
+    assert "  people.ttl: 2 statements\n  rooms.nt: 1 statements\n" in err
+
+
+@pytest.mark.parametrize("name", ["out.nt", "out.ntt", "out.ndjson", "out.csv", "out.nt.gz"])
+def test_a_sink_that_is_a_file(squall: Squall, name: str) -> None:
+    code, out, err = squall("build", "family.jena", "--source", "people.ttl", "--sink", name)
+    assert (code, out) == (0, "")
+    assert Path(name).stat().st_size > 0
+    assert "3 outputs" in err
+
+
+def test_the_format_of_standard_output(squall: Squall) -> None:
+    code, out, _ = squall("build", "family.jena", "--source", "people.ttl", "--format", "ndjson")
+    assert code == 0
+    assert {json.loads(line)["rule"] for line in out.splitlines()} == {"anc1", "anc2"}
+
+
+def test_output_by_another_operator(squall: Squall) -> None:
+    arguments = ("--source", "readings.ntt", "--static", "rooms.nt", "--output", "rstream", "--timed")
+    code, out, _ = squall("build", "alarm.jena", *arguments)
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["1000", "2000", "3000", "3000"]
+
+
+def test_progress_can_be_asked_for(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("squall.progress._PATIENCE", 0)
+    code, out, err = squall("build", "family.jena", "--source", "people.ttl", "--progress")
+    assert code == 0
+    assert set(out.splitlines()) == ANCESTORS
+    assert "2 statements read" in err
+
+
+WRONG = {
+    "program-missing": ("build", "nope.jena"),
+    "language-unknown": ("build", "people.ttl"),
+    "syntax": ("build", "broken.jena"),
+    "unsafe": ("build", "unsafe.jena"),
+    "lexer-unknown": ("build", "family.jena", "--lexer", "jenna"),
+    "planner-unknown": ("build", "family.jena", "--planner", "ret"),
+    "builder-unknown": ("build", "family.jena", "--builder", "iterater"),
+    "source-missing": ("build", "family.jena", "--source", "nope.nt"),
+    "source-format": ("build", "family.jena", "--source", "family.jena"),
+    "source-scheme": ("build", "family.jena", "--source", "kafka://host/topic"),
+    "source-twice": ("build", "family.jena", "--source", "-?format=nt", "--static", "-?format=nt"),
+    "static-timed": ("build", "family.jena", "--static", "readings.ntt"),
+    "sink-format": ("build", "family.jena", "--sink", "out.foo"),
+    "sink-unwritable": ("build", "family.jena", "--sink", "no/out.nt"),
+    "sink-is-source": ("build", "family.jena", "--source", "rooms.nt", "--sink", "rooms.nt"),
+    "dead-letter-unwritable": ("build", "family.jena", "--dead-letter", "no/lost"),
+    "timed-and-sink": ("build", "family.jena", "--sink", "out.nt", "--timed"),
+    "timed-and-format": ("build", "family.jena", "--format", "csv", "--timed"),
+    "conf": ("build", "family.jena", "--conf", "spark.x"),
+    "draw-tps": ("explain", "family.jena", "--stage", "tps", "--format", "dot"),
+    "json-job": ("explain", "family.jena", "--stage", "job", "--format", "json"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_said_and_nothing_is_started(squall: Squall, name: str) -> None:
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    code, out, err = squall(*WRONG[name])
+    assert code == 2
+    assert out == ""
+    assert err == (GOLDEN / f"{name}.txt").read_text()
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+@pytest.mark.parametrize("arguments", [("build",), ("build", "family.jena", "--sauce", "x.nt"), ("biuld",)])
+def test_wrong_usage(squall: Squall, arguments: tuple[str, ...]) -> None:
+    code, out, err = squall(*arguments)
+    assert (code, out) == (2, "")
+    assert "Usage: squall" in err
+
+
+def test_a_checkpoint_goes_to_the_builder(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Options] = []
+
+    class Job:
+        def run(self, batches: Iterable[object], static: Iterable[Event]) -> Iterator[Output]:
+            yield Output(next(iter(static)).facts[0], ALWAYS, "r")
+
+    def build(plan: Plan, options: Options) -> Job:
+        seen.append(options)
+        return Job()
+
+    monkeypatch.setattr("squall.plugins.load", _instead("squall.builders", build))
+    Path("state").mkdir()
+    Path("state/offsets").touch()
+    Path("out.nt").write_text("before\n")
+    arguments = ("--checkpoint", "state", "--conf", "a=b=c", "--static", "rooms.nt", "--sink", "out.nt")
+    code, _, _ = squall("build", "family.jena", *arguments)
+    assert code == 0
+    assert seen[0].checkpoint == Path("state")
+    assert seen[0].conf == (("a", "b=c"),)
+    assert seen[0].sink is not None
+    assert Path("out.nt").read_text() == "before\n" + ROOMS
+
+
+def test_a_missing_extra_met_by_the_builder(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(plan: Plan, options: Options) -> NoReturn:
+        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+
+    monkeypatch.setattr("squall.plugins.load", _instead("squall.builders", build))
+    code, out, err = squall("build", "family.jena", "--builder", "spark")
+    assert (code, out) == (2, "")
+    assert err == (
+        "plug-in error: the builder `spark` needs `pyspark`, which is not installed\n"
+        "hint: pip install 'squall[spark]'\n"
+    )
+
+
+def _instead(group: str, thing: object) -> Callable[[str, str], Any]:
+    from squall import plugins
+
+    load = plugins.load
+    return lambda where, name: thing if where == group else load(where, name)
+
+
+# Processes: pipes, signals, start-up
+
+
+def test_lines_are_handed_on_as_they_come() -> None:
+    run = process("build", "family.jena", "--source", "-?format=nt", stdin=subprocess.PIPE)
+    assert run.stdin
+    assert run.stdout
+    run.stdin.write("<http://e/a> <http://example.org/parent> <http://e/b> .\n")
+    run.stdin.flush()
+    assert run.stdout.readline() == "<http://e/a> <http://example.org/ancestor> <http://e/b> .\n"
+    run.stdin.write("<http://e/b> <http://example.org/parent> <http://e/c> .\n")
+    out, err = run.communicate(timeout=20)
+    assert len(out.splitlines()) == 2
+    assert "2 statements read, 3 outputs" in err
+    assert run.returncode == 0
+
+
+def test_a_reader_that_has_enough_ends_the_run_quietly() -> None:
+    triples = (f"<http://e/{n}> <http://example.org/parent> <http://e/b> .\n" for n in range(20_000))
+    Path("big.nt").write_text("".join(triples))
+    run = process("build", "family.jena", "--source", "big.nt")
+    assert run.stdout
+    run.stdout.readline()
+    run.stdout.close()
+    assert run.stderr
+    assert run.stderr.read() == ""
+    run.stderr.close()
+    assert run.wait(20) == 0
+
+
+def test_an_interrupted_run_keeps_its_outputs_and_says_what_it_did() -> None:
+    run = process("build", "family.jena", "--source", "-?format=nt", "--sink", "out.nt", stdin=subprocess.PIPE)
+    assert run.stdin
+    run.stdin.write("<http://e/a> <http://example.org/parent> <http://e/b> .\n")
+    run.stdin.flush()
+    end = time.monotonic() + 20
+    while time.monotonic() < end and not (Path("out.nt").exists() and Path("out.nt").stat().st_size):
+        time.sleep(0.02)
+    run.send_signal(signal.SIGINT)
+    run.wait(20)
+    _, err = run.communicate(timeout=20)
+    assert run.returncode == 130
+    assert err.startswith("1 statements read, 1 outputs")
+    assert Path("out.nt").read_text() == "<http://e/a> <http://example.org/ancestor> <http://e/b> .\n"
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = "import sys\nfrom squall.cli import command\n"
+    code += "try: command(['--help'])\nexcept SystemExit: pass\n"
+    code += "print('heavy', {'rdflib', 'lark', 'rich', 'pyspark'} & set(sys.modules))"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.endswith("heavy set()\n")
+    assert "squall build family.jena --source people.ttl" in run.stdout
+
+
+# explain and list
+
+
+@pytest.mark.parametrize("stage", ["tree", "tps", "pps"])
+def test_explain(squall: Squall, stage: str) -> None:
+    code, out, err = squall("explain", "family.jena", "--stage", stage)
+    assert (code, err) == (0, "")
+    assert out == (GOLDEN / f"explain-{stage}.txt").read_text()
+
+
+def test_explain_shows_the_plan_unless_told_otherwise(squall: Squall) -> None:
+    assert squall("explain", "family.jena") == squall("explain", "family.jena", "--stage", "pps")
+
+
+def test_explain_the_job(squall: Squall) -> None:
+    code, out, _ = squall("explain", "family.jena", "--stage", "job")
+    assert code == 0
+    assert "iterator" in out
+
+
+@pytest.mark.parametrize("format", ["mermaid", "dot", "json"])
+@pytest.mark.parametrize("planner", ["greedy", "rete"])
+def test_explain_in_other_formats(squall: Squall, format: str, planner: str) -> None:
+    code, out, err = squall("explain", "family.jena", "--format", format, "--planner", planner)
+    assert (code, err) == (0, "")
+    assert {"mermaid": "flowchart", "dot": "digraph", "json": '"kind": "Plan"'}[format] in out
+
+
+def test_list_says_where_each_comes_from(squall: Squall) -> None:
+    code, out, _ = squall("list")
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert code == 0
+    assert ["planner", "rete"] in [row[:2] for row in rows]
+    assert {row[0] for row in rows} == {
+        "lexer", "translator", "planner", "builder", "source", "sink", "function"
+    }  # fmt: skip
+    assert all(len(row) == 4 and row[2].startswith("squall ") for row in rows if row[3].startswith("squall."))
+
+
+def test_version(squall: Squall) -> None:
+    from squall import __version__
+
+    assert squall("--version") == (0, f"squall {__version__}\n", "")

@@ -1,0 +1,405 @@
+"""The registry of functions, the values of literals, and the functions of Jena's built-ins."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from squall import functions, plugins
+from squall.errors import BuilderError, PluginError
+from squall.functions import Builtin, Function, Mode, jena, values
+from squall.functions.jena import function_iri
+from squall.rdf import ALWAYS, RDFS, XSD, Term, blank, iri, is_iri, literal
+from squall.rdf import term as any_term
+
+
+def of(value: str | int | float, datatype: str = "") -> Term:
+    """A literal: of a number, or of a text and the local name of an XSD type."""
+    if isinstance(value, int):
+        return literal(str(value), XSD + (datatype or "int"))
+    if isinstance(value, float):
+        return literal(repr(value), XSD + (datatype or "double"))
+    return literal(value, XSD + datatype if datatype else None)
+
+
+def call(name: str, *arguments: Any) -> Any:
+    return functions.lookup(function_iri(name)).evaluate(*arguments)
+
+
+X, B = iri("urn:x"), blank("b")
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (of(5), of("05", "integer")),
+        (of(5), of("5.0", "decimal")),
+        (of(5, "byte"), of("+5", "unsignedLong")),
+        (of("1", "float"), of("1.0E0", "float")),
+        (of("16777217", "float"), of("16777216", "float")),
+        (of("1e999", "double"), of("INF", "double")),
+        (of("NaN", "double"), of("NaN", "double")),
+        (of("true", "boolean"), of("1", "boolean")),
+        (of("2000-01-01T00:00:00Z", "dateTime"), of("2000-01-01T00:00:00", "dateTime")),
+        (of("2000-01-01T00:00:00Z", "dateTime"), of("2000-01-01T01:30:00.000+01:30", "dateTime")),
+        (of("1999-12-31T24:00:00Z", "dateTime"), of("2000-01-01T00:00:00Z", "dateTimeStamp")),
+        (of("12000-01-01T00:00:00Z", "dateTime"), of("11999-12-31T23:00:00-01:00", "dateTime")),
+        (of("2000-01-01", "date"), of("2000-01-01Z", "date")),
+        (Term('"a"@en-GB'), Term('"a"@EN-gb')),
+        (of("a"), of("a", "string")),
+    ],
+)
+def test_same_values(left: Term, right: Term) -> None:
+    assert values.value_key(left) == values.value_key(right)
+    assert values.same(left, right)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (of(5), of("5")),
+        (of(5), of("5", "float")),
+        (of("5", "float"), of("5", "double")),
+        (of("0.0", "double"), of("-0.0", "double")),
+        (of("1", "boolean"), of(1)),
+        (of("300", "byte"), of(300)),
+        (of("-1", "nonNegativeInteger"), of(-1)),
+        (of("x", "int"), of("x", "integer")),
+        (of(" 5 ", "int"), of(5)),
+        (of("\u0665", "int"), of(5)),
+        (of("1.5", "integer"), of("1.5", "decimal")),
+        (of("9" * 5000, "integer"), of("0" + "9" * 5000, "integer")),
+        (iri("a"), of("a")),
+        (iri("a"), of("<a>")),
+        (of("a"), Term('"a"@en')),
+        (Term('"a"@en'), Term('"a"@de')),
+        (of("2001-02-29", "date"), of("2001-03-01", "date")),
+        (of("2000-01-01T00:00:00.001Z", "dateTime"), of("2000-01-01T00:00:00.0010000001Z", "dateTime")),
+        (of("2000-01-01T24:00:01Z", "dateTime"), of("2000-01-02T00:00:01Z", "dateTime")),
+        (of("2000-01-01", "date"), of("2000-01-01T00:00:00Z", "dateTime")),
+    ],
+)
+def test_different_values(left: Term, right: Term) -> None:
+    assert values.value_key(left) != values.value_key(right)
+    assert not values.same(left, right)
+
+
+@given(st.integers(), st.integers())
+def test_integers_are_ordered_as_numbers(left: int, right: int) -> None:
+    expected = (left > right) - (left < right)
+    assert values.compare(of(left, "integer"), of(f"{right}.0", "decimal")) == expected
+
+
+@given(st.floats(), st.floats())
+def test_doubles_are_ordered_as_numbers(left: float, right: float) -> None:
+    order = values.compare(values.double(left), values.double(right))
+    assert order == (None if left != left or right != right else (left > right) - (left < right))
+
+
+@given(st.floats())
+def test_a_double_is_printed_and_read_without_loss(value: float) -> None:
+    printed = values.number(values.double(value))
+    assert printed is not None
+    assert repr(printed.value) == repr(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [(3.5, "3.5"), (0.0, "0.0"), (-0.0, "-0.0"), (1e7, "1.0E7"), (123456789.0, "1.23456789E8"), (0.0001, "1.0E-4"),
+     (9999999.0, "9999999.0"), (float("inf"), "INF"), (float("-inf"), "-INF"), (float("nan"), "NaN")],
+)  # fmt: skip
+def test_doubles_are_printed_as_java_prints_them(value: float, printed: str) -> None:
+    assert values.double(value) == of(printed, "double")
+
+
+def test_numbers_of_different_kinds_are_ordered() -> None:
+    assert values.compare(of("1.5", "decimal"), of("1.25", "float")) == 1
+    assert values.compare(of(10**400, "integer"), of("INF", "double")) == 0
+    assert values.compare(of(1), of("1")) is None
+    assert values.compare(of("a"), of("b")) is None
+
+
+@pytest.mark.parametrize(
+    ("less", "more"),
+    [
+        (of("2000-03-04T20:00:00Z", "dateTime"), of("2000-03-04T20:00:00.5Z", "dateTime")),
+        (of("2000-03-04T23:00:00+05:00", "dateTime"), of("2000-03-04T20:00:00Z", "dateTime")),
+        (of("-0001-01-01T00:00:00Z", "dateTime"), of("0001-01-01T00:00:00Z", "dateTime")),
+        (of("2000-03-04", "date"), of("2000-03-05", "date")),
+        (of("1973", "gYear"), of("1974", "gYear")),
+        (of("10:00:00", "time"), of("10:00:00-01:00", "time")),
+        (of("--02-29", "gMonthDay"), of("--03-01", "gMonthDay")),
+    ],
+)
+def test_instants_are_ordered(less: Term, more: Term) -> None:
+    assert values.compare(less, more) == -1
+    assert values.compare(more, less) == 1
+
+
+def test_what_is_no_instant_has_no_order() -> None:
+    assert values.compare(of("1973", "date"), of("1974-01-01", "date")) is None
+    assert values.compare(of("2000-01-01", "date"), of("2000-01-01T00:00:00Z", "dateTime")) is None
+
+
+@given(st.integers(-(10**14), 10**15))
+def test_a_time_is_printed_as_the_instant_that_it_is(milliseconds: int) -> None:
+    found = values.instant(values.date_time(milliseconds))
+    assert found is not None
+    assert found.seconds * 1000 + int(found.fraction.ljust(3, "0")) == milliseconds
+
+
+@given(st.integers(), st.decimals(allow_nan=False, allow_infinity=False, places=5))
+def test_printed_numbers_are_terms(whole: int, exact: Decimal) -> None:
+    for made in (values.integer(whole), values.decimal(exact)):
+        assert any_term(made) == made
+    found = values.number(values.decimal(exact))
+    assert found is not None
+    assert found.value == exact
+
+
+# Jena's built-ins
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "result"),
+    [
+        ("equal", (of(1), of("1.0", "float")), True),
+        ("equal", (of("a"), of("a")), True),
+        ("equal", (iri("a"), of("a")), False),
+        ("equal", (of("NaN", "double"), of("NaN", "double")), False),
+        ("equal", (None, X), False),
+        ("notEqual", (None, X), True),
+        ("notEqual", (of(1), of("01", "integer")), False),
+        ("lessThan", (of(1), of("1.5", "decimal")), True),
+        ("lessThan", (of("a"), of("b")), False),
+        ("greaterThan", (of("a"), of("b")), False),
+        ("le", (of("a"), of("a")), False),
+        ("ge", (of("a"), of("a")), False),
+        ("le", (of(1), of(1)), True),
+        ("ge", (of(2), None), False),
+        ("bound", (X, B), True),
+        ("bound", (X, None), False),
+        ("unbound", (None, None), True),
+        ("unbound", (X, None), False),
+        ("isLiteral", (of(1),), True),
+        ("isLiteral", (None,), False),
+        ("notLiteral", (X,), True),
+        ("notLiteral", (None,), True),
+        ("isBNode", (B,), True),
+        ("isBNode", (None,), False),
+        ("notBNode", (X,), True),
+        ("notBNode", (None,), True),
+        ("isDType", (of(5, "integer"), iri(XSD + "byte")), True),
+        ("isDType", (of(500, "integer"), iri(XSD + "byte")), False),
+        ("isDType", (of("1.0", "decimal"), iri(XSD + "int")), False),
+        ("isDType", (of("a"), iri(XSD + "string")), True),
+        ("isDType", (of(5), iri(XSD + "string")), False),
+        ("isDType", (of("x", "int"), iri(RDFS + "Literal")), False),
+        ("isDType", (of("2001-02-29", "date"), iri(RDFS + "Literal")), False),
+        ("isDType", (B, iri(XSD + "int")), True),
+        ("isDType", (X, iri(RDFS + "Literal")), False),
+        ("isDType", (of(5), of("int")), False),
+        ("notDType", (None, iri(XSD + "int")), True),
+        ("notDType", (of(5), iri(XSD + "int")), False),
+        ("sum", (of(2), of(3)), of(5)),
+        ("sum", (of(2**31 - 1), of(1)), of(2**31, "long")),
+        ("sum", (of(-(2**31)), of(-1)), of(-(2**31) - 1, "long")),
+        ("sum", (of(2**63 - 1, "long"), of(1)), of(2**63, "integer")),
+        ("sum", (of(2), of("0.5", "float")), of("2.5", "double")),
+        ("sum", (of("0.1", "decimal"), of("0.2", "decimal")), of("0.3", "decimal")),
+        ("sum", (of("a"), of(1)), None),
+        ("sum", (None, of(1)), None),
+        ("sum", (of(1), X), None),
+        ("difference", (of(2), of(3)), of(-1)),
+        ("product", (of("1e300", "double"), of("1e300", "double")), of("INF", "double")),
+        ("product", (of("1.5", "decimal"), of(2)), of("3", "decimal")),
+        ("quotient", (of(7), of(2)), of(3)),
+        ("quotient", (of(-7), of(2)), of(-3)),
+        ("quotient", (of(7), of(0)), None),
+        ("quotient", (of("1", "decimal"), of(8)), of("0.125", "decimal")),
+        ("quotient", (of("1", "decimal"), of(0)), None),
+        ("quotient", (of("7", "double"), of(2)), of("3.5", "double")),
+        ("quotient", (of("-7", "double"), of(0)), of("-INF", "double")),
+        ("quotient", (of("0", "double"), of(0)), of("NaN", "double")),
+        ("addOne", (of(4),), of(5)),
+        ("addOne", (of("4", "double"),), None),
+        ("subtractOne", (of(5),), of(4)),
+        ("min", (of(1), of("1.0", "float")), of(1)),
+        ("max", (of(1), of("1.0", "float")), of("1.0", "float")),
+        ("min", (of(2), of("1.5", "decimal")), of("1.5", "decimal")),
+        ("max", (of(2), of("1.5", "decimal")), of(2)),
+        ("min", (of("a"), of("b")), None),
+        ("max", (of("2000-01-01", "date"), of("2001-01-01", "date")), of("2001-01-01", "date")),
+        ("strConcat", (), of("")),
+        ("strConcat", (of("a\n"), iri("urn:x"), of(1), blank("b")), of("a\nurn:x1b")),
+        ("strConcat", (of("a"), None), None),
+        ("uriConcat", (of("http://e.org/"), of(1)), iri("http://e.org/1")),
+        ("uriConcat", (of("http://e.org/a b"),), None),
+        ("regex", (of("abc"), of("b")), False),
+        ("regex", (of("abc"), of(".*b.*")), True),
+        ("regex", (X, of(".*")), False),
+        ("regex", (of("abc"), of("(")), False),
+        ("regex", (of("a.c"), of(r"\Qa.c\E")), True),
+        ("regex", (of("abc"), of(r"\Qa.c\E")), False),
+        ("regex", (of("\u0665"), of(r"\d")), False),
+        ("regex", (of("e"), of("[a-z&&[aeiou]]")), True),
+        ("regexGroup", (of(2), of("foo bar"), of("(.*) (b(.)?.*)")), of("bar")),
+        ("regexGroup", (of(1), of("b"), of("(a)?b")), of("")),
+        ("regexGroup", (of(2), of("b"), of("(a)?b")), None),
+        ("regexGroup", (of(1), of("c"), of("(a)?b")), None),
+        ("now", (1234,), of("1970-01-01T00:00:01.234Z", "dateTime")),
+        ("now", (ALWAYS,), of("1970-01-01T00:00:00Z", "dateTime")),
+        ("sameValueAs", (of(1), of("1", "float")), False),
+        ("sameValueAs", (of(1), of("01", "integer")), True),
+    ],
+)  # fmt: skip
+def test_built_ins(name: str, arguments: tuple[Any, ...], result: object) -> None:
+    assert call(name, *arguments) == result
+
+
+def test_a_skolem_node_depends_on_its_arguments_alone() -> None:
+    made = call("makeSkolem", X, of(42))
+    assert made == call("makeSkolem", X, of(42))
+    others = [(of("urn:x"), of(42)), (X, of("42")), (X, of(42, "long")), (X,), (X, of(42), None)]
+    assert len({made, *(call("makeSkolem", *arguments) for arguments in others)}) == 6
+    assert call("makeSkolem", of("foo")) != call("makeSkolem", Term('"foo"@en'))
+
+
+def test_a_temporary_node_depends_on_its_call_and_the_bindings() -> None:
+    made = call("makeTemp", of(1), of("key 1"), X, B)
+    assert made == call("makeTemp", of(1), of("key 1"), X, B)
+    others = [(of(2), of("key 1"), X, B), (of(1), of("key 2"), X, B), (of(1), of("key 1"), B, X)]
+    assert made not in {call("makeTemp", *arguments) for arguments in others}
+    assert any_term(made) == made
+
+
+def test_print_logs(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "squall.print"):
+        assert call("print", X, None, of("a")) is True
+    assert caplog.messages == ['<urn:x> ? "a"']
+
+
+def test_a_regular_expression_that_takes_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jena, "REGEX_SECONDS", 0.1)
+    with pytest.raises(BuilderError, match=re.escape("`(a|aa)+$` took more than 0.1 s")):
+        call("regex", of("a" * 60 + "b"), of("(a|aa)+$"))
+
+
+_NUMBERS = [of(0), of(-1), of("1e308", "double"), of("NaN", "float"), of("0.1", "decimal")]
+_ANY = [None, X, B, *_NUMBERS, of("x", "int"), of("(")]
+_OF_TERMS = [
+    function
+    for function in jena.FUNCTIONS
+    if isinstance(function, Function) and function.iri not in (function_iri("now"), function_iri("regexGroup"))
+]
+
+
+@given(st.sampled_from(_OF_TERMS), st.data())
+def test_no_built_in_fails_whatever_the_terms(function: Function, data: st.DataObject) -> None:
+    count = data.draw(st.integers(function.least, function.most or function.least + 2))
+    result = function.evaluate(*(data.draw(st.sampled_from(_ANY)) for _ in range(count)))
+    if function.truth:
+        assert isinstance(result, bool)
+    else:  # A relative IRI is a term here, but none of N-Triples.
+        assert result is None or (isinstance(result, str) and (is_iri(result) or any_term(result) == result))
+
+
+# The registry
+
+
+@pytest.fixture
+def clean() -> Iterator[None]:
+    """A registry that forgets what the test registers."""
+    functions._registry.cache_clear()
+    yield
+    functions._registry.cache_clear()
+
+
+def test_every_built_in_refers_to_functions_that_exist() -> None:
+    found = functions.builtins("jena")
+    for builtin in found.values():
+        for used in (builtin.test, builtin.same, *(mode.function for mode in builtin.modes)):
+            assert used is None or functions.lookup(used).doc
+    assert {"sum", "noValue", "table"} <= set(found)
+    assert functions.builtins("no such language") == {}
+
+
+def test_an_unknown_function_is_refused_with_what_is_near() -> None:
+    with pytest.raises(PluginError, match="did you mean `urn:x-squall:jena:lessThan`"):
+        functions.lookup(function_iri("lesThan"))
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_function_of_ones_own() -> None:
+    @functions.function("half")
+    def half(term: Term | None) -> Term | None:
+        """half of an integer"""
+        found = None if term is None else values.number(term)
+        return of(int(found.value) // 2) if found else None
+
+    found = functions.lookup(functions.OWN + "half")
+    assert (found.evaluate(of(4)), found.least, found.most, found.doc) == (of(2), 1, 1, "half of an integer")
+    spelled = functions.builtins("jena")["half"]
+    assert (spelled.least, spelled.most, spelled.modes) == (2, 2, (Mode(-1, found.iri),))
+    assert set(functions.own()) == {found, spelled}
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_test_of_ones_own_with_an_iri_for_a_language_of_ones_own() -> None:
+    @functions.function("http://example.org/f#near", truth=True, timed=True, pure=False, languages=["mine"])
+    def near(time: int, *terms: Term | None) -> bool:
+        return time > 0
+
+    found = functions.lookup("http://example.org/f#near")
+    assert (found.least, found.most, found.truth, found.timed, found.pure) == (0, None, True, True, False)
+    assert functions.builtins("mine")["near"].test == found.iri
+    assert "near" not in functions.builtins("jena")
+
+
+@pytest.mark.usefixtures("clean")
+def test_one_may_redefine_ones_own_function_but_not_a_librarys() -> None:
+    functions.register(Function("urn:mine", int, 0, 0), Builtin("mine", "jena", 0, 0))
+    functions.register(Function("urn:mine", str, 0, 0))
+    assert functions.lookup("urn:mine").body is str
+    with pytest.raises(PluginError, match="redefines `sum`"):
+        functions.register(Builtin("sum", "jena", 0, 0))
+
+
+def test_a_defect_of_a_function_names_function_and_arguments() -> None:
+    broken = Function("urn:broken", lambda term: 1 / 0, 1, 1)
+    with pytest.raises(ZeroDivisionError) as caught:
+        broken.evaluate(X)
+    assert caught.value.__notes__ == ["in the function <urn:broken> of (<urn:x>)"]
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_library_that_cannot_be_loaded_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(group: str, name: str) -> object:
+        raise PluginError(f"the function `{name}` needs `something`, which is not installed")
+
+    monkeypatch.setattr(plugins, "load", load)
+    with pytest.raises(PluginError, match="needs `something`"):
+        functions.builtins("jena")
+
+
+def test_modes_say_which_arguments_are_computed() -> None:
+    groups = Mode(2, "urn:f", inputs=(0, 1), repeats=True)
+    assert (list(groups.targets(4)), groups.arguments(4), list(groups.targets(2))) == ([2, 3], (0, 1), [])
+    last = Mode(-1, "urn:f")
+    assert (list(last.targets(3)), last.arguments(3)) == ([2], (0, 1))
+
+
+def test_errors_of_functions_travel_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(BuilderError("slow", hint="faster")))
+    assert str(error) == "build error: slow\nhint: faster"

@@ -1,0 +1,220 @@
+"""The Jena lexer: text to tree, the tree as text, and what Jena reads in ways of its own."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from squall.errors import Errors, LexerError
+from squall.lexers.jena import Call, Functor, Node, Pattern, Program, Rule, lexer
+from squall.rdf import RDF, XSD, Term, iri, literal
+from squall.stages import Lexer
+from squall.system import Variable
+
+
+def rule(text: str) -> Rule:
+    (found,) = lexer(text, "test").rules
+    return found
+
+
+def node(text: str) -> object:
+    """The object of the head, written as this text."""
+    fact = rule(f"-> (<urn:s> <urn:p> {text}) .").head[0]
+    assert isinstance(fact, Pattern)
+    return fact.object.value
+
+
+def test_it_is_a_lexer() -> None:
+    assert isinstance(lexer, Lexer)
+    assert ".jena" in lexer.extensions
+
+
+def test_names_arrows_and_several_heads() -> None:
+    forward = rule("[up: (?a <urn:p> ?b), (?b <urn:p> ?c) -> (?a <urn:q> ?c) (?c <urn:r> ?a)]")
+    backward = rule("[up: (?a <urn:q> ?c) (?c <urn:r> ?a) <- (?a <urn:p> ?b) (?b <urn:p> ?c)]")
+    assert (forward.name, forward.direction, len(forward.body), len(forward.head)) == ("up", "forward", 2, 2)
+    assert backward.direction == "backward"
+    assert (backward.head, backward.body) == (forward.head, forward.body)
+
+
+@pytest.mark.parametrize("text", ["-> (<urn:a> <urn:b> <urn:c>).", "[(<urn:a> <urn:b> <urn:c>) <- ]"])
+def test_an_axiom_has_no_body(text: str) -> None:
+    assert (rule(text).body, len(rule(text).head)) == ((), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "term"),
+    [
+        ("<urn:x>", iri("urn:x")),
+        ("http://example.org/x", iri("http://example.org/x")),
+        ("http://example.org/x#y.", iri("http://example.org/x#y.")),
+        ("<http://example.org/f(1)>", iri("http://example.org/f(1)")),
+        ("rdf:type", iri(RDF + "type")),
+        ("eg:x", iri("urn:x-hp:eg/x")),
+        ("bareword", iri("bareword")),
+        ("true", iri("true")),
+        ("+5", iri("+5")),
+        ("_label", Term("_:label")),
+        ("42", literal("42", XSD + "int")),
+        ("-5", literal("-5", XSD + "int")),
+        ("007", literal("007", XSD + "int")),
+        ("2.5", literal("2.5", XSD + "float")),
+        ("2.5e3", literal("2.5e3", XSD + "float")),
+        ("1e3", literal("1e3")),
+        ("3000000000", literal("3000000000")),
+        ("1.2.3", literal("1.2.3")),
+        ("'text'", literal("text")),
+        ('"it\'s, (so) [to] say"', literal("it's, (so) [to] say")),
+        (r"'a\nb\\c\'d'", literal("anb\\c'd")),
+        ("'5'^^xsd:byte", literal("5", XSD + "byte")),
+        ("'5' ^^xsd:byte", literal("5", XSD + "byte")),
+        ("'5'^^http://example.org/type", literal("5", "http://example.org/type")),
+        ("'5'^^<http://example.org/type>", literal("5", "http://example.org/type")),
+        ("'5'^^xsd:string", literal("5")),
+        ("''", literal("")),
+    ],
+)
+def test_nodes(text: str, term: Term) -> None:
+    assert node(text) == term
+
+
+def test_variables_may_have_any_name() -> None:
+    first, second, third = (found.value for found in _pattern("(?_ ?0 ?a-b)").nodes)
+    assert (first, second, third) == (Variable("_"), Variable("0"), Variable("a-b"))
+
+
+def _pattern(text: str) -> Pattern:
+    pattern = rule(f"{text} -> print() .").body[0]
+    assert isinstance(pattern, Pattern)
+    return pattern
+
+
+def test_functors_and_nested_rules_are_in_the_tree() -> None:
+    found = rule("[(?a <urn:p> f(?a 1)) -> [inner: (?b <urn:q> ?a) <- g(?b)]]")
+    pattern, nested = found.body[0], found.head[0]
+    assert isinstance(pattern, Pattern)
+    assert pattern.object.value == Functor("f", (Node(Variable("a")), Node(literal("1", XSD + "int"))))
+    assert isinstance(nested, Rule)
+    assert (nested.name, nested.direction, nested.body) == ("inner", "backward", (Call("g", (Node(Variable("b")),)),))
+
+
+def test_a_prefix_holds_in_the_whole_file_and_the_last_one_wins() -> None:
+    text = """
+        (?a ex:p ?b) -> (?a ex:q ?b) .
+        @prefix ex: <urn:one:>.
+        @prefix ex <urn:two:>
+        // a comment
+# another
+        @prefix : urn:three:
+        -> (:a :b :c) .
+    """
+    first, second = lexer(text, "test").rules
+    assert str(first) == "[ (?a <urn:two:p> ?b) -> (?a <urn:two:q> ?b) ]"
+    assert str(second) == "[ -> (<urn:three:a> <urn:three:b> <urn:three:c>) ]"
+
+
+def test_a_declaration_hides_a_prefix_that_needs_none() -> None:
+    assert "<urn:mine:a>" in str(lexer("@prefix eg: <urn:mine:>\n-> (eg:a eg:b eg:c) .", "test"))
+
+
+def test_lines_of_a_text_are_trimmed_and_comments_in_it_vanish() -> None:
+    assert node("'one  \n   two\n# gone\n//gone too\nthree '") == literal("one\ntwo\nthree ")
+
+
+def test_windows_line_ends_and_a_byte_order_mark() -> None:
+    text = "\ufeff# comment\r\n[a: (?a <urn:p> ?b)\r\n -> (?a <urn:q> 'x\r\n y')]\r\n"
+    assert lexer(text, "test") == lexer("[a: (?a <urn:p> ?b) -> (?a <urn:q> 'x\ny')]", "test")
+
+
+def test_places_are_those_of_the_text() -> None:
+    text = "@prefix ex: <urn:>\n\n[a: (?a ex:p ?b)\n  -> (?a ex:q ?bb)]"
+    fact = rule(text).head[0]
+    assert isinstance(fact, Pattern)
+    assert str(fact.object.origin) == "test:4:15"
+    assert fact.object.origin is not None
+    assert fact.object.origin.excerpt == "4 |   -> (?a ex:q ?bb)]\n  |               ^^^"
+
+
+def test_the_names_of_variables_do_not_matter_to_the_canonical_rule() -> None:
+    left = rule("(?x <urn:p> ?y) lessThan(?x ?y) -> (?y <urn:q> f(?x)) [(?x ?y ?z) -> (?z ?y ?x)] .")
+    right = rule("(?b <urn:p> ?a) lessThan(?b ?a) -> (?a <urn:q> f(?b)) [(?b ?a ?c) -> (?c ?a ?b)] .")
+    other = rule("(?b <urn:p> ?a) lessThan(?a ?b) -> (?a <urn:q> f(?b)) [(?b ?a ?c) -> (?c ?a ?b)] .")
+    assert left != right
+    assert left.canonical == right.canonical
+    assert left.canonical != other.canonical
+
+
+def test_errors_come_all_at_once_with_their_places() -> None:
+    with pytest.raises(Errors) as caught:
+        lexer("[a: (?a b:c ?d) -> (?a <urn:p>)]\n[b: (?a <urn:p> ?b)]\n[c: -> (<urn:a> <urn:b> *)]", "test")
+    places = [str(error.origin) for error in caught.value.errors]
+    assert places == ["test:1:9", "test:1:20", "test:2:1", "test:3:25"]
+
+
+def test_an_include_is_refused_by_name() -> None:
+    with pytest.raises(LexerError, match="test:2:3: syntax error: `@include <RDFS>` is not supported yet"):
+        lexer("\n  @include <RDFS>\n", "test")
+
+
+@pytest.mark.parametrize("word", ["*", "_", "nope:x", "<urn:a", "'a'@en", "a{b", "x:f(?a)", "?a(1)", "'1'^^ xsd:int"])
+def test_words_that_mean_nothing_are_refused(word: str) -> None:
+    with pytest.raises((LexerError, Errors)):
+        node(word)
+
+
+def test_an_empty_program_has_no_rules() -> None:
+    assert lexer("# nothing\n", "test") == Program(())
+
+
+_VARIABLES = st.builds(Variable, st.text(string.ascii_letters + string.digits + "_", min_size=1, max_size=3))
+_IRIS = st.builds(
+    lambda start, rest: iri(start + rest),
+    st.sampled_from(["urn:x:", "http://example.org/", RDF, XSD, "", "foo:", "https://e.org/("]),
+    st.text(string.ascii_letters + string.digits + "()[],_.#*-:'", max_size=6),
+)
+_TEXTS = st.text("ab'\"\\,()[]#/ \n@.^?", max_size=12).map(
+    # What a text of the language can hold: no blanks around line ends, and no line that a comment would hide.
+    lambda text: "\n".join(line.strip() for line in text.split("\n")).replace("\n//", "\n/")
+)
+_LITERALS = st.builds(literal, _TEXTS, st.sampled_from([None, XSD + "int", "http://e.org/t", "foo:t", "u:("]))
+_BLANKS = st.builds(lambda label: Term(f"_:{label}"), st.text(string.ascii_letters, min_size=1, max_size=3))
+_NODES = st.builds(Node, st.one_of(_VARIABLES, _IRIS, _LITERALS, _BLANKS))
+_OBJECTS = _NODES | st.builds(
+    lambda name, nodes: Node(Functor(name, tuple(nodes))), st.sampled_from(["f", "all"]), st.lists(_NODES, max_size=2)
+)
+_SIMPLE = st.one_of(
+    st.builds(Pattern, _NODES, _NODES, _OBJECTS),
+    st.builds(
+        lambda name, nodes: Call(name, tuple(nodes)), st.sampled_from(["sum", "now"]), st.lists(_NODES, max_size=3)
+    ),
+)
+
+
+def _rules(heads: st.SearchStrategy[Pattern | Call | Rule]) -> st.SearchStrategy[Rule]:
+    return st.builds(
+        Rule,
+        st.none() | st.sampled_from(["r1", "a-b"]),
+        st.lists(heads, max_size=3).map(tuple),
+        st.lists(_SIMPLE, max_size=3).map(tuple),
+        st.booleans(),
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(_rules(_SIMPLE | _rules(_SIMPLE)), max_size=3))
+def test_a_printed_tree_is_read_as_the_same_tree(rules: list[Rule]) -> None:
+    program = Program(tuple(rules))
+    assert lexer(str(program), "test") == program
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text("[]().,'\"?ab:<>-@#\n ^_*1", max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        program = lexer(text, "test")
+    except (LexerError, Errors):
+        return
+    assert lexer(str(program), "test") == program

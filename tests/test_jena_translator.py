@@ -1,0 +1,201 @@
+"""The Jena translator: what rules mean, in names; what is refused, all at once; the messages, word by word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from squall.errors import Errors, SquallError, TranslatorError
+from squall.functions import SAME_VALUE
+from squall.functions.jena import function_iri
+from squall.lexers.jena import lexer
+from squall.rdf import XSD, Term, iri, literal
+from squall.stages import Translator
+from squall.system import Bind, Call, Construct, Pattern, Predicate, System, Test, Variable, Without
+from squall.translators.jena import translator
+
+A, B, C, D = (Variable(name) for name in "abcd")
+P, Q = iri("urn:p"), iri("urn:q")
+ONE = literal("1", XSD + "int")
+
+
+def translated(text: str) -> tuple[System, ...]:
+    return translator(lexer(text, "folder/test.jena")).subsystems
+
+
+def body(text: str) -> tuple[Predicate, ...]:
+    """The predicates of a rule with this body, over ``?a ?b``."""
+    (rule,) = translated(f"[(?a <urn:p> ?b) {text} -> (?a <urn:q> ?b)]")
+    return rule.predicates
+
+
+def call(name: str, *arguments: Term | Variable | Call) -> Call:
+    return Call(function_iri(name), arguments)
+
+
+def same(left: Term | Variable, right: Call) -> Test:
+    return Test(Call(SAME_VALUE, (left, right)))
+
+
+def messages(text: str) -> list[str]:
+    with pytest.raises((TranslatorError, Errors)) as caught:
+        translated(text)
+    error = caught.value
+    return [one.message for one in error.errors] if isinstance(error, Errors) else [error.message]
+
+
+def test_it_is_a_translator() -> None:
+    assert isinstance(translator, Translator)
+
+
+def test_a_rule_is_a_system_beside_the_others() -> None:
+    system = translator(
+        lexer("[up: (?a <urn:p> ?b) (?b <urn:p> 1) -> (?a <urn:q> ?b)] -> (<urn:p> <urn:p> _x) .", "f/t.jena")
+    )
+    assert (system.name, system.reentrant, system.consequences, system.joinables) == ("t", True, (), ())
+    up, axiom = system.subsystems
+    assert up == System(
+        "up",
+        joinables=(Pattern(A, P, B), Pattern(B, P, ONE)),
+        consequences=(Construct((Pattern(A, Q, B),)),),
+    )
+    assert axiom == System("rule2", consequences=(Construct((Pattern(P, P, Term("_:x")),)),))
+
+
+def test_both_arrows_run_forward_with_all_heads() -> None:
+    forward = translated("[x: (?a <urn:p> ?b) -> (?a <urn:q> ?b) (?b <urn:q> ?a)]")
+    assert translated("[x: (?a <urn:q> ?b) (?b <urn:q> ?a) <- (?a <urn:p> ?b)]") == forward
+    assert len(forward[0].consequences[0].template) == 2
+
+
+def test_rules_keep_their_names_and_get_one_by_position() -> None:
+    rule = "(?a <urn:p> ?b) -> (?a <urn:q> ?b)"
+    assert [one.name for one in translated(f"[x: {rule}] [{rule}] [x: {rule}] {rule} .")] == [
+        "x",
+        "rule2",
+        "x",
+        "rule4",
+    ]
+
+
+def test_places_are_kept_and_do_not_count() -> None:
+    (rule,) = translated("\n[x: (?a <urn:p> ?b) -> (?a <urn:q> ?b)]")
+    assert [str(rule.origin), str(rule.joinables[0].origin)] == ["folder/test.jena:2:1", "folder/test.jena:2:5"]
+    assert translated("[x: (?a <urn:p> ?b) -> (?a <urn:q> ?b)]") == (rule,)
+
+
+@pytest.mark.parametrize(
+    ("text", "predicates"),
+    [
+        ("lessThan(?a 1)", [Test(call("lessThan", A, ONE))]),
+        ("sum(?a 1 ?c)", [Bind(C, call("sum", A, ONE))]),
+        ("sum(?a 1 ?b)", [same(B, call("sum", A, ONE))]),
+        ("sum(?a ?b 1)", [same(ONE, call("sum", A, B))]),
+        ("sum(?a 1 ?c) sum(?c 1 ?d)", [Bind(C, call("sum", A, ONE)), Bind(D, call("sum", C, ONE))]),
+        ("addOne(?a ?c)", [Bind(C, call("addOne", A))]),
+        ("addOne(?c ?a)", [Bind(C, call("subtractOne", A))]),
+        ("addOne(?a ?b)", [same(B, call("addOne", A))]),
+        ("strConcat(?c)", [Bind(C, call("strConcat"))]),
+        ("strConcat(?a 1 ?b ?c)", [Bind(C, call("strConcat", A, ONE, B))]),
+        ("regex(?a 'x')", [Test(call("regex", A, literal("x")))]),
+        (
+            "regex(?a '(.)(.)' ?b ?c)",
+            [
+                same(B, call("regexGroup", ONE, A, literal("(.)(.)"))),
+                Bind(C, call("regexGroup", literal("2", XSD + "int"), A, literal("(.)(.)"))),
+            ],
+        ),
+        ("makeSkolem(?c ?a ?b)", [Bind(C, call("makeSkolem", A, B))]),
+        ("now(?c)", [Bind(C, call("now"))]),
+        ("print(?a)", [Test(call("print", A))]),
+        ("unbound(?c) notEqual(?c ?a)", [Test(call("unbound", C)), Test(call("notEqual", C, A))]),
+    ],
+)  # fmt: skip
+def test_built_ins_test_what_is_bound_and_bind_what_is_not(text: str, predicates: list[Predicate]) -> None:
+    assert list(body(text)) == predicates
+
+
+def test_built_ins_come_after_all_patterns() -> None:
+    (rule,) = translated("[sum(?a 1 ?b) (?a <urn:p> ?b) -> (?a <urn:q> ?b)]")
+    assert rule.predicates == (same(B, call("sum", A, ONE)),)
+
+
+def test_no_value_has_wildcards_of_its_own() -> None:
+    first, second, third = (Variable(f"any {number}") for number in (1, 2, 3))
+    assert body("noValue(?a <urn:q>)") == (Without((Pattern(A, Q, first),)),)
+    assert body("noValue(?a <urn:q> 1)") == (Without((Pattern(A, Q, ONE),)),)
+    assert body("noValue(?c ?c ?b) noValue(?a <urn:q> ?d)") == (
+        Without((Pattern(first, second, B),)),
+        Without((Pattern(A, Q, third),)),
+    )
+
+
+def test_what_no_value_leaves_open_may_be_bound_later() -> None:
+    before, after = body("noValue(?a <urn:q> ?c) addOne(?a ?c)")
+    assert before == Without((Pattern(A, Q, Variable("any 1")),))
+    assert after == Bind(C, call("addOne", A))
+
+
+def _temporary(text: str) -> list[Call]:
+    """The calls that make temporary nodes."""
+    (rule,) = translated(text)
+    binds = [part for part in rule.predicates if isinstance(part, Bind)]
+    return [bind.expression for bind in binds if isinstance(bind.expression, Call)]
+
+
+def test_a_temporary_node_gets_the_rule_the_call_and_all_that_is_bound() -> None:
+    first, second, third = _temporary("[(?a <urn:p> ?b) makeTemp(?c ?d) makeTemp(?e) -> (?c ?d ?e)]")
+    assert [found.arguments[2:] for found in (first, second, third)] == [(A, B), (A, B, C), (A, B, C, D)]
+    assert [found.arguments[0] for found in (first, second)] == [ONE, literal("2", XSD + "int")]
+    assert first.arguments[1] == second.arguments[1]
+    assert first.arguments[1] != third.arguments[1]
+
+
+def test_a_temporary_node_does_not_depend_on_the_names_of_variables() -> None:
+    (one,) = _temporary("[x: (?a <urn:p> ?b) makeTemp(?c) -> (?a <urn:q> ?c)]")
+    (two,) = _temporary("[y: (?d <urn:q> ?e) <- (?d <urn:p> ?b) makeTemp(?e)]")
+    (other,) = _temporary("[x: (?a <urn:p> ?b) makeTemp(?c) -> (?b <urn:q> ?c)]")
+    assert one.arguments[:2] == two.arguments[:2]
+    assert one.arguments[:2] != other.arguments[:2]
+
+
+def test_a_head_may_print() -> None:
+    only, both = translated(
+        "[(?a <urn:p> ?b) -> print(?a)] [(?a <urn:p> ?b) bound(?a) -> (?a <urn:q> ?b) print(?a ?b)]"
+    )
+    assert (only.predicates, only.consequences) == ((Test(call("print", A)),), (Construct(()),))
+    assert both.predicates == (Test(call("bound", A)), Test(call("print", A, B)))
+    assert both.consequences == (Construct((Pattern(A, Q, B),)),)
+
+
+def test_hints_for_planners_say_nothing() -> None:
+    text = "-> table(<urn:p>) . -> tableAll() . [(?a <urn:p> ?b) -> (?a <urn:q> ?b) table(<urn:q>)]"
+    (rule,) = translated(text)
+    assert (rule.name, rule.predicates) == ("rule3", ())
+
+
+def test_a_body_of_built_ins_is_an_axiom() -> None:
+    (rule,) = translated("[sum(1 1 ?c) -> (<urn:p> <urn:q> ?c)]")
+    assert (rule.joinables, rule.predicates) == ((), (Bind(C, call("sum", ONE, ONE)),))
+
+
+def test_a_head_variable_that_nothing_binds_is_named_once() -> None:
+    text = "[(?a <urn:p> ?b) lessThan(?d 1) -> (?c <urn:q> ?c) (?a <urn:q> ?c)]"
+    assert messages(text) == ["`?c` is in the head, but nothing in the body binds it"]
+    assert messages("[-> (?c <urn:q> ?c)]") == ["`?c` is in the head, but nothing in the body binds it"]
+
+
+def test_a_wrong_call_gives_one_error_only() -> None:
+    assert messages("[(?a <urn:p> ?b) summ(?a 1 ?c) addOne(?c ?d) -> (?a <urn:q> ?d)]") == [
+        "there is no built-in `summ`"
+    ]
+
+
+@pytest.mark.parametrize(
+    "program", sorted((Path(__file__).parent / "golden/errors").glob("*.jena")), ids=lambda path: path.stem
+)
+def test_messages(program: Path) -> None:
+    with pytest.raises(SquallError) as caught:
+        translator(lexer(program.read_text(encoding="utf-8"), program.name))
+    assert f"{caught.value}\n" == program.with_suffix(".txt").read_text(encoding="utf-8")

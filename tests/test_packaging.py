@@ -1,0 +1,173 @@
+"""The package as users get it: complete, nothing twice, and it works in an empty environment outside the checkout."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import squall
+
+ROOT = Path(__file__).parent.parent
+STAGES = ("lexers", "translators", "planners", "builders")
+PACKAGED = (".py", ".lark", ".jena", ".typed")
+
+PROGRAM = """@prefix : <http://example.org/>.
+[anc: (?a :parent ?b) -> (?a :ancestor ?b)]
+[far: (?a :parent ?b) (?b :ancestor ?c) -> (?a :ancestor ?c)]
+"""
+DATA = """<http://example.org/ann> <http://example.org/parent> <http://example.org/bob> .
+<http://example.org/bob> <http://example.org/parent> <http://example.org/cat> .
+"""
+DERIVED = {
+    "<http://example.org/ann> <http://example.org/ancestor> <http://example.org/bob> .",
+    "<http://example.org/bob> <http://example.org/ancestor> <http://example.org/cat> .",
+    "<http://example.org/ann> <http://example.org/ancestor> <http://example.org/cat> .",
+}
+
+
+def setup_cfg() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    return parser
+
+
+def folders() -> Iterator[Path]:
+    """The folders of the checkout that hold modules of the package."""
+    for top in ("squall", *STAGES):
+        for module in sorted((ROOT / top).rglob("*.py")):
+            if not any(parent.is_symlink() for parent in module.parents):
+                yield module.parent
+
+
+def packaged() -> set[str]:
+    """The files that a distribution has to hold, by their place under ``squall/``."""
+    found = set()
+    for folder in set(folders()):
+        inside = folder.relative_to(ROOT)
+        place = inside if inside.parts[0] == "squall" else Path("squall") / inside
+        found |= {str(place / file.name) for file in folder.iterdir() if file.suffix in PACKAGED}
+    return found
+
+
+def test_every_package_is_listed() -> None:
+    listed = setup_cfg()["options"]["packages"].split()
+    inside = {".".join(folder.relative_to(ROOT).parts) for folder in folders()}
+    assert {name if name.split(".")[0] == "squall" else f"squall.{name}" for name in inside} == set(listed)
+    assert len(listed) == len(set(listed))
+
+
+def test_the_version_is_that_of_the_module() -> None:
+    # squall.plugins reads it from setup.cfg as text, so it cannot be `attr: squall.__version__` there.
+    assert setup_cfg()["metadata"]["version"] == squall.__version__
+
+
+def test_every_package_is_a_regular_one() -> None:
+    assert [str(folder) for folder in set(folders()) if not (folder / "__init__.py").exists()] == []
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_checkout_links_its_stages(stage: str) -> None:
+    assert os.readlink(ROOT / "squall" / stage) == f"../{stage}"
+
+
+def test_every_entry_point_loads() -> None:
+    from importlib.metadata import EntryPoint
+
+    for group, lines in setup_cfg()["options.entry_points"].items():
+        for line in filter(None, lines.splitlines()):
+            name, _, value = line.partition(" = ")
+            assert EntryPoint(name, value, group).load() is not None
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with an sdist of the checkout, and with a wheel made from that sdist."""
+    copy = tmp_path_factory.mktemp("checkout") / "squall"
+    # Of a copy, because building leaves folders behind, and takes what it finds in them the next time.
+    ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "tests", "docs")
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=ignored)
+    out = copy / "dist"
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy), cwd=copy)
+    return out
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions: Path) -> Path:
+    (found,) = distributions.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the programs of an environment in which nothing but the wheel is installed."""
+    home = tmp_path_factory.mktemp("environment") / "venv"
+    venv.create(home, symlinks=True)
+    paths = sysconfig.get_paths(vars={"base": str(home), "platbase": str(home)}, scheme="venv")
+    # What squall depends on is lent by the running environment, so that no network is needed. A path file adds the
+    # folder only; it does not read the path files in it, which would make squall itself importable from the checkout.
+    Path(paths["purelib"], "lent.pth").write_text(f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n")
+    python = Path(paths["scripts"], "python")
+    run(sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel))
+    return python.parent
+
+
+def run(*command: str, cwd: Path | None = None) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_sdist_holds_each_file_once(distributions: Path) -> None:
+    (sdist,) = distributions.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = [name.partition("/")[2] for name in archive.getnames()]
+    assert len(names) == len(set(names))
+    under = {str(Path(name)) for name in names if Path(name).suffix in PACKAGED}
+    placed = {f"squall/{name}" if name.split("/")[0] in STAGES else name for name in under}
+    assert placed == packaged()
+    assert {"LICENSE", "README.md", "setup.cfg", "pyproject.toml"} <= set(names)
+
+
+def test_the_wheel_holds_each_file_once_under_squall(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert len(names) == len(set(names))
+    assert {name for name in names if ".dist-info/" not in name} == packaged()
+
+
+def test_the_installed_package_is_used(installed: Path, tmp_path: Path) -> None:
+    where = run(
+        str(installed / "python"), "-c", "import squall, squall.lexers; print(squall.lexers.__file__)", cwd=tmp_path
+    )
+    assert Path(where.strip()).is_relative_to(installed.parent)
+
+
+def test_the_installed_package_finds_its_stages(installed: Path, tmp_path: Path) -> None:
+    shown = run(str(installed / "squall"), "list", cwd=tmp_path)
+    groups = setup_cfg()["options.entry_points"]
+    for stage in STAGES:
+        for line in groups[f"squall.{stage}"].split("\n"):
+            assert line.partition(" = ")[0] in shown
+
+
+def test_the_installed_package_runs_a_program(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "family.jena").write_text(PROGRAM)
+    (tmp_path / "data.nt").write_text(DATA)
+    derived = run(str(installed / "squall"), "build", "family.jena", "--source", "data.nt", cwd=tmp_path)
+    assert set(derived.splitlines()) == DERIVED
+
+
+def test_the_installed_package_finds_its_rule_sets(installed: Path, tmp_path: Path) -> None:
+    code = "import squall; from squall import rulesets; print(len(squall.compile(rulesets.path('rdfs')).subsystems))"
+    assert run(str(installed / "python"), "-c", code, cwd=tmp_path).strip() == "6"

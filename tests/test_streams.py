@@ -1,0 +1,627 @@
+"""Sources, sinks, the merge of several sources, and the ledger of what could not be used."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyoxigraph
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from squall.errors import PluginError, SinkError, SourceError, UsageError
+from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Term, Triple, iri, literal
+from squall.stages import Output
+from squall.streams import (
+    FileSink,
+    LedgerFile,
+    Sources,
+    address,
+    formats,
+    open_sink,
+    open_source,
+    open_static,
+    parse_lines,
+)
+from squall.streams.files import Reading
+
+E = "http://example.org/"
+
+
+def t(subject: str, object: str = "o") -> Triple:
+    return Triple(iri(E + subject), iri(E + "p"), iri(E + object))
+
+
+def lines(*triples: Triple) -> str:
+    return "".join(f"{triple}\n" for triple in triples)
+
+
+def facts(uri: str | Path, ledger: LedgerFile | None = None) -> list[Triple]:
+    return [triple(fact) for event in events(uri, ledger) for fact in event.facts]
+
+
+def triple(fact: Fact) -> Triple:
+    assert isinstance(fact, Triple)
+    return fact
+
+
+Kept = tuple[LedgerFile, Callable[[], list[dict[str, Any]]]]
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    """A ledger with a file, and what to call to read the file."""
+    ledger = LedgerFile(tmp_path / "lost")
+    yield ledger, lambda: [json.loads(line) for line in (tmp_path / "lost").read_text().splitlines()]
+    ledger.close()
+
+
+def events(uri: str | Path, ledger: LedgerFile | None = None) -> list[Event]:
+    return [event for batch in open_source(str(uri), ledger).batches() for event in batch]
+
+
+# Addresses
+
+
+def test_addresses() -> None:
+    plain = address.parse("a b.nt?stream=urn:s&format=nt", "stdin")
+    assert (plain.scheme, plain.path, plain.get("stream")) == ("file", "a b.nt", "urn:s")
+    assert address.parse("file:///d/a%20b.nt", "stdin").path == "/d/a b.nt"
+    assert address.parse("-", "stdin").scheme == "stdin"
+    assert address.parse("kafka://host/topic", "stdin").scheme == "kafka"
+    assert address.parse("C:/x.nt", "stdin").scheme == "file"
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("x.nt?fromat=nt", r"unknown option `fromat`\nhint: did you mean `format`"),
+        ("x.nt?time=1&time=2", "the option `time` twice"),
+        ("x.nt?time=soon", "`time=soon` in .* is not a whole number"),
+        ("x.nt?format=foo", "there is no format `foo`"),
+        ("?format=nt", "names no file"),
+        ("x.foo", r"format of `.*x.foo` cannot be told(.|\n)*\.jsonld"),
+        ("-", "format of `-` cannot be told"),
+        ("folder?follow=perhaps", "neither yes nor no"),
+    ],
+)
+def test_a_wrong_address(uri: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for name in ("x.nt", "x.foo"):
+        (tmp_path / name).touch()
+    with pytest.raises(UsageError, match=message):
+        open_source(uri)
+
+
+def test_a_source_that_is_not_there() -> None:
+    with pytest.raises(SourceError, match=r"`nope\.nt` cannot be read: No such file"):
+        open_source("nope.nt")
+
+
+def test_an_unknown_scheme() -> None:
+    with pytest.raises(PluginError, match="there is no source `kafka`"):
+        open_source("kafka://host/topic")
+
+
+# Lines
+
+
+def test_parse_lines_of_each_kind() -> None:
+    line = str(t("a"))
+    assert parse_lines([line], "d") == ([(0, t("a"))], [])
+    assert parse_lines([line.encode(), "# a comment", ""], "d", time=7) == ([(7, t("a"))], [])
+    assert parse_lines([f"{t('a')}"[:-1] + f"<{E}g> ."], "d", format="nq") == ([(0, t("a"))], [])
+    timed = [f"5 {line}\r\n", "", "# 6", f"-infinity  {line} # c", f"1970-01-01T00:00:01.5 {line}"]
+    assert parse_lines(timed, "d", timed=True) == ([(5, t("a")), (ALWAYS, t("a")), (1500, t("a"))], [])
+
+
+@pytest.mark.parametrize(
+    ("stamp", "expected"),
+    [
+        ("0", 0),
+        ("-5", -5),
+        ("1970-01-01T00:00:01Z", 1000),
+        ("1970-01-01T01:00:00+01:00", 0),
+        ("1970-01-02", 86_400_000),
+        ("1969-12-31T23:59:59.9999", -1),
+        ("-infinity", ALWAYS),
+    ],
+)
+def test_times(stamp: str, expected: int) -> None:
+    assert formats.time_of(stamp) == expected
+
+
+NO_TIMES = ["soon", "1.5", "1e3", "1_000", "\u0663", "9" * 30, str(2**63 - 1), "infinity", "2026-13-01"]
+
+
+@pytest.mark.parametrize("stamp", NO_TIMES)
+def test_no_times(stamp: str) -> None:
+    found, bad = parse_lines([f"{stamp} {t('a')}"], "d", timed=True)
+    assert not found
+    assert stamp in bad[0][1]
+
+
+def test_a_malformed_line_costs_itself_only() -> None:
+    text = [str(t("a")), "<a> <b> <c> .", str(t("b")), '<http://e/a> <http://e/b> "open .', str(t("c"))]
+    found, bad = parse_lines(text, "d")
+    assert [fact for _, fact in found] == [t("a"), t("b"), t("c")]
+    assert [(index, line) for index, _, line in bad] == [(1, text[1]), (3, text[3])]
+    assert bad[0][1] == "No scheme found in an absolute IRI"
+
+
+def test_malformed_timed_lines() -> None:
+    two = f"{t('b')} {t('c')}"
+    text = [f"1 {t('a')}", "2", "3 # nothing", f"4 {two}", f"5 {t('d')}\r{t('e')}", f"6 {t('f')}", str(t("g"))]
+    found, bad = parse_lines(text, "d", timed=True)
+    assert found == [(1, t("a")), (6, t("f"))]
+    assert [index for index, _, _ in bad] == [1, 2, 3, 4, 6]
+
+
+def test_bytes_that_are_no_utf8() -> None:
+    found, bad = parse_lines([b'<http://e/a> <http://e/b> "\xff" .', str(t("a"))], "d")
+    assert found == [(0, t("a"))]
+    assert "\ufffd" in bad[0][2]
+
+
+def test_triple_terms_are_refused_and_not_taken_for_iris() -> None:
+    found, bad = parse_lines([f"<{E}s> <{E}p> <<( <{E}s> <{E}p> <{E}o> )>> .", str(t("a"))], "d")
+    assert found == [(0, t("a"))]
+    assert "triple terms" in bad[0][1]
+
+
+def test_blank_nodes_are_scoped_to_their_document() -> None:
+    line = f"_:b <{E}p> _:c ."
+    (_, here), (_, again) = parse_lines([line, line], "here")[0]
+    ((_, there),) = parse_lines([line], "there")[0]
+    ((_, timed),) = parse_lines([f"1 {line}"], "here", timed=True)[0]
+    assert here == again == timed
+    assert here.subject.startswith("_:b.")
+    assert not {here.subject, here.object} & {there.subject, there.object}
+    assert parse_lines([str(here)], "again")[1] == []
+
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=8)
+IRIS = st.from_regex(r"(https?://[a-z.]+|urn:[a-z]+:)[A-Za-z0-9_./~:?&=;,+@#%-]{0,12}", fullmatch=True).map(iri)
+LITERALS = st.one_of(
+    st.builds(literal, TEXTS),
+    st.builds(literal, TEXTS, IRIS.map(lambda term: term[1:-1])),
+    st.builds(lambda text, tag: Term(f'"{text}"@{tag}'), st.just("x"), st.sampled_from(["en", "EN", "en-gb", "e"])),
+    st.sampled_from(['"\\u0041"', f'"x"^^<{XSD}string>', '"\t"', '"a"b"', '"\x7f"']).map(Term),
+)
+LINES = st.builds("{} {} {} {}".format, IRIS | st.just("_:b1"), IRIS, IRIS | LITERALS | st.just("_:x"), st.just("."))
+
+
+@given(st.lists(LINES, max_size=4))
+def test_the_short_cut_says_what_the_parser_says(text: list[str]) -> None:
+    own = formats.suffix("d")
+    expected = []
+    for line in text:
+        try:
+            expected += [(0, fact) for fact in formats._parsed(line.encode(), formats.BY_NAME["nt"].syntax, own)]
+        except SyntaxError:
+            continue
+    found, bad = parse_lines(text, "d")
+    assert found == expected
+    assert len(found) + len(bad) == len(text)
+    timed, worse = parse_lines([f"12 {line}" for line in text], "d", timed=True)
+    assert timed == [(12, fact) for _, fact in expected]
+    assert len(worse) == len(bad)
+
+
+# Files
+
+
+@pytest.mark.parametrize("name", ["x.nt", "x.nq", "x.ttl", "x.trig", "x.rdf", "x.jsonld"])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_every_format(name: str, compressed: bool, tmp_path: Path) -> None:
+    quads = [pyoxigraph.Triple(*(pyoxigraph.NamedNode(cell[1:-1]) for cell in t(s))) for s in "ab"]
+    syntax = formats.told(name, "")[0].syntax
+    data = pyoxigraph.serialize(quads, format=syntax)
+    assert data is not None
+    path = tmp_path / (name + (".gz" if compressed else ""))
+    path.write_bytes(gzip.compress(data) if compressed else data)
+    assert facts(path) == [t("a"), t("b")]
+
+
+def test_a_block_without_times_is_one_event(tmp_path: Path) -> None:
+    path = tmp_path / "x.nt"
+    path.write_text(lines(t("a"), t("b")))
+    assert events(path) == [Event(0, (t("a"), t("b")))]
+    assert events(f"{path}?time=9&stream=urn:s") == [Event(9, (t("a"), t("b")), "urn:s")]
+
+
+def test_timed_lines_of_one_time_are_one_event(tmp_path: Path) -> None:
+    path = tmp_path / "x.ntt"
+    path.write_text(f"1 {t('a')}\n1 {t('b')}\n\n2 {t('c')}\n1 {t('d')}")
+    assert events(path) == [Event(1, (t("a"), t("b"))), Event(2, (t("c"),)), Event(1, (t("d"),))]
+
+
+def test_line_numbers_count_over_blocks(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("squall.streams.files._CHUNK", 100)
+    path = tmp_path / "x.nt"
+    path.write_text(lines(t("a"), t("b")) + "bad\n" + lines(t("c")) + "\n# c\nworse")
+    ledger, entries = kept
+    assert facts(path, ledger) == [t("a"), t("b"), t("c")]
+    assert [(entry["line"], entry["text"], entry["source"]) for entry in entries()] == [
+        (3, "bad", str(path)),
+        (7, "worse", str(path)),
+    ]
+    assert ledger.counts == {("malformed", str(path)): 2}
+
+
+def test_what_came_before_an_error_in_a_document_is_kept(kept: Kept, tmp_path: Path) -> None:
+    path = tmp_path / "x.ttl"
+    path.write_text(f"<{E}a> <{E}p> <{E}o> .\n<{E}b> <{E}p> .\n<{E}c> <{E}p> <{E}o> .\n")
+    ledger, entries = kept
+    assert facts(path, ledger) == [t("a")]
+    (entry,) = entries()
+    assert entry["line"] == 2
+    assert "the rest of the document is left out" in entry["reason"]
+
+
+def test_strict_is_an_error_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "x.nt"
+    path.write_text(lines(t("a")) + "bad\n")
+    with pytest.raises(SourceError, match=r"x.nt:2: .*\nhint: the statement is: bad"):
+        facts(path, LedgerFile(strict=True))
+
+
+def test_anonymous_nodes_have_the_same_names_in_every_run(tmp_path: Path) -> None:
+    path = tmp_path / "x.ttl"
+    path.write_text(f"[] <{E}p> [ <{E}p> _:x ] .")
+    assert facts(path) == facts(path)
+    assert len({cell for fact in facts(path) for cell in (fact.subject, fact.object)}) == 3
+
+
+def test_relative_iris_are_those_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.ttl"
+    path.write_text(f"<#a> <{E}p> <{E}o> .")
+    assert facts(path)[0].subject == f"<{path.as_uri()}#a>"
+
+
+def test_a_broken_archive_fails_and_names_itself(tmp_path: Path) -> None:
+    path = tmp_path / "x.nt.gz"
+    path.write_bytes(gzip.compress(lines(*(t(str(n)) for n in range(1000))).encode())[:-20])
+    with pytest.raises(SourceError, match=r"x.nt.gz` cannot be read"):
+        facts(path)
+
+
+def test_a_pipe_hands_on_what_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.nt"
+    os.mkfifo(path)
+    step = threading.Event()
+
+    def feed() -> None:
+        with path.open("w") as pipe:
+            pipe.write(lines(t("a")) + str(t("b"))[:9])
+            pipe.flush()
+            step.wait(10)
+            pipe.write(str(t("b"))[9:])
+
+    threading.Thread(target=feed, daemon=True).start()
+    batches = open_source(str(path)).batches()
+    assert next(batches)[0].facts == (t("a"),)
+    step.set()
+    assert next(batches)[0].facts == (t("b"),)
+    assert list(batches) == []
+
+
+# Folders
+
+
+def test_a_folder_in_the_order_of_names(tmp_path: Path) -> None:
+    for name, subject in (("b.nt", "b"), ("a.nt", "a"), ("c.nt.tmp", "c"), (".d.nt", "d"), ("_e.nt", "e")):
+        (tmp_path / name).write_text(lines(t(subject)))
+    (tmp_path / "inner").mkdir()
+    assert facts(tmp_path) == [t("a"), t("b")]
+
+
+def test_a_folder_with_a_file_of_no_known_format(tmp_path: Path) -> None:
+    (tmp_path / "README").touch()
+    with pytest.raises(UsageError, match="README"):
+        open_source(str(tmp_path))
+
+
+def test_a_folder_that_grows(tmp_path: Path) -> None:
+    (tmp_path / "a.nt").write_text(lines(t("a")))
+    ledger = LedgerFile()
+    batches = open_source(f"{tmp_path}?follow=yes&poll=5", ledger).batches()
+    assert next(batches)[0].facts == (t("a"),)
+    (tmp_path / "b.foo").touch()
+    (tmp_path / "c.nt.tmp").write_text(lines(t("c")))
+    (tmp_path / "c.nt.tmp").rename(tmp_path / "c.nt")
+    assert next(batches)[0].facts == (t("c"),)
+    assert ledger.total("malformed") == 1
+
+
+# Static data
+
+
+def test_static_data_hold_always(tmp_path: Path) -> None:
+    (tmp_path / "x.nt").write_text(lines(t("a")))
+    assert list(open_static(str(tmp_path / "x.nt"))) == [Event(ALWAYS, (t("a"),))]
+
+
+@pytest.mark.parametrize("uri", ["x.ntt", "x.nt?time=5", ".?follow=yes", "."])
+def test_static_data_have_no_time(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("x.nt", "x.ntt"):
+        (tmp_path / name).touch()
+    with pytest.raises(UsageError, match="cannot be static"):
+        open_static(uri)
+
+
+# Several sources
+
+
+class Scripted:
+    """A live source that says what it is told to."""
+
+    uri = "scripted"
+    live = True
+    size: int | None = None
+
+    def __init__(self, idle: int = 5000, earliest: int = ALWAYS) -> None:
+        self.idle = idle
+        self.earliest = earliest
+        self.reading = Reading()
+        self._said: list[Sequence[Event] | BaseException | None] = []
+        self._word = threading.Condition()
+
+    def say(self, *times: int) -> None:
+        self._put([Event(time, (t("live"),)) for time in times])
+
+    def end(self, error: BaseException | None = None) -> None:
+        self._put(error)
+
+    def _put(self, word: Sequence[Event] | BaseException | None) -> None:
+        with self._word:
+            self._said.append(word)
+            self._word.notify()
+
+    def batches(self) -> Iterator[Sequence[Event]]:
+        while True:
+            with self._word:
+                self._word.wait_for(lambda: self._said, timeout=10)
+                word = self._said.pop(0)
+            if isinstance(word, BaseException):
+                raise word
+            if word is None:
+                return
+            yield word
+
+
+def times(batches: Iterator[Sequence[Event]], count: int) -> list[int]:
+    found: list[int] = []
+    while len(found) < count:
+        found += [event.time for event in next(batches)]
+    return found
+
+
+def timed_file(path: Path, *times: int) -> str:
+    path.write_text("".join(f"{time} {t('a')}\n" for time in times))
+    return str(path)
+
+
+@given(st.lists(st.lists(st.integers(0, 20)).map(sorted), max_size=4))
+def test_files_are_merged_by_time(tmp_path_factory: pytest.TempPathFactory, streams: list[list[int]]) -> None:
+    folder = tmp_path_factory.mktemp("merge")
+    sources = [open_source(timed_file(folder / f"{n}.ntt", *times)) for n, times in enumerate(streams)]
+    found = [event.time for batch in Sources(sources) for event in batch for _ in event.facts]
+    assert found == sorted(time for times in streams for time in times)
+
+
+def test_no_source_is_no_event() -> None:
+    assert list(Sources([])) == []
+
+
+def test_a_live_source_is_waited_for(tmp_path: Path) -> None:
+    live = Scripted()
+    batches = iter(Sources([open_source(timed_file(tmp_path / "x.ntt", 1, 5, 9)), live]))
+    live.say(4)
+    assert times(batches, 2) == [1, 4]
+    live.say(6)
+    assert times(batches, 2) == [5, 6]
+    live.end()
+    assert times(batches, 1) == [9]
+    assert next(batches, None) is None
+
+
+def test_an_idle_source_does_not_hold_back_the_others_for_ever(tmp_path: Path) -> None:
+    live = Scripted(idle=50)
+    batches = iter(Sources([open_source(timed_file(tmp_path / "x.ntt", 1, 5)), live]))
+    began = time.monotonic()
+    assert times(batches, 2) == [1, 5]
+    assert 0.04 < time.monotonic() - began < 5
+    live.say(3)
+    assert times(batches, 1) == [3]
+
+
+def test_a_source_of_a_fixed_time_holds_nothing_back(tmp_path: Path) -> None:
+    live = Scripted(earliest=7)
+    batches = iter(Sources([open_source(timed_file(tmp_path / "x.ntt", 1, 7)), live]))
+    began = time.monotonic()
+    assert times(batches, 2) == [1, 7]
+    assert time.monotonic() - began < 2
+
+
+def test_the_error_of_a_live_source_is_raised(tmp_path: Path) -> None:
+    live = Scripted()
+    batches = iter(Sources([open_source(timed_file(tmp_path / "x.ntt", 1)), live]))
+    live.end(SourceError("gone"))
+    with pytest.raises(SourceError, match="gone"):
+        list(batches)
+
+
+def test_what_has_been_read_is_counted(tmp_path: Path) -> None:
+    sources = Sources([open_source(timed_file(tmp_path / f"{n}.ntt", *range(n))) for n in (2, 3)])
+    assert sources.size == sum(path.stat().st_size for path in tmp_path.iterdir())
+    list(sources)
+    assert [source.reading.statements for source in sources.sources] == [2, 3]
+    assert sum(source.reading.bytes for source in sources.sources) == sources.size
+    assert not sources.live
+
+
+# The ledger
+
+
+def test_a_dead_letter_file_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written"):
+        LedgerFile(tmp_path / "no" / "file")
+
+
+def test_late_is_counted_also_when_strict() -> None:
+    ledger = LedgerFile(strict=True)
+    ledger.record("late", "s", None, "behind", "x")
+    assert ledger.total("late") == ledger.total("late", "s") == 1
+    assert ledger.total("malformed") == ledger.total("late", "other") == 0
+
+
+# Sinks
+
+OUTPUTS = (
+    Output(Triple(iri("urn:s"), iri("urn:p"), literal('a"\n,', language="en")), 5, "r, 1"),
+    Output(Triple(Term("_:b"), iri("urn:p"), literal("1", "urn:d")), ALWAYS, "r2"),
+    Output(Atom(iri("urn:r"), (iri("urn:a"), literal("x"))), 6, "r3"),
+)
+WRITTEN = {
+    "nt": '<urn:s> <urn:p> "a\\"\\n,"@en .\n_:b <urn:p> "1"^^<urn:d> .\n# <urn:r>(<urn:a>, "x") .\n',
+    "ntt": '5 <urn:s> <urn:p> "a\\"\\n,"@en .\n-infinity _:b <urn:p> "1"^^<urn:d> .\n# 6 <urn:r>(<urn:a>, "x") .\n',
+    "ndjson": '{"time": 5, "rule": "r, 1", "subject": {"type": "uri", "value": "urn:s"}, '
+    '"predicate": {"type": "uri", "value": "urn:p"}, '
+    '"object": {"type": "literal", "value": "a\\"\\n,", "language": "en"}}\n'
+    '{"time": null, "rule": "r2", "subject": {"type": "bnode", "value": "b"}, '
+    '"predicate": {"type": "uri", "value": "urn:p"}, '
+    '"object": {"type": "literal", "value": "1", "datatype": "urn:d"}}\n'
+    '{"time": 6, "rule": "r3", "relation": {"type": "uri", "value": "urn:r"}, '
+    '"arguments": [{"type": "uri", "value": "urn:a"}, {"type": "literal", "value": "x"}]}\n',
+    "csv": "time,rule,subject,predicate,object\r\n"
+    '5,"r, 1",<urn:s>,<urn:p>,"""a\\""\\n,""@en"\r\n'
+    ',r2,_:b,<urn:p>,"""1""^^<urn:d>"\r\n'
+    '6,r3,,<urn:r>,"<urn:a> ""x"""\r\n',
+}
+WRITTEN["nq"] = WRITTEN["nt"]
+
+
+def write(uri: str | Path, *outputs: Output, resume: bool = False) -> None:
+    sink = open_sink(str(uri))
+    sink.start(resume)
+    for output in outputs:
+        sink.write(output)
+    sink.close()
+
+
+@pytest.mark.parametrize("format", WRITTEN)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_what_sinks_write(format: str, compressed: bool, tmp_path: Path) -> None:
+    path = tmp_path / f"out.{format}{'.gz' if compressed else ''}"
+    write(path, *OUTPUTS)
+    data = path.read_bytes()
+    assert (gzip.decompress(data) if compressed else data).decode() == WRITTEN[format]
+
+
+@pytest.mark.parametrize("format", ["nt", "ntt"])
+def test_what_is_written_can_be_read(format: str, tmp_path: Path) -> None:
+    write(tmp_path / f"out.{format}", *OUTPUTS)
+    ledger = LedgerFile()
+    assert len(facts(tmp_path / f"out.{format}", ledger)) == 2
+    assert not ledger.counts
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz"])
+def test_a_resumed_sink_goes_on_where_it_was(name: str, tmp_path: Path) -> None:
+    write(tmp_path / name, OUTPUTS[0])
+    write(tmp_path / name, *OUTPUTS[1:], resume=True)
+    data = (tmp_path / name).read_bytes()
+    text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
+    assert text == WRITTEN["csv"]
+
+
+def test_a_sink_is_cut_back_to_a_mark(tmp_path: Path) -> None:
+    path = tmp_path / "out.nt"
+    sink = open_sink(str(path))
+    assert isinstance(sink, FileSink)
+    sink.start()
+    sink.write(OUTPUTS[0])
+    mark = sink.mark()
+    assert path.stat().st_size == mark
+    sink.write(OUTPUTS[1])
+    sink.rewind(mark)
+    sink.write(OUTPUTS[2])
+    sink.close()
+    first, _, third = WRITTEN["nt"].splitlines(keepends=True)
+    assert path.read_text() == first + third
+
+
+def test_a_resumed_sink_is_cut_back_to_a_mark(tmp_path: Path) -> None:
+    path = tmp_path / "out.nt"
+    write(path, *OUTPUTS[:2])
+    sink = open_sink(str(path))
+    assert isinstance(sink, FileSink)
+    sink.start(resume=True)
+    assert sink.mark() == path.stat().st_size
+    first, _, third = WRITTEN["nt"].splitlines(keepends=True)
+    sink.rewind(len(first))
+    sink.write(OUTPUTS[2])
+    sink.close()
+    assert path.read_text() == first + third
+
+
+def test_a_prompt_sink_does_not_wait(tmp_path: Path) -> None:
+    path = tmp_path / "out.nt"
+    sink = open_sink(str(path))
+    sink.start(prompt=True)
+    sink.write(OUTPUTS[0])
+    assert path.read_text() == WRITTEN["nt"].splitlines(keepends=True)[0]
+    sink.close()
+
+
+def test_opening_a_sink_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "out.nt"
+    path.write_text("kept")
+    open_sink(str(path))
+    open_sink(str(tmp_path / "new.nt"))
+    assert path.read_text() == "kept"
+    assert not (tmp_path / "new.nt").exists()
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("out.foo", r"format of `out.foo` cannot be told(.|\n)*\.ndjson"),
+        ("no/out.nt", "there is no folder `no`"),
+        ("folder?format=nt", "it is a folder"),
+        ("out.ttl?format=ttl", "cannot be written as `ttl`"),
+        ("-?format=ttl", "cannot be written as `ttl`"),
+        ("out.nt?append=yes", "unknown option `append`"),
+    ],
+)
+def test_a_sink_that_cannot_be_written(uri: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UsageError, match=message):
+        open_sink(uri)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_disk_is_an_error_of_the_sink() -> None:
+    sink = open_sink("/dev/full?format=nt")
+    sink.start()
+    sink.write(OUTPUTS[0])
+    with pytest.raises(SinkError, match="No space left"):
+        sink.close()
+
+
+def test_broken_gzip_header_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "x.nt.gz"
+    path.write_bytes(b"not compressed")
+    with pytest.raises(SourceError, match="cannot be read"):
+        facts(path)

@@ -1,0 +1,220 @@
+"""Runs our stages through the suites that ship with us, and shows that the suites fail on broken ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import pytest
+
+import squall
+from squall.errors import BuilderError, PlannerError
+from squall.operators import AntiJoin, Deliver, Join, Match
+from squall.plan import Plan
+from squall.rdf import ALWAYS, Event
+from squall.stages import Builder, Job, Options, Output
+from squall.system import System
+from squall.testing import BuilderSuite, LexerSuite, PlannerSuite
+
+
+class TestJenaLexer(LexerSuite):
+    lexer = "jena"
+    good = (
+        "[r: (?x <http://example.org/p> ?y) -> (?y <http://example.org/q> ?x)]",
+        "(?x rdf:type ?y), notEqual(?x, ?y) -> (?y rdf:type 'a text'^^xsd:string) .",
+        "@prefix ex: <http://example.org/> .\n// said aside\n[ (?a ex:q 5) <- (?a ex:p 2.5) ]\n-> (ex:a ex:p ex:b).\n",
+    )
+    bad = (
+        ("[r: (?x rdf:type ?y) -> (?y rdf:type ?x)", 1),
+        ("[r: (?x rdf:type ?y) -> (?y rdf:type ?x)]\n[s: (?x rdf:type -> (?x rdf:type ?x)]", 2),
+        ("[r: (?x rdf:type ?y ?z ?w) -> (?y rdf:type ?x)]", 1),
+    )
+
+
+class TestGreedy(PlannerSuite):
+    planner = "greedy"
+
+
+class TestRete(PlannerSuite):
+    planner = "rete"
+
+
+class TestIterator(BuilderSuite):
+    builder = "iterator"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+class TestSpark(BuilderSuite):
+    builder = "spark"
+    max_examples = 2
+
+
+# Broken on purpose
+
+Law = Callable[..., None]
+
+
+class _Quick:
+    """Enough examples to meet every defect below, none of them made small."""
+
+    max_examples: ClassVar[int] = 100
+    shrink: ClassVar[bool] = False
+
+
+def _deaf_to_the_last_rule(system: System) -> Plan:
+    """Leaves out a program's last rule if there are others."""
+    return squall.plan(replace(system, subsystems=system.subsystems[:-1] or system.subsystems))
+
+
+def _blind_to_repetition(system: System) -> Plan:
+    """Takes the second occurrence of a variable in a pattern for anything."""
+
+    def loosened(match: Match) -> Match:
+        seen: set[object] = set()
+        cells = tuple(
+            None if isinstance(cell, int) and cell in seen else (seen.add(cell) or cell) for cell in match.cells
+        )
+        return Match(cells)
+
+    return _changed(squall.plan(system), lambda op: loosened(op) if isinstance(op, Match) else op)
+
+
+def _changed(plan: Plan, change: Callable[[object], object]) -> Plan:
+    return Plan(tuple(replace(node, op=change(node.op)) for node in plan.nodes))  # type: ignore[arg-type]
+
+
+def _one_way_joins(system: System) -> Plan:
+    """Joins on one column where there are several."""
+    cut = _changed(squall.plan(system), lambda op: replace(op, on=op.on[:1]) if isinstance(op, Join) else op)
+    return cut
+
+
+def _not_well_formed(system: System) -> Plan:
+    """Delivers nothing."""
+    return Plan(tuple(node for node in squall.plan(system).nodes if not isinstance(node.op, Deliver)))
+
+
+class _Forgetful:
+    """Plans the same system otherwise each time."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, system: System) -> Plan:
+        self.calls += 1
+        return squall.plan(system, ("greedy", "rete", "rete", "greedy")[self.calls % 4])
+
+
+@pytest.mark.parametrize(
+    ("broken", "law"),
+    [
+        (_deaf_to_the_last_rule, "test_answers_are_those_of_the_oracle"),
+        (_deaf_to_the_last_rule, "test_two_joins_over_the_same_patterns_stay_two"),
+        (_blind_to_repetition, "test_answers_are_those_of_the_oracle"),
+        (_one_way_joins, "test_answers_are_those_of_the_oracle"),
+        (_not_well_formed, "test_every_plan_is_well_formed"),
+        (_Forgetful(), "test_equal_systems_give_equal_plans"),
+    ],
+)
+def test_the_suite_fails_on_a_broken_planner(broken: Callable[[System], Plan], law: str) -> None:
+    class Suite(_Quick, PlannerSuite):
+        planner = staticmethod(broken)
+
+    with pytest.raises((AssertionError, PlannerError)):
+        getattr(Suite(), law)()
+
+
+@dataclass(frozen=True)
+class _Broken:
+    """The reference builder behind a fault: what it does to the batches, to the static events and to the outputs."""
+
+    batches: Callable[[Sequence[Sequence[Event]]], Iterable[Sequence[Event]]] = lambda batches: batches
+    static: Callable[[Sequence[Event]], Sequence[Event]] = lambda static: static
+    outputs: Callable[[Iterable[Output]], Iterable[Output]] = lambda outputs: outputs
+    plan: Callable[[Plan], Plan] = lambda plan: plan
+
+    def __call__(self, plan: Plan, options: Options) -> Job:
+        return _BrokenJob(self, squall.build(self.plan(plan), "iterator", options))
+
+
+@dataclass(frozen=True)
+class _BrokenJob:
+    fault: _Broken
+    job: Job
+
+    def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
+        came = self.job.run(self.fault.batches(list(batches)), self.fault.static(list(static)))
+        yield from self.fault.outputs(came)
+
+
+def _without_feedback(plan: Plan) -> Plan:
+    return Plan(
+        tuple(replace(node, inputs=tuple(edge for edge in node.inputs if not edge.feedback)) for node in plan.nodes)
+    )
+
+
+def _negating_nothing(plan: Plan) -> Plan:
+    negated = {node.inputs[1].node for node in plan.nodes if isinstance(node.op, AntiJoin)}
+    never = (squall.Term("<never>"),) * 3
+    return Plan(
+        tuple(
+            replace(node, op=replace(node.op, cells=(*node.op.cells, *never)))
+            if node.id in negated and isinstance(node.op, Match)
+            else node
+            for node in plan.nodes
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "law"),
+    [
+        pytest.param(_Broken(outputs=lambda came: list(came)[:-1]), "test_read_and_match", id="loses the last"),
+        pytest.param(_Broken(outputs=lambda came: list(came)[:-1]), "test_answers_are_those_of_the_oracle", id="loses"),
+        pytest.param(
+            _Broken(outputs=lambda came: [out for out in came for _ in "ab"]),
+            "test_answers_are_those_of_the_oracle",
+            id="says everything twice",
+        ),
+        pytest.param(
+            _Broken(outputs=lambda came: [out._replace(time=out.time % 1000) for out in came]),
+            "test_a_shift_in_time_shifts_the_answer",
+            id="bends time",
+        ),
+        pytest.param(
+            _Broken(outputs=lambda came: list(came)[::-1]),
+            "test_answers_are_those_of_the_oracle",
+            id="reverses",
+        ),
+        pytest.param(
+            _Broken(outputs=lambda came: [out._replace(rule="nobody") for out in came]),
+            "test_answers_are_those_of_the_oracle",
+            id="names the wrong rule",
+        ),
+        pytest.param(_Broken(batches=lambda batches: batches[:1]), "test_batches_do_not_matter", id="stops early"),
+        pytest.param(
+            _Broken(static=lambda static: ()), "test_what_is_static_is_answered_once_and_first", id="drops static data"
+        ),
+        pytest.param(
+            _Broken(outputs=lambda came: [out for out in came if out.time != ALWAYS]),
+            "test_answers_are_those_of_the_oracle",
+            id="keeps axioms to itself",
+        ),
+        pytest.param(_Broken(plan=_without_feedback), "test_feedback_reaches_the_fixpoint", id="never re-enters"),
+        pytest.param(_Broken(plan=_negating_nothing), "test_answers_are_those_of_the_oracle", id="negates nothing"),
+    ],
+)
+def test_the_suite_fails_on_a_broken_builder(fault: Builder, law: str) -> None:
+    class Suite(_Quick, BuilderSuite):
+        builder = staticmethod(fault)
+
+    with pytest.raises((AssertionError, BuilderError)):
+        getattr(Suite(), law)()
+
+
+@pytest.mark.parametrize("suite", [TestGreedy, TestRete])
+def test_the_faults_are_what_the_suite_finds(suite: type[PlannerSuite]) -> None:
+    """The same laws hold of what the broken planners are made of."""
+    suite().test_two_joins_over_the_same_patterns_stay_two()

@@ -1,0 +1,83 @@
+"""Proves with mypy that our stages satisfy their Protocols and that wrong ones do not.
+
+Nothing here is run. ``warn_unused_ignores`` makes mypy fail where something that has to be refused is accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from squall.plan import Plan
+from squall.rdf import Event
+from squall.stages import Builder, Job, Ledger, Lexer, Options, Output, Planner, Rewindable, Translator
+from squall.system import System
+
+if TYPE_CHECKING:
+    from squall.builders import iterator, spark
+    from squall.lexers import jena as jena_lexer
+    from squall.planners import greedy, rete
+    from squall.streams import FileSink, LedgerFile
+    from squall.translators import jena as jena_translator
+
+    lexers: list[Lexer] = [jena_lexer.lexer]
+    translators: list[Translator] = [jena_translator.translator]
+    planners: list[Planner] = [greedy.plan, rete.plan]
+    builders: list[Builder] = [iterator.build, spark.build]
+
+    def jobs(plan: Plan, options: Options) -> list[Job]:
+        return [iterator.build(plan, options), spark.build(plan, options)]
+
+    def ledger(file: LedgerFile) -> Ledger:
+        return file
+
+    def rewindable(sink: FileSink) -> Rewindable:
+        return sink
+
+
+class WithoutExtensions:
+    def __call__(self, text: str, name: str) -> Any:
+        return text
+
+
+def text_only(text: str) -> Any:
+    return text
+
+
+def no_system(tree: Any) -> Plan:
+    return Plan(())
+
+
+def no_plan(system: System) -> System:
+    return system
+
+
+def without_options(plan: Plan) -> Job:
+    raise NotImplementedError
+
+
+class OneByOne:
+    """A job that takes events where it has to take batches."""
+
+    def run(self, batches: Iterable[Event], static: Iterable[Event] = ()) -> Iterator[Output]:
+        return iter(())
+
+
+class AllAtOnce:
+    """A job that gives sequences of outputs."""
+
+    def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Sequence[Output]]:
+        return iter(())
+
+
+wrong_lexers: list[Lexer] = [
+    WithoutExtensions(),  # type: ignore[list-item]
+    text_only,  # type: ignore[list-item]
+]
+wrong_translator: Translator = no_system  # type: ignore[assignment]
+wrong_planner: Planner = no_plan  # type: ignore[assignment]
+wrong_builder: Builder = without_options  # type: ignore[assignment]
+wrong_jobs: list[Job] = [
+    OneByOne(),  # type: ignore[list-item]
+    AllAtOnce(),  # type: ignore[list-item]
+]

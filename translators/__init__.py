@@ -1,0 +1,1 @@
+"""Translators: tree to Translated Production System, a file per language."""
