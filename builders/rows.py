@@ -573,8 +573,16 @@ def operator(node: Node, plan: Plan) -> Operator:
             return AntiJoin(op)
         case ops.Distinct(by=by):
             return _distinct(node, by, plan)
-        case ops.Deliver(output=output, distinct=distinct):
-            return Deliver(op, distinct or output != "istream" or node.id in plan.retractable)
+        case ops.Deliver():
+            return Deliver(op, remembers(plan))
+
+
+def remembers(plan: Plan) -> bool:
+    """Whether the operation node has to know what it has handed on before."""
+    node = next(node for node in plan.nodes if isinstance(node.op, ops.Deliver))
+    op = node.op
+    assert isinstance(op, ops.Deliver)
+    return op.distinct or op.output != "istream" or node.id in plan.retractable
 
 
 def _distinct(node: Node, by: int, plan: Plan) -> Operator:

@@ -56,7 +56,7 @@ DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.sql.session.timeZone": "UTC",
-    "spark.log.level": "ERROR",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}",
 }
 """Our settings for a session of our own; a session that is there already is left as it is."""
 
@@ -154,7 +154,7 @@ class _Run:
         inputs = self._inputs(batches)
         if inputs.documents:
             yield from self._stream(inputs)
-        if self.batches.whole_instants:
+        if self.batches.held:
             yield from self._directly(None)
 
     def _directly(self, messages: DataFrame | None) -> Iterator[Output]:
@@ -168,7 +168,7 @@ class _Run:
         first = next(outputs, None)
         for lost in self.batches.losses():
             self._lose(lost)
-        for number, count in self.batches.counts():
+        for number, count in self.batches.told.counts:
             if sources and (source := sources[number]) is not None:
                 source.reading.statements += count
         self._mark()
@@ -193,15 +193,17 @@ class _Run:
         line = _line(lost)
         self.options.ledger.record(lost.cause, lost.source, line, lost.reason, lost.text)
 
-    def _start(self, static: Iterable[Event]) -> DataFrame:
-        """The messages of axioms and static data."""
-        made = self.spark.createDataFrame(axioms(self.program), SCHEMA)
+    def _start(self, static: Iterable[Event]) -> DataFrame | None:
+        """The messages of axioms and static data, if there are any."""
+        first = axioms(self.program)
+        made = self.spark.createDataFrame(first, SCHEMA) if first else None
         written = _spool(self.spool / "static", ([event] for event in static), "static", ALWAYS)
         if not written:
             return made
         lines = _lines(self.spark.read.format("text").load((self.spool / "static").as_uri()), 0)
         step = source_step(self.program, ALWAYS, False, lines_parser((Document("static", spooled=True),)))
-        return made.union(lines.mapInArrow(step, SCHEMA).where(f"kind = '{ROW}'"))
+        read = lines.mapInArrow(step, SCHEMA).where(f"kind = '{ROW}'")
+        return made.union(read) if made is not None else read
 
     # Sources
 

@@ -8,17 +8,16 @@ model: Valiant 1990). A level inside which rows move takes supersteps until noth
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from squall.builders.cut import Level
-from squall.builders.rows import row_fact
+from squall.builders.rows import remembers, row_fact
 from squall.builders.store import Store
 from squall.builders.worker import (
     COUNT,
     DELETE,
     DELIVER,
-    HELD,
     LOST,
     PLAIN,
     REDERIVE,
@@ -44,11 +43,40 @@ COMPACT = 16
 _COLUMNS = ["kind", "level", "bucket", "node", "port", "row", "start", "end", "weight"]
 
 
+Folder = tuple[object, ...]
+"""The parts of a path in the store."""
+
+
+class Told(NamedTuple):
+    """What workers tell of the sources: event times (integer ms, ascending); statements read, by number of the source."""
+
+    times: tuple[int, ...] = ()
+    counts: tuple[tuple[int, int], ...] = ()
+
+
+def observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
+    """The messages, and what they tell once they have been written (Spark's observed metrics: no job of its own)."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    observation = Observation()
+    times = f.collect_set(f.when(f.col("kind") == TIME, f.col("start")))
+    counts = f.collect_list(f.when(f.col("kind") == COUNT, f.struct("node", "start")))
+    frame = messages.observe(observation, times.alias("times"), counts.alias("counts"))
+
+    def told() -> Told:
+        found = observation.get
+        return Told(tuple(sorted(found["times"])), tuple((row["node"], row["start"]) for row in found["counts"]))
+
+    return frame, told
+
+
 class Batches:
     """The batches of one job, one after the other; the state between them lies in the store.
 
-    done: how many are committed. passed: the latest event time of those (integer ms); open: whether its instant waits for
-    more events. number: Spark's own number of the last micro-batch that is committed; -1 before the first.
+    done: how many are committed. number: Spark's own number of the last micro-batch that is committed; -1 before the
+    first. passed: the latest event time so far (integer ms). whole_instants: whether an instant is worked off only when
+    all of it is there; then rows from `end` on wait in the folders `held`, which is so while `open`.
     """
 
     def __init__(self, spark: SparkSession, store: Store, program: Program, partitions: int) -> None:
@@ -58,24 +86,24 @@ class Batches:
         self.partitions = partitions
         deliver = next(node.op for node in program.plan.nodes if isinstance(node.op, Deliver))
         self.every_time = deliver.output == "rstream"
+        self.remembers = remembers(program.plan)
         self.whole_instants = bool(program.plan.retractable) or deliver.output != "istream"
         self.done = len(store.numbers("commits"))
-        start = {"passed": ALWAYS, "open": False, "number": -1, "held": None}
-        last = store.read("commits", f"{self.done - 1}.json") or start
+        last = store.read("commits", f"{self.done - 1}.json") or {"passed": ALWAYS, "number": -1, "held": []}
         self.passed: int = last["passed"]
-        self.open: bool = last["open"]
         self.number: int = last["number"]
-        self.held: int | None = last["held"]
+        self.held: list[Folder] = [tuple(folder) for folder in last["held"]]
         self.base = max(self.store.numbers("base"), default=-1)
-        self.steps: list[str] = []
-        self.state: list[Sequence[object]] = [("base", self.base)] if self.base >= 0 else []
+        self.state: list[Folder] = [("base", self.base)] if self.base >= 0 else []
         for batch in range(self.base + 1, self.done):
             self.state += [("runs", batch, step) for step in self.store.names("runs", batch)]
+        self.steps: list[str] = []
+        self.told = Told()
 
     @property
     def earliest(self) -> int:
         """The time (integer ms) before which an event is late."""
-        return self.passed if self.open or not self.whole_instants else self.passed + 1
+        return self.passed + 1 if self.whole_instants and not self.held and self.passed > ALWAYS else self.passed
 
     # A batch
 
@@ -85,37 +113,36 @@ class Batches:
         messages: of the sources; None if there are none. last: no more events will come, so that every instant is whole.
         """
         self.store.delete("runs", self.done)
-        self.steps = []
-        if self.whole_instants:
-            self._take_due(messages, last)
-        elif messages is not None:
-            self._first(messages)
+        self.steps, self.told = [], Told()
+        if messages is not None:
+            frame, told = observed(messages)
+            self._first(frame)
+            self.told = told()
+        self.end = self._end(last)
         for level in self.program.levels:
             self._level(level)
-        yield from self._deliver(last)
+        yield from self._deliver()
 
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
         self.number = self.number if number is None else number
-        times = self._times()
-        self.open = self.whole_instants and bool(times)
-        self.passed = max(self.passed, *times) if times else self.passed
-        held = self.done if any(self._has(step, HELD) for step in self.steps) else None
-        done = {"passed": self.passed, "open": self.open, "number": self.number, "held": held}
-        self.store.write(done, "commits", f"{self.done}.json")
+        self.passed = max(self.passed, *self.told.times) if self.told.times else self.passed
+        done, kept = self.held, self._of_batch(self.steps[:1])
+        self.held = [] if self.end == FOREVER else [*done, *kept]
+        self.store.write({"passed": self.passed, "number": self.number, "held": self.held}, "commits", f"{self.done}.json")
         self.state += self._of_batch(step for step in self.steps if self._has(step, STATE))
-        if self.held is not None and self.held != held:
-            self._forget(self.held, HELD)
-        self.held = held
-        for kind in (ROW, LOST, TIME, COUNT):
-            self._forget(self.done, kind)
+        for folder in (*done, *self._of_batch(self.steps)):
+            for kind in (ROW, LOST, TIME, COUNT) if folder not in self.held else ():
+                self.store.delete(*folder, f"kind={kind}")
         self.done += 1
         if self.done - 1 - self.base >= COMPACT:
             self._compact()
 
-    def _forget(self, batch: int, kind: str) -> None:
-        for step in self.store.names("runs", batch):
-            self.store.delete("runs", batch, step, f"kind={kind}")
+    def _end(self, last: bool) -> int:
+        """The time (integer ms) from which on rows have to wait."""
+        if last or not self.whole_instants or self.done == 0:
+            return FOREVER
+        return max([self.passed, *self.told.times])
 
     # Steps: each a folder of messages, by kind and level
 
@@ -125,15 +152,14 @@ class Batches:
         self.steps.append(step)
         return step
 
-    def _has(self, step: str, kind: str, level: int | None = None) -> bool:
-        where = ("runs", self.done, step, f"kind={kind}")
-        return self.store.exists(*where, *([] if level is None else [f"level={level}"]))
+    def _has(self, step: str, kind: str) -> bool:
+        return self.store.exists("runs", self.done, step, f"kind={kind}")
 
-    def _messages(self, kind: str, level: int, folders: Iterable[Sequence[object]]) -> DataFrame | None:
+    def _messages(self, kind: str, level: int, folders: Iterable[Folder]) -> DataFrame | None:
         """The messages of one kind and level in some folders; None if there are none."""
         from pyspark.sql import functions as f
 
-        parts = [(*folder, f"kind={kind}", f"level={level}") for folder in folders]
+        parts = [(*folder, *_part(kind, level)) for folder in folders]
         paths = [self.store.uri(*part) for part in parts if self.store.exists(*part)]
         if not paths:
             return None
@@ -141,7 +167,7 @@ class Batches:
         frame = self.spark.read.schema(schema).parquet(*paths)
         return frame.withColumns({"kind": f.lit(kind), "level": f.lit(level)}).select(_COLUMNS)
 
-    def _of_batch(self, steps: Iterable[str]) -> list[Sequence[object]]:
+    def _of_batch(self, steps: Iterable[str]) -> list[Folder]:
         return [("runs", self.done, step) for step in steps]
 
     def _state(self, level: int) -> DataFrame | None:
@@ -151,43 +177,12 @@ class Batches:
     # The sources' messages
 
     def _first(self, messages: DataFrame) -> None:
-        """Sources and the first level in one job, where nothing has to be waited for in between."""
+        """The sources, and the first level in the same job where nothing has to be waited for in between."""
         first = self.program.levels[0] if self.program.levels else None
-        if first is None or (first.recursive and first.deletes):
+        if first is None or self.whole_instants or (first.recursive and first.deletes):
             self._write(messages)
         else:
             self._superstep(first, PLAIN, messages)
-
-    def _take_due(self, messages: DataFrame | None, last: bool) -> None:
-        """Takes the rows of instants that are whole, new ones and those held back before; holds back the others."""
-        from pyspark.sql import functions as f
-
-        if messages is not None:
-            self._write(messages)
-        end = FOREVER if last else max(self._times(), default=self.passed)
-        known = [self._messages(HELD, level, self._held_folders()) for level in self._all_levels()]
-        known += [self._messages(ROW, level, self._of_batch(self.steps)) for level in self._all_levels()]
-        rows = _union(known)
-        if rows is None:
-            return
-        raw = list(self.steps)
-        kind = f.when((f.col("start") < end) | (f.col("start") == ALWAYS), ROW).otherwise(HELD)
-        self._write(rows.withColumn("kind", kind))
-        for step in raw:
-            self.store.delete("runs", self.done, step, f"kind={ROW}")
-
-    def _held_folders(self) -> list[Sequence[object]]:
-        if self.held is None:
-            return []
-        return [("runs", self.held, step) for step in self.store.names("runs", self.held)]
-
-    def _all_levels(self) -> list[int]:
-        return [*(level.number for level in self.program.levels), DELIVER]
-
-    def _times(self) -> list[int]:
-        """Event times of the batch: all, where each of them is an evaluation instant, else the latest of each task."""
-        times = self._messages(TIME, 0, self._of_batch(self.steps))
-        return sorted(row[0] for row in times.select("start").distinct().collect()) if times is not None else []
 
     def losses(self) -> Iterator[Lost]:
         """The statements of the batch that could not be used."""
@@ -195,30 +190,34 @@ class Batches:
         for row in lost.select("row").toLocalIterator() if lost is not None else ():
             yield Lost(*json.loads(row[0]))
 
-    def counts(self) -> Iterator[tuple[int, int]]:
-        """(number of the source, statements read of it) in the batch."""
-        counts = self._messages(COUNT, 0, self._of_batch(self.steps))
-        if counts is not None:
-            yield from ((row[0], row[1]) for row in counts.groupBy("node").sum("start").collect())
+    def _due(self, level: int) -> DataFrame | None:
+        """The rows on their way to a level, new ones and those that have waited; not those that have to wait on."""
+        from pyspark.sql import functions as f
+
+        fresh = self._messages(ROW, level, self._of_batch(self.steps))
+        waited = self._messages(ROW, level, self.held)
+        if waited is not None:
+            waited = waited.where(f.col("start") >= self.passed)
+        together = _union([fresh, waited])
+        return together if together is None or self.end == FOREVER else together.where(f.col("start") < self.end)
 
     # Levels
 
     def _level(self, level: Level) -> None:
         """Works a level off."""
-        steps = [step for step in self.steps if self._has(step, ROW, level.number)]
-        if not steps:
+        if not any(self.store.exists(*folder, *_part(ROW, level.number)) for folder in self._folders()):
             return
-        if not (level.recursive and level.deletes):
-            self._rounds(level, PLAIN, steps)
-            return
-        self._rounds(level, DELETE, steps)
-        step = self._superstep(level, REDERIVE, None)
-        self._rounds(level, REDERIVE, [step] if self._has(step, ROW, level.number) else [])
+        phases = (DELETE, REDERIVE) if level.recursive and level.deletes else (PLAIN,)
+        rows = self._due(level.number)
+        for phase in phases:
+            while phase == REDERIVE or rows is not None:
+                step = self._superstep(level, phase, rows)
+                rows = self._messages(ROW, level.number, self._of_batch([step]))
+                if rows is None:
+                    break
 
-    def _rounds(self, level: Level, phase: str, steps: list[str]) -> None:
-        while steps:
-            step = self._superstep(level, phase, self._messages(ROW, level.number, self._of_batch(steps)))
-            steps = [step] if self._has(step, ROW, level.number) else []
+    def _folders(self) -> list[Folder]:
+        return [*self.held, *self._of_batch(self.steps)]
 
     def _superstep(self, level: Level, phase: str, rows: DataFrame | None) -> str:
         """One round of a level, as one Spark job."""
@@ -229,37 +228,41 @@ class Batches:
 
     # The end
 
-    def _deliver(self, last: bool) -> Iterator[Output]:
+    def _deliver(self) -> Iterator[Output]:
         """The answer's facts by the R2S operator, in the order of time."""
         rows = self._messages(ROW, DELIVER, self._of_batch(self.steps))
-        instants = self._instants(last)
-        if rows is None and not instants:
-            return
-        together = _union([rows, self._state(DELIVER)])
+        instants = self._instants()
+        together = _union([rows, self._state(DELIVER)]) if rows is not None or instants else None
         if together is None:
             return
         shuffled = together.repartition(self.partitions, "bucket")
-        step = self._write(shuffled.mapInArrow(delivery(self.program, instants), SCHEMA))
-        found = self._messages(ROW, DELIVER, self._of_batch([step]))
-        for row, time in found.select("row", "start").orderBy("start", "row").toLocalIterator() if found is not None else ():
+        found: DataFrame | None = shuffled.mapInArrow(delivery(self.program, instants), SCHEMA)
+        if self.remembers and found is not None:
+            found = self._messages(ROW, DELIVER, self._of_batch([self._write(found)]))
+        if found is None:
+            return
+        # One task puts them in order: they leave through the driver, one by one, anyhow.
+        in_order = found.select("row", "start").repartition(1).sortWithinPartitions("start", "row")
+        for row, time in in_order.toLocalIterator():
             *fact, rule = unpack(row)
             yield Output(row_fact(tuple(fact)), time, rule)
 
-    def _instants(self, last: bool) -> tuple[int, ...]:
+    def _instants(self) -> tuple[int, ...]:
         """The evaluation instants of the batch, where the answer depends on them: those that are whole."""
         if not self.every_time:
             return ()
         if self.done == 0:
             return (ALWAYS,)
-        times = {*self._times(), *([self.passed] if self.open else [])}
-        return tuple(sorted(time for time in times if last or time < max(times)))
+        times = {*self.told.times, *([self.passed] if self.held else [])}
+        return tuple(sorted(time for time in times if time < self.end))
 
     def _compact(self) -> None:
         """Adds up the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
         from pyspark.sql import functions as f
 
         number = self.done - 1
-        state = _union([self._messages(STATE, level, self.state) for level in self._all_levels()])
+        levels = [*(level.number for level in self.program.levels), DELIVER]
+        state = _union([self._messages(STATE, level, self.state) for level in levels])
         if state is None:
             return
         keys = [column for column in _COLUMNS if column != "weight"]
@@ -270,12 +273,17 @@ class Batches:
         packed.write.partitionBy("kind", "level").parquet(self.store.uri(*draft))
         self.store.rename(draft, ("base", number))
         for old in self.store.numbers("runs"):
-            if old <= number and old != self.held:
+            if old <= number and not any(folder[1] == old for folder in self.held):
                 self.store.delete("runs", old)
         for old in self.store.numbers("base"):
             if old < number:
                 self.store.delete("base", old)
         self.base, self.state = number, [("base", number)]
+
+
+def _part(kind: str, level: int) -> Folder:
+    """Where the messages of a kind and level lie in the folder of a step."""
+    return (f"kind={kind}", f"level={level}")
 
 
 def _union(frames: Iterable[DataFrame | None]) -> DataFrame | None:

@@ -29,9 +29,9 @@ from squall.plan import Plan
 from squall.rdf import FOREVER
 from squall.streams.formats import parse_lines, told
 
-ROW, STATE, LOST, TIME, COUNT, HELD = "row", "state", "lost", "time", "count", "held"
+ROW, STATE, LOST, TIME, COUNT = "row", "state", "lost", "time", "count"
 """The kinds of message: a row for a node; what a node keeps; a statement that could not be used; an event time; how many
-statements (`start`) of a source (`node`) were read; a row of an instant that may not be complete yet."""
+statements (`start`) of a source (`node`) were read."""
 DELIVER = 1_000_000
 """The level of the operation node: after all others."""
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-
-import networkx
+from typing import TYPE_CHECKING
 
 from squall.errors import PlannerError
 from squall.operators import (
@@ -27,6 +26,9 @@ from squall.operators import (
     columns_of,
     is_timed,
 )
+
+if TYPE_CHECKING:
+    import networkx
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class Plan:
     @cached_property
     def graph(self) -> networkx.DiGraph:
         """The digraph: node attributes ``op`` and ``inputs``, edge attributes ``columns`` and ``feedback``. Frozen."""
+        import networkx  # it takes longer to load than all of squall
+
         graph = networkx.DiGraph()
         for node in self.nodes:
             graph.add_node(node.id, op=node.op, inputs=node.inputs)
@@ -90,6 +94,8 @@ class Plan:
     @cached_property
     def components(self) -> tuple[tuple[str, ...], ...]:
         """The strongly connected components in topological order; the nodes of each in the order of the plan."""
+        import networkx
+
         position = {node.id: index for index, node in enumerate(self.nodes)}
         condensed = networkx.condensation(self.graph)
         order = networkx.lexicographical_topological_sort(
@@ -100,6 +106,8 @@ class Plan:
     @cached_property
     def retractable(self) -> frozenset[str]:
         """The nodes whose rows may be withdrawn: `AntiJoin` and timed nodes, and what lies behind them."""
+        import networkx
+
         roots = [node.id for node in self.nodes if isinstance(node.op, AntiJoin) or is_timed(node.op)]
         behind = (networkx.descendants(self.graph, root) for root in roots)
         return frozenset(roots).union(*behind)
@@ -220,6 +228,8 @@ def _strata(plan: Plan) -> Iterator[str]:
 
 
 def _cycles(plan: Plan) -> Iterator[str]:
+    import networkx
+
     checked = [node.id for node in plan.nodes if not isinstance(node.op, Distinct)]
     for cycle in networkx.simple_cycles(plan.graph.subgraph(checked)):
         yield f"the cycle {' -> '.join(cycle)} has no Distinct: it would never end"

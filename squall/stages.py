@@ -27,11 +27,14 @@ class Output(NamedTuple):
 
 @runtime_checkable
 class Lexer(Protocol):
-    """Text to tree. `extensions` are the file endings of the language, with their dots."""
+    """Text to tree."""
 
-    extensions: tuple[str, ...]
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """The file endings of the language, with their dots."""
+        ...
 
-    def __call__(self, text: str, name: str) -> Any:
+    def __call__(self, text: str, name: str, /) -> Any:
         """The tree of a program's text. Its type is known to the translator of the same name only; it is frozen and
         prints as text of the language. `name` is used in messages. Raises LexerError or Errors."""
         ...
@@ -41,7 +44,7 @@ class Lexer(Protocol):
 class Translator(Protocol):
     """Tree to Translated Production System."""
 
-    def __call__(self, tree: Any) -> System:
+    def __call__(self, tree: Any, /) -> System:
         """Raises TranslatorError or Errors, with all of the program's errors at once."""
         ...
 
@@ -50,7 +53,7 @@ class Translator(Protocol):
 class Planner(Protocol):
     """Translated to Planned Production System."""
 
-    def __call__(self, system: System) -> Plan:
+    def __call__(self, system: System, /) -> Plan:
         """A plan that `squall.plan.check` accepts. Equal systems give equal plans. Raises PlannerError."""
         ...
 
@@ -108,6 +111,6 @@ class Job(Protocol):
 class Builder(Protocol):
     """Planned Production System to a job."""
 
-    def __call__(self, plan: Plan, options: Options) -> Job:
+    def __call__(self, plan: Plan, options: Options, /) -> Job:
         """Raises BuilderError where the plan cannot be run."""
         ...

@@ -1,0 +1,102 @@
+"""Third parties' cases, run through our stages; ``python -m tests.conformance --help`` says how.
+
+The cases are not part of this repository: `corpus` tells where they are looked for.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+
+from squall.errors import SquallError
+
+SUITES = {
+    "squall": "tests.conformance.squall_suite",
+    "jena-rules": "tests.conformance.jena_rules_suite",
+}
+"""The suites by name (a folder of the corpus), each with the module that reads it: ``cases(folder) -> Iterable[Case]``."""
+
+SECONDS = 60.0
+"""How long one case may take."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """What the cases are run with."""
+
+    planner: str = "rete"
+    builder: str = "iterator"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case. `run` raises AssertionError where it fails and `LeftOut` where it lies beyond what squall does."""
+
+    name: str
+    run: Callable[[Stages], None]
+
+
+class LeftOut(Exception):
+    """Why a case is not run."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case. status: ``passed``, ``failed`` or ``left out``; reason: why it is not passed."""
+
+    suite: str
+    case: str
+    status: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.status}: {self.suite} {self.case}: {self.reason}"
+
+
+def corpus() -> Path:
+    """The folder of the cases: the environment's ``SQUALL_CONFORMANCE``, else ``../shared/conformance``."""
+    beside = Path(__file__).parents[3] / "shared" / "conformance"
+    return Path(os.environ.get("SQUALL_CONFORMANCE", beside))
+
+
+def run(suite: str, folder: Path, stages: Stages) -> Iterator[Outcome]:
+    """The outcomes of a suite's cases, one after the other. `folder`: the corpus."""
+    cases: Iterable[Case] = import_module(SUITES[suite]).cases(folder / suite)
+    for case in cases:
+        status, reason = _outcome(case, stages)
+        yield Outcome(suite, case.name, status, reason)
+
+
+def _outcome(case: Case, stages: Stages) -> tuple[str, str]:
+    try:
+        with _limited(SECONDS):
+            case.run(stages)
+    except LeftOut as reason:
+        return "left out", str(reason)
+    except (AssertionError, SquallError) as error:
+        return "failed", " | ".join(str(error).splitlines())
+    except Exception as error:  # A defect that one case shows must not hide what the others show.
+        return "failed", f"{type(error).__name__}: {error}"
+    return "passed", ""
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raises TimeoutError within, when the time is over. In the main thread only."""
+
+    def stop(signal: int, frame: FrameType | None) -> None:
+        raise TimeoutError(f"takes more than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

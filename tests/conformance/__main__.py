@@ -1,0 +1,53 @@
+"""The command line of the conformance suites: ``python -m tests.conformance --help``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from tests.conformance import SUITES, Outcome, Stages, corpus, run
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 if nothing failed, 1 if something did, 2 if there is nothing to run."""
+    options = _parser().parse_args(arguments)
+    suites = options.suites or [suite for suite in SUITES if (options.corpus / suite).is_dir()]
+    absent = [suite for suite in suites if not (options.corpus / suite).is_dir()]
+    if absent or not suites:
+        print(f"conformance data not found in {options.corpus}: set SQUALL_CONFORMANCE or --corpus", file=sys.stderr)
+        return 2
+    outcomes: list[Outcome] = []
+    for suite in suites:
+        for outcome in run(suite, options.corpus, Stages(options.planner, options.builder)):
+            outcomes.append(outcome)
+            if outcome.status != "passed":
+                print(outcome, flush=True)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n", encoding="utf-8")
+    print(counted(outcomes))
+    return 1 if any(outcome.status == "failed" for outcome in outcomes) else 0
+
+
+def counted(outcomes: Sequence[Outcome]) -> str:
+    """The last line: how many cases ended how."""
+    counts = Counter(outcome.status for outcome in outcomes)
+    return f"{counts['passed']} passed, {counts['failed']} failed, {counts['left out']} left out"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance", description="Runs third parties' cases.")
+    parser.add_argument("suites", nargs="*", choices=[*SUITES, []], metavar="SUITE", help=", ".join(SUITES))
+    parser.add_argument("--corpus", type=Path, default=corpus(), metavar="DIR", help="where the suites' folders lie")
+    parser.add_argument("--planner", default=Stages.planner)
+    parser.add_argument("--builder", default=Stages.builder)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="writes what became of each case")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
