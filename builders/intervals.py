@@ -1,7 +1,7 @@
 """Sets of instants: disjoint half-open intervals of integer ms, and signed changes to them.
 
-Every row of a plan is valid over some instants (semantics.md 2). What an operator is told is a *change*: a row is valid,
-or is no longer valid, over an interval, counted by an integer weight, so that changes add up in any order.
+Every row of a plan is valid over some instants (semantics.md 2). What an operator is told is a *change*: a row is
+valid, or is no longer valid, over an interval, counted by an integer weight, so that changes add up in any order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs nodes of a plan over entries to the fixpoint: the heart of every builder.
 
-A machine hosts all nodes of a plan (in process) or those of one stage (inside a distributed engine). Entries are put into
-the inbox of a node, `run` works them off component by component in topological order, semi-naive inside recursive ones,
-and what is meant for nodes that the machine does not host is left in the outbox.
+A machine hosts all nodes of a plan (in process) or those of one stage (inside a distributed engine). Entries are put
+into the inbox of a node, `run` works them off component by component in topological order, semi-naive inside recursive
+ones, and what is meant for nodes that the machine does not host is left in the outbox.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ Address = tuple[str, int]
 
 
 class Machine:
-    """The nodes of a plan at work. `hosted`: the ids of those that keep rows (None: all); the others work everywhere."""
+    """The nodes of a plan at work. `hosted`: the ids of those that keep rows (None: all); others work everywhere."""
 
     def __init__(self, plan: Plan, hosted: Collection[str] | None = None) -> None:
         self.plan = plan
         self.hosted = set(plan.by_id) if hosted is None else set(hosted)
-        self.operators: dict[str, Operator] = {node.id: operator(node, plan) for node in plan.nodes if self._works(node)}
+        working = (node for node in plan.nodes if self._works(node))
+        self.operators: dict[str, Operator] = {node.id: operator(node, plan) for node in working}
         self.ports = {node.id: len(node.inputs) for node in plan.nodes}
         self.inbox: dict[Address, list[Entry]] = {}
         self.outbox: dict[Address, list[Entry]] = {}
@@ -152,7 +153,7 @@ class _Outlet:
         self.tables: dict[tuple[int, ...], dict[Hashable, list[Address]]] = {}
         for address in plan.consumers[id]:
             op = plan.by_id[address[0]].op
-            cells = tuple(i for i, cell in enumerate(op.cells) if isinstance(cell, str)) if isinstance(op, Match) else ()
+            cells = _constants(op) if isinstance(op, Match) else ()
             if isinstance(op, Match) and cells and len(op.cells) == 3:
                 key = itemgetter(*cells)(op.cells)
                 self.tables.setdefault(cells, {}).setdefault(key, []).append(address)
@@ -171,6 +172,10 @@ class _Outlet:
                     hits.setdefault(key, []).append(entry)
             for key, part in hits.items():
                 yield from ((address, part) for address in table[key])
+
+
+def _constants(op: Match) -> tuple[int, ...]:
+    return tuple(i for i, cell in enumerate(op.cells) if isinstance(cell, str))
 
 
 def _key(get: itemgetter[Hashable], row: Row) -> Hashable:

@@ -225,12 +225,19 @@ Index = dict[Hashable, list[Entry]]
 
 def store(index: Index, key: Hashable, entry: Entry) -> None:
     """Adds an entry to an index; what has been taken back is settled at once, so that the index holds what is valid."""
-    bucket = index.setdefault(key, [])
+    bucket = index.get(key)
+    if bucket is None:
+        index[key] = [entry]
+        return
     bucket.append(entry)
     if entry[3] < 0:
         bucket[:] = settle(bucket)
         if not bucket:
             del index[key]
+
+
+def _whole(row: Row) -> Row:
+    return row
 
 
 def settle(entries: Iterable[Entry]) -> list[Entry]:
@@ -242,41 +249,59 @@ def settle(entries: Iterable[Entry]) -> list[Entry]:
 
 
 class Join(Keeping):
-    """Pairs of rows that agree, over the instants at which both are valid; weights multiply."""
+    """Pairs of rows that agree, over the instants at which both are valid; weights multiply.
+
+    The two sides have loops of their own, because most of the time of most programs is spent here. `keep` is nearly always
+    all of the left row, then some of the right one; any other has its columns put in order afterwards.
+    """
 
     def __init__(self, op: ops.Join, width: int) -> None:
         super().__init__()
         self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
         self.sides: tuple[Index, Index] = ({}, {})
-        self.keep_left = op.keep == tuple(range(width)) + tuple(c for c in op.keep if c >= width)
-        self.right = picker([column - width for column in op.keep if column >= width])
-        self.pick = picker(op.keep)
+        after = [column - width for column in op.keep if column >= width]
+        in_order = op.keep[: len(op.keep) - len(after)] == tuple(range(width))
+        self.right = picker(after) if in_order else _whole
+        self.arrange = None if in_order else picker(op.keep)
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
         self.note(port, entries)
-        key_of_row, mine, other = self.keys[port], self.sides[port], self.sides[1 - port]
+        found = self._lefts(entries) if port == 0 else self._rights(entries)
+        if self.arrange is None:
+            return found
+        arrange = self.arrange
+        return [(arrange(row), start, end, weight) for row, start, end, weight in found]
+
+    def _lefts(self, entries: Sequence[Entry]) -> list[Entry]:
         found: list[Entry] = []
+        key_of_row, mine, other, right = self.keys[0], self.sides[0], self.sides[1], self.right
         for entry in entries:
-            key = key_of_row(entry[0])
+            row, start, end, weight = entry
+            key = key_of_row(row)
             store(mine, key, entry)
             if key in other:
-                found += self._pairs(port, entry, other[key])
+                found += [
+                    (row + right(one), start if start > s else s, end if end < e else e, weight * w)
+                    for one, s, e, w in other[key]
+                    if start < e and s < end
+                ]
         return found
 
-    def _pairs(self, port: int, entry: Entry, others: list[Entry]) -> Iterator[Entry]:
-        row, start, end, weight = entry
-        combine = self._after if port == 0 else self._before
-        for other_row, other_start, other_end, other_weight in others:
-            first = start if start > other_start else other_start
-            last = end if end < other_end else other_end
-            if first < last:
-                yield combine(row, other_row), first, last, weight * other_weight
-
-    def _after(self, left: Row, right: Row) -> Row:
-        return left + self.right(right) if self.keep_left else self.pick(left + right)
-
-    def _before(self, right: Row, left: Row) -> Row:
-        return self._after(left, right)
+    def _rights(self, entries: Sequence[Entry]) -> list[Entry]:
+        found: list[Entry] = []
+        key_of_row, mine, other, right = self.keys[1], self.sides[1], self.sides[0], self.right
+        for entry in entries:
+            row, start, end, weight = entry
+            key = key_of_row(row)
+            store(mine, key, entry)
+            if key in other:
+                part = right(row)
+                found += [
+                    (left + part, start if start > s else s, end if end < e else e, weight * w)
+                    for left, s, e, w in other[key]
+                    if start < e and s < end
+                ]
+        return found
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         key_of_row, index = self.keys[slot], self.sides[slot]
@@ -308,14 +333,24 @@ class AntiJoin(Keeping):
 
     def _rights(self, entries: Sequence[Entry]) -> Iterator[Entry]:
         for key in self._cover(entries):
-            old = self.covered.pop(key, ())
-            new = positive(self.right[key])
-            if new:
-                self.covered[key] = new
+            old = self.covered.get(key, ())
+            new = self._settle(key)
             for start, end, sign in changes(old, new):
                 for row, left_start, left_end, weight in self.left.get(key, ()):
                     for first, last in inside(left_start, left_end, ((start, end),)):
                         yield row, first, last, -sign * weight
+
+    def _settle(self, key: Hashable) -> Intervals:
+        """The instants at which a right row has the key, kept if there are any; what adds up to nothing is forgotten."""
+        steps = self.right[key]
+        covered = positive(steps)
+        if covered:
+            self.covered[key] = covered
+        else:
+            self.covered.pop(key, None)
+        if not steps:
+            del self.right[key]
+        return covered
 
     def _cover(self, entries: Sequence[Entry]) -> Iterable[Hashable]:
         touched: dict[Hashable, None] = {}
@@ -331,7 +366,7 @@ class AntiJoin(Keeping):
                 store(self.left, self.keys[0](entry[0]), entry)
         else:
             for key in self._cover(entries):
-                self.covered[key] = positive(self.right[key])
+                self._settle(key)
 
 
 class GrowingDistinct(Keeping):
@@ -367,7 +402,7 @@ class GrowingDistinct(Keeping):
 
 
 class CountingDistinct(Keeping):
-    """A set whose rows may be taken back: a row is valid at the instants at which more has been said for it than against."""
+    """A set whose rows may be taken back: a row is valid at the instants at which more says so than denies it."""
 
     def __init__(self, by: int) -> None:
         super().__init__()
@@ -415,11 +450,11 @@ class CountingDistinct(Keeping):
 
 
 class RecursiveDistinct(CountingDistinct):
-    """A set inside a recursion from which rows may be taken back: delete and rederive (Gupta, Mumick, Subrahmanian 1993).
+    """A set in a recursion from which rows may be taken back: delete and rederive (Gupta, Mumick, Subrahmanian 1993).
 
-    A count alone would let two facts that derive each other hold each other up. So, first, whatever is taken back counts
-    as gone at once, and so does all that was derived from it (`apply` while deleting); then what still has a derivation
-    from what is left comes back (`rederive`), and additions go on as usual.
+    A count alone would let two facts that derive each other hold each other up. So, first, whatever is taken back
+    counts as gone at once, and so does all that was derived from it (`apply` while deleting); then what still has a
+    derivation from what is left comes back (`rederive`), and additions go on as usual.
     """
 
     def __init__(self, by: int) -> None:

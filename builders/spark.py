@@ -28,6 +28,7 @@ from squall.builders.rows import fact_row
 from squall.builders.store import Store
 from squall.builders.supersteps import Batches
 from squall.builders.worker import (
+    BUCKETS,
     ROW,
     SCHEMA,
     Document,
@@ -49,8 +50,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-BUCKETS = 64
-"""Into how many buckets keys are hashed: the finest that a checkpoint's state can be spread over."""
+FILES_PER_BATCH = "spark.squall.maxFilesPerTrigger"
+"""The setting that says how many new files of a folder go into one micro-batch at most; without it, all do."""
+ROWS_TOGETHER = "spark.squall.singleTaskRows"
+"""The setting that says up to how many rows, the batch's and the state's, a micro-batch is worked off by one task: where
+there is so little, moving it about in rounds takes longer than doing it. 0: never; 50,000 if it is not set."""
 DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -126,9 +130,9 @@ class _Run:
         self.spark = spark
         self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), folder.absolute().as_uri())
         self._claim(plan, folder)
-        partitions = max(2, spark.sparkContext.defaultParallelism)
-        self.program = Program(plan, levels(plan), _owners(spark, partitions), functions.own())
-        self.batches = Batches(spark, self.store, self.program, partitions)
+        self.program = Program(plan, levels(plan), functions.own())
+        together = int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
+        self.batches = Batches(spark, self.store, self.program, together)
         self.spool = folder / "spool"
         self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
         self.failure: BaseException | None = None
@@ -325,12 +329,6 @@ class _Inputs(NamedTuple):
     endless: bool
 
 
-def _owners(spark: SparkSession, partitions: int) -> tuple[int, ...]:
-    """The partition in which each bucket's rows lie after ``repartition(partitions, bucket)``: Spark's own arithmetic."""
-    where = f"cast(pmod(hash(cast(id as int)), {partitions}) as int)"
-    return tuple(row[0] for row in spark.range(BUCKETS).selectExpr(where, "id").orderBy("id").collect())
-
-
 def _readable(source: Source) -> bool:
     """Whether Spark can read a source by itself: files of lines, which it can split."""
     if isinstance(source, FileSource):
@@ -352,6 +350,8 @@ def _text_stream(spark: SparkSession, document: Document) -> DataFrame:
     """The lines of a file or folder as a stream. (Spark streams folders only: a file is one by a filter on names.)"""
     path = Path(document.name).absolute()
     reader = spark.readStream.format("text")
+    if files := spark.conf.get(FILES_PER_BATCH, ""):
+        reader = reader.option("maxFilesPerTrigger", files)
     if document.folder:
         return reader.load(path.as_uri())
     return reader.option("pathGlobFilter", _literal_glob(path.name)).load(path.parent.as_uri())

@@ -8,13 +8,14 @@ model: Valiant 1990). A level inside which rows move takes supersteps until noth
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from squall.builders.cut import Level
 from squall.builders.rows import remembers, row_fact
 from squall.builders.store import Store
 from squall.builders.worker import (
+    BUCKETS,
     COUNT,
     DELETE,
     DELIVER,
@@ -25,7 +26,9 @@ from squall.builders.worker import (
     SCHEMA,
     STATE,
     TIME,
+    TOGETHER,
     Lost,
+    Owners,
     Program,
     delivery,
     superstep,
@@ -48,10 +51,13 @@ Folder = tuple[object, ...]
 
 
 class Told(NamedTuple):
-    """What workers tell of the sources: event times (integer ms, ascending); statements read, by number of the source."""
+    """What workers tell: event times (integer ms, ascending); statements read, by number of the source; how many rows are
+    on their way, and how many are kept."""
 
     times: tuple[int, ...] = ()
     counts: tuple[tuple[int, int], ...] = ()
+    rows: int = 0
+    kept: int = 0
 
 
 def observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
@@ -62,11 +68,15 @@ def observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
     observation = Observation()
     times = f.collect_set(f.when(f.col("kind") == TIME, f.col("start")))
     counts = f.collect_list(f.when(f.col("kind") == COUNT, f.struct("node", "start")))
-    frame = messages.observe(observation, times.alias("times"), counts.alias("counts"))
+    rows, kept = (f.count_if(f.col("kind") == kind) for kind in (ROW, STATE))
+    frame = messages.observe(
+        observation, times.alias("times"), counts.alias("counts"), rows.alias("rows"), kept.alias("kept")
+    )
 
     def told() -> Told:
         found = observation.get
-        return Told(tuple(sorted(found["times"])), tuple((row["node"], row["start"]) for row in found["counts"]))
+        read = tuple((row["node"], row["start"]) for row in found["counts"])
+        return Told(tuple(sorted(found["times"])), read, found["rows"], found["kept"])
 
     return frame, told
 
@@ -76,22 +86,26 @@ class Batches:
 
     done: how many are committed. number: Spark's own number of the last micro-batch that is committed; -1 before the
     first. passed: the latest event time so far (integer ms). whole_instants: whether an instant is worked off only when
-    all of it is there; then rows from `end` on wait in the folders `held`, which is so while `open`.
+    all of it is there; then rows from `end` on wait in the folders `held`. rows: how many there are in the state, at most.
+    together: up to how many rows, those of the batch and of the state, a batch is worked off by a single task.
     """
 
-    def __init__(self, spark: SparkSession, store: Store, program: Program, partitions: int) -> None:
+    def __init__(self, spark: SparkSession, store: Store, program: Program, together: int) -> None:
         self.spark = spark
         self.store = store
         self.program = program
-        self.partitions = partitions
+        self.together = together
+        self.partitions = max(2, spark.sparkContext.defaultParallelism)
+        self.owners = _owners(spark, self.partitions)
         deliver = next(node.op for node in program.plan.nodes if isinstance(node.op, Deliver))
         self.every_time = deliver.output == "rstream"
         self.remembers = remembers(program.plan)
         self.whole_instants = bool(program.plan.retractable) or deliver.output != "istream"
         self.done = len(store.numbers("commits"))
-        last = store.read("commits", f"{self.done - 1}.json") or {"passed": ALWAYS, "number": -1, "held": []}
+        last = store.read("commits", f"{self.done - 1}.json") or {"passed": ALWAYS, "number": -1, "held": [], "rows": 0}
         self.passed: int = last["passed"]
         self.number: int = last["number"]
+        self.rows: int = last["rows"]
         self.held: list[Folder] = [tuple(folder) for folder in last["held"]]
         self.base = max(self.store.numbers("base"), default=-1)
         self.state: list[Folder] = [("base", self.base)] if self.base >= 0 else []
@@ -115,23 +129,26 @@ class Batches:
         self.store.delete("runs", self.done)
         self.steps, self.told = [], Told()
         if messages is not None:
-            frame, told = observed(messages)
-            self._first(frame)
-            self.told = told()
+            self.told = self._write(messages)[1]
         self.end = self._end(last)
-        for level in self.program.levels:
-            self._level(level)
+        if self.rows + self.told.rows <= self.together:
+            self._level(self.program.levels, (PLAIN,), 1, TOGETHER)
+        else:
+            for level in self.program.levels:
+                phases = (DELETE, REDERIVE) if level.recursive and level.deletes else (PLAIN,)
+                self._level([level], phases, self.partitions, self.owners)
         yield from self._deliver()
 
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
         self.number = self.number if number is None else number
         self.passed = max(self.passed, *self.told.times) if self.told.times else self.passed
-        done, kept = self.held, self._of_batch(self.steps[:1])
-        self.held = [] if self.end == FOREVER else [*done, *kept]
-        self.store.write({"passed": self.passed, "number": self.number, "held": self.held}, "commits", f"{self.done}.json")
+        waited, fresh = self.held, self._of_batch(self.steps[:1])
+        self.held = [] if self.end == FOREVER else [*waited, *fresh]
+        done = {"passed": self.passed, "number": self.number, "held": self.held, "rows": self.rows}
+        self.store.write(done, "commits", f"{self.done}.json")
         self.state += self._of_batch(step for step in self.steps if self._has(step, STATE))
-        for folder in (*done, *self._of_batch(self.steps)):
+        for folder in (*waited, *self._of_batch(self.steps)):
             for kind in (ROW, LOST, TIME, COUNT) if folder not in self.held else ():
                 self.store.delete(*folder, f"kind={kind}")
         self.done += 1
@@ -146,11 +163,15 @@ class Batches:
 
     # Steps: each a folder of messages, by kind and level
 
-    def _write(self, messages: DataFrame) -> str:
+    def _write(self, messages: DataFrame) -> tuple[str, Told]:
+        """Runs a job, its outcome a step of this batch. Answers with the step, and what the messages tell."""
         step = f"{len(self.steps):04d}"
-        messages.write.partitionBy("kind", "level").parquet(self.store.uri("runs", self.done, step))
+        frame, told = observed(messages)
+        frame.write.partitionBy("kind", "level").parquet(self.store.uri("runs", self.done, step))
         self.steps.append(step)
-        return step
+        found = told()
+        self.rows += found.kept
+        return step, found
 
     def _has(self, step: str, kind: str) -> bool:
         return self.store.exists("runs", self.done, step, f"kind={kind}")
@@ -176,55 +197,46 @@ class Batches:
 
     # The sources' messages
 
-    def _first(self, messages: DataFrame) -> None:
-        """The sources, and the first level in the same job where nothing has to be waited for in between."""
-        first = self.program.levels[0] if self.program.levels else None
-        if first is None or self.whole_instants or (first.recursive and first.deletes):
-            self._write(messages)
-        else:
-            self._superstep(first, PLAIN, messages)
-
     def losses(self) -> Iterator[Lost]:
         """The statements of the batch that could not be used."""
         lost = self._messages(LOST, 0, self._of_batch(self.steps))
         for row in lost.select("row").toLocalIterator() if lost is not None else ():
             yield Lost(*json.loads(row[0]))
 
-    def _due(self, level: int) -> DataFrame | None:
-        """The rows on their way to a level, new ones and those that have waited; not those that have to wait on."""
+    def _due(self, levels: Sequence[Level]) -> DataFrame | None:
+        """The rows on their way to some levels, new ones and those that have waited; not those that have to wait on."""
         from pyspark.sql import functions as f
 
-        fresh = self._messages(ROW, level, self._of_batch(self.steps))
-        waited = self._messages(ROW, level, self.held)
-        if waited is not None:
-            waited = waited.where(f.col("start") >= self.passed)
-        together = _union([fresh, waited])
+        found = []
+        for level in levels:
+            waited = self._messages(ROW, level.number, self.held)
+            found.append(self._messages(ROW, level.number, self._of_batch(self.steps)))
+            found.append(waited.where(f.col("start") >= self.passed) if waited is not None else None)
+        together = _union(found)
         return together if together is None or self.end == FOREVER else together.where(f.col("start") < self.end)
 
     # Levels
 
-    def _level(self, level: Level) -> None:
-        """Works a level off."""
-        if not any(self.store.exists(*folder, *_part(ROW, level.number)) for folder in self._folders()):
+    def _level(self, levels: Sequence[Level], phases: Sequence[str], partitions: int, owners: Owners) -> None:
+        """Works some levels off, in rounds."""
+        rows = self._due(levels)
+        if rows is None:
             return
-        phases = (DELETE, REDERIVE) if level.recursive and level.deletes else (PLAIN,)
-        rows = self._due(level.number)
         for phase in phases:
             while phase == REDERIVE or rows is not None:
-                step = self._superstep(level, phase, rows)
-                rows = self._messages(ROW, level.number, self._of_batch([step]))
+                step = self._superstep(levels, phase, rows, partitions, owners)
+                rows = _union(self._messages(ROW, level.number, self._of_batch([step])) for level in levels)
                 if rows is None:
                     break
 
-    def _folders(self) -> list[Folder]:
-        return [*self.held, *self._of_batch(self.steps)]
-
-    def _superstep(self, level: Level, phase: str, rows: DataFrame | None) -> str:
-        """One round of a level, as one Spark job."""
-        together = _union([self._state(level.number), rows])
-        assert together is not None, "a level is worked only where it has rows or state"
-        shuffled = together.repartition(self.partitions, "bucket")
-        return self._write(shuffled.mapInArrow(superstep(self.program, level, phase), SCHEMA))
+    def _superstep(
+        self, levels: Sequence[Level], phase: str, rows: DataFrame | None, partitions: int, owners: Owners
+    ) -> str:
+        """One round of some levels, as one Spark job."""
+        together = _union([*(self._state(level.number) for level in levels), rows])
+        assert together is not None, "levels are worked only where they have rows or state"
+        shuffled = together.repartition(partitions, "bucket")
+        return self._write(shuffled.mapInArrow(superstep(self.program, levels, phase, owners), SCHEMA))[0]
 
     # The end
 
@@ -238,7 +250,7 @@ class Batches:
         shuffled = together.repartition(self.partitions, "bucket")
         found: DataFrame | None = shuffled.mapInArrow(delivery(self.program, instants), SCHEMA)
         if self.remembers and found is not None:
-            found = self._messages(ROW, DELIVER, self._of_batch([self._write(found)]))
+            found = self._messages(ROW, DELIVER, self._of_batch([self._write(found)[0]]))
         if found is None:
             return
         # One task puts them in order: they leave through the driver, one by one, anyhow.
@@ -279,6 +291,12 @@ class Batches:
             if old < number:
                 self.store.delete("base", old)
         self.base, self.state = number, [("base", number)]
+
+
+def _owners(spark: SparkSession, partitions: int) -> Owners:
+    """The partition in which each bucket's rows lie after ``repartition(partitions, bucket)``: Spark's own arithmetic."""
+    where = f"cast(pmod(hash(cast(id as int)), {partitions}) as int)"
+    return tuple(row[0] for row in spark.range(BUCKETS).selectExpr(where, "id").orderBy("id").collect())
 
 
 def _part(kind: str, level: int) -> Folder:

@@ -32,6 +32,12 @@ from squall.streams.formats import parse_lines, told
 ROW, STATE, LOST, TIME, COUNT = "row", "state", "lost", "time", "count"
 """The kinds of message: a row for a node; what a node keeps; a statement that could not be used; an event time; how many
 statements (`start`) of a source (`node`) were read."""
+BUCKETS = 64
+"""Into how many buckets keys are hashed: the finest that state can be spread over. Part of what a checkpoint means."""
+Owners = tuple[int, ...]
+"""For each bucket, the partition that its rows lie in after a shuffle."""
+TOGETHER: Owners = (0,) * BUCKETS
+"""All rows in one task."""
 DELIVER = 1_000_000
 """The level of the operation node: after all others."""
 
@@ -122,7 +128,6 @@ class Addressing:
 
     def __init__(self, program: Program) -> None:
         plan = program.plan
-        self.buckets = len(program.owners)
         self.ids = [node.id for node in plan.nodes]
         self.numbers = {id: number for number, id in enumerate(self.ids)}
         self.levels = {id: level.number for level in program.levels for id in level.nodes}
@@ -137,7 +142,7 @@ class Addressing:
         """The bucket of a row: a hash of its grouping columns that is the same in every process."""
         key = self.keys[address]
         text = row[key[0]] if len(key) == 1 else "\n".join([row[column] for column in key])
-        return zlib.crc32(text.encode()) % self.buckets
+        return zlib.crc32(text.encode()) % BUCKETS
 
     def rows(self, address: Address, entries: Iterable[Entry]) -> Iterator[Message]:
         """Entries for an address, as messages."""
@@ -312,39 +317,36 @@ rounds of their own: what may have lost its reason goes; then what still has one
 
 
 def superstep(
-    program: Program, level: Level, phase: str
+    program: Program, levels: Sequence[Level], phase: str, owners: Owners
 ) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
-    """The worker's function for one round of a level: a partition's state and new rows in, what they lead to out.
+    """The worker's function for one round of some levels: a partition's state and new rows in, what they lead to out.
 
-    Messages for other levels pass. Rows whose bucket is here are worked off at once; others are left for the next round.
+    Rows whose bucket is here are worked off at once; others are left for the next round.
     """
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
-        return to_arrow(_superstep(program, level, phase, from_arrow(batches)))
+        return to_arrow(_superstep(program, levels, phase, owners, from_arrow(batches)))
 
     return step
 
 
-def _superstep(program: Program, level: Level, phase: str, messages: Iterable[Message]) -> Iterator[Message]:
-    addressing = program.addressing()
+def _superstep(
+    program: Program, levels: Sequence[Level], phase: str, owners: Owners, messages: Iterable[Message]
+) -> Iterator[Message]:
     state: dict[tuple[int, int], list[Entry]] = {}
     fresh: dict[tuple[int, int], list[Entry]] = {}
     here: set[int] = set()
-    for message in messages:
-        if message.level != level.number:
-            yield message
-            continue
-        box = state if message.kind == STATE else fresh
-        box.setdefault((message.node, message.port), []).append(
-            (unpack(message.row), message.start, message.end, message.weight)
-        )
-        here.add(program.owners[message.bucket])
+    for kind, _, bucket, node, port, row, start, end, weight in messages:
+        box = state if kind == STATE else fresh
+        box.setdefault((node, port), []).append((unpack(row), start, end, weight))
+        here.add(owners[bucket])
     if len(here) > 1:
         raise AssertionError(f"rows of the partitions {sorted(here)} in one task")
     if not fresh and phase != REDERIVE:
         return
-    machine = _Partition(program, level, addressing, here)
+    addressing = program.addressing()
+    machine = _Partition(program, levels, addressing, owners, here)
     _restore(machine, addressing, state)
     machine.keep()
     for (number, port), entries in fresh.items():
@@ -363,12 +365,14 @@ def _restore(machine: Machine, addressing: Addressing, state: dict[tuple[int, in
 
 
 class _Partition(Machine):
-    """A machine for the buckets of one partition of a level: what belongs to others goes to the outbox."""
+    """A machine for the buckets of one partition, on some levels: what belongs to others goes to the outbox."""
 
-    def __init__(self, program: Program, level: Level, addressing: Addressing, here: set[int]) -> None:
-        super().__init__(program.plan, hosted=level.nodes)
+    def __init__(
+        self, program: Program, levels: Sequence[Level], addressing: Addressing, owners: Owners, here: set[int]
+    ) -> None:
+        super().__init__(program.plan, hosted=[id for level in levels for id in level.nodes])
         self.addressing = addressing
-        self.owners = program.owners
+        self.owners = owners
         self.here = here
 
     def put(self, address: Address, entries: Sequence[Entry]) -> None:

@@ -231,6 +231,8 @@ class _Text:
             self.fail(f"`{' '.join(words)}` declares no prefix", origin, "write `@prefix ex: <http://example.org/>`")
         elif (namespace := _namespace(words[2])) is None:
             self.fail(f"`{words[2]}` is not an IRI", origin)
+        elif (rest := words[4:] if words[3:4] == ["."] else words[3:]) and not rest[0].startswith(("#", "//")):
+            self.fail(f"`{rest[0]}` follows a prefix on its line", origin, "a declaration has a line of its own")
         else:
             self.prefixes[words[1].removesuffix(":")] = namespace
 

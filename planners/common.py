@@ -1,4 +1,4 @@
-"""What planners share: drafting a plan node by node, names to columns, the body of a rule, feedback, grouping columns."""
+"""What planners share: drafting a plan, names to columns, the body of a rule, feedback, grouping columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from squall.operators import Apply, Cell, Column, Emit, Match, Operator, Value
 from squall.plan import Input, Node, Plan
 from squall.planners.grouping import group
 from squall.rdf import Term, is_literal
-from squall.strata import Shape, is_timed, overlap, relation_mark
+from squall.strata import Shape, is_timed, overlap, predicate, relation_mark
 from squall.system import (
     AtomPattern,
     Bind,
@@ -73,7 +73,7 @@ class Planned:
 
 
 def match_of(pattern: FactPattern) -> tuple[Match, tuple[Variable, ...]]:
-    """The `Match` of a pattern, variables numbered from left to right, and the variables in the order of its columns."""
+    """The `Match` of a pattern, variables numbered from left to right, and the variable of each of its columns."""
     numbers: dict[Variable, int] = {}
     cells: list[Cell] = []
     if isinstance(pattern, AtomPattern):
@@ -224,17 +224,17 @@ def _feed_back(draft: Draft, shapes: dict[Shape, str]) -> None:
 
 
 class _ShapeIndex:
-    """The nodes that make facts of some shape, found by the constant in the second cell (the predicate)."""
+    """The nodes that make facts of some shape, found by the predicate or the relation."""
 
     def __init__(self, shapes: dict[Shape, str]) -> None:
         self.all = shapes
         self.by_predicate: dict[Term | None, list[Shape]] = {}
         for made in shapes:
-            self.by_predicate.setdefault(made[1] if len(made) > 1 else None, []).append(made)
+            self.by_predicate.setdefault(predicate(made), []).append(made)
 
     def overlapping(self, wanted: Shape) -> list[str]:
-        predicate = wanted[1] if len(wanted) > 1 else None
-        near = self.all if predicate is None else self.by_predicate.get(predicate, []) + self.by_predicate.get(None, [])
+        constant = predicate(wanted)
+        near = self.all if constant is None else self.by_predicate.get(constant, []) + self.by_predicate.get(None, [])
         return sorted(self.all[made] for made in near if overlap(made, wanted))
 
 

@@ -34,7 +34,7 @@ from squall.planners.common import (
 from squall.system import Bind, FactPattern, Predicate, Source, System, Test, Variable, Without, rules, variables
 
 CARRIED = 256
-"""How many orders are carried on at most. More than that many equal patterns in one body may cost sharing, never more."""
+"""How many orders are carried on at most. More equal patterns than that in one body may cost sharing, never more."""
 
 
 def plan(system: System) -> Plan:
@@ -81,14 +81,14 @@ class _Rete:
         rows = self._joins(draft, order, source)
         remaining = list(rule.predicates)
         while remaining:
-            part = self._next(draft, rows, remaining, source)
-            remaining.remove(part)
+            number, part = self._next(rows, remaining, source)
+            del remaining[number]
             rows = apply_predicate(draft, rows, part, source, self.body)
         return emit_heads(draft, Planned(rows, rule))
 
     def body(self, draft: Draft, patterns: Sequence[FactPattern], source: Source) -> Rows:
-        """The rows of a conjunction by itself (what a `Without` negates)."""
-        return self._joins(draft, self._orders(patterns)[0], source)
+        """The rows of a conjunction by itself (what a `Without` negates), joined in the order given."""
+        return self._joins(draft, _Order(tuple(patterns)), source)
 
     def _joins(self, draft: Draft, order: _Order, source: Source) -> Rows:
         if not order.patterns:
@@ -118,10 +118,17 @@ class _Rete:
             steps.append((code, _Order((*order.patterns, pattern), rest, together)))
         return steps
 
-    def _next(self, draft: Draft, rows: Rows, remaining: Sequence[Predicate], source: Source) -> Predicate:
-        """Among the predicates that may come next, the one with the least code."""
-        ready = [part for number, part in enumerate(remaining) if _is_ready(part, remaining[:number])]
-        return min(ready, key=lambda part: apply_predicate(Draft(identity), rows, part, source, self.body).node)
+    def _next(self, rows: Rows, remaining: Sequence[Predicate], source: Source) -> tuple[int, Predicate]:
+        """Among the predicates that may come next, in each form that means the same, the one with the least code."""
+        ready = (number for number, part in enumerate(remaining) if _is_ready(part, remaining[:number]))
+        forms = [(number, form) for number in ready for form in self._forms(remaining[number])]
+        return min(forms, key=lambda form: apply_predicate(Draft(identity), rows, form[1], source, self.body).node)
+
+    def _forms(self, part: Predicate) -> list[Predicate]:
+        """A `Without` with its patterns in each order that is least; anything else as it is."""
+        if not isinstance(part, Without):
+            return [part]
+        return [replace(part, joinables=order.patterns) for order in self._orders(part.joinables)]
 
 
 def _selectivity(op: Match) -> int:

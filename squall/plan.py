@@ -140,9 +140,10 @@ _ARITY: dict[type, tuple[int, int | None]] = {
 def check(plan: Plan) -> Plan:
     """The plan, if it obeys the rules that builders rely on; raises PlannerError with every violation otherwise.
 
-    1. ids are unique and every input exists; 2. each operator has its number of inputs; 3. without its feedback edges the
-    plan is a DAG, listed inputs first; 4. columns exist; 5. exactly one `Deliver`, which feeds nothing; 6. no cycle goes
-    through the right side of an `AntiJoin` or a timed node (the plan is stratified); 7. every cycle passes a `Distinct`.
+    1. ids are unique and every input exists; 2. each operator has its number of inputs; 3. without its feedback edges
+    the plan is a DAG, listed inputs first; 4. columns exist; 5. exactly one `Deliver`, which feeds nothing; 6. no cycle
+    goes through the right side of an `AntiJoin` or a timed node (the plan is stratified); 7. every cycle passes a
+    `Distinct`.
     """
     problems = [*_structure(plan)]
     if not problems:

@@ -11,7 +11,7 @@ from squall.rdf import Term
 from squall.system import AtomPattern, Bind, Call, Expression, FactPattern, Pattern, System, Test, Without, rules
 
 Shape = tuple[Term | None, ...]
-"""The constants of a pattern or a template, None for whatever varies; an atom starts with its relation, marked ``@``."""
+"""The constants of a pattern or a template, None for what varies; an atom starts with its relation, marked ``@``."""
 
 
 def shape(pattern: FactPattern) -> Shape:
@@ -92,21 +92,22 @@ class _Heads:
             for consequence in rule.consequences if rule.reentrant else ():
                 for template in consequence.template:
                     made = shape(template)
-                    self.by_predicate.setdefault(_predicate(made), []).append((number, made))
+                    self.by_predicate.setdefault(predicate(made), []).append((number, made))
 
     def of(self, pattern: FactPattern) -> Iterator[int]:
         wanted = shape(pattern)
-        predicate = _predicate(wanted)
+        constant = predicate(wanted)
         groups: Iterable[list[tuple[int, Shape]]]
-        if predicate is None:
+        if constant is None:
             groups = self.by_predicate.values()
         else:
-            groups = (self.by_predicate.get(key, []) for key in (predicate, None))
+            groups = (self.by_predicate.get(key, []) for key in (constant, None))
         for group in groups:
             yield from (number for number, made in group if overlap(made, wanted))
 
 
-def _predicate(made: Shape) -> Term | None:
+def predicate(made: Shape) -> Term | None:
+    """The constant by which shapes are looked up: those that differ in it have no fact in common, None apart."""
     return made[0] if _is_atom(made) else made[1]
 
 

@@ -218,3 +218,9 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except (LexerError, Errors):
         return
     assert lexer(str(program), "test") == program
+
+
+def test_a_rule_on_the_line_of_a_prefix_is_not_dropped() -> None:
+    with pytest.raises(LexerError, match="follows a prefix on its line"):
+        lexer("@prefix : <http://example.org/>. (?a :p ?b) -> (?a :q ?b).", "<text>")
+    assert not lexer("@prefix : <http://example.org/> . # ours", "<text>").rules

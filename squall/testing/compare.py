@@ -20,9 +20,10 @@ def difference(got: Iterable[Timed], expected: Iterable[Timed]) -> str:
     missing, surplus = due - came, came - due
     if _isomorphic(list(surplus.elements()), list(missing.elements()), came, due):
         return ""
-    lines = [(time, f"- {show(time, fact)}") for time, fact in missing.elements()]
-    lines += [(time, f"+ {show(time, fact)}") for time, fact in surplus.elements()]
-    return "\n".join(line for _, line in sorted(lines))
+    lines = [(time, "-", show(time, fact)) for time, fact in missing.elements()]
+    lines += [(time, "+", show(time, fact)) for time, fact in surplus.elements()]
+    lines.sort(key=lambda line: (line[0], line[1] == "+", line[2]))
+    return "\n".join(f"{sign} {text}" for _, sign, text in lines)
 
 
 def isomorphic(left: Iterable[Row], right: Iterable[Row]) -> bool:

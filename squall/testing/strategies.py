@@ -84,7 +84,8 @@ def event_streams(least: int = 5, most: int = 10) -> st.SearchStrategy[list[Even
     """Events in the order of time: several facts at once, the same fact twice, several events at one time, pauses."""
     together = st.lists(facts(), min_size=2, max_size=5).map(tuple)
     event = st.builds(Event, st.integers(0, 5), st.one_of(together, together, together, st.just(())))
-    return st.lists(event, min_size=least, max_size=most).map(lambda events: sorted(events, key=lambda event: event.time))
+    events = st.lists(event, min_size=least, max_size=most)
+    return events.map(lambda found: sorted(found, key=lambda one: one.time))
 
 
 def static_data(most: int = 3) -> st.SearchStrategy[list[Event]]:
@@ -107,8 +108,22 @@ def systems(draw: st.DrawFn, output: str | None = None) -> System:
 
 
 def jena_texts() -> st.SearchStrategy[tuple[str, System]]:
-    """A program as Jena rules, and the system that it has to mean, for any translator to be held against."""
-    return systems(output="istream").map(lambda system: (jena_text(system), system))
+    """A program as Jena rules, and the system that it has to mean, for a translator to be held against."""
+    sayable = systems(output="istream").filter(lambda system: all(map(_is_jena, system.subsystems)))
+    return sayable.map(lambda system: (jena_text(system), system))
+
+
+def _is_jena(rule: System) -> bool:
+    """Whether Jena rules can say it: they compute of what is bound only, and a wildcard of ``noValue`` has no name."""
+    bound = {name for pattern in rule.joinables for name in variables(pattern)} | {_MADE}
+    for part in rule.predicates:
+        if isinstance(part, Bind) and not bound.issuperset(variables(part.expression)):
+            return False
+        if isinstance(part, Without):
+            wild = [name for pattern in part.joinables for name in variables(pattern) if name not in bound]
+            if len(set(wild)) < len(wild):
+                return False
+    return True
 
 
 @st.composite
@@ -128,17 +143,18 @@ def _rules(draw: st.DrawFn, name: str, shape: _Shape) -> System:
 
 @cache
 def _patterns(predicates: tuple[Slot, ...]) -> st.SearchStrategy[Pattern]:
-    slots = product(3 * _NAMES + NODES[:1], predicates, 3 * _NAMES + NODES[:2] + LITERALS[:2])
+    subjects: tuple[Slot, ...] = (*_NAMES, *_NAMES, *_NAMES, NODES[0])
+    values: tuple[Slot, ...] = (*_NAMES, *_NAMES, *_NAMES, *NODES[:2], *LITERALS[:2])
+    slots = product(subjects, predicates, values)
     return st.sampled_from([Pattern(*slot) for slot in slots])
 
 
 @cache
-def _heads(
-    shape: _Shape, subjects: tuple[Variable, ...], objects: tuple[Variable, ...]
-) -> st.SearchStrategy[Pattern]:
+def _heads(shape: _Shape, subjects: tuple[Variable, ...], objects: tuple[Variable, ...]) -> st.SearchStrategy[Pattern]:
     """A head: its subject is never a literal, since only what was a subject may become one."""
+    known: tuple[Slot, ...] = (*subjects, *subjects, NODES[0])
     values: tuple[Slot, ...] = (*objects, *objects, NODES[0], LITERALS[0])
-    slots = product((*subjects, *subjects, NODES[0]), LEVELS[shape.level], values)
+    slots = product(known, LEVELS[shape.level], values)
     return st.sampled_from([Pattern(*slot) for slot in slots])
 
 
@@ -158,8 +174,9 @@ def _predicates(draw: st.DrawFn, shape: _Shape, known: Sequence[Variable], binds
 @cache
 def _negated(predicates: tuple[Term, ...]) -> st.SearchStrategy[Pattern]:
     """One pattern over what lies below; ``?u`` and ``?v`` are variables of its own."""
-    subjects = (*_NAMES, *_NAMES, Variable("u"), NODES[0])
-    slots = product(subjects, predicates, (*_NAMES, Variable("v"), Variable("v"), LITERALS[1]))
+    subjects: tuple[Slot, ...] = (*_NAMES, *_NAMES, Variable("u"), NODES[0])
+    values: tuple[Slot, ...] = (*_NAMES, Variable("v"), Variable("v"), LITERALS[1])
+    slots = product(subjects, predicates, values)
     return st.sampled_from([Pattern(*slot) for slot in slots])
 
 

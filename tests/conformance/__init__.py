@@ -20,7 +20,7 @@ SUITES = {
     "squall": "tests.conformance.squall_suite",
     "jena-rules": "tests.conformance.jena_rules_suite",
 }
-"""The suites by name (a folder of the corpus), each with the module that reads it: ``cases(folder) -> Iterable[Case]``."""
+"""The suites by name (a folder of the corpus), each with the module whose ``cases(folder)`` gives its cases."""
 
 SECONDS = 60.0
 """How long one case may take."""

@@ -28,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if outcome.status != "passed":
                 print(outcome, flush=True)
     if options.json:
-        options.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n", encoding="utf-8")
+        found = [asdict(outcome) for outcome in outcomes]
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(counted(outcomes))
     return 1 if any(outcome.status == "failed" for outcome in outcomes) else 0
 

@@ -20,7 +20,7 @@ UNSUPPORTED = ("not supported yet", "nothing in the body binds it", "is not boun
 
 
 def compiled(text: str, language: str) -> System:
-    """The system of a program. Raises LeftOut, in the words of the stage that refuses it, where it asks for too much."""
+    """The system of a program; raises LeftOut, in the words of the stage that refuses it, if it asks for too much."""
     if language not in plugins.names(plugins.LEXERS):
         raise LeftOut(f"there is no lexer for `{language}` yet")
     try:

@@ -1,0 +1,53 @@
+"""A planner that joins in the order in which rules are written, and shares what comes out the same that way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from squall.operators import Operator, Unit
+from squall.plan import Plan
+from squall.planners.common import (
+    Draft,
+    Identity,
+    Planned,
+    Rows,
+    apply_predicate,
+    emit_heads,
+    finish,
+    join,
+    read_match,
+    source_of,
+)
+from squall.system import FactPattern, Source, System, rules
+
+
+def plan(system: System) -> Plan:
+    """The plan of a system; raises PlannerError."""
+    draft = Draft(_by_what_they_do())
+    emits: list[str] = []
+    for rule in rules(system):
+        rows = body(draft, rule.joinables, source_of(rule))
+        for predicate in rule.predicates:
+            rows = apply_predicate(draft, rows, predicate, source_of(rule), body)
+        emits += emit_heads(draft, Planned(rows, rule))
+    return finish(draft, system, emits, "written")
+
+
+def body(draft: Draft, patterns: Sequence[FactPattern], source: Source) -> Rows:
+    """The rows of a conjunction, joined from left to right."""
+    if not patterns:
+        return Rows(draft.add(Unit()), ())
+    first, *others = [read_match(draft, pattern, source, unique=len(patterns) > 1) for pattern in patterns]
+    for other in others:
+        first = join(draft, first, other)
+    return first
+
+
+def _by_what_they_do() -> Identity:
+    """Numbers nodes; those with the same operator and the same inputs get one number, and so are one."""
+    numbers: dict[tuple[Operator, tuple[str, ...]], int] = {}
+
+    def identity(op: Operator, inputs: tuple[str, ...]) -> str:
+        return f"{type(op).__name__.lower()}{numbers.setdefault((op, inputs), len(numbers))}"
+
+    return identity

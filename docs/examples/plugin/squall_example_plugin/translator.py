@@ -1,0 +1,53 @@
+"""Arrows: the tree to what it means."""
+
+from __future__ import annotations
+
+from squall.errors import TranslatorError, near, raise_all
+from squall.rdf import RDF, iri
+from squall.system import Construct, Pattern, Slot, System, Variable
+from squall_example_plugin.lexer import Atom, Program, Rule, Word
+
+NAMESPACE = "http://example.org/"
+"""What names stand in."""
+
+
+def translator(program: Program) -> System:
+    """The system of a program, a rule per line; raises TranslatorError, or Errors with all there are."""
+    raise_all([error for rule in program.rules for error in _unbound(rule)])
+    return System(subsystems=tuple(map(_rule, program.rules)))
+
+
+def _unbound(rule: Rule) -> list[TranslatorError]:
+    """An error for each variable of the head that the body does not have."""
+    bound = {word for atom in rule.body for word in atom.arguments}
+    return [
+        TranslatorError(f"`{word}` is in the head only", word.origin, near(word.text, [known.text for known in bound]))
+        for atom in rule.head
+        for word in atom.arguments
+        if _is_variable(word) and word not in bound
+    ]
+
+
+def _rule(rule: Rule) -> System:
+    return System(
+        name=f"line{rule.origin.line}",
+        joinables=tuple(map(_pattern, rule.body)),
+        consequences=(Construct(tuple(map(_pattern, rule.head))),),
+        origin=rule.origin,
+    )
+
+
+def _pattern(atom: Atom) -> Pattern:
+    name = iri(NAMESPACE + atom.name.text)
+    if len(atom.arguments) == 1:
+        return Pattern(_slot(atom.arguments[0]), iri(RDF + "type"), name, atom.name.origin)
+    subject, value = map(_slot, atom.arguments)
+    return Pattern(subject, name, value, atom.name.origin)
+
+
+def _slot(word: Word) -> Slot:
+    return Variable(word.text) if _is_variable(word) else iri(NAMESPACE + word.text)
+
+
+def _is_variable(word: Word) -> bool:
+    return word.text[0].isupper()

@@ -1,0 +1,126 @@
+"""Intervals are held against sets of integers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from squall.builders.intervals import (
+    Interval,
+    Intervals,
+    Steps,
+    add_step,
+    changes,
+    inside,
+    levels,
+    outside,
+    positive,
+    union,
+)
+from squall.rdf import ALWAYS, FOREVER
+
+SPANS = st.tuples(st.integers(0, 12), st.integers(1, 6)).map(lambda span: (span[0], span[0] + span[1]))
+LISTS = st.lists(SPANS, max_size=6)
+WEIGHTED = st.lists(st.tuples(SPANS, st.integers(-2, 2).filter(bool)), max_size=8)
+
+
+def instants(intervals: Intervals | list[Interval]) -> set[int]:
+    return {instant for start, end in intervals for instant in range(start, end)}
+
+
+def is_normal(intervals: Intervals) -> bool:
+    """Disjoint, in order, with gaps between."""
+    proper = all(start < end for start, end in intervals)
+    return proper and all(before[1] < after[0] for before, after in pairwise(intervals))
+
+
+def steps_of(weighted: list[tuple[Interval, int]]) -> Steps:
+    steps: Steps = {}
+    for (start, end), weight in weighted:
+        add_step(steps, start, end, weight)
+    return steps
+
+
+def counts(weighted: list[tuple[Interval, int]]) -> Counter[int]:
+    found: Counter[int] = Counter()
+    for (start, end), weight in weighted:
+        for instant in range(start, end):
+            found[instant] += weight
+    return found
+
+
+@given(WEIGHTED)
+def test_levels_are_the_counts(weighted: list[tuple[Interval, int]]) -> None:
+    found: Counter[int] = Counter()
+    for start, end, count in levels(steps_of(weighted)):
+        assert start < end
+        assert count != 0
+        for instant in range(start, end):
+            assert instant not in found
+            found[instant] = count
+    assert found == Counter({instant: count for instant, count in counts(weighted).items() if count})
+
+
+@given(WEIGHTED)
+def test_what_is_taken_back_leaves_nothing(weighted: list[tuple[Interval, int]]) -> None:
+    assert steps_of([*weighted, *((span, -weight) for span, weight in weighted)]) == {}
+
+
+@given(WEIGHTED, st.randoms())
+def test_the_order_of_changes_does_not_matter(weighted: list[tuple[Interval, int]], random: Random) -> None:
+    shuffled = list(weighted)
+    random.shuffle(shuffled)
+    assert steps_of(shuffled) == steps_of(weighted)
+
+
+@given(WEIGHTED)
+def test_positive(weighted: list[tuple[Interval, int]]) -> None:
+    found = positive(steps_of(weighted))
+    assert is_normal(found)
+    assert instants(found) == {instant for instant, count in counts(weighted).items() if count > 0}
+
+
+@given(LISTS)
+def test_union(spans: list[Interval]) -> None:
+    found = union(spans)
+    assert is_normal(found)
+    assert instants(found) == instants(spans)
+
+
+@given(LISTS, LISTS)
+def test_changes(before: list[Interval], after: list[Interval]) -> None:
+    old, new = union(before), union(after)
+    found = list(changes(old, new))
+    assert {sign for _, _, sign in found} <= {1, -1}
+    assert instants([(start, end) for start, end, sign in found if sign > 0]) == instants(new) - instants(old)
+    assert instants([(start, end) for start, end, sign in found if sign < 0]) == instants(old) - instants(new)
+    assert sum(end - start for start, end, _ in found) == len(instants(old) ^ instants(new))
+
+
+@given(SPANS, LISTS)
+def test_inside_and_outside_part_a_span(span: Interval, spans: list[Interval]) -> None:
+    covered = union(spans)
+    within, without = tuple(inside(*span, covered)), tuple(outside(*span, covered))
+    assert is_normal(within)
+    assert is_normal(without)
+    assert instants(within) == instants([span]) & instants(covered)
+    assert instants(without) == instants([span]) - instants(covered)
+
+
+def test_what_holds_always_and_for_ever() -> None:
+    always = union([(ALWAYS, FOREVER)])
+    assert always == ((ALWAYS, FOREVER),)
+    assert list(outside(5, FOREVER, always)) == []
+    assert list(inside(5, FOREVER, always)) == [(5, FOREVER)]
+    assert list(changes(always, ((ALWAYS, 7),))) == [(7, FOREVER, -1)]
+    assert list(outside(ALWAYS, FOREVER, ((3, 7),))) == [(ALWAYS, 3), (7, FOREVER)]
+
+
+def test_nothing() -> None:
+    assert union([]) == positive({}) == ()
+    assert not [*levels({}), *changes((), ()), *inside(1, 5, ())]
+    assert list(outside(1, 5, ())) == [(1, 5)]

@@ -1,0 +1,269 @@
+"""The Spark builder: restarts after kills, late and malformed statements, spooling, users' functions, several batches."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import squall
+from squall import functions
+from squall.errors import BuilderError, SourceError
+from squall.rdf import Event, Term, Triple, iri
+from squall.stages import Options, Output
+from squall.streams import LedgerFile, Sources, open_source, open_static
+
+pytest.importorskip("pyspark")
+pytestmark = pytest.mark.spark
+
+REACH = """
+@prefix : <http://example.org/>.
+[link: (?a :edge ?b) noValue(?a, :closed) -> (?a :link ?b)]
+[path: (?a :link ?b) -> (?a :path ?b)]
+[step: (?a :path ?b) (?b :path ?c) -> (?a :path ?c)]
+"""
+GRANDPARENTS = "@prefix : <http://example.org/>.\n(?a :parent ?b) (?b :parent ?c) -> (?a :grandparent ?c)."
+
+
+def triple(subject: str, predicate: str, object: str) -> Triple:
+    return Triple(*(iri(f"http://example.org/{name}") for name in (subject, predicate, object)))
+
+
+def edges(count: int, seed: int) -> list[tuple[int, Triple]]:
+    """Edges between few nodes at successive times; now and then a node is closed."""
+    draw = random.Random(seed)
+    nodes = [f"n{number}" for number in range(12)]
+    facts = []
+    for number in range(count):
+        closes = draw.random() < 0.1
+        one, other = draw.choice(nodes), draw.choice(nodes)
+        facts.append((number // 3, triple(one, "closed", "yes") if closes else triple(one, "edge", other)))
+    return facts
+
+
+def write(folder: Path, facts: list[tuple[int, Triple]], files: int) -> None:
+    """The facts as timed N-Triples, in several files whose names and times of change are in the order of time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    share = -(-len(facts) // files)
+    for number in range(files):
+        path = folder / f"part{number:03d}.ntt"
+        part = facts[number * share : (number + 1) * share]
+        path.write_text("".join(f"{time} {fact}\n" for time, fact in part))
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+
+
+def reference(program: str, facts: list[tuple[int, Triple]]) -> list[tuple[int, str]]:
+    plan = squall.plan(squall.compile(program, lexer="jena"))
+    return plain(squall.run(plan, [Event(time, (fact,)) for time, fact in facts]))
+
+
+def plain(outputs: Iterator[Output]) -> list[tuple[int, str]]:
+    return sorted((output.time, str(output.fact)) for output in outputs)
+
+
+def run_folder(program: str, folder: Path, options: Options) -> Iterator[Output]:
+    plan = squall.plan(squall.compile(program, lexer="jena"))
+    return squall.build(plan, "spark", options).run(Sources([open_source(str(folder), options.ledger)]))
+
+
+@pytest.fixture
+def one_file_per_batch() -> Iterator[None]:
+    from squall.builders.spark import FILES_PER_BATCH, session
+
+    spark = session()
+    spark.conf.set(FILES_PER_BATCH, "1")
+    yield
+    spark.conf.unset(FILES_PER_BATCH)
+
+
+@pytest.mark.usefixtures("one_file_per_batch")
+def test_many_batches_give_what_one_gives(tmp_path: Path) -> None:
+    facts = edges(30, seed=1)
+    write(tmp_path / "in", facts, files=3)
+    assert plain(run_folder(REACH, tmp_path / "in", Options())) == reference(REACH, facts)
+
+
+def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
+    options = Options(checkpoint=tmp_path / "checkpoint")
+    write(tmp_path / "in", [(1, triple("ann", "parent", "bob"))], files=1)
+    assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == []
+    assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == []
+    (tmp_path / "in" / "later.ntt").write_text(f"2 {triple('bob', 'parent', 'cat')}\n")
+    assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == [(2, str(triple("ann", "grandparent", "cat")))]
+    assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == []
+
+
+def test_the_state_survives_its_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("squall.builders.supersteps.COMPACT", 2)
+    options = Options(checkpoint=tmp_path / "checkpoint")
+    facts = edges(24, seed=3)
+    outputs: list[tuple[int, str]] = []
+    for number, part in enumerate([facts[:9], facts[9:15], facts[15:]]):
+        write(tmp_path / f"in{number}", part, files=1)
+        os.rename(tmp_path / f"in{number}" / "part000.ntt", _into(tmp_path) / f"part{number}.ntt")
+        outputs += plain(run_folder(REACH, tmp_path / "in", options))
+    assert (tmp_path / "checkpoint" / "base").is_dir()
+    assert sorted(outputs) == reference(REACH, facts)
+
+
+def _into(folder: Path) -> Path:
+    (folder / "in").mkdir(exist_ok=True)
+    return folder / "in"
+
+
+def test_a_checkpoint_is_one_programs_own(tmp_path: Path) -> None:
+    options = Options(checkpoint=tmp_path / "checkpoint")
+    write(tmp_path / "in", [(1, triple("ann", "parent", "bob"))], files=1)
+    list(run_folder(GRANDPARENTS, tmp_path / "in", options))
+    with pytest.raises(BuilderError, match="is that of another program"):
+        list(run_folder(REACH, tmp_path / "in", options))
+
+
+def test_late_statements_go_to_the_ledger(tmp_path: Path) -> None:
+    with closing(LedgerFile(tmp_path / "lost.ndjson")) as ledger:
+        options = Options(checkpoint=tmp_path / "checkpoint", ledger=ledger)
+        write(tmp_path / "in", [(5, triple("ann", "parent", "bob"))], files=1)
+        assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == []
+        (tmp_path / "in" / "late.ntt").write_text(f"4 {triple('bob', 'parent', 'cat')}\n")
+        assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == []
+        assert ledger.total("late") == 1
+    assert "its time 4 has passed" in (tmp_path / "lost.ndjson").read_text()
+
+
+def test_a_malformed_line_is_kept_with_its_number_wherever_spark_cuts_the_file(tmp_path: Path) -> None:
+    from squall.builders.spark import session
+
+    lines = [str(triple(f"p{number}", "parent", f"p{number + 1}")) for number in range(300)]
+    lines[7] = "one that is broken ."
+    lines[250] = '<http://example.org/s> "no predicate" .'
+    path = tmp_path / "family.nt"
+    path.write_text("\n".join(lines))
+    spark = session()
+    spark.conf.set("spark.sql.files.maxPartitionBytes", str(path.stat().st_size // 3))
+    spark.conf.set("spark.sql.files.openCostInBytes", "1")
+    try:
+        with closing(LedgerFile(tmp_path / "lost.ndjson")) as ledger:
+            source = open_source(str(path), ledger)
+            plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
+            outputs = list(squall.build(plan, "spark", Options(ledger=ledger)).run(Sources([source])))
+            assert source.reading.statements == 298
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+        spark.conf.unset("spark.sql.files.openCostInBytes")
+    assert len(outputs) == 299 - 4
+    kept = (tmp_path / "lost.ndjson").read_text()
+    assert '"line": 8,' in kept
+    assert '"line": 251,' in kept
+
+
+def test_strict_makes_a_malformed_line_an_error(tmp_path: Path) -> None:
+    (tmp_path / "family.nt").write_text("broken\n")
+    with closing(LedgerFile(tmp_path / "lost.ndjson", strict=True)) as ledger, pytest.raises(SourceError, match="family.nt"):
+        source = open_source(str(tmp_path / "family.nt"), ledger)
+        plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
+        list(squall.build(plan, "spark", Options(ledger=ledger)).run(Sources([source])))
+
+
+def test_what_spark_cannot_read_is_spooled_and_static_data_hold_always(tmp_path: Path) -> None:
+    (tmp_path / "family.ttl").write_text("@prefix : <http://example.org/> . :ann :parent :bob . :old :parent _:x .")
+    (tmp_path / "known.ttl").write_text("@prefix : <http://example.org/> . :bob :parent :cat .")
+    plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
+    found = [
+        plain(
+            squall.build(plan, builder).run(
+                Sources([open_source(str(tmp_path / "family.ttl"))]), open_static(str(tmp_path / "known.ttl"))
+            )
+        )
+        for builder in ("spark", "iterator")
+    ]
+    assert found[0] == found[1] == [(0, str(triple("ann", "grandparent", "cat")))]
+
+
+def test_a_live_stream_ends_when_it_ends() -> None:
+    plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
+    events = (Event(time, (triple(f"p{time}", "parent", f"p{time + 1}"),)) for time in range(4))
+    times = [output.time for output in squall.run(plan, events, builder="spark")]
+    assert times == [1, 2, 3]
+
+
+def test_an_error_of_the_stream_reaches_the_caller() -> None:
+    def events() -> Iterator[Event]:
+        yield Event(1, (triple("ann", "parent", "bob"),))
+        raise OSError("the sensor has gone")
+
+    plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
+    with pytest.raises(OSError, match="the sensor has gone"):
+        list(squall.run(plan, events(), builder="spark"))
+
+
+def test_a_run_may_be_left_before_its_end() -> None:
+    plan = squall.plan(squall.compile("@prefix : <http://example.org/>.\n(?a :p ?b) -> (?b :q ?a).", lexer="jena"))
+    outputs = squall.run(plan, [Event(0, tuple(triple(f"s{n}", "p", "o") for n in range(500)))], builder="spark")
+    assert next(outputs).time == 0
+    outputs.close()  # type: ignore[attr-defined]
+    assert list(squall.run(plan, [], builder="spark")) == []
+
+
+def test_a_users_function_runs_in_the_workers() -> None:
+    @functions.function("shout", languages=("jena",))
+    def shout(name: Term) -> Term:
+        return Term(name.upper())
+
+    program = "@prefix : <http://example.org/>.\n(?a :says ?b) shout(?b, ?c) -> (?a :shouts ?c)."
+    plan = squall.plan(squall.compile(program, lexer="jena"))
+    said = Triple(iri("http://example.org/a"), iri("http://example.org/says"), Term('"hello"'))
+    (output,) = squall.run(plan, [Event(1, (said,))], builder="spark")
+    assert str(output.fact).endswith('"HELLO" .')
+
+
+# Kills
+
+
+def command(folder: Path, sink: str, checkpoint: str) -> list[str]:
+    options = ["--source", "in", "--sink", sink, "--timed", "--builder", "spark", "--checkpoint", checkpoint]
+    conf = ["--conf", "spark.squall.maxFilesPerTrigger=1", "--conf", "spark.master=local[2]"]
+    return [sys.executable, "-m", "squall", "build", "reach.jena", *options, *conf]
+
+
+def start(folder: Path, sink: str, checkpoint: str) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
+    with open(folder / "log", "ab") as log:
+        return subprocess.Popen(
+            command(folder, sink, checkpoint), cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
+        )
+
+
+def kill_in_the_middle(folder: Path, sink: str, checkpoint: str, commits: int, more: float) -> None:
+    """Starts a run and kills it, JVM and workers and all, some time after it has committed so many batches in all."""
+    process = start(folder, sink, checkpoint)
+    limit = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < limit:
+        if len(list((folder / checkpoint / "commits").glob("[0-9]*.json"))) >= commits:
+            break
+        time.sleep(0.05)
+    time.sleep(more)
+    assert process.poll() is None, (folder / "log").read_text()
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.slow)])
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, kills: int) -> None:
+    facts = edges(45, seed=kills)
+    write(tmp_path / "in", facts, files=5 if kills == 1 else 12)
+    (tmp_path / "reach.jena").write_text(REACH)
+    draw = random.Random(kills)
+    for number in range(kills):
+        kill_in_the_middle(tmp_path, "killed.ntt", "checkpoint", commits=2 + number, more=draw.random() * 3)
+    assert start(tmp_path, "killed.ntt", "checkpoint").wait() == 0, (tmp_path / "log").read_text()
+    lines = (tmp_path / "killed.ntt").read_text().splitlines()
+    expected = reference(REACH, facts)
+    assert sorted(lines) == sorted(f"{time} {fact}" for time, fact in expected)

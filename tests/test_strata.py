@@ -1,0 +1,181 @@
+"""Which patterns and templates have facts in common, and which programs are refused: they cannot be stratified."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import squall
+from squall.errors import Errors, TranslatorError
+from squall.rdf import RDF, XSD, iri, literal
+from squall.strata import Shape, overlap, shape, stratify
+from squall.system import AtomPattern, Bind, Call, Construct, FactPattern, Pattern, Predicate, System, Variable, Without
+
+X, Y, Z = map(Variable, "xyz")
+P, Q, R, A, B = (iri(f"urn:{name}") for name in "pqrab")
+TYPE = iri(RDF + "type")
+ONE, ALSO_ONE, TEXT = literal("1", XSD + "int"), literal("01", XSD + "integer"), literal("1")
+NOW = Call("urn:x-squall:jena:now", ())
+
+
+def rule(name: str, body: list[FactPattern], head: FactPattern, *predicates: Predicate) -> System:
+    return System(name, joinables=tuple(body), predicates=predicates, consequences=(Construct((head,)),))
+
+
+def program(*rules: System) -> System:
+    return System(subsystems=rules)
+
+
+def without(*patterns: FactPattern) -> Without:
+    return Without(patterns)
+
+
+def refusals(system: System) -> list[str]:
+    """The messages with which a program is refused."""
+    with pytest.raises((TranslatorError, Errors)) as caught:
+        stratify(system)
+    errors = caught.value.errors if isinstance(caught.value, Errors) else [caught.value]
+    return [error.message for error in errors]
+
+
+# Shapes
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        (Pattern(X, P, Y), (None, P, None)),
+        (Pattern(A, X, ONE), (A, None, ONE)),
+        (AtomPattern(R, (X, A)), (f"@{R}", None, A)),
+        (AtomPattern(R, ()), (f"@{R}",)),
+    ],
+)
+def test_the_shape_of(pattern: FactPattern, found: Shape) -> None:
+    assert shape(pattern) == found
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "meet"),
+    [
+        (Pattern(X, P, Y), Pattern(Y, P, X), True),
+        (Pattern(X, P, Y), Pattern(X, Q, Y), False),
+        (Pattern(X, Y, Z), Pattern(A, Q, B), True),
+        (Pattern(A, P, X), Pattern(X, P, B), True),
+        (Pattern(A, P, X), Pattern(B, P, X), False),
+        (Pattern(X, TYPE, A), Pattern(X, TYPE, B), False),
+        (Pattern(X, P, ONE), Pattern(X, P, ALSO_ONE), True),
+        (Pattern(X, P, ONE), Pattern(X, P, TEXT), False),
+        (Pattern(X, P, ONE), Pattern(X, P, A), False),
+        (AtomPattern(R, (X,)), AtomPattern(R, (A,)), True),
+        (AtomPattern(R, (ONE,)), AtomPattern(R, (ALSO_ONE,)), True),
+        (AtomPattern(R, (X,)), AtomPattern(Q, (X,)), False),
+        (AtomPattern(R, (X,)), AtomPattern(R, (X, Y)), False),
+        (AtomPattern(R, (X, Y)), Pattern(R, X, Y), False),
+        (AtomPattern(R, (X, Y)), Pattern(X, Y, Z), False),
+    ],
+)
+def test_shapes_that_have_a_fact_in_common(left: FactPattern, right: FactPattern, meet: bool) -> None:
+    assert overlap(shape(left), shape(right)) is meet
+    assert overlap(shape(right), shape(left)) is meet
+
+
+# Refused
+
+
+def test_a_rule_that_negates_its_own_head() -> None:
+    alone = rule("win", [Pattern(X, P, Y)], Pattern(X, Q, Y), without(Pattern(Y, Q, Z)))
+    assert refusals(program(alone)) == ["rule `win` negates what depends on it: `win` -> `win`"]
+
+
+def test_through_two_rules() -> None:
+    first = rule("first", [Pattern(X, P, Y)], Pattern(X, Q, Y), without(Pattern(X, R, Y)))
+    second = rule("second", [Pattern(X, Q, Y)], Pattern(X, R, Y))
+    assert refusals(program(first, second)) == [
+        "rule `first` negates what depends on it: `first` -> `second` -> `first`"
+    ]
+
+
+def test_two_rules_that_negate_each_other_are_two_errors() -> None:
+    first = rule("first", [Pattern(X, P, Y)], Pattern(X, Q, Y), without(Pattern(X, R, Y)))
+    second = rule("second", [Pattern(X, P, Y)], Pattern(X, R, Y), without(Pattern(X, Q, Y)))
+    assert len(refusals(program(first, second))) == 2
+
+
+def test_a_rule_may_negate_one_pattern_of_a_conjunction_that_it_makes() -> None:
+    alone = rule("it", [Pattern(X, P, Y)], Pattern(X, Q, Y), without(Pattern(X, P, Z), Pattern(Z, Q, Y)))
+    assert refusals(program(alone)) == ["rule `it` negates what depends on it: `it` -> `it`"]
+
+
+def test_a_variable_for_a_predicate_reads_everything() -> None:
+    alone = rule("it", [Pattern(X, P, Y)], Pattern(X, Q, Y), without(Pattern(X, Z, A)))
+    assert refusals(program(alone)) == ["rule `it` negates what depends on it: `it` -> `it`"]
+
+
+def test_literals_of_one_value_are_one() -> None:
+    alone = rule("it", [Pattern(X, P, Y)], Pattern(X, Q, ONE), without(Pattern(X, Q, ALSO_ONE)))
+    assert refusals(program(alone)) == ["rule `it` negates what depends on it: `it` -> `it`"]
+
+
+def test_the_time_inside_a_recursion() -> None:
+    alone = rule("tick", [Pattern(X, P, Y)], Pattern(Y, P, Z), Bind(Z, NOW))
+    assert refusals(program(alone)) == ["rule `tick` takes the time (`now`) of what depends on it: `tick` -> `tick`"]
+
+
+def test_the_time_inside_a_recursion_through_two_rules() -> None:
+    there = rule("there", [Pattern(X, P, Y)], Pattern(X, Q, Z), Bind(Z, NOW))
+    back = rule("back", [Pattern(X, Q, Y)], Pattern(X, P, Y))
+    assert refusals(program(there, back)) == [
+        "rule `there` takes the time (`now`) of what depends on it: `there` -> `back` -> `there`"
+    ]
+
+
+def test_the_place_is_that_of_the_negation_and_there_is_a_hint() -> None:
+    text = "[win: (?x <urn:move> ?y)\n   noValue(?y <urn:wins> ?z) -> (?x <urn:wins> ?y)]"
+    with pytest.raises(TranslatorError) as caught:
+        squall.compile(text, lexer="jena")
+    assert caught.value.origin is not None
+    assert caught.value.origin.line == 2
+    assert "does not follow from its own conclusion" in str(caught.value)
+
+
+# Accepted
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        program(rule("recursive", [Pattern(X, P, Y), Pattern(Y, P, Z)], Pattern(X, P, Z))),
+        program(rule("below", [Pattern(X, P, Y), Pattern(Y, P, Z)], Pattern(X, P, Z), without(Pattern(X, Q, Z)))),
+        program(
+            rule("one", [Pattern(X, P, Y)], Pattern(X, TYPE, A)),
+            rule("two", [Pattern(X, P, Y)], Pattern(X, TYPE, B), without(Pattern(X, TYPE, A))),
+        ),
+        program(rule("string", [Pattern(X, P, Y)], Pattern(X, Q, TEXT), without(Pattern(X, Q, ONE)))),
+        program(rule("arity", [Pattern(X, P, Y)], AtomPattern(R, (X, Y)), without(AtomPattern(R, (X,))))),
+        program(rule("kind", [Pattern(X, P, Y)], AtomPattern(R, (X, Y)), without(Pattern(R, X, Y)))),
+        program(rule("time", [Pattern(X, P, Y)], Pattern(X, Q, Z), Bind(Z, NOW))),
+        program(rule("axiom", [], Pattern(A, P, B))),
+        program(),
+    ],
+    ids=lambda system: system.subsystems[0].name if system.subsystems else "empty",
+)
+def test_a_program_that_can_be_stratified(system: System) -> None:
+    stratify(system)
+
+
+def test_classes_are_told_apart_where_all_say_rdf_type() -> None:
+    """Negating one class below another is a stratum, though both are facts of one predicate."""
+    classes = [iri(f"urn:class{number}") for number in range(4)]
+    steps = [
+        rule(above, [Pattern(X, TYPE, classes[0])], Pattern(X, TYPE, made), without(Pattern(X, TYPE, below)))
+        for above, below, made in zip(("r2", "r3"), classes[1:], classes[2:], strict=False)
+    ]
+    stratify(program(*steps))
+    closing = rule("close", [Pattern(X, TYPE, classes[3])], Pattern(X, TYPE, classes[1]))
+    assert len(refusals(program(*steps, closing))) == 2
+
+
+def test_what_is_not_read_again_feeds_nothing() -> None:
+    alone = rule("it", [Pattern(X, P, Y)], Pattern(X, Q, Y), without(Pattern(X, Q, Y)))
+    stratify(replace(alone, reentrant=False))
