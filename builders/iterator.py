@@ -13,7 +13,7 @@ from squall.builders.machine import Machine, deliver_of
 from squall.builders.rows import Deliver, Entry, fact_row
 from squall.errors import BuilderError
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER, Event
+from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event
 from squall.stages import Options, Output
 
 
@@ -79,7 +79,7 @@ class IteratorJob:
             )
         for fact in event.facts:
             reason = f"its time {event.time} has passed"
-            self.options.ledger.record("late", event.stream, None, reason, f"{event.time} {fact}")
+            self.options.ledger.record("late", event.stream or DEFAULT_STREAM, None, reason, f"{event.time} {fact}")
 
     def _due(self, events: list[Event]) -> list[Event]:
         """The events whose instant is complete."""

@@ -12,7 +12,6 @@ takes them back, which is how a distributed builder stores and moves state.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Protocol
@@ -41,7 +40,8 @@ Entry = tuple[Row, int, int, int]
 Kept = tuple[int, list[Entry]]
 """A slot of an operator's memory, and the entries that went into it."""
 
-logger = logging.getLogger("squall")
+RULE = "="
+"""What the name of a rule behind a fact begins with, as no term does."""
 
 
 class Operator(Protocol):
@@ -63,7 +63,7 @@ def fact_row(fact: Fact) -> Row:
 def row_fact(row: Row) -> Fact:
     """The fact of a row, the rule's name behind it left aside."""
     if row[0][0] == "@":
-        return Atom(Term(row[0][1:]), tuple(map(Term, row[1:])))
+        return Atom(Term(row[0][1:]), tuple(Term(cell) for cell in row[1:] if cell[0] != RULE))
     return Triple(Term(row[0]), Term(row[1]), Term(row[2]))
 
 
@@ -90,7 +90,7 @@ def matcher(cells: Sequence[ops.Cell]) -> Callable[[Row], Row | None]:
     size = len(cells)
 
     def match(row: Row) -> Row | None:
-        if len(row) < size or (row[0][0] == "@") != atom:
+        if (row[0][0] == "@") != atom or (atom and not _has_cells(row, size)):
             return None
         for i, term in terms:
             if row[i] != term:
@@ -105,6 +105,11 @@ def matcher(cells: Sequence[ops.Cell]) -> Callable[[Row], Row | None]:
 
     atom = isinstance(cells[0], str) and cells[0][0] == "@"
     return match
+
+
+def _has_cells(row: Row, size: int) -> bool:
+    """Whether a fact has so many cells, the rule's name behind it not counted."""
+    return len(row) - (row[-1][0] == RULE) == size
 
 
 def evaluator(expression: Expression) -> Callable[[Row, int], str | bool | None]:
@@ -179,7 +184,7 @@ class Emit:
 
     def __init__(self, op: ops.Emit) -> None:
         constants = [cell for cell in op.template if isinstance(cell, str)]
-        constants.append(Term(op.rules[0] if op.rules else ""))
+        constants.append(Term(RULE + (op.rules[0] if op.rules else "")))
         self.constants = tuple(constants)
         places = iter(range(len(constants)))
         self.cells = [cell if isinstance(cell, int) else ~next(places) for cell in (*op.template, "")]
@@ -251,8 +256,8 @@ def settle(entries: Iterable[Entry]) -> list[Entry]:
 class Join(Keeping):
     """Pairs of rows that agree, over the instants at which both are valid; weights multiply.
 
-    The two sides have loops of their own, because most of the time of most programs is spent here. `keep` is nearly always
-    all of the left row, then some of the right one; any other has its columns put in order afterwards.
+    The two sides have loops of their own, because most of the time of most programs is spent here. `keep` is nearly
+    always all of the left row, then some of the right one; any other has its columns put in order afterwards.
     """
 
     def __init__(self, op: ops.Join, width: int) -> None:
@@ -341,7 +346,7 @@ class AntiJoin(Keeping):
                         yield row, first, last, -sign * weight
 
     def _settle(self, key: Hashable) -> Intervals:
-        """The instants at which a right row has the key, kept if there are any; what adds up to nothing is forgotten."""
+        """The instants at which a right row has the key. What adds up to nothing is forgotten."""
         steps = self.right[key]
         covered = positive(steps)
         if covered:
@@ -402,13 +407,17 @@ class GrowingDistinct(Keeping):
 
 
 class CountingDistinct(Keeping):
-    """A set whose rows may be taken back: a row is valid at the instants at which more says so than denies it."""
+    """A set whose rows may be taken back: a row is valid while more has been said for it than against.
+
+    Rows that agree in the first `by` columns are one. What they have behind these (a fact's rule) is counted apart, so
+    that a row that becomes valid comes with what makes it so.
+    """
 
     def __init__(self, by: int) -> None:
         super().__init__()
         self.by = by
-        self.rows: dict[Row, Row] = {}
         self.counts: dict[Row, Steps] = {}
+        self.makers: dict[Row, dict[Row, Steps]] = {}
         self.valid: dict[Row, Intervals] = {}
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
@@ -418,9 +427,10 @@ class CountingDistinct(Keeping):
     def _count(self, entries: Sequence[Entry]) -> Iterable[Row]:
         touched: dict[Row, None] = {}
         for row, start, end, weight in entries:
-            key = row[: self.by]
-            self.rows.setdefault(key, row)
+            key, rest = row[: self.by], row[self.by :]
             add_step(self.counts.setdefault(key, {}), start, end, weight)
+            if rest:
+                add_step(self.makers.setdefault(key, {}).setdefault(rest, {}), start, end, weight)
             touched[key] = None
         return touched
 
@@ -428,21 +438,28 @@ class CountingDistinct(Keeping):
         """Says how the validity of rows has changed, and forgets those of which nothing is left."""
         found = []
         for key in keys:
-            steps = self.counts.get(key, {})
-            new = positive(steps)
-            row = self.rows[key]
-            found += [(row, start, end, sign) for start, end, sign in changes(self.valid.get(key, ()), new)]
+            new = positive(self.counts.get(key, {}))
+            for start, end, sign in changes(self.valid.get(key, ()), new):
+                found.append((self._row(key, start), start, end, sign))
             self._set(key, new)
         return found
+
+    def _row(self, key: Row, instant: int) -> Row:
+        """The row with what makes it valid at an instant behind it, if anything does."""
+        makers = self.makers.get(key)
+        if not makers:
+            return key
+        now = (rest for rest, steps in makers.items() if any(s <= instant < e for s, e in positive(steps)))
+        return key + next(now, next(iter(makers)))
 
     def _set(self, key: Row, valid: Intervals) -> None:
         if valid:
             self.valid[key] = valid
-        else:
-            self.valid.pop(key, None)
-            if not self.counts.get(key):
-                self.counts.pop(key, None)
-                self.rows.pop(key, None)
+            return
+        self.valid.pop(key, None)
+        if not self.counts.get(key):
+            self.counts.pop(key, None)
+            self.makers.pop(key, None)
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         for key in self._count(entries):
@@ -478,14 +495,14 @@ class RecursiveDistinct(CountingDistinct):
             valid = self.valid.get(key, ())
             if weight < 0 and valid:
                 gone = list(inside(start, end, valid))
-                found += [(self.rows[key], first, last, -1) for first, last in gone]
+                found += [(self._row(key, first), first, last, -1) for first, last in gone]
                 self._set(key, tuple(part for one in valid for part in outside(*one, tuple(gone))))
         return found
 
     def rederive(self) -> list[Entry]:
         """What is valid by its counts but was deleted, or added while deleting, comes in."""
         unsettled, self.unsettled = self.unsettled, {}
-        found = self._update(key for key in unsettled if key in self.rows)
+        found = self._update(key for key in unsettled if key in self.counts)
         self.note(1, found)
         return found
 
@@ -527,25 +544,36 @@ class Timed(CountingDistinct):
 
 
 class Deliver(Keeping):
-    """The facts of the answer, handed on by an R2S operator at the end of each batch."""
+    """The facts of the answer, handed on by an R2S operator at the end of each batch.
+
+    What is no RDF triple (a literal as its subject, anything but an IRI as its predicate) can be read by rules, but is in
+    no answer: generalised RDF (RDF 1.1 Concepts, section 7) stays inside.
+    """
 
     def __init__(self, op: ops.Deliver, remembers: bool) -> None:
         super().__init__()
         self.output = op.output
         self.remembers = remembers
-        self.rules: dict[Row, str] = {}
         self.counts: dict[Row, Steps] = {}
+        self.rules: dict[Row, str] = {}
+        """For each fact, a rule that made it first."""
         self.touched: dict[Row, Intervals] = {}
+        """The facts of this batch, with their validity before it."""
+        self.makers: dict[tuple[Row, int], str] = {}
+        """A rule that made the fact at this time, in this batch."""
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        entries = [entry for entry in entries if _is_rdf(entry[0])]
         self.note(0, entries)
         for row, start, end, weight in entries:
-            fact = row[:-1]
-            self.rules.setdefault(fact, row[-1])
+            fact, rule = row[:-1], row[-1].removeprefix(RULE)
+            self.rules.setdefault(fact, rule)
             steps = self.counts.setdefault(fact, {})
             if fact not in self.touched:
                 self.touched[fact] = positive(steps)
             add_step(steps, start, end, weight)
+            if weight > 0:
+                self.makers.setdefault((fact, start), rule)
         return []
 
     def flush(self, instants: Sequence[int]) -> list[Output]:
@@ -558,6 +586,7 @@ class Deliver(Keeping):
             self.counts.clear()
             self.rules.clear()
         self.touched.clear()
+        self.makers.clear()
         return sorted(found, key=itemgetter(1))
 
     def _changes(self) -> Iterator[Output]:
@@ -566,8 +595,9 @@ class Deliver(Keeping):
         for fact, old in self.touched.items():
             before = {interval[end] for interval in old}
             for interval in positive(self.counts[fact]):
-                if interval[end] not in before and interval[end] != FOREVER:
-                    yield Output(row_fact(fact), interval[end], self.rules[fact])
+                time = interval[end]
+                if time not in before and time != FOREVER:
+                    yield Output(row_fact(fact), time, self.makers.get((fact, time), self.rules[fact]))
 
     def _whole(self, instants: Sequence[int]) -> Iterator[Output]:
         """All that is valid at each instant (rstream)."""
@@ -580,6 +610,11 @@ class Deliver(Keeping):
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         self.apply(0, entries)
         self.touched.clear()
+        self.makers.clear()
+
+
+def _is_rdf(row: Row) -> bool:
+    return row[0][0] == "@" or (row[0][0] != '"' and row[1][0] == "<")
 
 
 UNIT: Entry = ((), ALWAYS, FOREVER, 1)

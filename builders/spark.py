@@ -9,6 +9,8 @@ batch that was cut off is done again from the start, with the same outcome.
 from __future__ import annotations
 
 import hashlib
+import json
+import logging
 import os
 import queue
 import sys
@@ -35,6 +37,7 @@ from squall.builders.worker import (
     Lost,
     Program,
     axioms,
+    late,
     lines_parser,
     source_step,
     spool_line,
@@ -48,7 +51,9 @@ from squall.streams.formats import of_path, told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
+
+logger = logging.getLogger("squall")
 
 FILES_PER_BATCH = "spark.squall.maxFilesPerTrigger"
 """The setting that says how many new files of a folder go into one micro-batch at most; without it, all do."""
@@ -66,16 +71,40 @@ DEFAULTS = {
 
 
 def build(plan: Plan, options: Options) -> SparkJob:
-    """The plan as a job on the active Spark session, or on one of our own with `options.conf`. Raises BuilderError."""
+    """The plan as a job on the active Spark session, or on one of our own with `options.conf`.
+
+    Raises BuilderError where the checkpoint is that of another plan. Spark is not started yet.
+    """
+    if options.checkpoint is not None:
+        _check_owner(plan, options.checkpoint)
     return SparkJob(plan, options)
 
 
-def session(conf: Iterable[tuple[str, str]] = ()) -> SparkSession:
+META = "meta.json"
+
+
+def _meaning(plan: Plan) -> dict[str, object]:
+    """What a checkpoint belongs to."""
+    return {"plan": hashlib.sha256(repr(plan.nodes).encode()).hexdigest(), "buckets": BUCKETS}
+
+
+def _check_owner(plan: Plan, checkpoint: Path) -> None:
+    meta = checkpoint / META
+    if meta.is_file() and json.loads(meta.read_text()) != _meaning(plan):
+        raise BuilderError(
+            f"the checkpoint `{checkpoint}` is that of another program, or of another planner's plan",
+            hint="a plan that has changed starts from a new checkpoint: name another folder, or remove this one",
+        )
+
+
+def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
     """The active session, or a new one: `DEFAULTS`, a master of ``local[*]`` unless one is set, and `conf`."""
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
     if active is not None:
+        if conf:
+            logger.warning("the Spark session is there already: settings for it are not taken up")
         return active
     java.ensure()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -129,25 +158,14 @@ class _Run:
         self.options = options
         self.spark = spark
         self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), folder.absolute().as_uri())
-        self._claim(plan, folder)
+        self.store.write(_meaning(plan), META)
         self.program = Program(plan, levels(plan), functions.own())
         together = int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
         self.batches = Batches(spark, self.store, self.program, together)
-        self.spool = folder / "spool"
+        self.spool = folder.absolute() / "spool"
         self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
         self.failure: BaseException | None = None
         self.abandoned = False
-
-    def _claim(self, plan: Plan, folder: Path) -> None:
-        """The checkpoint is this plan's, from now on or already."""
-        mine = {"plan": hashlib.sha256(repr(plan.nodes).encode()).hexdigest(), "buckets": BUCKETS}
-        theirs = self.store.read("meta.json")
-        if theirs is not None and theirs != mine:
-            raise BuilderError(
-                f"the checkpoint `{folder}` is that of another program, or of another planner's plan",
-                hint="a plan that has changed starts from a new checkpoint: name another folder, or remove this one",
-            )
-        self.store.write(mine, "meta.json")
 
     # The run
 
@@ -223,8 +241,23 @@ class _Run:
         live = any(source.live for source in sources) if sources else not isinstance(batches, list)
         if rest is not None:
             documents.append(Document(str(self.spool / "events"), folder=True, spooled=True))
-            self._spool(rest, live)
+            self._spool(self._timely(rest), live)
         return _Inputs(tuple(documents), (*own, None), live, any(source.live for source in own))
+
+    def _timely(self, batches: Iterable[Sequence[Event]]) -> Iterator[Sequence[Event]]:
+        """The batches without what comes after something later. (Of what Spark reads by itself the order is not known: there
+        an event is late if it is earlier than a batch before its own.)"""
+        latest = ALWAYS
+        for batch in batches:
+            timely = []
+            for event in batch:
+                if event.time < latest:
+                    for fact in event.facts:
+                        self._lose(late(event.stream, event.time, fact_row(fact)))
+                else:
+                    latest = event.time
+                    timely.append(event)
+            yield timely
 
     def _spool(self, batches: Iterable[Sequence[Event]], live: bool) -> None:
         folder = self.spool / "events"
@@ -352,13 +385,17 @@ def _text_stream(spark: SparkSession, document: Document) -> DataFrame:
     reader = spark.readStream.format("text")
     if files := spark.conf.get(FILES_PER_BATCH, ""):
         reader = reader.option("maxFilesPerTrigger", files)
-    if document.folder:
-        return reader.load(path.as_uri())
-    return reader.option("pathGlobFilter", _literal_glob(path.name)).load(path.parent.as_uri())
+    return reader.load(_glob(path, document.folder))
 
 
-def _literal_glob(name: str) -> str:
-    return "".join(f"\\{c}" if c in "*?[]{}\\^" else c for c in name)
+def _glob(path: Path, folder: bool) -> str:
+    """The pattern that names a folder's files, or one file: as a pattern, since Spark takes a plain path for a folder; its
+    first and last character in brackets, since Spark passes over names that begin with ``_`` or ``.``."""
+    escaped = ["".join(f"\\{c}" if c in "*?[]{}\\^" else c for c in part) for part in path.parts]
+    if not folder:
+        name = path.name
+        escaped[-1] = f"[{name[0]}]{escaped[-1][1:-1]}[{name[-1]}]"
+    return "file:" + "/".join(["", *escaped[1:]])
 
 
 def _lines(text: DataFrame, number: int) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The folder in which a Spark job keeps what must outlive it, on any file system that Hadoop knows.
+"""The folder in which a Spark job keeps what must outlive it, through Hadoop's file systems; all workers must reach it.
 
     meta.json               what the folder belongs to: the plan, the number of buckets
     spark/                  Structured Streaming's own checkpoint: offsets and commits

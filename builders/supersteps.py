@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from squall.builders.cut import Level
-from squall.builders.rows import remembers, row_fact
+from squall.builders.rows import RULE, remembers, row_fact
 from squall.builders.store import Store
 from squall.builders.worker import (
     BUCKETS,
@@ -257,7 +257,7 @@ class Batches:
         in_order = found.select("row", "start").repartition(1).sortWithinPartitions("start", "row")
         for row, time in in_order.toLocalIterator():
             *fact, rule = unpack(row)
-            yield Output(row_fact(tuple(fact)), time, rule)
+            yield Output(row_fact(tuple(fact)), time, rule.removeprefix(RULE))
 
     def _instants(self) -> tuple[int, ...]:
         """The evaluation instants of the batch, where the answer depends on them: those that are whole."""

@@ -23,10 +23,10 @@ import pyarrow
 from squall import functions
 from squall.builders.cut import Level
 from squall.builders.machine import Address, Machine
-from squall.builders.rows import Entry, Keeping, Row
+from squall.builders.rows import Entry, Keeping, Row, row_fact
 from squall.operators import Deliver, is_stateful
 from squall.plan import Plan
-from squall.rdf import FOREVER
+from squall.rdf import DEFAULT_STREAM, FOREVER
 from squall.streams.formats import parse_lines, told
 
 ROW, STATE, LOST, TIME, COUNT = "row", "state", "lost", "time", "count"
@@ -104,15 +104,10 @@ def from_arrow(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Message]:
 
 @dataclass(frozen=True)
 class Program:
-    """What every worker knows.
-
-    owners: for each bucket that keys are hashed into, the partition that it lies in after a shuffle.
-    own: the functions that users have registered by hand (a worker does not import their modules).
-    """
+    """What every worker knows. own: the functions that users registered by hand (workers do not import their modules)."""
 
     plan: Plan
     levels: tuple[Level, ...]
-    owners: tuple[int, ...]
     own: tuple[functions.Function | functions.Builtin, ...] = ()
 
     def prepare(self) -> None:
@@ -278,7 +273,7 @@ def _source_messages(
         yield from map(lost_message, lost)
         for stream, entries in facts.items():
             machine.read(stream, [entry for entry in entries if entry[1] >= passed])
-            yield from map(lost_message, _late(stream, entries, passed))
+            yield from (lost_message(late(stream, start, row)) for row, start, _, _ in entries if start < passed)
             times.update(entry[1] for entry in entries if entry[1] >= passed)
         machine.run()
         yield from _outbox(machine, addressing)
@@ -288,10 +283,9 @@ def _source_messages(
         yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
 
 
-def _late(stream: str, entries: Iterable[Entry], passed: int) -> Iterator[Lost]:
-    for row, start, _, _ in entries:
-        if start < passed:
-            yield Lost("late", stream, 0, 0, f"its time {start} has passed", f"{start} {' '.join(row)} .")
+def late(stream: str, time: int, row: Row) -> Lost:
+    """A fact whose time has passed."""
+    return Lost("late", stream or DEFAULT_STREAM, 0, 0, f"its time {time} has passed", f"{time} {row_fact(row)}")
 
 
 def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Message]:
@@ -418,8 +412,8 @@ def delivery(
 
 
 def _delivery(program: Program, instants: Sequence[int], messages: Iterable[Message]) -> Iterator[Message]:
+    from squall.builders.rows import RULE, fact_row, operator
     from squall.builders.rows import Deliver as DeliverAtWork
-    from squall.builders.rows import fact_row, operator
 
     addressing = program.addressing()
     node = next(node for node in program.plan.nodes if isinstance(node.op, Deliver))
@@ -433,6 +427,6 @@ def _delivery(program: Program, instants: Sequence[int], messages: Iterable[Mess
         deliver.keep()
     deliver.apply(0, entries[ROW])
     for fact, time, rule in deliver.flush(instants):
-        yield Message(ROW, DELIVER, 0, 0, 0, pack((*fact_row(fact), rule)), time, FOREVER, 1)
+        yield Message(ROW, DELIVER, 0, 0, 0, pack((*fact_row(fact), RULE + rule)), time, FOREVER, 1)
     for slot, kept in deliver.kept():
         yield from addressing.state(node.id, slot, kept)

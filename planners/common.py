@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from squall import functions
 from squall import operators as ops
@@ -24,7 +25,6 @@ from squall.system import (
     Test,
     Variable,
     Without,
-    rules,
 )
 
 Identity = Callable[[Operator, tuple[str, ...]], str]
@@ -44,6 +44,8 @@ class Draft:
         known = self.nodes.get(id)
         if known is None:
             self.nodes[id] = Node(id, op, tuple(map(Input, inputs)))
+        elif known.op != op:
+            raise PlannerError(f"two different nodes are named `{id}`")
         elif isinstance(op, Emit) and isinstance(known.op, Emit):
             self.nodes[id] = replace(known, op=replace(known.op, rules=_merged(known.op.rules, op.rules)))
         return id
@@ -164,7 +166,8 @@ def emit_heads(draft: Draft, planned: Planned) -> list[str]:
     for consequence in planned.rule.consequences:
         for template in consequence.template:
             cells = _template(template, names, planned.rule)
-            emits.append(draft.add(Emit(cells, (planned.rule.name,)), planned.rows.node))
+            op = Emit(cells, (planned.rule.name,), planned.rule.reentrant)
+            emits.append(draft.add(op, planned.rows.node))
     return emits
 
 
@@ -187,55 +190,58 @@ def finish(draft: Draft, system: System, emits: Iterable[str], planner: str, ord
     depend on each other, so that stratification sees what a rule can make, not just that it makes something.
     ``ordered``: list the nodes by depth and id, so that the order of the rules does not show.
     """
-    reentrant = all(rule.reentrant for rule in rules(system))
-    shapes = _unique_facts(draft, emits)
-    if reentrant:
-        _feed_back(draft, shapes)
-    distinct = any(overlap(one, other) for one in shapes for other in shapes if one is not other)
-    made = [shapes[key] for key in sorted(shapes, key=_shape_order)]
-    draft.add(ops.Deliver(system.output, distinct), *made)
+    made = _unique_facts(draft, emits)
+    again = _ShapeIndex(fact for fact in made if fact.reentrant)
+    for id, node in list(draft.nodes.items()):
+        if isinstance(node.op, Match):
+            edges = tuple(Input(fact.node, feedback=True) for fact in again.overlapping(_shape_of(node.op.cells)))
+            draft.nodes[id] = replace(node, inputs=node.inputs + edges)
+    index = _ShapeIndex(made)
+    distinct = any(len(index.overlapping(fact.shape)) > 1 for fact in made)
+    draft.add(ops.Deliver(system.output, distinct), *(fact.node for fact in made))
     nodes = _by_depth(draft) if ordered else list(draft.nodes.values())
     return Plan(tuple(group(nodes)), planner)
 
 
-def _shape_order(made: Shape) -> tuple[str, ...]:
-    return tuple(cell or "" for cell in made)
+class _Facts(NamedTuple):
+    """Unique facts of one shape: the node that makes them so, and whether they are read again."""
+
+    shape: Shape
+    reentrant: bool
+    node: str
 
 
-def _unique_facts(draft: Draft, emits: Iterable[str]) -> dict[Shape, str]:
-    groups: dict[Shape, list[str]] = {}
+def _unique_facts(draft: Draft, emits: Iterable[str]) -> list[_Facts]:
+    groups: dict[tuple[Shape, bool], list[str]] = {}
     for id in dict.fromkeys(emits):
         op = draft.nodes[id].op
         if isinstance(op, Emit):
-            groups.setdefault(_shape_of(op.template), []).append(id)
-    return {made: draft.add(ops.Distinct(by=len(made)), *sorted(group)) for made, group in groups.items()}
+            groups.setdefault((_shape_of(op.template), op.reentrant), []).append(id)
+    ordered = sorted(groups.items(), key=lambda group: ([cell or "" for cell in group[0][0]], group[0][1]))
+    return [
+        _Facts(made, reentrant, draft.add(ops.Distinct(by=len(made)), *sorted(group)))
+        for (made, reentrant), group in ordered
+    ]
 
 
 def _shape_of(cells: Sequence[Cell]) -> Shape:
     return tuple(cell.term if isinstance(cell, Value) else cell if isinstance(cell, str) else None for cell in cells)
 
 
-def _feed_back(draft: Draft, shapes: dict[Shape, str]) -> None:
-    index = _ShapeIndex(shapes)
-    for id, node in list(draft.nodes.items()):
-        if isinstance(node.op, Match):
-            again = tuple(Input(made, feedback=True) for made in index.overlapping(_shape_of(node.op.cells)))
-            draft.nodes[id] = replace(node, inputs=node.inputs + again)
-
-
 class _ShapeIndex:
-    """The nodes that make facts of some shape, found by the predicate or the relation."""
+    """Facts of some shape, found by the predicate or the relation."""
 
-    def __init__(self, shapes: dict[Shape, str]) -> None:
-        self.all = shapes
-        self.by_predicate: dict[Term | None, list[Shape]] = {}
-        for made in shapes:
-            self.by_predicate.setdefault(predicate(made), []).append(made)
+    def __init__(self, made: Iterable[_Facts]) -> None:
+        self.all = list(made)
+        self.by_predicate: dict[Term | None, list[_Facts]] = {}
+        for facts in self.all:
+            self.by_predicate.setdefault(predicate(facts.shape), []).append(facts)
 
-    def overlapping(self, wanted: Shape) -> list[str]:
-        constant = predicate(wanted)
-        near = self.all if constant is None else self.by_predicate.get(constant, []) + self.by_predicate.get(None, [])
-        return sorted(self.all[made] for made in near if overlap(made, wanted))
+    def overlapping(self, wanted: Shape) -> list[_Facts]:
+        """Those that may make a fact of this shape, in the order of their nodes."""
+        key = predicate(wanted)
+        near = self.all if key is None else self.by_predicate.get(key, []) + self.by_predicate.get(None, [])
+        return sorted((facts for facts in near if overlap(facts.shape, wanted)), key=lambda facts: facts.node)
 
 
 def _by_depth(draft: Draft) -> list[Node]:

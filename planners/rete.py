@@ -108,7 +108,7 @@ class _Rete:
 
     def _steps(self, order: _Order) -> list[tuple[tuple[object, ...], _Order]]:
         """Each pattern that could come next: its code, and the order with it."""
-        steps = []
+        steps: list[tuple[tuple[object, ...], _Order]] = []
         for position, pattern in enumerate(order.left):
             op, names = match_of(pattern)
             joined, together = join_of(Rows("", order.names), Rows("", names))

@@ -101,4 +101,7 @@ def _read(program: str | Path, lexer: str | None) -> tuple[str, str, str]:
 
 
 def _names_file(text: str) -> bool:
-    return len(text) < 4096 and "\n" not in text and Path(text).is_file()
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name, or with characters that no name has
+        return False

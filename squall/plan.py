@@ -6,6 +6,7 @@ Nodes are listed inputs first (feedback apart). See docs/pps.md for the specific
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -231,7 +232,8 @@ def _strata(plan: Plan) -> Iterator[str]:
 def _cycles(plan: Plan) -> Iterator[str]:
     import networkx
 
-    checked = [node.id for node in plan.nodes if not isinstance(node.op, Distinct)]
-    for cycle in networkx.simple_cycles(plan.graph.subgraph(checked)):
+    unchecked = networkx.DiGraph(plan.graph)  # a copy, and no view of it: a view lists its nodes in the order of a set
+    unchecked.remove_nodes_from([node.id for node in plan.nodes if isinstance(node.op, Distinct)])
+    with suppress(networkx.NetworkXNoCycle):
+        cycle = [before for before, _ in networkx.find_cycle(unchecked)]
         yield f"the cycle {' -> '.join(cycle)} has no Distinct: it would never end"
-        return

@@ -33,6 +33,8 @@ ALWAYS = -(2**63)
 """The time since which static data and what follows from them alone hold: before every event (integer ms)."""
 FOREVER = 2**63 - 1
 """The end of an interval that nothing closes (integer ms, exclusive)."""
+DEFAULT_STREAM = "the default stream"
+"""How messages name the stream whose IRI is empty."""
 
 
 class Triple(NamedTuple):

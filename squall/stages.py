@@ -17,7 +17,7 @@ class Output(NamedTuple):
 
     time: integer ms at which it became true (istream), ceased to be (dstream) or was in the answer (rstream);
     `squall.rdf.ALWAYS` for what follows from static data alone.
-    rule: a rule that made it (the first one found, where several do).
+    rule: a rule that made it: at that time (istream), or at some time since when it has held (the other two).
     """
 
     fact: Fact

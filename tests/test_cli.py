@@ -297,7 +297,7 @@ def test_an_interrupted_run_keeps_its_outputs_and_says_what_it_did() -> None:
 def test_help_loads_nothing_heavy() -> None:
     code = "import sys\nfrom squall.cli import command\n"
     code += "try: command(['--help'])\nexcept SystemExit: pass\n"
-    code += "print('heavy', {'rdflib', 'lark', 'rich', 'pyspark'} & set(sys.modules))"
+    code += "print('heavy', {'rdflib', 'lark', 'rich', 'networkx', 'pyspark'} & set(sys.modules))"
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.endswith("heavy set()\n")

@@ -18,6 +18,7 @@ from squall.operators import AntiJoin, Apply, Column, Deliver, Distinct, Emit, E
 from squall.operators import Test as Condition
 from squall.plan import Input, Plan
 from squall.rdf import XSD, Term, iri, literal
+from squall.strata import relation_mark
 from squall.system import (
     AtomPattern,
     Construct,
@@ -90,8 +91,8 @@ def test_no_name_of_a_variable_is_in_a_plan(planner: str) -> None:
 def test_an_atom_is_matched_by_its_relation_first(planner: str) -> None:
     rule = System("r", joinables=(AtomPattern(P, (X, Y)),), consequences=(Construct((AtomPattern(Q, (Y,)),)),))
     made = squall.plan(System(subsystems=(rule,)), planner)
-    assert found(made, Match) == [Match((f"@{P}", 0, 1))]
-    assert found(made, Emit) == [Emit((f"@{Q}", 1))]
+    assert found(made, Match) == [Match((relation_mark(P), 0, 1))]
+    assert found(made, Emit) == [Emit((relation_mark(Q), 1))]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -142,7 +143,8 @@ def test_matches_and_joins_are_shared_whatever_the_names_and_the_order() -> None
 
 def test_tests_extends_and_emits_are_shared() -> None:
     made = plan(
-        "[a: (?x :p ?y) lessThan(?y 5) sum(?y 1 ?z) -> (?x :q ?z)] [b: (?v :p ?w) sum(?w 1 ?u) lessThan(?w 5) -> (?v :q ?u)]"
+        "[a: (?x :p ?y) lessThan(?y 5) sum(?y 1 ?z) -> (?x :q ?z)]"
+        "[b: (?v :p ?w) sum(?w 1 ?u) lessThan(?w 5) -> (?v :q ?u)]"
     )
     assert kinds(made) == Counter(Read=1, Match=1, Test=1, Extend=1, Emit=1, Distinct=1, Deliver=1)
     assert [op.rules for op in found(made, Emit) if isinstance(op, Emit)] == [("a", "b")]
@@ -252,7 +254,7 @@ def renamed(part: object) -> object:
     if isinstance(part, tuple):
         return tuple(map(renamed, part))
     if is_dataclass(part) and not isinstance(part, type):
-        return replace(part, **{field.name: renamed(getattr(part, field.name)) for field in fields(part)})  # type: ignore[type-var]
+        return replace(part, **{field.name: renamed(getattr(part, field.name)) for field in fields(part)})
     return part
 
 
@@ -325,7 +327,8 @@ print([(node.id, [(edge.node, edge.columns) for edge in node.inputs]) for node i
 
 
 def test_ids_are_the_same_in_every_process() -> None:
-    text = f"{PREFIX}\n[a: (?x :p ?y) (?y :p ?z) lessThan(?x 5) -> (?x :p ?z)] [b: (?x :q ?y) noValue(?x :p ?y) -> (?x :r ?y)]"
+    rules = "[a: (?x :p ?y) (?y :p ?z) lessThan(?x 5) -> (?x :p ?z)] [b: (?x :q ?y) noValue(?x :p ?y) -> (?x :r ?y)]"
+    text = f"{PREFIX}\n{rules}"
     seen = {
         subprocess.run(
             [sys.executable, "-c", SCRIPT, text],

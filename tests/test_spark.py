@@ -166,7 +166,7 @@ def test_a_malformed_line_is_kept_with_its_number_wherever_spark_cuts_the_file(t
 
 def test_strict_makes_a_malformed_line_an_error(tmp_path: Path) -> None:
     (tmp_path / "family.nt").write_text("broken\n")
-    with closing(LedgerFile(tmp_path / "lost.ndjson", strict=True)) as ledger, pytest.raises(SourceError, match="family.nt"):
+    with closing(LedgerFile(tmp_path / "lost.ndjson", strict=True)) as ledger, pytest.raises(SourceError, match=r"family\.nt"):
         source = open_source(str(tmp_path / "family.nt"), ledger)
         plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
         list(squall.build(plan, "spark", Options(ledger=ledger)).run(Sources([source])))
@@ -228,7 +228,7 @@ def test_a_users_function_runs_in_the_workers() -> None:
 
 
 def command(folder: Path, sink: str, checkpoint: str) -> list[str]:
-    options = ["--source", "in", "--sink", sink, "--timed", "--builder", "spark", "--checkpoint", checkpoint]
+    options = ["--source", "in", "--sink", sink, "--builder", "spark", "--checkpoint", checkpoint]
     conf = ["--conf", "spark.squall.maxFilesPerTrigger=1", "--conf", "spark.master=local[2]"]
     return [sys.executable, "-m", "squall", "build", "reach.jena", *options, *conf]
 

@@ -155,10 +155,10 @@ def _without_feedback(plan: Plan) -> Plan:
 
 def _negating_nothing(plan: Plan) -> Plan:
     negated = {node.inputs[1].node for node in plan.nodes if isinstance(node.op, AntiJoin)}
-    never = (squall.Term("<never>"),) * 3
+    never = squall.Term("<never>")
     return Plan(
         tuple(
-            replace(node, op=replace(node.op, cells=(*node.op.cells, *never)))
+            replace(node, op=replace(node.op, cells=(*node.op.cells[:1], never, *node.op.cells[2:])))
             if node.id in negated and isinstance(node.op, Match)
             else node
             for node in plan.nodes

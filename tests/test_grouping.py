@@ -1,0 +1,232 @@
+"""Grouping columns on the edges of plans, and the levels and stages into which they cut a plan."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+import squall
+from squall.builders.cut import describe, hops, levels
+from squall.operators import AntiJoin, Deliver, Distinct, Join, is_stateful, is_timed
+from squall.plan import Node, Plan
+from squall.testing.strategies import systems
+
+PLANNERS = ("greedy", "rete")
+CLOSURE = "[r: (?x :p ?y) (?y :p ?z) -> (?x :p ?z)]"
+REACH = "[r: (?x :reach ?y) (?y :edge ?z) -> (?x :reach ?z)]"
+
+
+def plan(text: str, planner: str = "greedy") -> Plan:
+    return squall.plan(squall.compile(f"@prefix : <http://example.org/> .\n{text}", lexer="jena"), planner)
+
+
+def wanted(of: Plan, kind: type) -> list[tuple[tuple[int, ...] | None, ...]]:
+    """By which columns the inputs of each node of a kind are grouped."""
+    return [tuple(edge.columns for edge in node.inputs) for node in of.nodes if isinstance(node.op, kind)]
+
+
+def joins(of: Plan) -> list[tuple[str, str, tuple[int, ...] | None, tuple[int, ...] | None]]:
+    """For each join: which rows move, left and right."""
+    return [
+        ("moves" if moved[node.id, 0] else "stays", "moves" if moved[node.id, 1] else "stays", *_columns(node))
+        for moved in [{(hop.consumer, hop.port): hop.moves for hop in hops(of)}]
+        for node in of.nodes
+        if isinstance(node.op, Join)
+    ]
+
+
+def _columns(node: Node) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    left, right = node.inputs
+    return left.columns, right.columns
+
+
+# Columns on edges
+
+
+def test_a_star_on_one_variable_moves_nothing() -> None:
+    made = plan("[r: (?x :p ?a) (?x :q ?b) (?x :r ?c) -> (?x :s ?c)]")
+    assert joins(made) == [("stays", "stays", (0,), (0,))] * 2
+    assert len(levels(made)) == 1
+
+
+def test_a_chain_moves_once_for_each_variable() -> None:
+    made = plan("[r: (?x :p ?y) (?y :q ?z) (?z :r ?w) -> (?x :s ?w)]")
+    assert joins(made) == [("stays", "stays", (1,), (0,)), ("moves", "stays", (2,), (0,))]
+
+
+def test_the_key_of_a_join_is_that_by_which_an_input_lies_already() -> None:
+    """The second join is on two columns; the first has grouped its rows by one of them, and that is enough."""
+    made = plan("[r: (?x :p ?y) (?x :q ?z) (?x :r ?z) -> (?y :s ?z)]")
+    (_, second) = (node for node in made.nodes if isinstance(node.op, Join))
+    assert isinstance(second.op, Join)
+    assert len(second.op.on) == 2
+    assert joins(made)[1] == ("stays", "stays", (0,), (0,))
+
+
+def test_all_columns_where_no_input_lies_by_a_part_of_them() -> None:
+    made = plan("[r: (?x :p ?y) (?y :q ?x) -> (?x :r ?y)]")
+    assert joins(made) == [("stays", "stays", (1, 0), (0, 1))]
+
+
+def test_the_rows_of_a_match_lie_as_the_first_join_wants_them() -> None:
+    """What a second join wants of them is grouped anew."""
+    made = plan("[a: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)] [b: (?x :p ?y) (?x :r ?z) -> (?y :t ?z)]", "rete")
+    moved = [hop for hop in hops(made) if isinstance(made.by_id[hop.consumer].op, Join) and hop.moves]
+    assert len(moved) == 1
+
+
+def test_facts_lie_by_their_first_column_that_varies() -> None:
+    made = plan("[r: (?x :p ?y) -> (?y :q ?x) (:k :q ?x) (:k ?x :k) (:k :q :k)]")
+    columns = sorted(wanted(made, Distinct))
+    assert columns == [((),), ((0,),), ((1,),), ((2,),)]
+    assert wanted(made, Deliver) == [((0,),) * 4]
+
+
+def test_a_product_meets_in_one_place() -> None:
+    made = plan("[r: (?x :p ?y) (?z :q ?w) -> (?x :r ?w)]")
+    assert wanted(made, Join) == [((), ())]
+    assert "a single task" in describe(made)
+
+
+def test_a_join_after_a_product_is_grouped_by_its_own_columns() -> None:
+    made = plan("[a: (?x :p ?y) (?z :q ?w) -> (?x :r ?w)] [b: (?x :p ?y) (?y :s ?z) -> (?x :t ?z)]", "rete")
+    assert sorted(wanted(made, Join)) == [((), ()), ((1,), (0,))]
+
+
+def test_a_negation_without_shared_variables_meets_in_one_place() -> None:
+    assert wanted(plan("[r: (?x :p ?y) noValue(:k :q ?z) -> (?x :r ?y)]"), AntiJoin) == [((), ())]
+
+
+def test_a_negation_is_grouped_by_what_it_compares() -> None:
+    assert wanted(plan("[r: (?x :p ?y) noValue(?y :q ?z) -> (?x :r ?y)]"), AntiJoin) == [((1,), (0,))]
+
+
+def test_a_function_of_time_meets_in_one_place() -> None:
+    made = plan("[r: (?x :p ?y) now(?t) -> (?x :at ?t)]")
+    assert [node.inputs[0].columns for node in made.nodes if is_timed(node.op)] == [()]
+
+
+def test_operators_without_memory_are_not_grouped() -> None:
+    made = plan("[r: (?x :p ?y) lessThan(?y 5) sum(?y 1 ?z) -> (?x :q ?z)]")
+    assert all(edge.columns is None for node in made.nodes if not is_stateful(node.op) for edge in node.inputs)
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@given(system=systems())
+@settings(max_examples=60, deadline=None)
+def test_rows_that_have_to_meet_are_grouped_alike(planner: str, system: squall.System) -> None:
+    """What a distributed builder relies on, for every operator that keeps rows."""
+    made = squall.plan(system, planner)
+    for node in made.nodes:
+        columns = [edge.columns for edge in node.inputs]
+        match node.op:
+            case Join(on=on) | AntiJoin(on=on):
+                left, right = columns
+                assert left is not None
+                assert right is not None
+                assert set(zip(left, right, strict=True)) <= set(on)
+                assert left != () or on == ()
+            case Distinct(by=by):
+                assert len(set(columns)) == 1
+                assert columns[0] is not None
+                assert all(column < by for column in columns[0])
+            case Deliver():
+                assert set(columns) <= {(0,)}
+            case op:
+                assert set(columns) <= ({()} if is_timed(op) else {None})
+
+
+# Levels and stages
+
+
+def cut(of: Plan) -> list[tuple[list[str], bool, bool]]:
+    """For each level: the kinds of its nodes, whether it takes rounds, whether it deletes first."""
+    return [
+        ([type(of.by_id[id].op).__name__ for id in level.nodes], level.recursive, level.deletes) for level in levels(of)
+    ]
+
+
+def test_without_memory_but_for_facts_there_is_one_level() -> None:
+    assert cut(plan("[r: (?x :p ?y) -> (?x :q ?y)]")) == [(["Distinct"], False, False)]
+
+
+def test_no_rules_have_no_levels() -> None:
+    assert levels(squall.plan(squall.System())) == ()
+    assert describe(squall.plan(squall.System())) == ""
+
+
+def test_a_level_ends_where_rows_move() -> None:
+    made = plan("[r: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)]")
+    assert cut(made) == [(["Distinct", "Distinct", "Join"], False, False), (["Distinct"], False, False)]
+
+
+def test_what_lies_together_already_stays_in_its_level() -> None:
+    made = plan("[r: (?x :p ?y) (?x :q ?z) -> (?x :r ?z)]")
+    assert cut(made) == [(["Distinct", "Distinct", "Join", "Distinct"], False, False)]
+    assert [len(stage) for stage in levels(made)[0].stages] == [4]
+
+
+def test_rules_that_exchange_nothing_are_stages_of_one_level() -> None:
+    made = plan("[a: (?x :p ?y) -> (?x :q ?y)] [b: (?x :r ?y) -> (?x :s ?y)]")
+    (level,) = levels(made)
+    assert [len(stage) for stage in level.stages] == [1, 1]
+
+
+def test_a_recursion_in_which_nothing_moves_takes_no_rounds() -> None:
+    """``?x`` stays where it is all the way round: a linear recursion by its subject."""
+    made = plan("[r: (?x :p ?y) (?x :q ?z) -> (?x :p ?z)]")
+    assert [(recursive, deletes) for _, recursive, deletes in cut(made)] == [(False, False)]
+
+
+@pytest.mark.parametrize("text", [CLOSURE, REACH])
+def test_a_recursion_in_which_rows_move_takes_rounds(text: str) -> None:
+    assert [(recursive, deletes) for _, recursive, deletes in cut(plan(text))] == [(True, False)]
+
+
+def test_a_recursion_above_a_negation_deletes_first_and_has_a_level_of_its_own() -> None:
+    made = plan("[a: (?x :edge ?y) noValue(?y :shut ?z) -> (?x :reach ?y)]" + REACH)
+    assert [flags for _, *flags in cut(made)][-1] == [True, True]
+    assert not any(deletes for *_, deletes in cut(made)[:-1])
+
+
+def test_a_stage_is_a_part_of_a_level_that_exchanges_nothing() -> None:
+    made = plan(CLOSURE)
+    (level,) = levels(made)
+    assert sorted(id for stage in level.stages for id in stage) == sorted(level.nodes)
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@given(system=systems())
+@settings(max_examples=60, deadline=None)
+def test_levels_keep_what_is_said_of_them(planner: str, system: squall.System) -> None:
+    made = squall.plan(system, planner)
+    cuts = levels(made)
+    number_of = {id: level.number for level in cuts for id in level.nodes}
+    stage_of = {id: stage for level in cuts for stage in level.stages for id in stage}
+    assert [level.number for level in cuts] == list(range(1, len(cuts) + 1))
+    keeping = [node.id for node in made.nodes if is_stateful(node.op) and not isinstance(node.op, Deliver)]
+    assert sorted(number_of) == sorted(stage_of) == sorted(keeping)
+    assert all(len({number_of[id] for id in part if id in number_of}) <= 1 for part in made.components)
+    for hop in hops(made):
+        if hop.producer not in number_of or hop.consumer not in number_of:
+            continue
+        before, after = number_of[hop.producer], number_of[hop.consumer]
+        assert before <= after, "a row goes to its own level or to a later one"
+        if before == after and hop.moves:
+            assert cuts[before - 1].recursive, "rows that move inside a level take rounds"
+        if before == after and not hop.moves:
+            assert stage_of[hop.producer] == stage_of[hop.consumer]
+
+
+def test_describe() -> None:
+    made = plan("[a: (?x :p ?y) noValue(?x :q ?y) -> (?x :r ?y)] [b: (?x :r ?y) (?y :r ?z) -> (?x :r ?z)]")
+    lines = describe(made).splitlines()
+    assert lines[0] == "level 1"
+    assert lines[-1].strip().startswith("distinct")
+    assert [line for line in lines if line.startswith("level")][-1] == (
+        "level 2, in rounds until nothing moves, deleting first and rederiving then"
+    )
+    assert any("grouped by [0, 1] = [0, 1]" in line for line in lines), lines
+    assert all(
+        node.id in describe(made) for node in made.nodes if is_stateful(node.op) and node.id != made.nodes[-1].id
+    )
