@@ -182,7 +182,7 @@ class _Run:
     def _directly(self, messages: DataFrame | None) -> Iterator[Output]:
         """A batch outside the stream: what holds always, or what is left at the end."""
         yield from self._batch(messages, (), last=messages is None)
-        self.batches.commit(None)
+        self._commit(None)
 
     def _batch(self, messages: DataFrame | None, sources: Sequence[Source | None], last: bool = False) -> Iterator[Output]:
         """The outputs of a batch, its losses told, the sink cut back to where it began if it is done for a second time."""
@@ -207,6 +207,12 @@ class _Run:
             self.store.write(self.options.sink.mark(), "marks", name)
         else:
             self.options.sink.rewind(known)
+
+    def _commit(self, number: int | None) -> None:
+        """The outputs have been taken: they are made to last before the batch counts."""
+        if self.options.sink is not None:
+            self.options.sink.mark()
+        self.batches.commit(number)
 
     def _lose(self, lost: Lost) -> None:
         if self.options.ledger is None:
@@ -340,7 +346,7 @@ class _Run:
             taken = threading.Event()
             self._hand_over(taken)
             taken.wait()
-            self.batches.commit(number)
+            self._commit(number)
         except BaseException as error:
             self.failure = self.failure or error
             raise

@@ -134,6 +134,7 @@ class Case:
 
     def holds(self, taken: Sequence[Step], came: Sequence[Entry]) -> None:
         """What came adds up, at each instant, to what should."""
+        assert all(start < end and weight for _, start, end, weight in came)
         sides = [[entry for at_port, batch in taken if at_port == port for entry in batch] for port in (0, 1)]
         shown = [(row[: self.columns], start, end, weight) for row, start, end, weight in came]
         for instant in INSTANTS:
