@@ -546,8 +546,8 @@ class Timed(CountingDistinct):
 class Deliver(Keeping):
     """The facts of the answer, handed on by an R2S operator at the end of each batch.
 
-    What is no RDF triple (a literal as its subject, anything but an IRI as its predicate) can be read by rules, but is in
-    no answer: generalised RDF (RDF 1.1 Concepts, section 7) stays inside.
+    What is no RDF triple (a literal as its subject, anything but an IRI as its predicate) can be read by rules, but is
+    in no answer: generalised RDF (RDF 1.1 Concepts, section 7) stays inside.
     """
 
     def __init__(self, op: ops.Deliver, remembers: bool) -> None:

@@ -1,9 +1,9 @@
 """The Spark builder: runs a plan as a PySpark Structured Streaming job (docs/spark.md; decision 0005).
 
-Spark splits the sources, shuffles by the plan's grouping columns, tracks offsets, checkpoints and stores; rows are worked
-by the same operators as everywhere (`squall.builders.rows`), over Arrow, in its Python workers. A micro-batch is a chain of
-bounded jobs (`squall.builders.supersteps`) whose messages are Parquet under the checkpoint, a folder per batch, so that a
-batch that was cut off is done again from the start, with the same outcome.
+Spark splits the sources, shuffles by the plan's grouping columns, tracks offsets, checkpoints and stores; rows are
+worked by the same operators as everywhere (`squall.builders.rows`), over Arrow, in its Python workers. A micro-batch is
+a chain of bounded jobs (`squall.builders.supersteps`) whose messages are Parquet under the checkpoint, a folder per
+batch, so that a batch that was cut off is done again from the start, with the same outcome.
 """
 
 from __future__ import annotations
@@ -58,14 +58,15 @@ logger = logging.getLogger("squall")
 FILES_PER_BATCH = "spark.squall.maxFilesPerTrigger"
 """The setting that says how many new files of a folder go into one micro-batch at most; without it, all do."""
 ROWS_TOGETHER = "spark.squall.singleTaskRows"
-"""The setting that says up to how many rows, the batch's and the state's, a micro-batch is worked off by one task: where
-there is so little, moving it about in rounds takes longer than doing it. 0: never; 50,000 if it is not set."""
+"""The setting that says up to how many rows, the batch's and the state's, a micro-batch is worked off by one task:
+where there is so little, moving it about in rounds takes longer than doing it. 0: never; 50,000 if it is not set."""
+LOG4J = Path(__file__).with_name("log4j2.properties")
 DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.sql.session.timeZone": "UTC",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
 }
 """Our settings for a session of our own; a session that is there already is left as it is."""
 
@@ -140,8 +141,8 @@ class SparkJob:
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.stages.Job.run`.
 
-        A list of batches, and `Sources` none of which is live, are worked off as far as they go; anything else is worked
-        as it comes.
+        A list of batches, and `Sources` none of which is live, are worked off as far as they go; anything else is
+        worked as it comes.
         """
         spark = session(self.options.conf)
         if self.options.checkpoint is not None:
@@ -184,8 +185,11 @@ class _Run:
         yield from self._batch(messages, (), last=messages is None)
         self._commit(None)
 
-    def _batch(self, messages: DataFrame | None, sources: Sequence[Source | None], last: bool = False) -> Iterator[Output]:
-        """The outputs of a batch, its losses told, the sink cut back to where it began if it is done for a second time."""
+    def _batch(
+        self, messages: DataFrame | None, sources: Sequence[Source | None], last: bool = False
+    ) -> Iterator[Output]:
+        """The outputs of a batch, its losses told, the sink cut back to where it began if it is done for a second
+        time."""
         outputs = self.batches.work(messages, last)
         first = next(outputs, None)
         for lost in self.batches.losses():
@@ -251,8 +255,8 @@ class _Run:
         return _Inputs(tuple(documents), (*own, None), live, any(source.live for source in own))
 
     def _timely(self, batches: Iterable[Sequence[Event]]) -> Iterator[Sequence[Event]]:
-        """The batches without what comes after something later. (Of what Spark reads by itself the order is not known: there
-        an event is late if it is earlier than a batch before its own.)"""
+        """The batches without what comes after something later. (Of what Spark reads by itself the order is not known:
+        there an event is late if it is earlier than a batch before its own.)"""
         latest = ALWAYS
         for batch in batches:
             timely = []
@@ -313,7 +317,9 @@ class _Run:
         query.stop()
 
     def _query(self, inputs: _Inputs) -> StreamingQuery:
-        frames = [_lines(_text_stream(self.spark, document), number) for number, document in enumerate(inputs.documents)]
+        frames = [
+            _lines(_text_stream(self.spark, document), number) for number, document in enumerate(inputs.documents)
+        ]
         lines = frames[0]
         for frame in frames[1:]:
             lines = lines.union(frame)
@@ -358,7 +364,8 @@ class _Run:
 
 
 class _Inputs(NamedTuple):
-    """What a run reads. documents: of the lines of each streaming source, by number; sources: those to count for, alike.
+    """What a run reads. documents: of the lines of each streaming source, by number; sources: those to count for,
+    alike.
 
     live: more may come; endless: and it never ends by itself."""
 
@@ -395,8 +402,8 @@ def _text_stream(spark: SparkSession, document: Document) -> DataFrame:
 
 
 def _glob(path: Path, folder: bool) -> str:
-    """The pattern that names a folder's files, or one file: as a pattern, since Spark takes a plain path for a folder; its
-    first and last character in brackets, since Spark passes over names that begin with ``_`` or ``.``."""
+    """The pattern that names a folder's files, or one file: as a pattern, since Spark takes a plain path for a folder;
+    its first and last character in brackets, since Spark passes over names that begin with ``_`` or ``.``."""
     escaped = ["".join(f"\\{c}" if c in "*?[]{}\\^" else c for c in part) for part in path.parts]
     if not folder:
         name = path.name
@@ -412,8 +419,8 @@ def _lines(text: DataFrame, number: int) -> DataFrame:
 
 
 def _line(lost: Lost) -> int | None:
-    """The number of a lost statement's line in its file, from 1. A later block of a file begins behind the line that its
-    first byte lies in."""
+    """The number of a lost statement's line in its file, from 1. A later block of a file begins behind the line that
+    its first byte lies in."""
     if not lost.line or not lost.block:
         return lost.line or None
     with open(lost.source, "rb") as file:
@@ -422,7 +429,8 @@ def _line(lost: Lost) -> int | None:
 
 
 def _spool(folder: Path, batches: Iterable[Sequence[Event]], name: str, time: int | None = None) -> bool:
-    """Writes events as a file of lines that workers read back; complete before it has its name. Whether there are any."""
+    """Writes events as a file of lines that workers read back; complete before it has its name. Whether there are
+    any."""
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / f"_{name}"
     with draft.open("w", encoding="utf-8") as file:

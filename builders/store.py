@@ -1,12 +1,12 @@
 """The folder in which a Spark job keeps what must outlive it, through Hadoop's file systems; all workers must reach it.
 
-    meta.json               what the folder belongs to: the plan, the number of buckets
-    spark/                  Structured Streaming's own checkpoint: offsets and commits
-    spool/                  events that Spark cannot read by itself, as files that it can
-    runs/<n>/<step>/        batch n: the messages of each step, by kind and level (Parquet)
-    base/<n>/               the state after batch n, compacted
-    marks/<n>.json          the length of the sink before the outputs of batch n
-    commits/<n>.json        batch n is done
+meta.json               what the folder belongs to: the plan, the number of buckets
+spark/                  Structured Streaming's own checkpoint: offsets and commits
+spool/                  events that Spark cannot read by itself, as files that it can
+runs/<n>/<step>/        batch n: the messages of each step, by kind and level (Parquet)
+base/<n>/               the state after batch n, compacted
+marks/<n>.json          the length of the sink before the outputs of batch n
+commits/<n>.json        batch n is done
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any
 
 
 class Store:
-    """Files by paths relative to a root. Small files are written beside their place and renamed, so that they are whole."""
+    """Files by paths relative to a root. Small files are written beside their place and renamed, so that they are
+    whole."""
 
     def __init__(self, jvm: Any, configuration: Any, root: str) -> None:
         self.jvm = jvm

@@ -1,8 +1,8 @@
 """One micro-batch on Spark: a chain of bounded jobs, from messages of the sources to outputs and new state.
 
 Each *superstep* shuffles the rows on their way to a level together with what the level keeps, works them off in Python
-workers, and writes what comes out as Parquet, which cuts the lineage and makes the batch repeatable (the bulk synchronous
-model: Valiant 1990). A level inside which rows move takes supersteps until nothing moves any more.
+workers, and writes what comes out as Parquet, which cuts the lineage and makes the batch repeatable (the bulk
+synchronous model: Valiant 1990). A level inside which rows move takes supersteps until nothing moves any more.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ Folder = tuple[object, ...]
 
 
 class Told(NamedTuple):
-    """What workers tell: event times (integer ms, ascending); statements read, by number of the source; how many rows are
-    on their way, and how many are kept."""
+    """What workers tell: event times (integer ms, ascending); statements read, by number of the source; how many rows
+    are on their way, and how many are kept."""
 
     times: tuple[int, ...] = ()
     counts: tuple[tuple[int, int], ...] = ()
@@ -86,8 +86,8 @@ class Batches:
 
     done: how many are committed. number: Spark's own number of the last micro-batch that is committed; -1 before the
     first. passed: the latest event time so far (integer ms). whole_instants: whether an instant is worked off only when
-    all of it is there; then rows from `end` on wait in the folders `held`. rows: how many there are in the state, at most.
-    together: up to how many rows, those of the batch and of the state, a batch is worked off by a single task.
+    all of it is there; then rows from `end` on wait in the folders `held`. rows: how many there are in the state, at
+    most. together: up to how many rows, those of the batch and of the state, a batch is worked off by a single task.
     """
 
     def __init__(self, spark: SparkSession, store: Store, program: Program, together: int) -> None:
@@ -124,7 +124,8 @@ class Batches:
     def work(self, messages: DataFrame | None, last: bool = False) -> Iterator[Output]:
         """The outputs of a batch, in the order of time. Nothing of it counts before `commit`.
 
-        messages: of the sources; None if there are none. last: no more events will come, so that every instant is whole.
+        messages: of the sources; None if there are none. last: no more events will come, so that every instant is
+        whole.
         """
         self.store.delete("runs", self.done)
         self.steps, self.told = [], Told()
@@ -294,7 +295,8 @@ class Batches:
 
 
 def _owners(spark: SparkSession, partitions: int) -> Owners:
-    """The partition in which each bucket's rows lie after ``repartition(partitions, bucket)``: Spark's own arithmetic."""
+    """The partition in which each bucket's rows lie after ``repartition(partitions, bucket)``: Spark's own
+    arithmetic."""
     where = f"cast(pmod(hash(cast(id as int)), {partitions}) as int)"
     return tuple(row[0] for row in spark.range(BUCKETS).selectExpr(where, "id").orderBy("id").collect())
 

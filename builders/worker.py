@@ -30,8 +30,8 @@ from squall.rdf import DEFAULT_STREAM, FOREVER
 from squall.streams.formats import parse_lines, told
 
 ROW, STATE, LOST, TIME, COUNT = "row", "state", "lost", "time", "count"
-"""The kinds of message: a row for a node; what a node keeps; a statement that could not be used; an event time; how many
-statements (`start`) of a source (`node`) were read."""
+"""The kinds of message: a row for a node; what a node keeps; a statement that could not be used; an event time; how
+many statements (`start`) of a source (`node`) were read."""
 BUCKETS = 64
 """Into how many buckets keys are hashed: the finest that state can be spread over. Part of what a checkpoint means."""
 Owners = tuple[int, ...]
@@ -91,7 +91,9 @@ def to_arrow(messages: Iterable[Message]) -> Iterator[pyarrow.RecordBatch]:
 
 
 def _batch(chunk: Sequence[Message]) -> pyarrow.RecordBatch:
-    columns = [pyarrow.array(values, type=field.type) for values, field in zip(zip(*chunk), ARROW, strict=True)]
+    columns = [
+        pyarrow.array(values, type=field.type) for values, field in zip(zip(*chunk, strict=True), ARROW, strict=True)
+    ]
     return pyarrow.RecordBatch.from_arrays(columns, schema=ARROW)
 
 
@@ -104,7 +106,8 @@ def from_arrow(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Message]:
 
 @dataclass(frozen=True)
 class Program:
-    """What every worker knows. own: the functions that users registered by hand (workers do not import their modules)."""
+    """What every worker knows. own: the functions that users registered by hand (workers do not import their
+    modules)."""
 
     plan: Plan
     levels: tuple[Level, ...]
@@ -158,10 +161,10 @@ class Addressing:
 
 
 class Document(NamedTuple):
-    """How the lines of a source are read. name: the path of the file, or of the folder, as the user gave it.
+    """How the lines of a source are read.
 
-    format, time (ms, of untimed statements), stream: as in the source's address. spooled: the lines are what `spool_line`
-    made, not RDF.
+    name: the path of the file, or of the folder, as the user gave it. format, time (ms, of untimed statements), stream:
+    as in the source's address. spooled: the lines are what `spool_line` made, not RDF.
     """
 
     name: str
@@ -261,9 +264,7 @@ def source_step(
     return step
 
 
-def _source_messages(
-    program: Program, passed: int, every_time: bool, parsed: Iterable[Parsed]
-) -> Iterator[Message]:
+def _source_messages(program: Program, passed: int, every_time: bool, parsed: Iterable[Parsed]) -> Iterator[Message]:
     machine = Machine(program.plan, hosted=())
     addressing = program.addressing()
     times: set[int] = set()
@@ -306,8 +307,8 @@ def axioms(program: Program) -> list[Message]:
 # Supersteps
 
 PLAIN, DELETE, REDERIVE = "plain", "delete", "rederive"
-"""The phases of a superstep. Plain: all there is to do, once. Where deletions cross partitions they take two phases with
-rounds of their own: what may have lost its reason goes; then what still has one comes back."""
+"""The phases of a superstep. Plain: all there is to do, once. Where deletions cross partitions they take two phases
+with rounds of their own: what may have lost its reason goes; then what still has one comes back."""
 
 
 def superstep(

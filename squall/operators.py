@@ -110,7 +110,8 @@ class Distinct:
 
 @dataclass(frozen=True)
 class Emit:
-    """A fact from each row: ``template`` gives its cells (a column number or a term); the last column is the rule's name.
+    """A fact from each row: ``template`` gives its cells (a column number or a term); the last column is the rule's
+    name.
 
     ``rules``: the rules it serves, in the order of the program. They do not take part in equality, so that rules which
     make the same facts of the same rows share the node. ``reentrant``: whether the facts are read again.

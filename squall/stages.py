@@ -103,7 +103,8 @@ class Job(Protocol):
 
         A batch is what is at hand: how a stream is cut into batches never changes the outputs (semantics.md, law 2).
         `batches` may be a `squall.streams.Sources`, whose parts a distributed builder reads where it runs.
-        `static` holds always and is read first. An event earlier than one before it is *late*: it goes to the ledger."""
+        `static` holds always and is read first. An event earlier than one before it is *late*: it goes to the
+        ledger."""
         ...
 
 

@@ -1,7 +1,7 @@
 """The Translated Production System (TPS): what a program means, in names, whatever language it was written in.
 
-The five kinds of component of the four-stage design (SourceProvider, JoinableComponent, Predicate, Consequence, sub-TPS)
-as frozen data. Equality is meaning: `origin` does not take part in it.
+The five kinds of component of the four-stage design (SourceProvider, JoinableComponent, Predicate, Consequence,
+sub-TPS) as frozen data. Equality is meaning: `origin` does not take part in it.
 """
 
 from __future__ import annotations

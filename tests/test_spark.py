@@ -1,4 +1,5 @@
-"""The Spark builder: restarts after kills, late and malformed statements, spooling, users' functions, several batches."""
+"""The Spark builder: restarts after kills, late and malformed statements, spooling, users' functions, several
+batches."""
 
 from __future__ import annotations
 
@@ -166,10 +167,12 @@ def test_a_malformed_line_is_kept_with_its_number_wherever_spark_cuts_the_file(t
 
 def test_strict_makes_a_malformed_line_an_error(tmp_path: Path) -> None:
     (tmp_path / "family.nt").write_text("broken\n")
-    with closing(LedgerFile(tmp_path / "lost.ndjson", strict=True)) as ledger, pytest.raises(SourceError, match=r"family\.nt"):
+    with closing(LedgerFile(tmp_path / "lost.ndjson", strict=True)) as ledger:
         source = open_source(str(tmp_path / "family.nt"), ledger)
         plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
-        list(squall.build(plan, "spark", Options(ledger=ledger)).run(Sources([source])))
+        outputs = squall.build(plan, "spark", Options(ledger=ledger)).run(Sources([source]))
+        with pytest.raises(SourceError, match=r"family\.nt"):
+            list(outputs)
 
 
 def test_what_spark_cannot_read_is_spooled_and_static_data_hold_always(tmp_path: Path) -> None:
@@ -237,7 +240,12 @@ def start(folder: Path, sink: str, checkpoint: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
     with open(folder / "log", "ab") as log:
         return subprocess.Popen(
-            command(folder, sink, checkpoint), cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
+            command(folder, sink, checkpoint),
+            cwd=folder,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
 
 
