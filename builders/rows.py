@@ -556,7 +556,7 @@ class Deliver(Keeping):
         self.remembers = remembers
         self.counts: dict[Row, Steps] = {}
         self.rules: dict[Row, str] = {}
-        """For each fact, a rule that made it first."""
+        """For each fact, a rule that made it when it last became valid."""
         self.touched: dict[Row, Intervals] = {}
         """The facts of this batch, with their validity before it."""
         self.makers: dict[tuple[Row, int], str] = {}
@@ -567,7 +567,6 @@ class Deliver(Keeping):
         self.note(0, entries)
         for row, start, end, weight in entries:
             fact, rule = row[:-1], row[-1].removeprefix(RULE)
-            self.rules.setdefault(fact, rule)
             steps = self.counts.setdefault(fact, {})
             if fact not in self.touched:
                 self.touched[fact] = positive(steps)
@@ -580,11 +579,9 @@ class Deliver(Keeping):
         """The outputs of a batch, by time. `instants`: its evaluation instants, in order (integer ms)."""
         found = list(self._whole(instants) if self.output == "rstream" else self._changes())
         if self.remembers:
-            for fact in [fact for fact in self.touched if not self.counts[fact]]:
-                del self.counts[fact], self.rules[fact]
+            self._remember()
         else:
             self.counts.clear()
-            self.rules.clear()
         self.touched.clear()
         self.makers.clear()
         return sorted(found, key=itemgetter(1))
@@ -597,18 +594,34 @@ class Deliver(Keeping):
             for interval in positive(self.counts[fact]):
                 time = interval[end]
                 if time not in before and time != FOREVER:
-                    yield Output(row_fact(fact), time, self.makers.get((fact, time), self.rules[fact]))
+                    yield Output(row_fact(fact), time, self._maker(fact, interval[0]))
 
     def _whole(self, instants: Sequence[int]) -> Iterator[Output]:
         """All that is valid at each instant (rstream)."""
         valid = [(fact, positive(steps)) for fact, steps in self.counts.items()]
         for instant in instants:
             for fact, intervals in valid:
-                if any(start <= instant < end for start, end in intervals):
-                    yield Output(row_fact(fact), instant, self.rules[fact])
+                for since, end in intervals:
+                    if since <= instant < end:
+                        yield Output(row_fact(fact), instant, self._maker(fact, since))
+
+    def _maker(self, fact: Row, since: int) -> str:
+        """A rule that made the fact when it became valid."""
+        return self.makers[fact, since] if (fact, since) in self.makers else self.rules.get(fact, "")
+
+    def _remember(self) -> None:
+        """Notes who made what is valid now, and forgets what is not."""
+        for fact in self.touched:
+            intervals = positive(self.counts[fact])
+            if not intervals:
+                self.counts.pop(fact)
+                self.rules.pop(fact, None)
+            else:
+                self.rules[fact] = self._maker(fact, intervals[-1][0])
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         self.apply(0, entries)
+        self._remember()
         self.touched.clear()
         self.makers.clear()
 

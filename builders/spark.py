@@ -177,7 +177,7 @@ class _Run:
         inputs = self._inputs(batches)
         if inputs.documents:
             yield from self._stream(inputs)
-        if self.batches.held:
+        if self.batches.progress.held:
             yield from self._directly(None)
 
     def _directly(self, messages: DataFrame | None) -> Iterator[Output]:
@@ -341,7 +341,7 @@ class _Run:
 
     def _on_batch(self, frame: DataFrame, number: int, inputs: _Inputs) -> None:
         """Works off one micro-batch; called by Spark, in a thread of its own."""
-        if number <= self.batches.number:  # done, but Spark was killed before it could write that down
+        if number <= self.batches.progress.number:  # done, but Spark was killed before it could write that down
             return
         try:
             self.batches.spark = frame.sparkSession
@@ -437,7 +437,8 @@ def _spool(folder: Path, batches: Iterable[Sequence[Event]], name: str, time: in
         for batch in batches:
             for event in batch:
                 when = event.time if time is None else time
-                file.writelines(f"{spool_line(when, event.stream, fact_row(fact))}\n" for fact in event.facts)
+                rows = map(fact_row, event.facts) if event.facts else [()]
+                file.writelines(f"{spool_line(when, event.stream, row)}\n" for row in rows)
     if not draft.stat().st_size:
         draft.unlink()
         return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from squall.builders.cut import Level
@@ -81,13 +82,28 @@ def observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
     return frame, told
 
 
+@dataclass
+class Progress:
+    """How far a job has come: what the commit of its last batch says.
+
+    passed: the latest event time so far (integer ms). number: Spark's own number of the last micro-batch; -1 before the
+    first. held: the folders in which rows wait for their instant to be whole; waiting: how many they are at most. rows:
+    how many rows the state has at most.
+    """
+
+    passed: int = ALWAYS
+    number: int = -1
+    held: list[Folder] = field(default_factory=list)
+    waiting: int = 0
+    rows: int = 0
+
+
 class Batches:
     """The batches of one job, one after the other; the state between them lies in the store.
 
-    done: how many are committed. number: Spark's own number of the last micro-batch that is committed; -1 before the
-    first. passed: the latest event time so far (integer ms). whole_instants: whether an instant is worked off only when
-    all of it is there; then rows from `end` on wait in the folders `held`. rows: how many there are in the state, at
-    most. together: up to how many rows, those of the batch and of the state, a batch is worked off by a single task.
+    done: how many are committed. whole_instants: whether an instant is worked off only when all of it is there; then
+    rows from the time `end` on wait. together: up to how many rows, those of the batch and of the state, a batch is
+    worked off by a single task.
     """
 
     def __init__(self, spark: SparkSession, store: Store, program: Program, together: int) -> None:
@@ -102,22 +118,21 @@ class Batches:
         self.remembers = remembers(program.plan)
         self.whole_instants = bool(program.plan.retractable) or deliver.output != "istream"
         self.done = len(store.numbers("commits"))
-        last = store.read("commits", f"{self.done - 1}.json") or {"passed": ALWAYS, "number": -1, "held": [], "rows": 0}
-        self.passed: int = last["passed"]
-        self.number: int = last["number"]
-        self.rows: int = last["rows"]
-        self.held: list[Folder] = [tuple(folder) for folder in last["held"]]
+        self.progress = Progress(**(store.read("commits", f"{self.done - 1}.json") or {}))
         self.base = max(self.store.numbers("base"), default=-1)
         self.state: list[Folder] = [("base", self.base)] if self.base >= 0 else []
         for batch in range(self.base + 1, self.done):
             self.state += [("runs", batch, step) for step in self.store.names("runs", batch)]
         self.steps: list[str] = []
         self.told = Told()
+        self.kept = 0
+        self.end = FOREVER
 
     @property
     def earliest(self) -> int:
         """The time (integer ms) before which an event is late."""
-        return self.passed + 1 if self.whole_instants and not self.held and self.passed > ALWAYS else self.passed
+        passed = self.progress.passed
+        return passed + 1 if self.whole_instants and not self.progress.held and passed > ALWAYS else passed
 
     # A batch
 
@@ -128,11 +143,11 @@ class Batches:
         whole.
         """
         self.store.delete("runs", self.done)
-        self.steps, self.told = [], Told()
+        self.steps, self.told, self.kept = [], Told(), 0
         if messages is not None:
             self.told = self._write(messages)[1]
         self.end = self._end(last)
-        if self.rows + self.told.rows <= self.together:
+        if self.progress.rows + self.progress.waiting + self.told.rows <= self.together:
             self._level(self.program.levels, (PLAIN,), 1, TOGETHER)
         else:
             for level in self.program.levels:
@@ -142,15 +157,19 @@ class Batches:
 
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
-        self.number = self.number if number is None else number
-        self.passed = max(self.passed, *self.told.times) if self.told.times else self.passed
-        waited, fresh = self.held, self._of_batch(self.steps[:1])
-        self.held = [] if self.end == FOREVER else [*waited, *fresh]
-        done = {"passed": self.passed, "number": self.number, "held": self.held, "rows": self.rows}
-        self.store.write(done, "commits", f"{self.done}.json")
+        before = self.progress
+        held = [] if self.end == FOREVER else [*before.held, *self._of_batch(self.steps[:1])]
+        self.progress = Progress(
+            passed=max([before.passed, *self.told.times]),
+            number=before.number if number is None else number,
+            held=held,
+            waiting=before.waiting + self.told.rows if held else 0,
+            rows=before.rows + self.kept,
+        )
+        self.store.write(asdict(self.progress), "commits", f"{self.done}.json")
         self.state += self._of_batch(step for step in self.steps if self._has(step, STATE))
-        for folder in (*waited, *self._of_batch(self.steps)):
-            for kind in (ROW, LOST, TIME, COUNT) if folder not in self.held else ():
+        for folder in (*before.held, *self._of_batch(self.steps)):
+            for kind in (ROW, LOST, TIME, COUNT) if folder not in held else ():
                 self.store.delete(*folder, f"kind={kind}")
         self.done += 1
         if self.done - 1 - self.base >= COMPACT:
@@ -160,7 +179,7 @@ class Batches:
         """The time (integer ms) from which on rows have to wait."""
         if last or not self.whole_instants or self.done == 0:
             return FOREVER
-        return max([self.passed, *self.told.times])
+        return max([self.progress.passed, *self.told.times])
 
     # Steps: each a folder of messages, by kind and level
 
@@ -171,7 +190,7 @@ class Batches:
         frame.write.partitionBy("kind", "level").parquet(self.store.uri("runs", self.done, step))
         self.steps.append(step)
         found = told()
-        self.rows += found.kept
+        self.kept += found.kept
         return step, found
 
     def _has(self, step: str, kind: str) -> bool:
@@ -210,9 +229,9 @@ class Batches:
 
         found = []
         for level in levels:
-            waited = self._messages(ROW, level.number, self.held)
+            waited = self._messages(ROW, level.number, self.progress.held)
             found.append(self._messages(ROW, level.number, self._of_batch(self.steps)))
-            found.append(waited.where(f.col("start") >= self.passed) if waited is not None else None)
+            found.append(waited.where(f.col("start") >= self.progress.passed) if waited is not None else None)
         together = _union(found)
         return together if together is None or self.end == FOREVER else together.where(f.col("start") < self.end)
 
@@ -266,7 +285,7 @@ class Batches:
             return ()
         if self.done == 0:
             return (ALWAYS,)
-        times = {*self.told.times, *([self.passed] if self.held else [])}
+        times = {*self.told.times, *([self.progress.passed] if self.progress.held else [])}
         return tuple(sorted(time for time in times if time < self.end))
 
     def _compact(self) -> None:
@@ -286,7 +305,7 @@ class Batches:
         packed.write.partitionBy("kind", "level").parquet(self.store.uri(*draft))
         self.store.rename(draft, ("base", number))
         for old in self.store.numbers("runs"):
-            if old <= number and not any(folder[1] == old for folder in self.held):
+            if old <= number and not any(folder[1] == old for folder in self.progress.held):
                 self.store.delete("runs", old)
         for old in self.store.numbers("base"):
             if old < number:

@@ -24,6 +24,7 @@ from squall import functions
 from squall.builders.cut import Level
 from squall.builders.machine import Address, Machine
 from squall.builders.rows import Entry, Keeping, Row, row_fact
+from squall.errors import UsageError
 from squall.operators import Deliver, is_stateful
 from squall.plan import Plan
 from squall.rdf import DEFAULT_STREAM, FOREVER
@@ -180,15 +181,17 @@ class Document(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """What a run of lines of one source held: entries of facts by stream, and what was lost."""
+    """What a run of lines of one source held: entries of facts by stream, what was lost, and the times (integer ms) of
+    events without facts, which are instants all the same."""
 
     source: int
     facts: dict[str, list[Entry]]
     lost: list[Lost]
+    empty: list[int]
 
 
-def spool_line(time: int, stream: str, row: Row) -> str:
-    """A fact as a line of a spool file: what Spark cannot read by itself goes to its workers in this form."""
+def spool_line(time: int, stream: str, row: Row = ()) -> str:
+    """A fact, or an event without any, as a line of a spool file: so does what Spark cannot read go to its workers."""
     return json.dumps([time, stream, *row], ensure_ascii=False)
 
 
@@ -213,24 +216,33 @@ def lines_parser(documents: Sequence[Document]) -> Callable[[Iterable[pyarrow.Re
 Facts = dict[str, list[Entry]]
 
 
-def _parse(document: Document, path: str, block: int, before: int, lines: list[str]) -> tuple[Facts, list[Lost]]:
+def _parse(
+    document: Document, path: str, block: int, before: int, lines: list[str]
+) -> tuple[Facts, list[Lost], list[int]]:
     if document.spooled:
-        return _unspool(lines), []
+        return _unspool(lines)
     name = document.of(path)
     if path.endswith(".tmp"):  # a file that is still being written
-        return {}, []
-    format, _ = told(path, document.format)
+        return {}, [], []
+    try:
+        format, _ = told(path, document.format)
+    except UsageError as error:
+        return {}, [Lost("malformed", name, 0, 0, error.message, "")] if block == before == 0 else [], []
     found, bad = parse_lines(lines, name, format.timed, format.name, document.time)
     lost = [Lost("malformed", name, block, before + index + 1, reason, text) for index, reason, text in bad]
-    return {document.stream: [(fact, time, FOREVER, 1) for time, fact in found]}, lost
+    return {document.stream: [(fact, time, FOREVER, 1) for time, fact in found]}, lost, []
 
 
-def _unspool(lines: list[str]) -> Facts:
+def _unspool(lines: list[str]) -> tuple[Facts, list[Lost], list[int]]:
     facts: Facts = {}
+    empty: list[int] = []
     for line in lines:
         time, stream, *row = json.loads(line)
-        facts.setdefault(stream, []).append((tuple(row), time, FOREVER, 1))
-    return facts
+        if row:
+            facts.setdefault(stream, []).append((tuple(row), time, FOREVER, 1))
+        else:
+            empty.append(time)
+    return facts, [], empty
 
 
 class Lost(NamedTuple):
@@ -269,7 +281,8 @@ def _source_messages(program: Program, passed: int, every_time: bool, parsed: It
     addressing = program.addressing()
     times: set[int] = set()
     counts: Counter[int] = Counter()
-    for source, facts, lost in parsed:
+    for source, facts, lost, empty in parsed:
+        times.update(time for time in empty if time >= passed)
         counts[source] += sum(map(len, facts.values()))
         yield from map(lost_message, lost)
         for stream, entries in facts.items():

@@ -56,8 +56,11 @@ def _rank(pattern: FactPattern, bound: set[Variable]) -> tuple[bool, int]:
 
 def _numbering() -> Identity:
     counter = itertools.count(1)
+    reads: dict[Operator, str] = {}
 
     def identity(op: Operator, inputs: tuple[str, ...]) -> str:
-        return "read" if isinstance(op, Read) else f"{type(op).__name__.lower()}{next(counter)}"
+        if isinstance(op, Read):
+            return reads.setdefault(op, f"read{len(reads) + 1}")
+        return f"{type(op).__name__.lower()}{next(counter)}"
 
     return identity

@@ -53,7 +53,7 @@ class Read:
 class Match:
     """Rows for the facts of its inputs that fit the cells. Column numbers count from 0; a repeated one means equality.
 
-    Only the first ``len(cells)`` cells of a fact are looked at; a fact of another kind never fits.
+    A fact fits only if it has as many cells (the rule's name behind it not counted) and is of the same kind.
     """
 
     cells: tuple[Cell, ...]
@@ -103,7 +103,7 @@ class Unit:
 @dataclass(frozen=True)
 class Distinct:
     """The bag union of its inputs as a set: each row at each instant once. The first ``by`` columns tell rows apart;
-    columns after them (the rule's name on a fact) are those of the row that came first."""
+    columns after them (the rule's name on a fact) are those of a row that makes it valid when it begins to be."""
 
     by: int
 

@@ -326,6 +326,7 @@ def clean() -> Iterator[None]:
     functions._registry.cache_clear()
 
 
+@pytest.mark.usefixtures("clean")
 def test_every_built_in_refers_to_functions_that_exist() -> None:
     found = functions.builtins("jena")
     for builtin in found.values():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from squall import functions
 from squall.errors import PlannerError
 from squall.functions.values import value_key
-from squall.rdf import ALWAYS, Atom, Event, Fact, Term, Triple, is_literal
+from squall.rdf import ALWAYS, Atom, Event, Fact, Term, Triple, is_iri, is_literal
 from squall.system import (
     AtomPattern,
     Bind,
@@ -111,7 +111,12 @@ def _model(strata: list[list[System]], instant: _Instant) -> Answer:
     for stratum in strata:
         while _derive(stratum, instant, derived):
             pass
-    return {fact: frozenset(names) for fact, names in derived.items()}
+    return {fact: frozenset(names) for fact, names in derived.items() if _is_answer(fact)}
+
+
+def _is_answer(fact: Fact) -> bool:
+    """Whether a fact may be answered: an atom, or a triple as RDF has them. Rules read the others all the same."""
+    return isinstance(fact, Atom) or (not is_literal(fact.subject) and is_iri(fact.predicate))
 
 
 def _derive(stratum: list[System], instant: _Instant, derived: dict[Fact, set[str]]) -> bool:
