@@ -62,6 +62,7 @@ ROWS_TOGETHER = "spark.squall.singleTaskRows"
 where there is so little, moving it about in rounds takes longer than doing it. 0: never; 50,000 if it is not set."""
 LOG4J = Path(__file__).with_name("log4j2.properties")
 DEFAULTS = {
+    "spark.master": "local[*]",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
@@ -99,7 +100,8 @@ def _check_owner(plan: Plan, checkpoint: Path) -> None:
 
 
 def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
-    """The active session, or a new one: `DEFAULTS`, a master of ``local[*]`` unless one is set, and `conf`."""
+    """The active session, or a new one: on a master of ``local[*]`` with `DEFAULTS`, over which `conf` wins; started by
+    ``spark-submit``, which says all that itself, with `conf` alone."""
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
@@ -111,10 +113,8 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _let_workers_import_squall()
     builder = SparkSession.builder.appName("squall")
-    given = dict(conf)
-    if "spark.master" not in given and "SPARK_MASTER" not in os.environ:
-        builder = builder.master("local[*]")
-    for name, value in {**DEFAULTS, **given}.items():
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    for name, value in {**({} if submitted else DEFAULTS), **dict(conf)}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
