@@ -25,6 +25,7 @@ from squall.system import (
     Test,
     Variable,
     Without,
+    rules,
 )
 
 Identity = Callable[[Operator, tuple[str, ...]], str]
@@ -61,14 +62,6 @@ class Rows:
 
     node: str
     names: tuple[Variable, ...]
-
-
-@dataclass(frozen=True)
-class Planned:
-    """The rows of a rule's body, and the rule."""
-
-    rows: Rows
-    rule: System
 
 
 # Names to columns
@@ -159,15 +152,26 @@ def is_effect(part: Test | Bind | Without) -> bool:
     return isinstance(part, Test) and not functions.lookup(part.expression.function).pure
 
 
-def emit_heads(draft: Draft, planned: Planned) -> list[str]:
-    """An `Emit` per head of the rule."""
-    names = planned.rows.names
+def emit_heads(draft: Draft, rows: Rows, rule: System) -> list[str]:
+    """An `Emit` per head of the rule, over the rows of its body."""
     emits = []
-    for consequence in planned.rule.consequences:
+    for consequence in rule.consequences:
         for template in consequence.template:
-            cells = _template(template, names, planned.rule)
-            op = Emit(cells, (planned.rule.name,), planned.rule.reentrant)
-            emits.append(draft.add(op, planned.rows.node))
+            op = Emit(_template(template, rows.names, rule), (rule.name,), rule.reentrant)
+            emits.append(draft.add(op, rows.node))
+    return emits
+
+
+def plan_in_written_order(draft: Draft, system: System, body: Body) -> list[str]:
+    """The `Emit` nodes of all rules: of each its body, as `body` plans it, its predicates as they are written, its
+    heads."""
+    emits: list[str] = []
+    for rule in rules(system):
+        source = source_of(rule)
+        rows = body(draft, rule.joinables, source)
+        for part in rule.predicates:
+            rows = apply_predicate(draft, rows, part, source, body)
+        emits += emit_heads(draft, rows, rule)
     return emits
 
 

@@ -10,28 +10,19 @@ from squall.plan import Plan
 from squall.planners.common import (
     Draft,
     Identity,
-    Planned,
     Rows,
-    apply_predicate,
-    emit_heads,
     finish,
     join,
+    plan_in_written_order,
     read_match,
-    source_of,
 )
-from squall.system import FactPattern, Source, System, Variable, rules, variables
+from squall.system import FactPattern, Source, System, Variable, variables
 
 
 def plan(system: System) -> Plan:
     """The plan of a system. Raises PlannerError."""
     draft = Draft(_numbering())
-    emits: list[str] = []
-    for rule in rules(system):
-        rows = body(draft, rule.joinables, source_of(rule))
-        for part in rule.predicates:
-            rows = apply_predicate(draft, rows, part, source_of(rule), body)
-        emits += emit_heads(draft, Planned(rows, rule))
-    return finish(draft, system, emits, "greedy")
+    return finish(draft, system, plan_in_written_order(draft, system, body), "greedy")
 
 
 def body(draft: Draft, patterns: Sequence[FactPattern], source: Source) -> Rows:

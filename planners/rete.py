@@ -19,7 +19,6 @@ from squall.operators import Emit, Match, Operator, Unit
 from squall.plan import Plan
 from squall.planners.common import (
     Draft,
-    Planned,
     Rows,
     apply_predicate,
     emit_heads,
@@ -84,7 +83,7 @@ class _Rete:
             number, part = self._next(rows, remaining, source)
             del remaining[number]
             rows = apply_predicate(draft, rows, part, source, self.body)
-        return emit_heads(draft, Planned(rows, rule))
+        return emit_heads(draft, rows, rule)
 
     def body(self, draft: Draft, patterns: Sequence[FactPattern], source: Source) -> Rows:
         """The rows of a conjunction by itself (what a `Without` negates), joined in the order given."""

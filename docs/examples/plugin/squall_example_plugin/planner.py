@@ -9,28 +9,19 @@ from squall.plan import Plan
 from squall.planners.common import (
     Draft,
     Identity,
-    Planned,
     Rows,
-    apply_predicate,
-    emit_heads,
     finish,
     join,
+    plan_in_written_order,
     read_match,
-    source_of,
 )
-from squall.system import FactPattern, Source, System, rules
+from squall.system import FactPattern, Source, System
 
 
 def plan(system: System) -> Plan:
     """The plan of a system; raises PlannerError."""
     draft = Draft(_by_what_they_do())
-    emits: list[str] = []
-    for rule in rules(system):
-        rows = body(draft, rule.joinables, source_of(rule))
-        for predicate in rule.predicates:
-            rows = apply_predicate(draft, rows, predicate, source_of(rule), body)
-        emits += emit_heads(draft, Planned(rows, rule))
-    return finish(draft, system, emits, "written")
+    return finish(draft, system, plan_in_written_order(draft, system, body), "written")
 
 
 def body(draft: Draft, patterns: Sequence[FactPattern], source: Source) -> Rows:
