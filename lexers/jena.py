@@ -7,6 +7,7 @@ docs/languages/jena.md describes the language as it is read here.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -522,8 +523,20 @@ class JenaLexer:
         """The tree of a program. Raises LexerError, or Errors with all that are found."""
         source = _Text(text.removeprefix("\ufeff"), name)
         rules = tuple(_Reader(source).rules())
-        raise_all(source.errors)
+        raise_all(source.errors, partial=Program(_sound(rules, source.errors), name))
         return Program(rules, name)
+
+
+def _sound(rules: Sequence[Rule], errors: Sequence[LexerError]) -> tuple[Rule, ...]:
+    """The rules in which no error lies: each reaches as far as the next one."""
+    wrong = [_position(error.origin) for error in errors]
+    starts = [*(_position(rule.origin) for rule in rules), (sys.maxsize, 0)]
+    spans = zip(rules, starts, starts[1:], strict=False)
+    return tuple(rule for rule, start, end in spans if not any(start <= place < end for place in wrong))
+
+
+def _position(origin: Origin | None) -> tuple[int, int]:
+    return (origin.line, origin.column) if origin else (0, 0)
 
 
 lexer = JenaLexer()

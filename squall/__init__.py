@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from squall import plugins
-from squall.errors import SquallError, UsageError
+from squall.errors import SquallError, UsageError, each, raise_all
 from squall.plan import Plan, check
 from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Term, Triple
 from squall.stages import Builder, Job, Lexer, Options, Output, Planner, Translator
@@ -45,9 +45,11 @@ def compile(*programs: str | Path, lexer: str | None = None) -> System:
     """
     from squall.strata import stratify
 
-    systems = [_translate(program, lexer) for program in programs]
-    if not systems:
+    if not programs:
         raise UsageError("no program is given")
+    errors: list[SquallError] = []
+    systems = [_translate(program, lexer, errors) for program in programs]
+    raise_all(errors)
     system = systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
     stratify(system)
     return system
@@ -81,9 +83,23 @@ def run(
     return build(plan, builder, options).run(batches, static)
 
 
-def _translate(program: str | Path, lexer: str | None) -> System:
-    language, tree = parse(program, lexer)
-    return cast(Translator, plugins.load("squall.translators", language))(tree)
+def _translate(program: str | Path, lexer: str | None, errors: list[SquallError]) -> System:
+    """The system of one program. Its errors are gathered: of the text, and of what could be read of it nevertheless."""
+    text, name, language = _read(program, lexer)
+    lex = cast(Lexer, plugins.load("squall.lexers", language))
+    translate = cast(Translator, plugins.load("squall.translators", language))
+    try:
+        tree = lex(text, name)
+    except SquallError as error:
+        errors += each(error)
+        tree = error.partial
+    if tree is None:
+        return System()
+    try:
+        return translate(tree)
+    except SquallError as error:
+        errors += each(error)
+        return System()
 
 
 def _read(program: str | Path, lexer: str | None) -> tuple[str, str, str]:

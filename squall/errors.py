@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,14 @@ class Origin:
 
 
 class SquallError(Exception):
-    """Something that the user can mend. Prints as message, place, excerpt and hint."""
+    """Something that the user can mend. Prints as message, place, excerpt and hint.
+
+    partial: of a lexer, the tree of what it could read, so that the errors in that are told as well; None if there is
+    none.
+    """
 
     stage = "squall"
+    partial: Any = None
 
     def __init__(self, message: str, origin: Origin | None = None, hint: str | None = None) -> None:
         super().__init__(message, origin, hint)
@@ -101,26 +107,33 @@ class SinkError(SquallError):
 
 
 class Errors(SquallError):
-    """All errors of one program, in the order of the text."""
+    """All errors of a program, or of several: of each in the order of its text."""
 
     def __init__(self, errors: Sequence[SquallError]) -> None:
-        self.errors = tuple(sorted(errors, key=_place))
+        names = list(dict.fromkeys(error.origin.name for error in errors if error.origin))
+        self.errors = tuple(sorted(errors, key=lambda error: _place(error, names)))
         super().__init__(f"{len(self.errors)} errors")
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self.errors))
 
 
-def _place(error: SquallError) -> tuple[int, int]:
-    return (error.origin.line, error.origin.column) if error.origin else (0, 0)
+def _place(error: SquallError, names: Sequence[str]) -> tuple[int, int, int]:
+    origin = error.origin
+    return (names.index(origin.name), origin.line, origin.column) if origin else (-1, 0, 0)
 
 
-def raise_all(errors: Sequence[SquallError]) -> None:
+def each(error: SquallError) -> tuple[SquallError, ...]:
+    """The single errors of an error."""
+    return error.errors if isinstance(error, Errors) else (error,)
+
+
+def raise_all(errors: Sequence[SquallError], partial: Any = None) -> None:
     """Raises the one error, or `Errors` if there are several; does nothing if there are none."""
-    if len(errors) == 1:
-        raise errors[0]
     if errors:
-        raise Errors(errors)
+        error = errors[0] if len(errors) == 1 else Errors(errors)
+        error.partial = partial
+        raise error
 
 
 def near(word: str, known: Iterable[str]) -> str | None:

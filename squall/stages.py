@@ -36,7 +36,8 @@ class Lexer(Protocol):
 
     def __call__(self, text: str, name: str, /) -> Any:
         """The tree of a program's text. Its type is known to the translator of the same name only; it is frozen and
-        prints as text of the language. `name` is used in messages. Raises LexerError or Errors."""
+        prints as text of the language. `name` is used in messages. Raises LexerError or Errors; what could be read
+        nevertheless may be given as their `partial` (see `SquallError`)."""
         ...
 
 
