@@ -45,7 +45,7 @@ from squall.builders.worker import (
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
-from squall.stages import Options, Output
+from squall.stages import Options, Output, Rewindable
 from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.formats import of_path, told
 
@@ -190,6 +190,7 @@ class _Run:
     ) -> Iterator[Output]:
         """The outputs of a batch, its losses told, the sink cut back to where it began if it is done for a second
         time."""
+        self._mark()
         outputs = self.batches.work(messages, last)
         first = next(outputs, None)
         for lost in self.batches.losses():
@@ -197,25 +198,30 @@ class _Run:
         for number, count in self.batches.told.counts:
             if sources and (source := sources[number]) is not None:
                 source.reading.statements += count
-        self._mark()
         if first is not None:
             yield first
             yield from outputs
 
     def _mark(self) -> None:
-        if self.options.sink is None:
-            return
+        """Notes where sink and ledger end before the batch, or cuts them back to there."""
+        files = self._files()
         name = f"{self.batches.done}.json"
         known = self.store.read("marks", name)
         if known is None:
-            self.store.write(self.options.sink.mark(), "marks", name)
+            self.store.write({kind: file.mark() for kind, file in files.items()}, "marks", name)
         else:
-            self.options.sink.rewind(known)
+            for kind, file in files.items():
+                if kind in known:
+                    file.rewind(known[kind])
+
+    def _files(self) -> dict[str, Rewindable]:
+        found = {"sink": self.options.sink, "ledger": self.options.ledger}
+        return {kind: file for kind, file in found.items() if isinstance(file, Rewindable)}
 
     def _commit(self, number: int | None) -> None:
         """The outputs have been taken: they are made to last before the batch counts."""
-        if self.options.sink is not None:
-            self.options.sink.mark()
+        for file in self._files().values():
+            file.mark()
         self.batches.commit(number)
 
     def _lose(self, lost: Lost) -> None:

@@ -83,8 +83,9 @@ class Ledger(Protocol):
         ...
 
 
+@runtime_checkable
 class Rewindable(Protocol):
-    """A sink whose end can be marked, and which can be cut back to such a mark (after a crash in mid batch)."""
+    """A sink or a ledger whose end can be marked, and which can be cut back to it (after a crash in mid batch)."""
 
     def mark(self) -> int:
         """The durable length so far, in bytes, everything written flushed to disk."""

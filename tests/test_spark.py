@@ -3,6 +3,7 @@ batches."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -231,7 +232,18 @@ def test_a_users_function_runs_in_the_workers() -> None:
 
 
 def command(folder: Path, sink: str, checkpoint: str) -> list[str]:
-    options = ["--source", "in", "--sink", sink, "--builder", "spark", "--checkpoint", checkpoint]
+    options = [
+        "--source",
+        "in",
+        "--sink",
+        sink,
+        "--dead-letter",
+        "lost.ndjson",
+        "--builder",
+        "spark",
+        "--checkpoint",
+        checkpoint,
+    ]
     conf = ["--conf", "spark.squall.maxFilesPerTrigger=1", "--conf", "spark.master=local[2]"]
     return [sys.executable, "-m", "squall", "build", "reach.jena", *options, *conf]
 
@@ -267,6 +279,10 @@ def kill_in_the_middle(folder: Path, sink: str, checkpoint: str, commits: int, m
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, kills: int) -> None:
     facts = edges(45, seed=kills)
     write(tmp_path / "in", facts, files=5 if kills == 1 else 12)
+    for path in (tmp_path / "in").iterdir():
+        with path.open("a") as file:
+            file.write(f"broken in {path.name}\n")
+        os.utime(path, (1_700_000_000 + int(path.stem[4:]), 1_700_000_000 + int(path.stem[4:])))
     (tmp_path / "reach.jena").write_text(REACH)
     draw = random.Random(kills)
     for number in range(kills):
@@ -275,3 +291,5 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, kills: int) -> None:
     lines = (tmp_path / "killed.ntt").read_text().splitlines()
     expected = reference(REACH, facts)
     assert sorted(lines) == sorted(f"{time} {fact}" for time, fact in expected)
+    lost = [json.loads(line)["text"] for line in (tmp_path / "lost.ndjson").read_text().splitlines()]
+    assert sorted(lost) == sorted(f"broken in {path.name}" for path in (tmp_path / "in").iterdir())

@@ -45,7 +45,6 @@ class TestIterator(BuilderSuite):
 
 
 @pytest.mark.spark
-@pytest.mark.slow
 class TestSpark(BuilderSuite):
     builder = "spark"
     max_examples = 2

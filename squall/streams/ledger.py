@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections import Counter
 from pathlib import Path
@@ -45,6 +46,22 @@ class LedgerFile:
     def total(self, cause: str, source: str | None = None) -> int:
         """How many statements were lost for a cause, of one source or of all."""
         return sum(count for (why, where), count in self.counts.items() if why == cause and source in (None, where))
+
+    def mark(self) -> int:
+        """The length of the file (`squall.stages.Rewindable`); 0 if there is none."""
+        if self._file is None:
+            return 0
+        with self._lock:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            return self._file.tell()
+
+    def rewind(self, mark: int) -> None:
+        """Drops what the file has behind the mark; what has been counted stays counted."""
+        if self._file is not None:
+            with self._lock:
+                self._file.truncate(mark)
+                self._file.seek(mark)
 
     def close(self) -> None:
         if self._file:
