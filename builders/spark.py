@@ -60,6 +60,8 @@ FILES_PER_BATCH = "spark.squall.maxFilesPerTrigger"
 ROWS_TOGETHER = "spark.squall.singleTaskRows"
 """The setting that says up to how many rows, the batch's and the state's, a micro-batch is worked off by one task:
 where there is so little, moving it about in rounds takes longer than doing it. 0: never; 50,000 if it is not set."""
+SPOOL_SECONDS = 0.2
+"""For how long a live stream's events are gathered into one file, at most."""
 LOG4J = Path(__file__).with_name("log4j2.properties")
 DEFAULTS = {
     "spark.master": "local[*]",
@@ -282,15 +284,29 @@ class _Run:
         if not live:
             _spool(folder, batches, name)
             return
-        self.spooler = threading.Thread(target=self._spool_live, args=(folder, batches, name), daemon=True)
+        arriving: queue.Queue[Sequence[Event] | None] = queue.Queue(maxsize=10_000)
+        threading.Thread(target=self._listen, args=(batches, arriving), daemon=True).start()
+        self.spooler = threading.Thread(target=self._spool_live, args=(folder, arriving, name), daemon=True)
         self.spooler.start()
 
-    def _spool_live(self, folder: Path, batches: Iterable[Sequence[Event]], name: str) -> None:
+    def _listen(self, batches: Iterable[Sequence[Event]], arriving: queue.Queue[Sequence[Event] | None]) -> None:
+        """Takes batches as they come, in a thread of its own: nobody knows when the next one does."""
         try:
-            for number, batch in enumerate(batches):
-                _spool(folder, [batch], f"{name}-{number:09d}")
-        except BaseException as error:
+            for batch in batches:
+                arriving.put(batch)
+        except BaseException as error:  # given to the thread that takes the outputs
             self.failure = self.failure or error
+        arriving.put(None)
+
+    def _spool_live(self, folder: Path, arriving: queue.Queue[Sequence[Event] | None], name: str) -> None:
+        """Writes what has arrived as files, each of what came within `SPOOL_SECONDS` of its first batch."""
+        number = 0
+        while (first := arriving.get()) is not None:
+            together, ended = _gather(arriving, first)
+            _spool(folder, together, f"{name}-{number:09d}")
+            number += 1
+            if ended:
+                return
 
     # The query
 
@@ -379,6 +395,22 @@ class _Inputs(NamedTuple):
     sources: tuple[Source | None, ...]
     live: bool
     endless: bool
+
+
+def _gather(
+    arriving: queue.Queue[Sequence[Event] | None], first: Sequence[Event]
+) -> tuple[list[Sequence[Event]], bool]:
+    """The first batch, what comes soon after it, and whether that was the end."""
+    together, limit = [first], time.monotonic() + SPOOL_SECONDS
+    while (left := limit - time.monotonic()) > 0:
+        try:
+            batch = arriving.get(timeout=left)
+        except queue.Empty:
+            break
+        if batch is None:
+            return together, True
+        together.append(batch)
+    return together, False
 
 
 def _readable(source: Source) -> bool:
