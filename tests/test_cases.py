@@ -32,8 +32,8 @@ def _prefixed(language: str, text: str) -> str:
     [
         ("greedy", "iterator"),
         ("rete", "iterator"),
-        # A run on Spark takes seconds: one planner has to do.
         pytest.param("rete", "spark", marks=pytest.mark.spark),
+        pytest.param("greedy", "spark", marks=[pytest.mark.spark, pytest.mark.slow]),
     ],
 )
 @pytest.mark.parametrize(("case", "language", "text"), PROGRAMS)
