@@ -300,13 +300,14 @@ class _Run:
 
     def _spool_live(self, folder: Path, arriving: queue.Queue[Sequence[Event] | None], name: str) -> None:
         """Writes what has arrived as files, each of what came within `SPOOL_SECONDS` of its first batch."""
-        number = 0
-        while (first := arriving.get()) is not None:
-            together, ended = _gather(arriving, first)
-            _spool(folder, together, f"{name}-{number:09d}")
-            number += 1
-            if ended:
-                return
+        number, ended = 0, False
+        try:
+            while not ended and (first := arriving.get()) is not None:
+                together, ended = _gather(arriving, first)
+                _spool(folder, together, f"{name}-{number:09d}")
+                number += 1
+        except BaseException as error:  # given to the thread that takes the outputs
+            self.failure = self.failure or error
 
     # The query
 
@@ -374,6 +375,8 @@ class _Run:
             taken = threading.Event()
             self._hand_over(taken)
             taken.wait()
+            if self.abandoned:  # they were let go, not taken: the batch has to be done again
+                raise RuntimeError("the run was abandoned")
             self._commit(number)
         except BaseException as error:
             self.failure = self.failure or error

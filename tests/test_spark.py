@@ -216,6 +216,29 @@ def test_a_run_may_be_left_before_its_end() -> None:
     assert list(squall.run(plan, [], builder="spark")) == []
 
 
+def test_what_nobody_took_is_not_counted_as_done(tmp_path: Path) -> None:
+    program = "@prefix : <http://example.org/>.\n(?a :p ?b) -> (?b :q ?a)."
+    options = Options(checkpoint=tmp_path / "checkpoint")
+    write(tmp_path / "in", [(1, triple(f"s{number}", "p", "o")) for number in range(500)], files=1)
+    outputs = run_folder(program, tmp_path / "in", options)
+    next(outputs)
+    time.sleep(3)  # until all the others wait to be taken
+    outputs.close()  # type: ignore[attr-defined]
+    assert len(list(run_folder(program, tmp_path / "in", options))) == 500
+
+
+def test_a_spool_that_cannot_be_written_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> bool:
+        raise OSError("no space left")
+
+    plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
+    events = (Event(number, (triple("ann", "parent", "bob"),)) for number in range(3))
+    job = squall.build(plan, "spark")
+    monkeypatch.setattr("squall.builders.spark._spool", lambda folder, *rest: folder.name == "events" and full())
+    with pytest.raises(OSError, match="no space left"):
+        list(job.run([event] for event in events))
+
+
 def test_a_users_function_runs_in_the_workers() -> None:
     @functions.function("shout", languages=("jena",))
     def shout(name: Term) -> Term:
