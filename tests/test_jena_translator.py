@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import squall
 from squall.errors import Errors, SquallError, TranslatorError
 from squall.functions import SAME_VALUE
 from squall.functions.jena import function_iri
@@ -195,7 +196,8 @@ def test_a_wrong_call_gives_one_error_only() -> None:
 @pytest.mark.parametrize(
     "program", sorted((Path(__file__).parent / "golden/errors").glob("*.jena")), ids=lambda path: path.stem
 )
-def test_messages(program: Path) -> None:
+def test_messages(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(program.parent)
     with pytest.raises(SquallError) as caught:
-        translator(lexer(program.read_text(encoding="utf-8"), program.name))
+        squall.compile(program.name)
     assert f"{caught.value}\n" == program.with_suffix(".txt").read_text(encoding="utf-8")
