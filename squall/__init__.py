@@ -10,7 +10,7 @@ Importing this module loads no engine and no grammar.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -19,7 +19,9 @@ from squall.errors import SquallError, UsageError, each, raise_all
 from squall.plan import Plan, check
 from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Term, Triple
 from squall.stages import Builder, Job, Lexer, Options, Output, Planner, Translator
-from squall.system import System
+from squall.system import System, over
+from squall.windows import LANDMARK, Window
+from squall.windows import parse as parse_window
 
 __all__ = [
     "ALWAYS", "FOREVER", "Atom", "Event", "Fact", "Job", "Options", "Output", "Plan", "SquallError", "System", "Term",
@@ -36,12 +38,24 @@ def parse(program: str | Path, lexer: str | None = None) -> tuple[str, object]:
     return language, lex(text, name)
 
 
-def compile(*programs: str | Path, lexer: str | None = None) -> System:
+def compile(
+    *programs: str | Path,
+    lexer: str | None = None,
+    window: str | Window = LANDMARK,
+    windows: Mapping[str, str | Window] | None = None,
+    removals: bool = False,
+) -> System:
     """The Translated Production System of one or more programs, each a path or (with `lexer`) a text.
 
     The language is told by the file's extension unless `lexer` names it. Several programs make one system in which
-    each reads what the others derive. Raises UsageError (no such file, unknown extension), LexerError, TranslatorError,
-    or Errors with all of a program's errors.
+    each reads what the others derive.
+
+    window: through which streams are read whose window no program names: a window, or a text such as ``RANGE 10s``
+    (`squall.windows.parse`); windows: the same for each stream of its own, by IRI. removals: whether streams may carry
+    removals (`Event.removed`).
+
+    Raises UsageError (no such file, unknown extension, no such window), LexerError, TranslatorError, or Errors with all
+    of a program's errors.
     """
     from squall.strata import stratify
 
@@ -52,7 +66,12 @@ def compile(*programs: str | Path, lexer: str | None = None) -> System:
     raise_all(errors)
     system = systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
     stratify(system)
-    return system
+    each = {stream: _window(one) for stream, one in (windows or {}).items()}
+    return over(system, _window(window), each, removals)
+
+
+def _window(given: str | Window) -> Window:
+    return parse_window(given) if isinstance(given, str) else given
 
 
 def plan(system: System, planner: str | Planner = "rete") -> Plan:

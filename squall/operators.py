@@ -1,7 +1,7 @@
 """The operators of a plan, over columns: what each node of the Planned Production System does, as data.
 
-Names end here. A *row* is a tuple of terms; an operator says which of its columns it compares, keeps and makes.
-docs/pps.md is the specification; `squall.builders.rows` says what each does to rows.
+Names end here. A *row* is a tuple of terms (None: unbound); an operator says which of its columns it compares, keeps
+and makes. docs/pps.md is the specification; `squall.builders.rows` says what each does to rows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from squall.rdf import Term
-from squall.system import Source
+from squall.system import CLOSE, Report, Source
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Apply:
+class Invoke:
     """A function, by IRI, of expressions. ``None`` as an argument is an unbound variable."""
 
     function: str
     arguments: tuple[Expression, ...]
 
 
-Expression = Column | Term | Apply | None
+Expression = Column | Term | Invoke | None
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,37 @@ class Join:
 
 
 @dataclass(frozen=True)
+class LeftJoin:
+    """The rows of the `Join` for which the condition is true, and each left row at the instants at which there is none
+    for it, what it would have of a right row unbound (None). The condition computes with the joined row."""
+
+    on: tuple[tuple[int, int], ...]
+    keep: tuple[int, ...]
+    condition: Invoke | None = None
+
+
+@dataclass(frozen=True)
+class Union:
+    """The rows of all inputs, as a bag. They have the same number of columns."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """Rows of some columns, in this order; None makes an unbound cell."""
+
+    columns: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Rows whose column holds the term. Of all `Where` nodes that read one node, those that a row satisfies are found
+    by one look-up, however many there are: rules that differ in a constant share all that comes before it."""
+
+    column: int
+    term: Term
+
+
+@dataclass(frozen=True)
 class AntiJoin:
     """Left rows at the instants at which no right row agrees with them on ``on``."""
 
@@ -81,7 +112,7 @@ class AntiJoin:
 class Test:
     """Rows for which the expression is true. ``timed``: it is taken at the time since which the row holds."""
 
-    expression: Apply
+    expression: Invoke
     timed: bool = False
     __test__ = False
 
@@ -93,6 +124,50 @@ class Extend:
 
     expression: Expression
     timed: bool = False
+
+
+@dataclass(frozen=True)
+class Apply:
+    """Rows with the values of each row that a table function makes of them as `results` further columns."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    results: int
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A value of all rows of a group: see `squall.system.Aggregate`."""
+
+    kind: str
+    expression: Expression = None
+    distinct: bool = False
+    separator: str = " "
+
+
+@dataclass(frozen=True)
+class Group:
+    """For each combination of the key columns, at each instant: the keys and the aggregates of the rows valid then.
+    Without keys there is always one row, of nothing too. An aggregate without a value is unbound (None)."""
+
+    keys: tuple[int, ...]
+    aggregates: tuple[Aggregate, ...]
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Of the rows valid at an instant those from `offset` on, `limit` of them, in an order: expressions, each with
+    whether it descends, then the rows' own text."""
+
+    order: tuple[tuple[Expression, bool], ...] = ()
+    offset: int = 0
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Closure:
+    """The transitive closure of its input's pairs (x, y), as a set: a pair for each path of one step or more, valid
+    while all steps of such a path are."""
 
 
 @dataclass(frozen=True)
@@ -123,18 +198,44 @@ class Emit:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """A solution from each row, as a bag: the values of `columns` under `names`. `rules`: as in `Emit`."""
+
+    names: tuple[str, ...]
+    columns: tuple[int, ...]
+    rules: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True)
+class Retract:
+    """From each row that begins to be valid a fact whose stay in the streams ends at the next instant: `template` as in
+    `Emit`. It feeds nothing: it acts on what is read."""
+
+    template: tuple[int | Term, ...]
+    rules: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True)
 class Deliver:
-    """The operation node that ends every plan: hands the facts of its inputs to the sink by an R2S operator.
+    """The operation node that ends every plan: hands the facts and solutions of its inputs to the sink by an R2S
+    operator. Facts are a set, solutions a bag.
 
     output: ``istream``, ``dstream`` or ``rstream``.
-    distinct: whether two inputs may bring the same fact, so that the node has to remember which it has handed on.
+    distinct: whether its inputs may bring a fact more than once, so that the node has to remember what it has handed
+    on. report: see `squall.system.Report`. sources: those of the program's rules, whose events and windows say when
+    the answer is evaluated (rstream); also those of rules that read nothing of them.
     """
 
     output: str = "istream"
     distinct: bool = True
+    report: Report = CLOSE
+    sources: tuple[Source, ...] = (Source(),)
 
 
-Operator = Read | Match | Join | AntiJoin | Test | Extend | Unit | Distinct | Emit | Deliver
+Operator = (
+    Read | Match | Join | LeftJoin | AntiJoin | Union | Project | Where | Test | Extend | Apply | Unit | Distinct
+    | Group | Slice | Closure | Emit | Answer | Retract | Deliver
+)  # fmt: skip
 
 
 def is_timed(op: Operator) -> bool:
@@ -144,7 +245,8 @@ def is_timed(op: Operator) -> bool:
 
 def is_stateful(op: Operator) -> bool:
     """Whether the operator keeps rows."""
-    return isinstance(op, Join | AntiJoin | Distinct | Deliver) or is_timed(op)
+    kept = Join | LeftJoin | AntiJoin | Distinct | Group | Slice | Closure | Retract | Deliver
+    return isinstance(op, kept) or is_timed(op)
 
 
 def columns_of(expression: Expression) -> Iterator[int]:
@@ -152,7 +254,7 @@ def columns_of(expression: Expression) -> Iterator[int]:
     match expression:
         case Column(index=index):
             yield index
-        case Apply(arguments=arguments):
+        case Invoke(arguments=arguments):
             for argument in arguments:
                 yield from columns_of(argument)
         case str() | None:

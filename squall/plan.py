@@ -5,7 +5,7 @@ Nodes are listed inputs first (feedback apart). See docs/pps.md for the specific
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,20 +13,33 @@ from typing import TYPE_CHECKING
 
 from squall.errors import PlannerError
 from squall.operators import (
+    Answer,
     AntiJoin,
+    Apply,
+    Closure,
     Deliver,
     Distinct,
     Emit,
+    Expression,
     Extend,
+    Group,
     Join,
+    LeftJoin,
     Match,
     Operator,
+    Project,
     Read,
+    Retract,
+    Slice,
     Test,
+    Union,
     Unit,
+    Where,
     columns_of,
     is_timed,
 )
+from squall.system import Source
+from squall.windows import Count
 
 if TYPE_CHECKING:
     import networkx
@@ -106,49 +119,76 @@ class Plan:
 
     @cached_property
     def retractable(self) -> frozenset[str]:
-        """The nodes whose rows may be withdrawn: `AntiJoin` and timed nodes, and what lies behind them."""
-        import networkx
+        """The nodes whose rows may be withdrawn before they end: those that withdraw rows by themselves (`AntiJoin`,
+        `LeftJoin`, `Group`, `Slice`, what is timed), `Read` nodes of what may be taken back, and what lies behind."""
+        retracts = any(isinstance(node.op, Retract) for node in self.nodes)
+        found = {node.id for node in self.nodes if _withdraws(node.op, retracts)}
+        waiting = list(found)
+        while waiting:
+            behind = {id for id, _ in self.consumers[waiting.pop()]} - found
+            found |= behind
+            waiting += behind
+        return frozenset(found)
 
-        roots = [node.id for node in self.nodes if isinstance(node.op, AntiJoin) or is_timed(node.op)]
-        behind = (networkx.descendants(self.graph, root) for root in roots)
-        return frozenset(roots).union(*behind)
+
+def _withdraws(op: Operator, retracts: bool) -> bool:
+    if isinstance(op, Read):
+        return retracts or is_shrinking(op.source)
+    return isinstance(op, AntiJoin | LeftJoin | Group | Slice) or is_timed(op)
+
+
+def is_shrinking(source: Source) -> bool:
+    """Whether the end of a fact's validity may become earlier after it has been read."""
+    return source.removals or any(isinstance(one, Count) for one in (source.window, *(w for _, w in source.windows)))
 
 
 def _width(node: Node, found: dict[str, int]) -> int:
     match node.op:
         case Match(cells=cells):
             return 1 + max((cell for cell in cells if isinstance(cell, int)), default=-1)
-        case Join(keep=keep):
+        case Join(keep=keep) | LeftJoin(keep=keep):
             return len(keep)
-        case Emit(template=template):
+        case Project(columns=columns):
+            return len(columns)
+        case Emit(template=template) | Retract(template=template):
             return len(template) + 1
+        case Answer(columns=columns):
+            return len(columns) + 2
+        case Group(keys=keys, aggregates=aggregates):
+            return len(keys) + len(aggregates)
         case Unit():
             return 0
         case Extend():
             return found[node.inputs[0].node] + 1
+        case Apply(results=results):
+            return found[node.inputs[0].node] + results
+        case Closure():
+            return 2
         case Read():
-            return 3
-        case AntiJoin() | Test() | Distinct() | Deliver():
+            return 4
+        case AntiJoin() | Union() | Where() | Test() | Distinct() | Slice() | Deliver():
             return found[node.inputs[0].node] if node.inputs else 0
 
 
 _ARITY: dict[type, tuple[int, int | None]] = {
-    Read: (0, 0), Unit: (0, 0), Match: (1, None), Join: (2, 2), AntiJoin: (2, 2), Test: (1, 1), Extend: (1, 1),
-    Distinct: (1, None), Emit: (1, 1), Deliver: (0, None),
+    Read: (0, 0), Unit: (0, 0), Match: (1, None), Join: (2, 2), LeftJoin: (2, 2), AntiJoin: (2, 2), Union: (1, None),
+    Project: (1, 1), Where: (1, 1), Test: (1, 1), Extend: (1, 1), Apply: (1, 1), Group: (1, 1), Slice: (1, 1),
+    Closure: (1, 1), Distinct: (1, None), Emit: (1, 1), Answer: (1, 1), Retract: (1, 1), Deliver: (0, None),
 }  # fmt: skip
 
 
 def check(plan: Plan) -> Plan:
     """The plan, if it obeys the rules that builders rely on; raises PlannerError with every violation otherwise.
 
-    1. ids are unique and every input exists; 2. each operator has its number of inputs; 3. without its feedback edges
-    the plan is a DAG, listed inputs first; 4. columns exist; 5. exactly one `Deliver`, which feeds nothing; 6. no cycle
-    goes through the right side of an `AntiJoin` or a timed node (the plan is stratified); 7. every cycle passes a
-    `Distinct`.
+    1. ids are unique and every input exists; 2. each operator has its number of inputs, those of a `Union` are equally
+    wide; 3. without its feedback edges the plan is a DAG, listed inputs first; 4. columns exist; 5. exactly one
+    `Deliver`; it and every `Retract` feed nothing; 6. no cycle goes through the right side of an `AntiJoin` or a
+    `LeftJoin`, a `Group`, a `Slice` or a timed node (the plan is stratified); 7. every cycle passes a `Distinct` or a
+    `Closure`; 8. what a `Closure` reads is never withdrawn before it ends.
     """
     problems = [*_structure(plan)]
     if not problems:
-        problems = [*_columns(plan), *_ending(plan), *_strata(plan), *_cycles(plan)]
+        problems = [*_columns(plan), *_ending(plan), *_strata(plan), *_cycles(plan), *_growing(plan)]
     if problems:
         raise PlannerError("the plan is not well formed:\n  " + "\n  ".join(problems))
     return plan
@@ -178,6 +218,10 @@ def _columns(plan: Plan) -> Iterator[str]:
         for what, column, width in _uses(node.op, inputs):
             if not 0 <= column < width:
                 yield f"`{node.id}` {what} column {column} of {width}"
+        if isinstance(node.op, Union) and len(set(inputs)) > 1:
+            yield f"`{node.id}` unites rows of {' and '.join(map(str, sorted(set(inputs))))} columns"
+        if isinstance(node.op, Closure) and inputs[0] != 2:
+            yield f"`{node.id}` closes rows of {inputs[0]} columns, not pairs"
         for edge in node.inputs:
             for column in edge.columns or ():
                 if not 0 <= column < widths[edge.node]:
@@ -190,50 +234,77 @@ def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
             numbers = sorted({cell for cell in cells if isinstance(cell, int)})
             if numbers != list(range(len(numbers))):
                 yield "fills", max(numbers), len(numbers)
-        case Join(on=on) | AntiJoin(on=on):
+        case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
             for left, right in on:
                 yield "joins on the left by", left, inputs[0]
                 yield "joins on the right by", right, inputs[1]
-            for column in op.keep if isinstance(op, Join) else ():
-                yield "keeps", column, sum(inputs)
+            if not isinstance(op, AntiJoin):
+                yield from (("keeps", column, sum(inputs)) for column in op.keep)
+            if isinstance(op, LeftJoin):
+                yield from _computes((op.condition,), len(op.keep))
+        case Project(columns=columns):
+            yield from (("keeps", column, inputs[0]) for column in columns if column is not None)
+        case Where(column=column):
+            yield "looks at", column, inputs[0]
         case Test(expression=expression) | Extend(expression=expression):
-            for column in columns_of(expression):
-                yield "computes with", column, inputs[0]
-        case Emit(template=template):
-            for cell in template:
-                if isinstance(cell, int):
-                    yield "emits", cell, inputs[0]
+            yield from _computes((expression,), inputs[0])
+        case Apply(arguments=arguments):
+            yield from _computes(arguments, inputs[0])
+        case Group(keys=keys, aggregates=aggregates):
+            yield from (("groups by", column, inputs[0]) for column in keys)
+            yield from _computes((aggregate.expression for aggregate in aggregates), inputs[0])
+        case Slice(order=order):
+            yield from _computes((expression for expression, _ in order), inputs[0])
+        case Emit(template=template) | Retract(template=template):
+            yield from (("emits", cell, inputs[0]) for cell in template if isinstance(cell, int))
+        case Answer(columns=columns):
+            yield from (("answers with", column, inputs[0]) for column in columns)
         case Distinct(by=by):
             for width in inputs:
                 yield "compares", by - 1 if by else 0, max(width, 1)
-        case Read() | Unit() | Deliver():
+        case Read() | Unit() | Union() | Closure() | Deliver():
             return
+
+
+def _computes(expressions: Iterable[Expression], width: int) -> Iterator[tuple[str, int, int]]:
+    for expression in expressions:
+        yield from (("computes with", column, width) for column in columns_of(expression))
 
 
 def _ending(plan: Plan) -> Iterator[str]:
     ends = [node.id for node in plan.nodes if isinstance(node.op, Deliver)]
     if len(ends) != 1:
         yield f"it has {len(ends)} Deliver nodes, not one"
-    for id in ends:
-        if plan.consumers[id]:
-            yield f"`{id}` delivers, yet feeds `{plan.consumers[id][0][0]}`"
+    for node in plan.nodes:
+        if isinstance(node.op, Deliver | Retract) and (fed := plan.consumers[node.id]):
+            yield f"`{node.id}` {'delivers' if isinstance(node.op, Deliver) else 'retracts'}, yet feeds `{fed[0][0]}`"
 
 
 def _strata(plan: Plan) -> Iterator[str]:
     for component in plan.components:
-        for id in component:
+        for id in component if len(component) > 1 else ():
             node = plan.by_id[id]
-            if isinstance(node.op, AntiJoin) and node.inputs[1].node in component:
-                yield f"`{id}` negates what depends on it: {', '.join(component)}"
-            if is_timed(node.op) and len(component) > 1:
+            if is_timed(node.op):
                 yield f"`{id}` takes the time of what depends on it: {', '.join(component)}"
+            if isinstance(node.op, Group | Slice):
+                verb = "groups" if isinstance(node.op, Group) else "slices"
+                yield f"`{id}` {verb} what depends on it: {', '.join(component)}"
+            if isinstance(node.op, AntiJoin | LeftJoin) and node.inputs[1].node in component:
+                verb = "negates" if isinstance(node.op, AntiJoin) else "looks for the absence of"
+                yield f"`{id}` {verb} what depends on it: {', '.join(component)}"
 
 
 def _cycles(plan: Plan) -> Iterator[str]:
     import networkx
 
     unchecked = networkx.DiGraph(plan.graph)  # a copy, and no view of it: a view lists its nodes in the order of a set
-    unchecked.remove_nodes_from([node.id for node in plan.nodes if isinstance(node.op, Distinct)])
+    unchecked.remove_nodes_from([node.id for node in plan.nodes if isinstance(node.op, Distinct | Closure)])
     with suppress(networkx.NetworkXNoCycle):
         cycle = [before for before, _ in networkx.find_cycle(unchecked)]
         yield f"the cycle {' -> '.join(cycle)} has no Distinct: it would never end"
+
+
+def _growing(plan: Plan) -> Iterator[str]:
+    for node in plan.nodes:
+        if isinstance(node.op, Closure) and node.id in plan.retractable:
+            yield f"`{node.id}` closes what may be withdrawn: `{node.inputs[0].node}`"

@@ -61,17 +61,39 @@ class Atom(NamedTuple):
 Fact = Triple | Atom
 
 
+class Solution(NamedTuple):
+    """A query's answer: the values of its variables, None where one is unbound."""
+
+    names: tuple[str, ...]
+    values: tuple[Term | None, ...]
+
+    def __str__(self) -> str:
+        return " ".join(f"?{name}={value or ''}" for name, value in zip(self.names, self.values, strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Facts that arrive together.
 
     time: integer milliseconds since the epoch; `ALWAYS` for static data.
     stream: the IRI of the stream they arrive on; ``""`` is the default stream.
+    removed: facts that this stream has brought before and that end now (an RDF Patch's ``D``). At one instant removals
+    come first: what arrives at that time stays.
     """
 
     time: int
     facts: tuple[Fact, ...]
     stream: str = ""
+    removed: tuple[Fact, ...] = ()
+
+
+HEARTBEAT = "urn:x-squall:heartbeat"
+"""The stream of events that bring nothing, and say how far time has come."""
+
+
+def heartbeat(time: int) -> Event:
+    """Time has reached `time` (integer ms): all that is earlier is there. No instant at which anything is evaluated."""
+    return Event(time, (), HEARTBEAT)
 
 
 def iri(value: str) -> Term:

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from squall.plan import Plan
-from squall.rdf import Event, Fact
+from squall.rdf import Event, Fact, Solution
 from squall.system import System
 
 
 class Output(NamedTuple):
-    """A fact handed on by the program.
+    """A fact, or a query's solution, handed on by the program.
 
     time: integer ms at which it became true (istream), ceased to be (dstream) or was in the answer (rstream);
     `squall.rdf.ALWAYS` for what follows from static data alone.
     rule: a rule that made it: at that time (istream), or at some time since when it has held (the other two).
     """
 
-    fact: Fact
+    fact: Fact | Solution
     time: int
     rule: str
 
@@ -67,19 +67,22 @@ class Options:
     conf: settings of the engine, by its own names.
     ledger: where what could not be used (malformed, late) is counted and kept.
     sink: what the outputs are written to, if it can be rewound to where a cut-off batch began.
+    measure: count and time what each node does (`squall.figures`), where the builder can.
     """
 
     checkpoint: Path | None = None
     conf: tuple[tuple[str, str], ...] = field(default=())
     ledger: Ledger | None = None
     sink: Rewindable | None = None
+    measure: bool = False
 
 
 class Ledger(Protocol):
     """Counts and keeps what a run could not use."""
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        """One lost statement. cause: ``malformed`` or ``late``; line: its number from 1, where it has one."""
+        """One lost statement. cause: ``malformed``, ``late``, or another reason in a word; line: its number from 1,
+        where it has one."""
         ...
 
 

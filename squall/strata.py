@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import networkx
 
 from squall.errors import Origin, TranslatorError, raise_all
 from squall.rdf import Term
-from squall.system import AtomPattern, Bind, Call, Expression, FactPattern, Pattern, System, Test, Without, rules
+from squall.system import (
+    AtomPattern,
+    Bind,
+    Call,
+    Construct,
+    Either,
+    Expression,
+    FactPattern,
+    Joinable,
+    Maybe,
+    Pattern,
+    System,
+    Test,
+    Without,
+    rules,
+)
 
 Shape = tuple[Term | None, ...]
 """The constants of a pattern or a template, None for what varies; an atom starts with its relation, marked ``@``."""
@@ -40,11 +56,48 @@ def _is_atom(made: Shape) -> bool:
 def _agree(left: Term | None, right: Term | None) -> bool:
     if left is None or right is None or left == right:
         return True
-    if left[0] != '"' or right[0] != '"':
-        return False
+    return left[0] == right[0] == '"' and _value(left) == _value(right)
+
+
+def _value(constant: Term | None) -> Hashable:
+    """What two constants share if they agree; None for what varies."""
+    if constant is None or constant[0] != '"':
+        return constant
     from squall.functions.values import value_key
 
-    return value_key(left) == value_key(right)
+    return value_key(constant)
+
+
+T = TypeVar("T")
+
+
+class Shapes(Generic[T]):
+    """Things of some shape, found by the predicate (of an atom: the relation) and the last cell of what is wanted."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Term | None, dict[Hashable, list[tuple[Shape, T]]]] = {}
+
+    def add(self, made: Shape, thing: T) -> None:
+        """Adds a thing of this shape."""
+        self._groups.setdefault(_predicate(made), {}).setdefault(_value(made[-1]), []).append((made, thing))
+
+    def overlapping(self, wanted: Shape) -> Iterator[T]:
+        """The things whose shape has a fact in common with this one."""
+        for group in _near(self._groups, _predicate(wanted)):
+            for things in _near(group, _value(wanted[-1])):
+                yield from (thing for made, thing in things if overlap(made, wanted))
+
+
+def _predicate(made: Shape) -> Term | None:
+    """The constant by which shapes are told apart first: those that differ in it have no fact in common, None apart."""
+    return made[0] if _is_atom(made) else made[1]
+
+
+def _near(table: dict[Any, T], key: Hashable) -> Iterator[T]:
+    if key is None:
+        yield from table.values()
+    else:
+        yield from (table[one] for one in (key, None) if one in table)
 
 
 def is_timed(expression: Expression) -> bool:
@@ -58,70 +111,103 @@ def is_timed(expression: Expression) -> bool:
             return False
 
 
+class Need(NamedTuple):
+    """A pattern whose facts a system needs. verb: how, where it has to know all of them; None where more facts can only
+    give it more solutions."""
+
+    shape: Shape
+    verb: str | None
+    origin: Origin | None
+
+
+def needs(system: System, verb: str | None = None, origin: Origin | None = None) -> Iterator[Need]:
+    """What a system needs of the facts that rules make, in all of its parts. Only what reads the default graph does."""
+    origin, own = system.origin or origin, verb or _verb(system)
+    derived = any(source.iri == "" for source in system.sources)
+
+    def of(joinable: Joinable, verb: str | None, origin: Origin | None) -> Iterator[Need]:
+        match joinable:
+            case Pattern() | AtomPattern():
+                if derived:
+                    yield Need(shape(joinable), verb, origin)
+            case Either(branches=branches):
+                for branch in branches:
+                    yield from needs(branch, verb, origin)
+            case System():
+                yield from needs(joinable, verb, origin)
+
+    for joinable in system.joinables:
+        yield from of(joinable, own, origin)
+    for part in system.predicates:
+        if isinstance(part, Without):
+            for joinable in part.joinables:
+                yield from of(joinable, "negates", part.origin or origin)
+        elif isinstance(part, Maybe):
+            yield from needs(part.system, "takes as optional", origin)
+
+
+def _verb(system: System) -> str | None:
+    """How a system takes all of its own facts, if it has to know them all."""
+    if system.grouping is not None:
+        return "groups"
+    if system.slice is not None:
+        return "slices"
+    timed = any(is_timed(part.expression) for part in system.predicates if isinstance(part, Test | Bind))
+    return "takes the time (`now`) of" if timed else None
+
+
 def stratify(system: System) -> None:
     """Raises TranslatorError, or Errors, for each way in which rules depend on their own negation.
 
-    The same holds for a function of time (``now``): inside a recursion its value would depend on how often it is taken.
+    The same holds for what else has to know all of what it reads: ``Maybe``, grouping, slices, and functions of time
+    (``now``), whose value would depend on how often it is taken inside a recursion.
     """
-    program = list(rules(system))
+    raise_all(list(_violations(list(rules(system)))))
+
+
+def _violations(program: list[System]) -> Iterator[TranslatorError]:
+    graph, strict = _dependencies(program)
+    part_of: dict[object, int] = {}
+    for number, part in enumerate(networkx.strongly_connected_components(graph)):
+        part_of.update(dict.fromkeys(part, number))
+    for (read, reader), need in strict.items():
+        if part_of[read] == part_of[reader]:
+            path = networkx.shortest_path(graph, reader, read)
+            names = [f"`{program[node].name}`" for node in (*path, reader) if isinstance(node, int)]
+            yield TranslatorError(
+                f"rule `{program[reader].name}` {need.verb} what depends on it: {' -> '.join(names)}",
+                need.origin,
+                "let the rule read something that does not follow from its own conclusion",
+            )
+
+
+_Read = tuple[str, Shape]
+
+
+def _dependencies(program: list[System]) -> tuple[networkx.DiGraph, dict[tuple[_Read, int], Need]]:
+    """Rules (by number), the shapes of what they make and of what they read, as a graph; and what a rule has to know
+    all of. By way of shapes, since many rules may make what many rules read."""
     graph: networkx.DiGraph = networkx.DiGraph()
-    graph.add_nodes_from(range(len(program)))
-    strict: dict[tuple[int, int], tuple[str, Origin | None]] = {}
-    feeding = _Heads(program)
+    strict: dict[tuple[_Read, int], Need] = {}
+    made: Shapes[_Read] = Shapes()
+    for writer, rule in enumerate(program):
+        for one in _made(rule):
+            if ("made", one) not in graph:
+                made.add(one, ("made", one))
+            graph.add_edge(writer, ("made", one))
     for reader, rule in enumerate(program):
-        timed = any(is_timed(part.expression) for part in rule.predicates if isinstance(part, Test | Bind))
-        for pattern in rule.joinables:
-            for writer in feeding.of(pattern):
-                graph.add_edge(writer, reader)
-                if timed:
-                    strict.setdefault((writer, reader), ("takes the time (`now`) of", rule.origin))
-        for negation in (part for part in rule.predicates if isinstance(part, Without)):
-            for pattern in negation.joinables:
-                for writer in feeding.of(pattern):
-                    graph.add_edge(writer, reader)
-                    strict[writer, reader] = ("negates", negation.origin or rule.origin)
-    raise_all(list(_violations(program, graph, strict)))
+        for need in needs(rule):
+            read = ("read", need.shape)
+            if read not in graph:
+                graph.add_edges_from((one, read) for one in list(made.overlapping(need.shape)))
+            graph.add_edge(read, reader)
+            if need.verb is not None:
+                strict.setdefault((read, reader), need)
+    return graph, strict
 
 
-class _Heads:
-    """The rules that make facts of a given shape, looked up by predicate."""
-
-    def __init__(self, program: Sequence[System]) -> None:
-        self.by_predicate: dict[Term | None, list[tuple[int, Shape]]] = {}
-        for number, rule in enumerate(program):
-            for consequence in rule.consequences if rule.reentrant else ():
-                for template in consequence.template:
-                    made = shape(template)
-                    self.by_predicate.setdefault(predicate(made), []).append((number, made))
-
-    def of(self, pattern: FactPattern) -> Iterator[int]:
-        wanted = shape(pattern)
-        constant = predicate(wanted)
-        groups: Iterable[list[tuple[int, Shape]]]
-        if constant is None:
-            groups = self.by_predicate.values()
-        else:
-            groups = (self.by_predicate.get(key, []) for key in (constant, None))
-        for group in groups:
-            yield from (number for number, made in group if overlap(made, wanted))
-
-
-def predicate(made: Shape) -> Term | None:
-    """The constant by which shapes are looked up: those that differ in it have no fact in common, None apart."""
-    return made[0] if _is_atom(made) else made[1]
-
-
-def _violations(
-    program: Sequence[System], graph: networkx.DiGraph, strict: dict[tuple[int, int], tuple[str, Origin | None]]
-) -> Iterator[TranslatorError]:
-    for component in networkx.strongly_connected_components(graph):
-        inner = graph.subgraph(component)
-        for (writer, reader), (verb, origin) in strict.items():
-            if writer in component and reader in component:
-                cycle = networkx.shortest_path(inner, reader, writer)
-                names = [f"`{program[number].name}`" for number in [*cycle, reader]]
-                yield TranslatorError(
-                    f"rule `{program[reader].name}` {verb} what depends on it: {' -> '.join(names)}",
-                    origin,
-                    "let the rule read something that does not follow from its own conclusion",
-                )
+def _made(rule: System) -> Iterator[Shape]:
+    """The shapes of what a rule makes and other rules read."""
+    for consequence in rule.consequences if rule.reentrant else ():
+        if isinstance(consequence, Construct):
+            yield from map(shape, consequence.template)

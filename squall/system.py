@@ -6,11 +6,13 @@ sub-TPS) as frozen data. Equality is meaning: `origin` does not take part in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from squall.errors import Origin
 from squall.rdf import Term
+from squall.windows import LANDMARK, Window
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,22 @@ Slot = Term | Variable
 
 @dataclass(frozen=True)
 class Source:
-    """The potential to read a stream (a SourceProvider). ``""`` names the default graph: all streams and static data.
+    """The potential to read a stream through a window (a SourceProvider), or all of them.
 
-    What is read of it is valid from its event's time on (a landmark window).
+    iri: the stream; ``""`` names the default graph: all streams and static data.
+    window: says when what is read is valid; of the default graph, for streams that have no window of their own.
+    windows: of the default graph, the streams that have one.
+    removals: whether the stream may carry removals (`squall.rdf.Event.removed`).
     """
 
     iri: str = ""
+    window: Window = LANDMARK
+    windows: tuple[tuple[str, Window], ...] = ()
+    removals: bool = False
+
+    def window_of(self, stream: str) -> Window:
+        """The window through which a stream is read."""
+        return dict(self.windows).get(stream, self.window)
 
 
 @dataclass(frozen=True)
@@ -95,18 +107,93 @@ class Bind:
 
 
 @dataclass(frozen=True)
-class Without:
-    """Keeps a solution where the patterns have no match that agrees on the variables they share with it.
+class Compute:
+    """Extends a solution by each row of values that a function makes of it (a table function): none, one or many.
 
-    MINUS with shared variables, ``noValue``, negation as failure: evaluated on the whole model, stratum by stratum.
-    Variables that occur in the patterns alone are local to them.
+    The function is looked up by IRI as in a `Call`; it gives rows of as many terms as there are variables.
     """
 
-    joinables: tuple[FactPattern, ...]
+    variables: tuple[Variable, ...]
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Without:
+    """Keeps a solution where the joinables have no solution that agrees on the variables they share with it.
+
+    MINUS with shared variables, ``noValue``, negation as failure: evaluated on the whole model, stratum by stratum.
+    Variables that occur in the joinables alone are local to them.
+    """
+
+    joinables: tuple[Joinable, ...]
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
-Predicate = Test | Bind | Without
+@dataclass(frozen=True)
+class Maybe:
+    """OPTIONAL, a true left join: a solution with each solution of the system that agrees with it on the variables
+    they share and for which the condition holds; by itself, the others unbound, where there is none.
+
+    The condition may use the variables of both (SPARQL 1.1, section 18.2.2.6, filters of an OPTIONAL).
+    """
+
+    system: System
+    condition: Call | None = None
+
+
+Predicate = Test | Bind | Compute | Without | Maybe
+
+
+@dataclass(frozen=True)
+class Either:
+    """The solutions of each of the systems beside each other, as a bag (UNION, Or). A variable that one of them does
+    not bind is unbound in its solutions."""
+
+    branches: tuple[System, ...]
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A value of all solutions of a group.
+
+    kind: ``count``, ``sum``, ``avg``, ``min``, ``max``, ``sample`` or ``group_concat``.
+    expression: of what; None counts solutions (``count`` only).
+    distinct: equal values count once. separator: between values (``group_concat``).
+    """
+
+    variable: Variable
+    kind: str
+    expression: Expression | None = None
+    distinct: bool = False
+    separator: str = " "
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """One solution for each combination of the keys' values: the keys and the aggregates. Without keys there is always
+    one, also of nothing (SPARQL 1.1, section 18.5.1)."""
+
+    keys: tuple[Variable, ...]
+    aggregates: tuple[Aggregate, ...]
+
+
+@dataclass(frozen=True)
+class Order:
+    """By what solutions are put in order (SPARQL 1.1, section 15.1)."""
+
+    expression: Expression
+    descending: bool = False
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some of the solutions that hold at an instant: those from `offset` on, `limit` of them, in the order given; what
+    it leaves equal is ordered by its text, so that the choice is always the same."""
+
+    order: tuple[Order, ...] = ()
+    offset: int = 0
+    limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -117,26 +204,73 @@ class Construct:
 
 
 @dataclass(frozen=True)
-class System:
-    """A rule, or a set of them.
+class Delete:
+    """Facts that end when a solution begins to hold (a Consequence): what streams brought of them is valid no longer,
+    from the next instant on. What follows from other facts goes on for as long as these do."""
 
-    joinables: combined by AND; none means that the body always holds (an axiom).
+    template: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True)
+class Select:
+    """The solutions themselves (a Consequence), as a bag of values of these variables."""
+
+    variables: tuple[Variable, ...]
+
+
+Consequence = Construct | Delete | Select
+
+
+@dataclass(frozen=True)
+class Report:
+    """At which instants the answer is evaluated (the report policies of the SECRET model, Botan et al., VLDB 2010).
+
+    policy: ``close``: whenever the content of a window may have changed (an event in a landmark, `Range` or `Count`
+    window, the end of its validity; a step of a `Stepped` one that has content, or has just lost it); ``change``: of
+    these, only where the answer is another one than before; ``nonempty``: only where the answer is not empty;
+    ``periodic``: at the multiples of `period` (integer ms), from the first after the first event on.
+    """
+
+    policy: str = "close"
+    period: int = 0
+
+
+CLOSE = Report()
+
+
+@dataclass(frozen=True)
+class System:
+    """A rule, a query, a set of them, or a part of one (sub-TPS).
+
+    sources: what its patterns read: the union of these.
+    joinables: combined by AND; none means that the body always holds (an axiom). A system among them is a part that is
+    evaluated by itself (a sub-query) and then joined.
     predicates: applied in this order to the joined solutions.
-    consequences: what each solution makes.
+    grouping: then applied to them; it leaves its keys and aggregates.
+    distinct, slice: applied to the solutions that are left, projected to what `Select` names.
+    consequences: what each solution makes. In a part, `Select` says which variables can be seen from outside.
     subsystems: stand alone beside each other (the rules of a rule set); never joined.
     reentrant: whether consequences are read again by the systems they belong with.
     output: the R2S operator by which answers are handed on: ``istream``, ``dstream`` or ``rstream``.
+    report: at which evaluation instants they are (docs/semantics.md, section 4).
     """
 
     name: str = ""
     sources: tuple[Source, ...] = (Source(),)
-    joinables: tuple[FactPattern, ...] = ()
+    joinables: tuple[Joinable, ...] = ()
     predicates: tuple[Predicate, ...] = ()
-    consequences: tuple[Construct, ...] = ()
+    grouping: Grouping | None = None
+    distinct: bool = False
+    slice: Slice | None = None
+    consequences: tuple[Consequence, ...] = ()
     subsystems: tuple[System, ...] = ()
     reentrant: bool = True
     output: str = "istream"
+    report: Report = CLOSE
     origin: Origin | None = field(default=None, compare=False, repr=False)
+
+
+Joinable = FactPattern | Either | System
 
 
 def rules(system: System) -> Iterator[System]:
@@ -147,8 +281,34 @@ def rules(system: System) -> Iterator[System]:
         yield from rules(subsystem)
 
 
-def variables(part: FactPattern | Expression) -> Iterator[Variable]:
-    """The variables of a pattern or an expression, left to right, repetitions included."""
+def visible(part: System) -> tuple[Variable, ...]:
+    """The variables of a part's solutions that can be seen from outside, each once, in the order of its text."""
+    for consequence in part.consequences:
+        if isinstance(consequence, Select):
+            return consequence.variables
+    if part.grouping is not None:
+        return (*part.grouping.keys, *(aggregate.variable for aggregate in part.grouping.aggregates))
+    names = [name for joinable in part.joinables for name in variables(joinable)]
+    for predicate in part.predicates:
+        names += _made(predicate)
+    return tuple(dict.fromkeys(names))
+
+
+def _made(predicate: Predicate) -> tuple[Variable, ...]:
+    match predicate:
+        case Bind(variable=variable):
+            return (variable,)
+        case Compute(variables=names):
+            return names
+        case Maybe(system=system):
+            return visible(system)
+        case Test() | Without():
+            return ()
+
+
+def variables(part: Joinable | Expression | None) -> Iterator[Variable]:
+    """The variables of a joinable that can be seen from outside, or of an expression: left to right, repetitions
+    included."""
     match part:
         case Variable():
             yield part
@@ -157,5 +317,41 @@ def variables(part: FactPattern | Expression) -> Iterator[Variable]:
                 yield from variables(argument)
         case Pattern() | AtomPattern():
             yield from (slot for slot in part.slots if isinstance(slot, Variable))
-        case str():
+        case Either(branches=branches):
+            for branch in branches:
+                yield from visible(branch)
+        case System():
+            yield from visible(part)
+        case str() | None:
             return
+
+
+def over(
+    system: System, window: Window = LANDMARK, windows: Mapping[str, Window] | None = None, removals: bool = False
+) -> System:
+    """The system with windows on its default graph, in all of its parts: `windows` by stream, `window` for the
+    others. What names its own stream and window is left as it is. removals: whether streams may carry removals."""
+    return _over(system, Source("", window, tuple(sorted((windows or {}).items())), removals))
+
+
+def _over(system: System, default: Source) -> System:
+    def part(one: Any) -> Any:
+        match one:
+            case System():
+                return _over(one, default)
+            case Either(branches=branches):
+                return replace(one, branches=tuple(_over(branch, default) for branch in branches))
+            case Maybe(system=inner):
+                return replace(one, system=_over(inner, default))
+            case Without(joinables=joinables):
+                return replace(one, joinables=tuple(map(part, joinables)))
+            case _:
+                return one
+
+    return replace(
+        system,
+        sources=tuple(default if source == Source() else source for source in system.sources),
+        joinables=tuple(map(part, system.joinables)),
+        predicates=tuple(map(part, system.predicates)),
+        subsystems=tuple(map(part, system.subsystems)),
+    )

@@ -1,0 +1,133 @@
+"""Windows (stream to relation, S2R): which instants an event's facts are valid at (docs/semantics.md, section 2).
+
+A window is data. All but `Count` say the validity of a fact from its event's time alone; what a `Count` window holds
+depends on what arrives later.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from squall.errors import UsageError
+from squall.rdf import FOREVER
+
+
+@dataclass(frozen=True)
+class Landmark:
+    """From its event on, for ever: valid at [t, infinity). The default."""
+
+    def validity(self, time: int) -> tuple[int, int]:
+        return time, FOREVER
+
+    def __str__(self) -> str:
+        return "LANDMARK"
+
+
+@dataclass(frozen=True)
+class Range:
+    """A continuous sliding window: valid at [t, t + size). size: integer ms."""
+
+    size: int
+
+    def validity(self, time: int) -> tuple[int, int]:
+        return time, time + self.size
+
+    def __str__(self) -> str:
+        return f"RANGE {duration(self.size)}"
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """A window that moves by steps: its content changes at the instants T = origin + k * step only, and is then what
+    came in [T - size, T). All times are integer ms.
+
+    A fact is so valid from the first such instant after its event until the first one after t + size: a continuous
+    window whose two ends are rounded up to the grid. closed: the content at T is what came in (T - size, T] instead,
+    which is how C-SPARQL's engine has it.
+    """
+
+    size: int
+    step: int
+    origin: int = 0
+    closed: bool = False
+
+    def validity(self, time: int) -> tuple[int, int]:
+        return self.after(time), self.after(time + self.size)
+
+    def after(self, time: int) -> int:
+        """The first instant of the grid after a time (at or after it, if `closed`)."""
+        past = time - self.origin - (1 if self.closed else 0)
+        return self.origin + (past // self.step + 1) * self.step
+
+    def __str__(self) -> str:
+        moves = "TUMBLING" if self.size == self.step else f"STEP {duration(self.step)}"
+        return f"RANGE {duration(self.size)} {moves}"
+
+
+@dataclass(frozen=True)
+class Count:
+    """The last `size` triples of the stream, in the order in which they came.
+
+    tumbling: `size` triples at a time, when they are complete, until the next so many are.
+    """
+
+    size: int
+    tumbling: bool = False
+
+    def __str__(self) -> str:
+        return f"TRIPLES {self.size}" + (" TUMBLING" if self.tumbling else "")
+
+
+Window = Landmark | Range | Stepped | Count
+LANDMARK = Landmark()
+
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = r"(\d+)\s*(ms|s|m|h|d)"
+_TIMED = re.compile(rf"\[?\s*RANGE\s+{_DURATION}(?:\s+(?:STEP\s+{_DURATION}|(TUMBLING)))?\s*\]?", re.IGNORECASE)
+_COUNT = re.compile(r"\[?\s*TRIPLES\s+(\d+)(\s+TUMBLING)?\s*\]?", re.IGNORECASE)
+
+
+def duration(milliseconds: int) -> str:
+    """A length of time in the largest unit that is exact: ``10s``, ``1500ms``."""
+    for unit, size in reversed(_UNITS.items()):
+        if milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
+
+
+def milliseconds(text: str) -> int:
+    """A length of time such as ``10s`` or ``500 ms`` in integer ms (units: ms s m h d). Raises UsageError."""
+    found = re.fullmatch(_DURATION, text.strip(), re.IGNORECASE)
+    if not found:
+        raise UsageError(f"`{text}` is not a length of time", hint="write a number and a unit: 500ms, 10s, 5m, 1h, 1d")
+    return _length(*found.groups())
+
+
+def parse(text: str) -> Window:
+    """The window of a text: ``RANGE 10s``, ``RANGE 10s STEP 5s``, ``RANGE 1m TUMBLING``, ``TRIPLES 100``, ``LANDMARK``;
+    in any letter case, with or without brackets. Units: ms s m h d. Raises UsageError."""
+    plain = text.strip()
+    if plain.upper() in ("", "LANDMARK"):
+        return LANDMARK
+    if found := _COUNT.fullmatch(plain):
+        return Count(_positive(int(found[1]), text), bool(found[2]))
+    if not (found := _TIMED.fullmatch(plain)):
+        raise UsageError(
+            f"`{text}` is not a window",
+            hint="windows: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, TRIPLES 100, LANDMARK",
+        )
+    size = _positive(_length(found[1], found[2]), text)
+    if found[5]:
+        return Stepped(size, size)
+    return Stepped(size, _positive(_length(found[3], found[4]), text)) if found[3] else Range(size)
+
+
+def _length(number: str, unit: str) -> int:
+    return int(number) * _UNITS[unit.lower()]
+
+
+def _positive(number: int, text: str) -> int:
+    if number <= 0:
+        raise UsageError(f"the window `{text}` is empty", hint="its size and step have to be more than 0")
+    return number
