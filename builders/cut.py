@@ -12,7 +12,20 @@ from dataclasses import dataclass
 
 import networkx
 
-from squall.operators import AntiJoin, Deliver, Distinct, Emit, Extend, Join, Match, Test, is_stateful
+from squall.operators import (
+    AntiJoin,
+    Apply,
+    Deliver,
+    Distinct,
+    Emit,
+    Extend,
+    Join,
+    Match,
+    Project,
+    Test,
+    Where,
+    is_stateful,
+)
 from squall.plan import Node, Plan
 
 Columns = tuple[int, ...]
@@ -88,8 +101,10 @@ def through(node: Node, key: Columns | None) -> Columns | None:
             return tuple(cell for cell in found if isinstance(cell, int)) if _all_numbers(found, key) else None
         case Emit(template=template):
             return _places(template, key)
-        case Test() | Extend():
+        case Where() | Test() | Extend() | Apply():
             return key
+        case Project(columns=columns):
+            return _places(columns, key)
     return None
 
 

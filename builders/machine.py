@@ -1,22 +1,58 @@
 """Runs nodes of a plan over entries to the fixpoint: the heart of every builder.
 
 A machine hosts all nodes of a plan (in process) or those of one stage (inside a distributed engine). Entries are put
-into the inbox of a node, `run` works them off component by component in topological order, semi-naive inside recursive
-ones, and what is meant for nodes that the machine does not host is left in the outbox.
+into the inbox of a node that keeps rows, through all that do not; `run` works the inboxes off component by component in
+topological order, semi-naive inside recursive ones. What is meant for nodes that the machine does not host is left in
+the outbox.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from operator import itemgetter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple, cast
 
-from squall.builders.rows import UNIT, Entry, Keeping, Operator, RecursiveDistinct, Row, operator
-from squall.operators import Deliver, Match, Read, Unit, is_stateful
+from squall.builders.alpha import Alpha, kind
+from squall.builders.rows import Operator, ends, operator
+from squall.builders.rows.deliver import Deliver, GrowingDeliver, Retract
+from squall.builders.rows.entries import UNIT, Entry
+from squall.builders.rows.memory import Keeping
+from squall.builders.rows.plain import Plain, Step
+from squall.builders.rows.read import Facts, Reader
+from squall.builders.rows.sets import RecursiveDistinct
+from squall.builders.rows.timeline import TimeDriven
+from squall.operators import AntiJoin, Join, LeftJoin, Match, Read, Where, is_stateful
+from squall.operators import Deliver as DeliverNode
+from squall.operators import Operator as Kind
+from squall.operators import Retract as RetractNode
 from squall.plan import Node, Plan
+from squall.rdf import ALWAYS, FOREVER, Event, Fact
 
 Address = tuple[str, int]
 """A node and the number of one of its inputs."""
+
+
+class Target(NamedTuple):
+    """Where rows go: what is made of them on the way, and the input of a node that keeps rows, or else (address None)
+    the node without memory that has made this of them."""
+
+    step: Step | None
+    address: Address | None
+    inner: str
+
+
+def _chained(steps: Sequence[Step]) -> Step | None:
+    """One step after the other."""
+    if len(steps) < 2:
+        return steps[0] if steps else None
+
+    def chained(entries: Sequence[Entry]) -> list[Entry]:
+        for step in steps:
+            entries = step(entries)
+        return list(entries)
+
+    return chained
 
 
 class Machine:
@@ -27,72 +63,200 @@ class Machine:
         self.hosted = set(plan.by_id) if hosted is None else set(hosted)
         working = (node for node in plan.nodes if self._works(node))
         self.operators: dict[str, Operator] = {node.id: operator(node, plan) for node in working}
-        self.ports = {node.id: len(node.inputs) for node in plan.nodes}
-        self.inbox: dict[Address, list[Entry]] = {}
+        self.inbox: dict[str, dict[int, list[Sequence[Entry]]]] = {}
+        """What has come for each node, by the number of the input."""
         self.outbox: dict[Address, list[Entry]] = {}
-        self.outlets = {id: _Outlet(plan, id) for id in plan.by_id}
+        self.alphas = {node.id: Alpha(plan, node.id) for node in plan.nodes if self._feeds_matches(node)}
+        self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
+        self.switches = {node.id: self._switch(node.id) for node in plan.nodes}
+        self.readers = {node.id: self._reader(node) for node in plan.nodes if isinstance(node.op, Read)}
         self.component_of = {id: number for number, part in enumerate(plan.components) for id in part}
         self.waiting: list[int] = []
         """The numbers of the components that have work, as a heap: topological order."""
+        self.driven = {id: op for id, op in self.operators.items() if isinstance(op, TimeDriven) and not _ends(op)}
+        """The nodes inside the plan that look at whole instants."""
+        self.retracts = [op for op in self.operators.values() if isinstance(op, Retract)]
+        self.keeping = {id: op for id, op in self.operators.items() if isinstance(op, Keeping)}
+        self.expires = ends(plan) or bool(plan.retractable)
 
     def _works(self, node: Node) -> bool:
         return not is_stateful(node.op) or node.id in self.hosted
 
+    def _feeds_matches(self, node: Node) -> bool:
+        return any(isinstance(self.plan.by_id[id].op, Match) for id, _ in self.plan.consumers[node.id])
+
+    def _targets(self, id: str) -> tuple[Target, ...]:
+        """Where the rows of a node go, `Match` and `Where` nodes apart."""
+        nodes = [(self.plan.by_id[consumer], port) for consumer, port in self.plan.consumers[id]]
+        return tuple(self._target(node, port) for node, port in nodes if not isinstance(node.op, Match | Where))
+
+    def _target(self, node: Node, port: int) -> Target:
+        """Through nodes without memory, as long as these feed one node alone, in one go."""
+        steps: list[Step] = []
+        while not is_stateful(node.op):
+            steps.append(cast(Plain, self.operators[node.id]).step)
+            targets = self.plan.consumers[node.id]
+            following = self.plan.by_id[targets[0][0]] if len(targets) == 1 else None
+            if following is None or isinstance(following.op, Match | Where):
+                return Target(_chained(steps), None, node.id)
+            node, port = following, targets[0][1]
+        return Target(_chained(steps), (node.id, port if _tells_apart(node.op) else 0), "")
+
+    def _switch(self, id: str) -> dict[int, dict[str, list[str]]]:
+        """The `Where` nodes that read a node, by column and term."""
+        found: dict[int, dict[str, list[str]]] = {}
+        for consumer, _ in self.plan.consumers[id]:
+            op = self.plan.by_id[consumer].op
+            if isinstance(op, Where):
+                found.setdefault(op.column, {}).setdefault(op.term, []).append(consumer)
+        return found
+
+    def _reader(self, node: Node) -> Reader:
+        op = node.op
+        assert isinstance(op, Read)
+        alpha = self.alphas.get(node.id)
+        every = bool(self.targets[node.id]) or (alpha is not None and alpha.anything is not None)
+        atoms = bool(self.targets[node.id]) or (alpha is not None and bool(alpha.atoms))
+        remembers = op.source.removals or any(isinstance(one.op, RetractNode) for one in self.plan.nodes)
+        return Reader(op.source, alpha.predicates if alpha else (), every, atoms, remembers)
+
+    # What comes in
+
     def start(self) -> None:
         """Puts in what holds without any input: the bodies of axioms."""
         for node in self.plan.nodes:
-            if isinstance(node.op, Unit):
+            if not node.inputs and not isinstance(node.op, Read | DeliverNode):
                 self.answer(node.id, [UNIT])
 
-    def read(self, source: str, entries: Sequence[Entry]) -> None:
-        """Puts facts of a source into the nodes that read it; those of any stream go to the default source as well."""
-        for node in self.plan.nodes:
-            if isinstance(node.op, Read) and node.op.source.iri in ("", source):
-                self.answer(node.id, entries)
+    def read(self, events: Sequence[Event]) -> None:
+        """Puts the facts of events into the nodes that read them."""
+        for id, reader in self.readers.items():
+            self._put_facts(id, reader.read(events))
+
+    def remove(self, fact: Fact, time: int) -> None:
+        """Takes a fact out of all streams: what they brought of it before this time ends now."""
+        for id, reader in self.readers.items():
+            facts = Facts()
+            facts.put(reader.remove(fact, time), reader.wanted, reader.every, reader.atoms)
+            self._put_facts(id, facts)
+
+    def _put_facts(self, id: str, facts: Facts) -> None:
+        alpha = self.alphas.get(id)
+        if alpha is not None:
+            for match, rows in alpha.triples(facts.boxes, facts.triples):
+                self.answer(match, rows)
+            for entry in facts.atoms:
+                for match, rows in alpha.atoms_rows(kind(entry), [entry]):
+                    self.answer(match, rows)
+        self._hand_on(id, facts.triples + facts.atoms)
 
     def put(self, address: Address, entries: Sequence[Entry]) -> None:
-        """Puts entries on an input of a node: into its inbox if it works here, into the outbox otherwise."""
+        """Puts entries on an input of a node that keeps rows: into its inbox if it works here, into the outbox
+        otherwise."""
         if address[0] in self.operators:
             self.receive(address, entries)
         else:
             self.outbox.setdefault(address, []).extend(entries)
 
-    def receive(self, address: Address, entries: Iterable[Entry]) -> None:
+    def receive(self, address: Address, entries: Sequence[Entry]) -> None:
         """Puts entries into the inbox of a node that works here."""
-        known = self.inbox.get(address)
+        id, port = address
+        known = self.inbox.get(id)
         if known is None:
-            self.inbox[address] = list(entries)
-            heapq.heappush(self.waiting, self.component_of[address[0]])
+            self.inbox[id] = {port: [entries]}
+            heapq.heappush(self.waiting, self.component_of[id])
+        elif port in known:
+            known[port].append(entries)
         else:
-            known.extend(entries)
+            known[port] = [entries]
 
     def answer(self, id: str, entries: Sequence[Entry]) -> None:
-        """Hands on what a node has made."""
-        if entries:
-            for address, part in self.outlets[id].parts(entries):
-                self.put(address, part)
+        """Hands on what a node has made, through the nodes that keep no rows."""
+        if not entries:
+            return
+        if id in self.alphas:
+            for match, rows in self.alphas[id].rows(entries):
+                self.answer(match, rows)
+        self._hand_on(id, entries)
 
-    def run(self) -> None:
-        """Works until every inbox is empty."""
+    def _hand_on(self, id: str, entries: Sequence[Entry]) -> None:
+        if entries:
+            for step, address, inner in self.targets[id]:
+                rows = step(entries) if step is not None else entries
+                if address is None:
+                    self.answer(inner, rows)
+                elif rows:
+                    self.put(address, rows)
+            for column, table in self.switches[id].items():
+                self._switched(column, table, entries)
+
+    def _switched(self, column: int, table: dict[str, list[str]], entries: Sequence[Entry]) -> None:
+        hits: dict[str, list[Entry]] = {}
+        for entry in entries:
+            if (term := entry[column]) in table:
+                hits.setdefault(term, []).append(entry)
+        for term, part in hits.items():
+            for consumer in table[term]:
+                self.answer(consumer, part)
+
+    # Work
+
+    def run(self, now: int = ALWAYS) -> None:
+        """Works until every inbox is empty. now: all that begins at this time (integer ms) or before has been put in,
+        so that instants up to then can be looked at as a whole."""
+        for id, op in self.driven.items():
+            if op.due <= now:
+                heapq.heappush(self.waiting, self.component_of[id])
         for component in self.busy():
             if len(component) == 1:
                 self.step(component[0])
+                if component[0] in self.driven:
+                    self.answer(component[0], self.driven[component[0]].advance(now))
             else:
                 self._recursion(component)
 
+    def due(self) -> int:
+        """The next time at which something is to be done, if nothing comes in before; FOREVER: never."""
+        ends = (op.due for op in self.operators.values() if isinstance(op, TimeDriven | GrowingDeliver))
+        return min(ends, default=FOREVER)
+
+    def demanded(self, now: int) -> list[tuple[int, Fact]]:
+        """What rules have demanded to be taken out of the streams, up to a time: (time, fact)."""
+        return [demand for op in self.retracts for demand in op.demanded(now)]
+
+    def expire(self, now: int) -> None:
+        """Forgets what has ended: nothing that is still to come begins before `now`."""
+        if self.expires:
+            for op in self.keeping.values():
+                op.expire(now)
+            for reader in self.readers.values():
+                reader.expire(now)
+
+    def state(self) -> dict[str, int]:
+        """How many rows each node keeps."""
+        return {id: op.size() for id, op in self.keeping.items()} | {id: r.size() for id, r in self.readers.items()}
+
     def busy(self) -> Iterator[tuple[str, ...]]:
         """The components that have work, in topological order, until none has. Each has to be worked off when given."""
+        last = None
         while self.waiting:
-            component = self.plan.components[heapq.heappop(self.waiting)]
-            if self.pending(component):
+            number = heapq.heappop(self.waiting)
+            component = self.plan.components[number]
+            if number != last or self.pending(component):
                 yield component
+            last = number
 
     def step(self, id: str) -> None:
         """Lets one node work off its inbox; the right side of two first, so that less has to be taken back."""
-        for port in range(self.ports[id] - 1, -1, -1):
-            entries = self.inbox.pop((id, port), None)
-            if entries:
-                self.answer(id, self.operators[id].apply(port, entries))
+        ports = self.inbox.pop(id, {})
+        for port in sorted(ports, reverse=True):
+            parts = ports[port]
+            entries = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
+            self.answer(id, self.work(id, port, entries))
+
+    def work(self, id: str, port: int, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """What a node that keeps rows makes of entries."""
+        return self.operators[id].apply(port, entries)
 
     def _recursion(self, component: Sequence[str]) -> None:
         deleters = [op for id in component if isinstance(op := self.operators.get(id), RecursiveDistinct)]
@@ -124,64 +288,33 @@ class Machine:
         """Works off a component, round by round, until none of its nodes has anything in its inbox."""
         while self.pending(component):
             for id in component:
-                if id in self.operators:
+                if id in self.keeping:
                     self.step(id)
 
     def pending(self, component: Iterable[str]) -> bool:
         """Whether a node of the component has work."""
-        return any((id, port) in self.inbox for id in component for port in range(self.ports[id]))
+        return any(id in self.inbox for id in component)
 
     def kept(self) -> Iterator[tuple[str, int, list[Entry]]]:
         """(node, slot, entries) for all that went into memories since the last call, if `keep` was called before."""
-        for id, op in self.operators.items():
-            if isinstance(op, Keeping):
-                yield from ((id, slot, entries) for slot, entries in op.kept())
+        for id, op in self.keeping.items():
+            yield from ((id, slot, entries) for slot, entries in op.kept())
 
     def keep(self) -> None:
         """From now on, `kept` tells what goes into memories."""
-        for op in self.operators.values():
-            if isinstance(op, Keeping):
-                op.keep()
+        for op in self.keeping.values():
+            op.keep()
 
 
-class _Outlet:
-    """Where the rows of a node go. A fact goes to those of its `Match` nodes only whose constants it has: the alpha
-    network, as hash tables on the constant cells (Doorenbos 1995, 2.2.3)."""
-
-    def __init__(self, plan: Plan, id: str) -> None:
-        self.addresses: list[Address] = []
-        self.tables: dict[tuple[int, ...], dict[Hashable, list[Address]]] = {}
-        for address in plan.consumers[id]:
-            op = plan.by_id[address[0]].op
-            cells = _constants(op) if isinstance(op, Match) else ()
-            if isinstance(op, Match) and cells and len(op.cells) == 3:
-                key = itemgetter(*cells)(op.cells)
-                self.tables.setdefault(cells, {}).setdefault(key, []).append(address)
-            else:
-                self.addresses.append(address)
-
-    def parts(self, entries: Sequence[Entry]) -> Iterator[tuple[Address, Sequence[Entry]]]:
-        """The addresses, and the entries for each."""
-        for address in self.addresses:
-            yield address, entries
-        for cells, table in self.tables.items():
-            hits: dict[Hashable, list[Entry]] = {}
-            get = itemgetter(*cells)
-            for entry in entries:
-                if (key := _key(get, entry[0])) in table:
-                    hits.setdefault(key, []).append(entry)
-            for key, part in hits.items():
-                yield from ((address, part) for address in table[key])
+def _tells_apart(op: Kind) -> bool:
+    """Whether it matters to a node on which input a row comes."""
+    return isinstance(op, Join | LeftJoin | AntiJoin)
 
 
-def _constants(op: Match) -> tuple[int, ...]:
-    return tuple(i for i, cell in enumerate(op.cells) if isinstance(cell, str))
-
-
-def _key(get: itemgetter[Hashable], row: Row) -> Hashable:
-    return get(row) if len(row) > 2 else None
+def _ends(op: TimeDriven) -> bool:
+    return isinstance(op, Deliver | Retract)
 
 
 def deliver_of(plan: Plan) -> str:
     """The id of the operation node."""
-    return next(node.id for node in plan.nodes if isinstance(node.op, Deliver))
+    return next(node.id for node in plan.nodes if isinstance(node.op, DeliverNode))

@@ -26,7 +26,6 @@ import squall
 from squall import functions
 from squall.builders import java
 from squall.builders.cut import describe, levels
-from squall.builders.rows import fact_row
 from squall.builders.store import Store
 from squall.builders.supersteps import Batches
 from squall.builders.worker import (
@@ -271,7 +270,7 @@ class _Run:
             for event in batch:
                 if event.time < latest:
                     for fact in event.facts:
-                        self._lose(late(event.stream, event.time, fact_row(fact)))
+                        self._lose(late(event.stream, event.time, fact))
                 else:
                     latest = event.time
                     timely.append(event)
@@ -478,8 +477,8 @@ def _spool(folder: Path, batches: Iterable[Sequence[Event]], name: str, time: in
         for batch in batches:
             for event in batch:
                 when = event.time if time is None else time
-                rows = map(fact_row, event.facts) if event.facts else [()]
-                file.writelines(f"{spool_line(when, event.stream, row)}\n" for row in rows)
+                facts = event.facts or (None,)
+                file.writelines(f"{spool_line(when, event.stream, fact)}\n" for fact in facts)
     if not draft.stat().st_size:
         draft.unlink()
         return False

@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from squall.builders.cut import Level
-from squall.builders.rows import RULE, remembers, row_fact
+from squall.builders.rows import remembers
+from squall.builders.rows.entries import row_fact
 from squall.builders.store import Store
 from squall.builders.worker import (
     BUCKETS,
@@ -277,7 +278,7 @@ class Batches:
         in_order = found.select("row", "start").repartition(1).sortWithinPartitions("start", "row")
         for row, time in in_order.toLocalIterator():
             *fact, rule = unpack(row)
-            yield Output(row_fact(tuple(fact)), time, rule.removeprefix(RULE))
+            yield Output(row_fact(fact), time, str(rule))
 
     def _instants(self) -> tuple[int, ...]:
         """The evaluation instants of the batch, where the answer depends on them: those that are whole."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
 import pyarrow
@@ -23,11 +23,14 @@ import pyarrow
 from squall import functions
 from squall.builders.cut import Level
 from squall.builders.machine import Address, Machine
-from squall.builders.rows import Entry, Keeping, Row, row_fact
+from squall.builders.rows import deliver
+from squall.builders.rows.entries import Entry, Row, fact_row, row_fact
+from squall.builders.rows.memory import Keeping
 from squall.errors import UsageError
 from squall.operators import Deliver, is_stateful
 from squall.plan import Plan
-from squall.rdf import DEFAULT_STREAM, FOREVER
+from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact
+from squall.streams.files import grouped
 from squall.streams.formats import parse_lines, told
 
 ROW, STATE, LOST, TIME, COUNT = "row", "state", "lost", "time", "count"
@@ -69,7 +72,7 @@ ARROW = pyarrow.schema(
 _CHUNK = 20_000
 
 
-def pack(row: Row) -> str:
+def pack(row: Sequence[str]) -> str:
     """A row as one string."""
     return "\n".join(row)
 
@@ -137,7 +140,7 @@ class Addressing:
             for port, edge in enumerate(node.inputs)
         }  # fmt: skip
 
-    def bucket(self, address: Address, row: Row) -> int:
+    def bucket(self, address: Address, row: Sequence[str]) -> int:
         """The bucket of a row: a hash of its grouping columns that is the same in every process."""
         key = self.keys[address]
         text = row[key[0]] if len(key) == 1 else "\n".join([row[column] for column in key])
@@ -147,14 +150,14 @@ class Addressing:
         """Entries for an address, as messages."""
         id, port = address
         level, number = self.levels[id], self.numbers[id]
-        for row, start, end, weight in entries:
+        for *row, start, end, weight in entries:
             yield Message(ROW, level, self.bucket(address, row), number, port, pack(row), start, end, weight)
 
     def state(self, id: str, slot: int, entries: Iterable[Entry]) -> Iterator[Message]:
         """What a node keeps, as messages. The bucket of a slot's rows is that of the input they came on."""
         level, number = self.levels[id], self.numbers[id]
         address = (id, slot) if (id, slot) in self.keys else (id, 0)
-        for row, start, end, weight in entries:
+        for *row, start, end, weight in entries:
             yield Message(STATE, level, self.bucket(address, row), number, slot, pack(row), start, end, weight)
 
 
@@ -181,18 +184,17 @@ class Document(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """What a run of lines of one source held: entries of facts by stream, what was lost, and the times (integer ms) of
-    events without facts, which are instants all the same."""
+    """What a run of lines of one source held, and what was lost of it."""
 
     source: int
-    facts: dict[str, list[Entry]]
+    events: list[Event]
     lost: list[Lost]
-    empty: list[int]
 
 
-def spool_line(time: int, stream: str, row: Row = ()) -> str:
+def spool_line(time: int, stream: str, fact: Fact | None = None) -> str:
     """A fact, or an event without any, as a line of a spool file: so does what Spark cannot read go to its workers."""
-    return json.dumps([time, stream, *row], ensure_ascii=False)
+    cells = fact_row(fact)[:-1] if fact is not None else ()
+    return json.dumps([time, stream, *cells], ensure_ascii=False)
 
 
 def lines_parser(documents: Sequence[Document]) -> Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]:
@@ -213,36 +215,26 @@ def lines_parser(documents: Sequence[Document]) -> Callable[[Iterable[pyarrow.Re
     return parse
 
 
-Facts = dict[str, list[Entry]]
-
-
-def _parse(
-    document: Document, path: str, block: int, before: int, lines: list[str]
-) -> tuple[Facts, list[Lost], list[int]]:
+def _parse(document: Document, path: str, block: int, before: int, lines: list[str]) -> tuple[list[Event], list[Lost]]:
     if document.spooled:
-        return _unspool(lines)
+        return list(_unspool(lines)), []
     name = document.of(path)
     if path.endswith(".tmp"):  # a file that is still being written
-        return {}, [], []
+        return [], []
     try:
         format, _ = told(path, document.format)
     except UsageError as error:
-        return {}, [Lost("malformed", name, 0, 0, error.message, "")] if block == before == 0 else [], []
+        return [], [Lost("malformed", name, 0, 0, error.message, "")] if block == before == 0 else []
     found, bad = parse_lines(lines, name, format.timed, format.name, document.time)
     lost = [Lost("malformed", name, block, before + index + 1, reason, text) for index, reason, text in bad]
-    return {document.stream: [(fact, time, FOREVER, 1) for time, fact in found]}, lost, []
+    return (grouped(found, document.stream) if found else []), lost
 
 
-def _unspool(lines: list[str]) -> tuple[Facts, list[Lost], list[int]]:
-    facts: Facts = {}
-    empty: list[int] = []
+def _unspool(lines: list[str]) -> Iterator[Event]:
     for line in lines:
-        time, stream, *row = json.loads(line)
-        if row:
-            facts.setdefault(stream, []).append((tuple(row), time, FOREVER, 1))
-        else:
-            empty.append(time)
-    return facts, [], empty
+        time, stream, *cells = json.loads(line)
+        facts = (cast(Fact, row_fact(cells)),) if cells else ()
+        yield Event(time, facts, stream)
 
 
 class Lost(NamedTuple):
@@ -281,14 +273,15 @@ def _source_messages(program: Program, passed: int, every_time: bool, parsed: It
     addressing = program.addressing()
     times: set[int] = set()
     counts: Counter[int] = Counter()
-    for source, facts, lost, empty in parsed:
-        times.update(time for time in empty if time >= passed)
-        counts[source] += sum(map(len, facts.values()))
+    for source, events, lost in parsed:
+        counts[source] += sum(len(event.facts) for event in events)
         yield from map(lost_message, lost)
-        for stream, entries in facts.items():
-            machine.read(stream, [entry for entry in entries if entry[1] >= passed])
-            yield from (lost_message(late(stream, start, row)) for row, start, _, _ in entries if start < passed)
-            times.update(entry[1] for entry in entries if entry[1] >= passed)
+        timely = [event for event in events if event.time >= passed]
+        for event in events:
+            if event.time < passed:
+                yield from (lost_message(late(event.stream, event.time, fact)) for fact in event.facts)
+        machine.read(timely)
+        times.update(event.time for event in timely)
         machine.run()
         yield from _outbox(machine, addressing)
     for time in sorted(times) if every_time else sorted(times)[-1:]:
@@ -297,9 +290,9 @@ def _source_messages(program: Program, passed: int, every_time: bool, parsed: It
         yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
 
 
-def late(stream: str, time: int, row: Row) -> Lost:
+def late(stream: str, time: int, fact: Fact) -> Lost:
     """A fact whose time has passed."""
-    return Lost("late", stream or DEFAULT_STREAM, 0, 0, f"its time {time} has passed", f"{time} {row_fact(row)}")
+    return Lost("late", stream or DEFAULT_STREAM, 0, 0, f"its time {time} has passed", f"{time} {fact}")
 
 
 def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Message]:
@@ -347,7 +340,7 @@ def _superstep(
     here: set[int] = set()
     for kind, _, bucket, node, port, row, start, end, weight in messages:
         box = state if kind == STATE else fresh
-        box.setdefault((node, port), []).append((unpack(row), start, end, weight))
+        box.setdefault((node, port), []).append((*unpack(row), start, end, weight))
         here.add(owners[bucket])
     if len(here) > 1:
         raise AssertionError(f"rows of the partitions {sorted(here)} in one task")
@@ -389,7 +382,7 @@ class _Partition(Machine):
             return
         here: list[Entry] = []
         for entry in entries:
-            local = self.owners[self.addressing.bucket(address, entry[0])] in self.here
+            local = self.owners[self.addressing.bucket(address, entry[:-3])] in self.here
             (here if local else self.outbox.setdefault(address, [])).append(entry)
         if here:
             self.receive(address, here)
@@ -426,21 +419,25 @@ def delivery(
 
 
 def _delivery(program: Program, instants: Sequence[int], messages: Iterable[Message]) -> Iterator[Message]:
-    from squall.builders.rows import RULE, fact_row, operator
-    from squall.builders.rows import Deliver as DeliverAtWork
-
     addressing = program.addressing()
     node = next(node for node in program.plan.nodes if isinstance(node.op, Deliver))
-    deliver = operator(node, program.plan)
-    assert isinstance(deliver, DeliverAtWork)
+    at_work = deliver(node, program.plan)
     entries: dict[str, list[Entry]] = {ROW: [], STATE: []}
     for message in messages:
-        entries[message.kind].append((unpack(message.row), message.start, message.end, message.weight))
-    deliver.restore(0, entries[STATE])
-    if deliver.remembers:
-        deliver.keep()
-    deliver.apply(0, entries[ROW])
-    for fact, time, rule in deliver.flush(instants):
-        yield Message(ROW, DELIVER, 0, 0, 0, pack((*fact_row(fact), RULE + rule)), time, FOREVER, 1)
-    for slot, kept in deliver.kept():
+        entries[message.kind].append((*unpack(message.row), message.start, message.end, message.weight))
+    at_work.restore(0, entries[STATE])
+    # All that the state tells has been handed on: its instants have passed.
+    at_work.flush(
+        max(
+            (time for *_, start, end, _ in entries[STATE] for time in (start, end) if time != FOREVER),
+            default=ALWAYS - 1,
+        )
+    )
+    if at_work.remembers:
+        at_work.keep()
+    at_work.apply(0, entries[ROW])
+    for fact, time, rule in at_work.flush(FOREVER - 1, instants):
+        row = pack((*map(str, fact_row(cast(Fact, fact))[:-1]), rule))
+        yield Message(ROW, DELIVER, 0, 0, 0, row, time, FOREVER, 1)
+    for slot, kept in at_work.kept():
         yield from addressing.state(node.id, slot, kept)

@@ -1,0 +1,372 @@
+"""The transitive closure of pairs that come one after the other, each valid over an interval.
+
+A new step from a to b makes new pairs of whatever led to a and whatever b led to, at the instants at which they did
+(Italiano 1986, "Amortized efficiency of a path retrieval data structure"); nothing is ever looked for twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from heapq import heappop, heappush
+from itertools import compress, groupby, repeat
+from operator import itemgetter, or_
+from typing import Any, TypeVar
+
+from squall.builders.intervals import Interval, Intervals, inside, outside, union
+from squall.rdf import ALWAYS, FOREVER
+
+T = TypeVar("T")
+Pair = tuple[str, str, int, int]
+"""(x, y, start, end): y can be reached from x, or does so in one step, over [start, end)."""
+
+
+class Closure:
+    """The closure of what has been added. While all of it lasts for ever and comes in order of time, it is kept as sets
+    of nodes without times; from the first entry on of which that is not so, as intervals."""
+
+    def __init__(self) -> None:
+        self.growing: _Growing | None = _Growing()
+        self.timed = _Timed()
+
+    def add(self, entries: Iterable[Pair]) -> list[Pair]:
+        """Takes steps, in any order; answers with what is new in the closure: pairs and instants, none of them twice.
+
+        An interval without instants adds nothing. The intervals of a pair may touch, in one answer or in several.
+        """
+        # In order of time; of those that begin together first what lasts, so that a pair is seldom told in parts.
+        ordered = sorted((entry for entry in entries if entry[2] < entry[3]), key=itemgetter(3), reverse=True)
+        ordered.sort(key=itemgetter(2))
+        if self.growing and not self.growing.takes(ordered):
+            self.timed.load(_Growing().add(self.growing.steps))
+            self.growing = None
+        return self.growing.add(ordered) if self.growing else self.timed.add(ordered)
+
+    def expire(self, now: int) -> None:
+        """Forgets the pairs over what ended at `now` or before: no entry that is still to come begins before `now`."""
+        self.timed.expire(now)
+
+    def size(self) -> int:
+        """How many pairs are kept."""
+        return self.growing.size if self.growing else self.timed.size
+
+
+class _Bits:
+    """Sets of numbers as the bits of integers: small and fast where there are many pairs for the nodes."""
+
+    @staticmethod
+    def of(numbers: Iterable[int]) -> int:
+        return reduce(or_, (1 << number for number in numbers), 0)
+
+    @staticmethod
+    def has(found: int, number: int) -> int:
+        return found >> number & 1
+
+    @staticmethod
+    def without(found: int, other: int) -> int:
+        return found & ~other
+
+    @staticmethod
+    def count(found: int) -> int:
+        return found.bit_count()
+
+    @staticmethod
+    def lone(found: int) -> int:
+        """The number in a set of one."""
+        return found.bit_length() - 1
+
+    @staticmethod
+    def select(found: int, names: Sequence[T]) -> Iterator[T]:
+        """Those of the names whose numbers are in the set."""
+        if found.bit_count() * _FEW > found.bit_length():
+            return compress(names, bin(found)[:1:-1].encode().translate(_DIGITS))
+        return map(names.__getitem__, _ones(found))
+
+
+_FEW = 64
+"""With less than one bit of so many set, looking for the next one is faster than looking at all."""
+_DIGITS = bytes(digit == ord("1") for digit in range(256))
+
+
+def _ones(found: int) -> Iterator[int]:
+    while found:
+        lowest = found & -found
+        yield lowest.bit_length() - 1
+        found ^= lowest
+
+
+class _Sets:
+    """Sets of numbers as sets, where there are few pairs for the nodes."""
+
+    of = set
+
+    @staticmethod
+    def has(found: set[int], number: int) -> bool:
+        return number in found
+
+    @staticmethod
+    def without(found: set[int], other: set[int]) -> set[int]:
+        return found - other
+
+    count = len
+
+    @staticmethod
+    def lone(found: set[int]) -> int:
+        return next(iter(found))
+
+    @staticmethod
+    def select(found: set[int], names: Sequence[T]) -> Iterator[T]:
+        return map(names.__getitem__, found)
+
+
+_DENSE = 256
+"""A pair takes some 32 bytes in a set: bits are smaller with more than one pair for so many pairs of nodes."""
+_SMALL = 512
+"""Up to so many pairs and nodes the kind of sets does not matter."""
+
+
+class _Growing:
+    """The closure of steps that never end, each of which begins no earlier than those before it.
+
+    Nodes are numbered as they come. before: the set of those that lead to each. after: to which each leads by one of
+    the steps. steps: those that the closure follows from. size: how many pairs it has. pending: what is still to be
+    added to `before`. fresh: what has been, and is to be told.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.names: list[str] = []
+        self.before: list[Any] = []
+        self.after: list[list[int]] = []
+        self.steps: list[Pair] = []
+        self.size = 0
+        self.pending: dict[int, Any] = {}
+        self.fresh: dict[int, Any] = {}
+        self.kind: type[_Sets | _Bits] = _Sets
+        self.weighed = (_SMALL, _SMALL)
+
+    def takes(self, ordered: Sequence[Pair]) -> bool:
+        """Whether the entries are such steps."""
+        latest = self.steps[-1][2] if self.steps else ALWAYS
+        return not ordered or (ordered[0][2] >= latest and all(entry[3] == FOREVER for entry in ordered))
+
+    def add(self, ordered: Iterable[Pair]) -> list[Pair]:
+        found: list[Pair] = []
+        for start, entries in groupby(ordered, key=itemgetter(2)):
+            self._spread(self._take(entries))
+            found += self._told(start)
+        return found
+
+    def _take(self, entries: Iterable[Pair]) -> list[int]:
+        """Takes steps. Their nodes, those first that lead to others, so far as there is such an order."""
+        graph: dict[int, dict[int, Pair]] = {}
+        for step in entries:
+            graph.setdefault(self._number(step[0]), {})[self._number(step[1])] = step
+        pending = self.pending
+        for node, following in graph.items():
+            sources: Any = self.before[node] | self.kind.of((node,))
+            for other, step in following.items():
+                if not self.kind.has(self.before[other], node):
+                    self.steps.append(step)
+                    self.after[node].append(other)
+                    pending[other] = pending[other] | sources if other in pending else sources
+        return _finished(graph)[::-1]
+
+    def _number(self, name: str) -> int:
+        number = self.numbers.setdefault(name, len(self.names))
+        if number == len(self.names):
+            self.names.append(name)
+            self.before.append(self.kind.of(()))
+            self.after.append([])
+        return number
+
+    def _spread(self, order: list[int]) -> None:
+        """Passes on what is pending, in rounds until nothing changes: one round, and one more for each level of cycles
+        within cycles (Kam and Ullman 1976)."""
+        listed = set(order)
+        before, after, pending, fresh = self.before, self.after, self.pending, self.fresh
+        while pending:
+            for node in order:  # grows meanwhile
+                if node not in pending:
+                    continue
+                new: Any = self.kind.without(pending.pop(node), before[node])
+                if not new:
+                    continue
+                before[node] |= new
+                fresh[node] = fresh[node] | new if node in fresh else new
+                for other in after[node]:
+                    pending[other] = pending[other] | new if other in pending else new
+                    if other not in listed:
+                        listed.add(other)
+                        order.append(other)
+                self._count(self.kind.count(new))
+
+    def _count(self, more: int) -> None:
+        """Counts pairs, and weighs which kind of sets is smaller when there are twice as many of them or of nodes."""
+        self.size += more
+        if self.size > self.weighed[0] or len(self.names) > self.weighed[1]:
+            self._use(_Bits if len(self.names) ** 2 < _DENSE * self.size else _Sets)
+            self.weighed = (2 * self.size, 2 * len(self.names))
+
+    def _use(self, kind: type[_Sets | _Bits]) -> None:
+        """Turns all sets into those of a kind."""
+        old, everything = self.kind, range(len(self.names))
+        if kind is not old:
+            self.kind = kind
+            self.before[:] = [kind.of(old.select(found, everything)) for found in self.before]
+            for kept in (self.fresh, self.pending):
+                kept.update((node, kind.of(old.select(found, everything))) for node, found in kept.items())
+
+    def _told(self, start: int) -> list[Pair]:
+        """The fresh pairs. Nodes to which one node leads are put together, because many of them are often new."""
+        kind, names = self.kind, self.names
+        found: list[Pair] = []
+        lone: dict[int, list[str]] = {}
+        for node, new in self.fresh.items():
+            if kind.count(new) == 1:
+                lone.setdefault(kind.lone(new), []).append(names[node])
+            else:
+                found.extend(zip(kind.select(new, names), repeat(names[node]), repeat(start), repeat(FOREVER)))
+        for source, targets in lone.items():
+            found.extend(zip(repeat(names[source]), targets, repeat(start), repeat(FOREVER)))
+        self.fresh = {}
+        return found
+
+
+def _finished(graph: Mapping[int, Iterable[int]]) -> list[int]:
+    """The nodes in the order in which a depth-first search leaves them."""
+    left: list[int] = []
+    seen: set[int] = set()
+    for root in graph:
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if node < 0:
+                left.append(~node)
+            elif node not in seen:
+                seen.add(node)
+                stack.append(~node)  # met again when all that follows has been left
+                stack += [following for following in graph.get(node, ()) if following not in seen]
+    return left
+
+
+class _Timed:
+    """The closure of steps that begin and end at any time.
+
+    after: where each node leads, and when. before: what leads to it. ending: the pairs of which something ends, by the
+    time at which it does; ends: these times, as a heap. size: how many pairs there are.
+    """
+
+    def __init__(self) -> None:
+        self.after: dict[str, dict[str, Intervals]] = {}
+        self.before: dict[str, set[str]] = {}
+        self.ending: dict[int, list[Pair]] = {}
+        self.ends: list[int] = []
+        self.size = 0
+
+    def load(self, pairs: Iterable[Pair]) -> None:
+        """Takes pairs that are a closure, never end, and have been told."""
+        shared: dict[int, Intervals] = {}
+        for x, y, start, end in pairs:
+            self.after.setdefault(x, {})[y] = shared.setdefault(start, ((start, end),))
+            self.before.setdefault(y, set()).add(x)
+            self.size += 1
+
+    def add(self, ordered: Iterable[Pair]) -> list[Pair]:
+        found: list[Pair] = []
+        for x, y, start, end in ordered:
+            for first, last in list(outside(start, end, self.after.get(x, {}).get(y, ()))):
+                sources = [(x, first, last), *self._sources(x, y, first, last)]
+                targets = [(y, first, last), *self._targets(x, y, first, last)]
+                found += self._joined(sources, targets)
+        self._note_ends(found)
+        return found
+
+    def _sources(self, x: str, y: str, start: int, end: int) -> Iterator[_Place]:
+        """What leads to x, while it does and does not lead to y: what follows y would be known then."""
+        for source in self.before.get(x, ()):
+            targets = self.after[source]
+            for first, last in _fresh(start, end, targets[x], targets.get(y)):
+                yield source, first, last
+
+    def _targets(self, x: str, y: str, start: int, end: int) -> Iterator[_Place]:
+        """Where y leads, while it does and x does not."""
+        known = self.after.get(x, {})
+        for target, valid in self.after.get(y, {}).items():
+            for first, last in _fresh(start, end, valid, known.get(target)):
+                yield target, first, last
+
+    def _joined(self, sources: Iterable[_Place], targets: Sequence[_Place]) -> list[Pair]:
+        """Each source leads to each target from now on while both are valid: what of that is new."""
+        found: list[Pair] = []
+        for source, source_start, source_end in sources:
+            known = self.after.setdefault(source, {})
+            for target, start, end in targets:
+                start = source_start if source_start > start else start
+                end = source_end if source_end < end else end
+                if start >= end:
+                    continue
+                valid = known.get(target)
+                if valid is None:
+                    known[target] = ((start, end),)
+                    self.before.setdefault(target, set()).add(source)
+                    self.size += 1
+                    found.append((source, target, start, end))
+                else:
+                    fresh = [(source, target, *part) for part in outside(start, end, valid)]
+                    if fresh:
+                        found += fresh
+                        known[target] = _extended(valid, start, end)
+        return found
+
+    def _note_ends(self, pairs: Iterable[Pair]) -> None:
+        ending = self.ending
+        for pair in pairs:
+            end = pair[3]
+            if end in ending:
+                ending[end].append(pair)
+            elif end != FOREVER:
+                ending[end] = [pair]
+                heappush(self.ends, end)
+
+    def expire(self, now: int) -> None:
+        while self.ends and self.ends[0] <= now:
+            for x, y, _, _ in self.ending.pop(heappop(self.ends)):
+                self._forget(x, y, now)
+
+    def _forget(self, x: str, y: str, now: int) -> None:
+        valid = self.after.get(x, {}).get(y)
+        if valid is None:
+            return
+        if valid[-1][1] > now:
+            self.after[x][y] = tuple(part for part in valid if part[1] > now)
+            return
+        del self.after[x][y]
+        self.before[y].discard(x)
+        self.size -= 1
+        for kept, node in ((self.after, x), (self.before, y)):
+            if not kept[node]:
+                del kept[node]
+
+
+_Place = tuple[str, int, int]
+"""A node, and an interval over which it leads somewhere or is led to."""
+
+
+def _fresh(start: int, end: int, valid: Intervals, known: Intervals | None) -> Iterable[Interval]:
+    """The parts of [start, end) that are valid and not known."""
+    if known or len(valid) > 1:
+        return [part for one in inside(start, end, valid) for part in outside(*one, known or ())]
+    first, last = valid[0]
+    first = start if start > first else first
+    last = end if end < last else last
+    return ((first, last),) if first < last else ()
+
+
+def _extended(valid: Intervals, start: int, end: int) -> Intervals:
+    """The intervals and one more."""
+    *others, (first, last) = valid
+    if first <= start <= last < end:
+        # A step that has come again, by far the most frequent case in windows.
+        return (*others, (first, end))
+    return union((*valid, (start, end)))

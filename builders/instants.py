@@ -1,0 +1,94 @@
+"""Evaluation instants: at which times an answer is told whole (rstream; docs/semantics.md, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+
+from squall.operators import Deliver
+from squall.plan import Plan
+from squall.rdf import ALWAYS, HEARTBEAT, Event
+from squall.system import Source
+from squall.windows import Count, Landmark, Range, Stepped
+
+
+class Instants:
+    """The evaluation instants that events lead to, given in order as time passes."""
+
+    def __init__(self, plan: Plan) -> None:
+        deliver = next(node.op for node in plan.nodes if isinstance(node.op, Deliver))
+        self.sources = deliver.sources
+        self.report = deliver.report
+        self.single: list[int] = [ALWAYS]
+        self.grids: list[tuple[int, int]] = []
+        """(next instant, step) of the grids of windows that have instants to come."""
+        self.until: dict[tuple[int, int], int] = {}
+        """The last instant of each."""
+        self.first: int | None = None
+        """The time of the first event."""
+        self.last = ALWAYS
+        """The last instant that is known to come."""
+        self.passed = ALWAYS - 1
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Takes note of events."""
+        for event in events:
+            for source in self.sources if event.stream != HEARTBEAT else ():
+                if source.iri in ("", event.stream):
+                    self.first = event.time if self.first is None else self.first
+                    self._add(event, source)
+
+    def add_instant(self, time: int) -> None:
+        """There is an instant at this time (integer ms)."""
+        self.last = max(self.last, time)
+        if self.report.policy != "periodic":
+            heappush(self.single, time)
+
+    def _add(self, event: Event, source: Source) -> None:
+        window = source.window_of(event.stream)
+        if event.removed:
+            self.add_instant(event.time)
+        match window:
+            case Landmark() | Count():
+                self.add_instant(event.time)
+            case Range(size=size):
+                self.add_instant(event.time)
+                self.add_instant(event.time + size)
+            case Stepped(step=step):
+                first, last = window.validity(event.time)
+                self._add_grid(first, step, last)
+
+    def _add_grid(self, first: int, step: int, last: int) -> None:
+        self.last = max(self.last, last)
+        if self.report.policy == "periodic":
+            return
+        # The spans of one window's events overlap: the longest takes the others' place.
+        if (first, step) not in self.until:
+            heappush(self.grids, (first, step))
+        self.until[first, step] = max(last, self.until.get((first, step), last))
+
+    def upto(self, now: int) -> list[int]:
+        """The instants up to a time, that included, which have not been given yet, in order, each once."""
+        taken = sorted(set(self._periodic(now) if self.report.policy == "periodic" else self._taken(now)))
+        found = [time for time in taken if time > self.passed]
+        self.passed = found[-1] if found else self.passed
+        return found
+
+    def _taken(self, now: int) -> Iterator[int]:
+        while self.single and self.single[0] <= now:
+            yield heappop(self.single)
+        while self.grids and self.grids[0][0] <= now:
+            first, step = heappop(self.grids)
+            last = self.until.pop((first, step))
+            yield first
+            if first + step <= last:
+                self._add_grid(first + step, step, last)
+
+    def _periodic(self, now: int) -> Iterator[int]:
+        period = self.report.period
+        if self.passed < ALWAYS:
+            yield ALWAYS
+        if self.first is not None:
+            since = max(self.first, self.passed + 1)
+            until = min(now, -(-self.last // period) * period)
+            yield from range(-(-since // period) * period, until + 1, period)

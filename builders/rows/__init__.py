@@ -1,0 +1,141 @@
+"""What each operator does to rows: the one place that says so, for every builder.
+
+An operator is told entries (`squall.builders.rows.entries`) on its inputs (ports) and answers with entries. Joins are
+bilinear and most else is linear, so that entries may come in any order and in any batches, and add up to what the plan
+means at every instant (snapshot reducibility, semantics.md 3; the algebra of weighted rows is that of Budiu et al.,
+"DBSP", 2023). Only `Group`, `Slice` and the ends of a plan look at instants as a whole, in the order of time
+(`squall.builders.rows.timeline`).
+
+An operator that keeps rows keeps them as entries too: `kept` tells those it has taken into its memory, and `restore`
+takes them back, which is how a distributed builder stores and moves state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from squall import operators as ops
+from squall.builders.rows import plain
+from squall.builders.rows.deliver import Deliver, GrowingDeliver, Retract
+from squall.builders.rows.entries import Entry
+from squall.builders.rows.join import AntiJoin, Join, LeftJoin
+from squall.builders.rows.plain import Plain
+from squall.builders.rows.sets import Closure, CountingDistinct, GrowingDistinct, RecursiveDistinct, Timed
+from squall.builders.rows.timeline import Group, Slice
+from squall.plan import Node, Plan
+from squall.windows import Landmark
+
+
+class Operator(Protocol):
+    """One node at work."""
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        """Takes entries on an input; answers with entries of its own rows. The entries given stay as they are."""
+        ...
+
+
+def operator(node: Node, plan: Plan) -> Operator:
+    """A node of a plan, ready to work."""
+    op = node.op
+    widths = [plan.widths[edge.node] for edge in node.inputs]
+    growing = not any(edge.node in plan.retractable for edge in node.inputs)
+    match op:
+        case ops.Read() | ops.Unit() | ops.Union():
+            return Plain(plain.same)
+        case ops.Match():
+            return Plain(plain.match(op))
+        case ops.Test() | ops.Extend() if ops.is_timed(op):
+            return Timed(op, widths[0])
+        case ops.Test():
+            return Plain(plain.test(op))
+        case ops.Extend():
+            return Plain(plain.extend(op))
+        case ops.Apply():
+            return Plain(plain.apply(op))
+        case ops.Project():
+            return Plain(plain.project(op, widths[0]))
+        case ops.Where():
+            return Plain(plain.where(op))
+        case ops.Emit(template=template, rules=rules):
+            return Plain(plain.emit(template, rules, widths[0], unbound(plan, node.inputs[0].node)))
+        case ops.Retract():
+            return Retract(op, widths[0], unbound(plan, node.inputs[0].node))
+        case ops.Answer():
+            return Plain(plain.answer(op, widths[0]))
+        case ops.Join():
+            return Join(op, (widths[0], widths[1]), growing)
+        case ops.LeftJoin():
+            return LeftJoin(op, (widths[0], widths[1]), growing)
+        case ops.AntiJoin():
+            return AntiJoin(op, node.inputs[1].node not in plan.retractable)
+        case ops.Group():
+            return Group(op)
+        case ops.Slice():
+            return Slice(op)
+        case ops.Closure():
+            return Closure()
+        case ops.Distinct(by=by):
+            return _distinct(node, by, plan)
+        case ops.Deliver():
+            return deliver(node, plan)
+
+
+def deliver(node: Node, plan: Plan) -> Deliver | GrowingDeliver:
+    """The operation node of a plan."""
+    op = node.op
+    assert isinstance(op, ops.Deliver)
+    solutions = any(isinstance(plan.by_id[edge.node].op, ops.Answer) for edge in node.inputs)
+    if op.output != "istream" or node.id in plan.retractable or solutions or op.report.policy == "periodic":
+        return Deliver(op)
+    return GrowingDeliver(op, remembers=op.distinct or ends(plan))
+
+
+def remembers(plan: Plan) -> bool:
+    """Whether the operation node has to know what it has handed on before."""
+    return deliver(next(node for node in plan.nodes if isinstance(node.op, ops.Deliver)), plan).remembers
+
+
+def ends(plan: Plan) -> bool:
+    """Whether what is read of a stream may be valid for a limited time."""
+    windows = [
+        window
+        for node in plan.nodes
+        if isinstance(node.op, ops.Read)
+        for window in (node.op.source.window, *(window for _, window in node.op.source.windows))
+    ]
+    return any(not isinstance(window, Landmark) for window in windows)
+
+
+def _distinct(node: Node, by: int, plan: Plan) -> Operator:
+    if node.id not in plan.retractable:
+        return GrowingDistinct(by)
+    recursive = any(node.id in component and len(component) > 1 for component in plan.components)
+    return RecursiveDistinct(by) if recursive else CountingDistinct(by)
+
+
+def unbound(plan: Plan, id: str) -> Collection[int]:
+    """The columns of a node's rows that may be unbound."""
+    node = plan.by_id[id]
+    below = [unbound(plan, edge.node) for edge in node.inputs if not edge.feedback]
+    width = plan.widths[id]
+    match node.op:
+        case ops.LeftJoin(keep=keep):
+            left = plan.widths[node.inputs[0].node]
+            return {place for place, column in enumerate(keep) if column >= left or column in below[0]}
+        case ops.Join(keep=keep):
+            left = plan.widths[node.inputs[0].node]
+            either = set(below[0]) | {left + column for column in below[1]}
+            return {place for place, column in enumerate(keep) if column in either}
+        case ops.Project(columns=columns):
+            return {place for place, column in enumerate(columns) if column is None or column in below[0]}
+        case ops.Union() | ops.Distinct():
+            return set().union(*below)
+        case ops.Group(keys=keys):
+            return {place for place, key in enumerate(keys) if key in below[0]} | set(range(len(keys), width))
+        case ops.Apply(results=results):
+            return set(below[0]) | set(range(width - results, width))
+        case ops.AntiJoin() | ops.Where() | ops.Test() | ops.Extend() | ops.Slice():
+            return below[0]
+        case _:
+            return ()

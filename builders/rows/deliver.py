@@ -1,0 +1,232 @@
+"""The end of a plan: answers handed on by an R2S operator, and what rules take out of the streams."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any, cast
+
+from squall import operators as ops
+from squall.builders.rows.entries import SOLUTION, Entry, Row, is_rdf, row_fact, triple
+from squall.builders.rows.memory import SWEPT, Keeping
+from squall.builders.rows.plain import emit
+from squall.builders.rows.timeline import Change, TimeDriven
+from squall.rdf import ALWAYS, FOREVER, Fact
+from squall.stages import Output
+
+_START: Callable[[Entry], Any] = itemgetter(-3)
+_output = cast(Callable[[tuple[Any, int, str]], Output], partial(tuple.__new__, Output))  # faster than Output._make
+
+
+class Deliver(TimeDriven):
+    """The facts (a set) and solutions (a bag) of the answer, handed on when time has come to them.
+
+    Counts how often each is in the answer at the time that has passed, and knows when that will change: what comes in
+    at an instant (istream), what goes out (dstream), or all there is (rstream) can then be told.
+    """
+
+    remembers = True
+
+    def __init__(self, op: ops.Deliver) -> None:
+        super().__init__()
+        self.output = op.output
+        self.report = op.report
+        self.counts: dict[Row, int] = {}
+        self.rules: dict[Row, str] = {}
+        """For each fact in the answer a rule that made it when it came in."""
+        self.reported: dict[Row, int] | None = None
+        """The answer at the instant that was reported last, where only changes are."""
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        entries = [entry for entry in entries if is_rdf(entry)]
+        self.note(0, entries)
+        for entry in entries:
+            self._add(entry)
+        return []
+
+    def _add(self, entry: Entry) -> None:
+        *_, start, end, weight = entry
+        start, end = self._reported_at(start), self._reported_at(end)
+        if start < end:
+            self.changes.add(entry[:-3], start, end, weight)
+
+    def _reported_at(self, time: int) -> int:
+        """The first instant from `time` on that is reported."""
+        if self.report.policy != "periodic" or time in (ALWAYS, FOREVER):
+            return time
+        return -(-time // self.report.period) * self.report.period
+
+    def flush(self, now: int, instants: Sequence[int] = ()) -> list[Output]:
+        """The outputs up to a time, that included, in the order of time. instants: the evaluation instants up to then
+        that have not been given yet, in order (integer ms); only what is told whole (rstream) needs them."""
+        if self.output != "rstream":
+            return [output for time, change in self.changes.upto(now) for output in self._changed(time, change)]
+        found: list[Output] = []
+        for instant in instants:
+            for time, change in self.changes.upto(instant):
+                self._changed(time, change)
+            if self._is_reported():
+                found += self._whole(instant)
+        for time, change in self.changes.upto(now):
+            self._changed(time, change)
+        return found
+
+    def _changed(self, time: int, change: Change) -> list[Output]:
+        """Counts a change in; what it brings into the answer (istream) or takes out of it (dstream)."""
+        found: list[Output] = []
+        for row, (weight, maker) in _by_row(change).items():
+            before = self.counts.get(row, 0)
+            after = before + weight
+            rule = self._rule(row, maker, before, after)
+            many = _difference(row, before, after) * (1 if self.output == "istream" else -1)
+            if many > 0:
+                found += [Output(row_fact(row), time, rule)] * many
+        return found
+
+    def _rule(self, row: Row, maker: str | None, before: int, after: int) -> str:
+        """Keeps the count, and the rule that made the row; answers with that."""
+        if not after:
+            self.counts.pop(row, None)
+            return self.rules.pop(row, maker or "")
+        self.counts[row] = after
+        if maker is not None and (before <= 0 or row not in self.rules):
+            self.rules[row] = maker
+        return self.rules.get(row, "")
+
+    def _is_reported(self) -> bool:
+        if self.report.policy != "change":
+            return True
+        known, self.reported = self.reported, _as_answer(self.counts)
+        return known != self.reported
+
+    def _whole(self, instant: int) -> list[Output]:
+        """All that is in the answer."""
+        return [
+            output
+            for row, count in self.counts.items()
+            for output in [Output(row_fact(row), instant, self.rules.get(row, ""))] * _difference(row, 0, count)
+        ]
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            self._add(entry)
+
+    def size(self) -> int:
+        return self.changes.size() + len(self.counts)
+
+
+def _by_row(change: Change) -> dict[Row, tuple[int, str | None]]:
+    """By how much the multiplicity of each row changes, and a rule that makes it from now on, if one does."""
+    found: dict[Row, tuple[int, str | None]] = {}
+    for made, weight in change.items():
+        row, rule = made[:-1], made[-1]
+        known, maker = found.get(row, (0, None))
+        found[row] = known + weight, rule if maker is None and weight > 0 else maker
+    return found
+
+
+def _difference(row: Row, before: int, after: int) -> int:
+    """How many more there are in the answer: solutions are counted, of a fact there is one or none."""
+    if row[0][0] == SOLUTION:  # type: ignore[index]  # the first cell is always bound
+        return after - before
+    return (after > 0) - (before > 0)
+
+
+def _as_answer(counts: dict[Row, int]) -> dict[Row, int]:
+    return {row: _difference(row, 0, count) for row, count in counts.items()}
+
+
+class GrowingDeliver(Keeping):
+    """The facts of an answer from which nothing is ever taken back, told when they come in (istream): until when each
+    is valid is all that has to be known of it."""
+
+    def __init__(self, op: ops.Deliver, remembers: bool) -> None:
+        super().__init__()
+        self.remembers = remembers
+        self.until: dict[Row, int] = {}
+        self.waiting: list[Entry] = []
+        self.limit = SWEPT
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        self.waiting += entries
+        return []
+
+    @property
+    def due(self) -> int:
+        return min((entry[-3] for entry in self.waiting), default=FOREVER)
+
+    def flush(self, now: int, instants: Sequence[int] = ()) -> list[Output]:
+        """The outputs up to a time, that included, in the order of time."""
+        entries, self.waiting = self.waiting, []
+        if not entries:
+            return []
+        entries.sort(key=_START)
+        if entries[-1][-3] > now:
+            due = bisect_right(entries, now, key=_START)
+            entries, self.waiting = entries[:due], entries[due:]
+        self.note(0, entries)
+        until, found = self.until, []
+        for entry in entries:
+            row = entry[:-4]
+            known = until.get(row)
+            if known is None or known < entry[-3]:
+                if row[0][0] == "<" and row[1][0] == "<":  # most facts, for which no function need be called
+                    fact: Any = triple(row)
+                elif is_rdf(row):
+                    fact = row_fact(row)
+                else:
+                    continue
+                found.append(_output((fact, entry[-3], entry[-4])))
+                until[row] = entry[-2]
+            elif known < entry[-2]:
+                until[row] = entry[-2]
+        if not self.remembers:
+            until.clear()
+        return found
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            row = entry[:-4]
+            self.until[row] = max(self.until.get(row, entry[-2]), entry[-2])
+
+    def expire(self, now: int) -> None:
+        # What ends at `now` is kept: a fact that begins then goes on with it.
+        if len(self.until) >= self.limit:
+            self.until = {row: end for row, end in self.until.items() if end >= now}
+            self.limit = max(SWEPT, 2 * len(self.until))
+
+    def size(self) -> int:
+        return len(self.until) + len(self.waiting)
+
+
+class Retract(TimeDriven):
+    """Facts that rows demand to be taken out of the streams, when they begin to be valid."""
+
+    def __init__(self, op: ops.Retract, width: int, unbound: Collection[int]) -> None:
+        super().__init__()
+        self.make = emit(op.template, op.rules, width, unbound)
+        self.counts: dict[Row, int] = {}
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        return super().apply(port, self.make(entries))
+
+    def demanded(self, now: int) -> list[tuple[int, Fact]]:
+        """(time since when it is demanded, fact), up to a time, that included."""
+        found: list[tuple[int, Fact]] = []
+        for time, change in self.changes.upto(now):
+            for row, weight in change.items():
+                before = self.counts.get(row, 0)
+                if before <= 0 < before + weight:
+                    found.append((time, row_fact(row)))  # type: ignore[arg-type]  # no solution is retracted
+                self.counts[row] = before + weight
+                if not self.counts[row]:
+                    del self.counts[row]
+        return found
+
+    def row(self, entry: Entry) -> Row:
+        return entry[:-4]
+
+    def size(self) -> int:
+        return self.changes.size() + len(self.counts)

@@ -1,0 +1,63 @@
+"""Entries: rows with their validity, as flat tuples; and how facts, solutions and rows become one another.
+
+An *entry* is (*row, start, end, weight): the row is valid over [start, end) `weight` times more than before; a negative
+weight takes validity back. Flat, because most of the time of most programs goes into making and taking apart entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any, cast
+
+from squall.builders.intervals import Steps, add_step, levels
+from squall.rdf import ALWAYS, FOREVER, Atom, Fact, Solution, Term, Triple
+
+Row = tuple[str | None, ...]
+Entry = tuple[Any, ...]
+
+UNIT: Entry = (ALWAYS, FOREVER, 1)
+"""The entry of the row without columns."""
+SOLUTION = "?"
+"""What the first cell of a solution's row begins with; the names of its variables follow."""
+
+
+def fact_row(fact: Fact, rule: str = "") -> Row:
+    """A triple as (s, p, o, rule), an atom as (``@relation``, arguments..., rule). rule: the name of one that made
+    it."""
+    return (*fact, rule) if isinstance(fact, Triple) else (f"@{fact.relation}", *fact.arguments, rule)
+
+
+def row_fact(row: Sequence[Any]) -> Fact | Solution:
+    """The fact or solution of a row, without the name of a rule behind it."""
+    first = row[0]
+    if first[0] == "@":
+        return Atom(Term(first[1:]), tuple(row[1:]))
+    if first[0] == SOLUTION:
+        return Solution(tuple(first[1:].split()), tuple(row[1:]))
+    return triple(row)
+
+
+def is_rdf(row: Sequence[Any]) -> bool:
+    """Whether a row may be in an answer. What is no RDF triple (a literal as its subject, anything but an IRI as its
+    predicate) can be read by rules, but stays inside (generalised RDF: RDF 1.1 Concepts, section 7)."""
+    first = row[0][0]
+    return first in "@?" or (first != '"' and row[1][0] == "<")
+
+
+triple = cast(Callable[[Sequence[Any]], Triple], partial(tuple.__new__, Triple))  # faster than Triple._make
+
+
+def key_of(columns: Sequence[int]) -> Callable[[Sequence[Any]], Hashable]:
+    """The function that gives what two rows have to agree on."""
+    return itemgetter(*columns) if columns else lambda row: ()
+
+
+def settle(entries: Iterable[Entry]) -> list[Entry]:
+    """Entries that add up to the same, none of which take back another."""
+    steps: dict[Entry, Steps] = {}
+    for entry in entries:
+        *_, start, end, weight = entry
+        add_step(steps.setdefault(entry[:-3], {}), start, end, weight)
+    return [(*row, start, end, count) for row, found in steps.items() for start, end, count in levels(found)]

@@ -1,0 +1,255 @@
+"""Joins: pairs of rows that agree, over the instants at which both are valid. They are bilinear: weights multiply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any
+
+from squall import operators as ops
+from squall.builders.intervals import Intervals, Steps, add_step, changes, inside, outside, positive, union
+from squall.builders.rows.code import cells, compiled, computed, entry
+from squall.builders.rows.entries import Entry, key_of
+from squall.builders.rows.memory import SWEPT, Index, Keeping
+
+Probe = Callable[[Sequence[Entry], dict[Hashable, list[Entry]], dict[Hashable, list[Entry]]], list[Entry]]
+
+
+def _store(key: Sequence[int], growing: bool) -> str:
+    """The source that stores entries under their key. growing: none takes back another."""
+    stored = f"""\
+ for x in entries:
+  k = {_key([f"x[{column}]" for column in key])}
+  if k in mine:
+   mine[k].append(x)
+  else:
+   mine[k] = [x]
+"""
+    return stored if growing else stored + "  if x[-1] < 0:\n   index.take_back(k)\n"
+
+
+def _key(columns: Sequence[str]) -> str:
+    return columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
+
+
+def probe(op: ops.Join, widths: tuple[int, int], side: int, growing: bool) -> Callable[..., Any]:
+    """The function that stores entries of one side and gives their pairs with what the other side has stored.
+
+    growing: nothing is ever taken back, and all weights are 1, on both sides.
+    """
+    left, right = cells("a", widths[0]), cells("b", widths[1])
+    weight = "1" if growing else "w * v"
+    made = entry([(left + right)[column] for column in op.keep], "s if s > t else t", "e if e < f else f", weight)
+    mine, other = (left, right) if side == 0 else (right, left)
+    key = [pair[side] for pair in op.on]
+    inner = entry(other, "t", "f", "v")
+    source = f"""\
+def run(entries, mine, other, index):
+{_store(key, growing)} return [{made}
+  for {entry(mine)} in entries if {_key([mine[column] for column in key])} in other
+  for {inner} in other[{_key([mine[column] for column in key])}] if s < f and t < e]
+"""
+    return compiled(source, {})
+
+
+class Join(Keeping):
+    """Pairs of rows that agree on the columns `on`. `widths`: the columns of the left and of the right rows. growing:
+    nothing is ever taken back, and all weights are 1, on both sides."""
+
+    def __init__(self, op: ops.Join, widths: tuple[int, int], growing: bool = False) -> None:
+        super().__init__()
+        self.growing = growing
+        self.indexes = (Index(), Index())
+        self.probes = (probe(op, widths, 0, growing), probe(op, widths, 1, growing))
+        self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        if self.log is not None:
+            self.note(port, entries)
+        mine = self.indexes[port]
+        mine.stored += len(entries)
+        found: list[Entry] = self.probes[port](entries, mine.buckets, self.indexes[1 - port].buckets, mine)
+        return found
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        index, key_of_row = self.indexes[slot], self.keys[slot]
+        for one in _singly(entries) if self.growing else entries:
+            key = key_of_row(one)
+            index.buckets.setdefault(key, []).append(one)
+            if one[-1] < 0:
+                index.take_back(key)
+
+    def expire(self, now: int) -> None:
+        for index in self.indexes:
+            index.sweep(now)
+
+    def size(self) -> int:
+        return sum(index.size() for index in self.indexes)
+
+
+def _singly(entries: Sequence[Entry]) -> list[Entry]:
+    """Entries of weight 1: a store that adds entries up makes one of several."""
+    return [(*one[:-1], 1) for one in entries for _ in range(one[-1])]
+
+
+class AntiJoin(Keeping):
+    """Left rows over the instants at which no right row agrees with them. growing: no right row is ever taken back, so
+    that the instants need not be counted."""
+
+    def __init__(self, op: ops.AntiJoin, growing: bool = False) -> None:
+        super().__init__()
+        self.growing = growing
+        self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
+        self.left = Index()
+        self.right: dict[Hashable, Steps] = {}
+        self.covered: dict[Hashable, Intervals] = {}
+        self.limit = SWEPT
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        if self.log is not None:
+            self.note(port, entries)
+        return list(self._lefts(entries) if port == 0 else self._rights(entries))
+
+    def _lefts(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        self.left.stored += len(entries)
+        for one in entries:
+            *row, start, end, weight = one
+            key = self.keys[0](one)
+            self._store(key, one)
+            for first, last in outside(start, end, self.covered.get(key, ())):
+                yield (*row, first, last, weight)
+
+    def _store(self, key: Hashable, one: Entry) -> None:
+        self.left.buckets.setdefault(key, []).append(one)
+        if one[-1] < 0:
+            self.left.take_back(key)
+
+    def _rights(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        for key, old, new in self._covered_anew(entries):
+            for start, end, sign in changes(old, new):
+                for *row, left_start, left_end, weight in self.left.buckets.get(key, ()):
+                    for first, last in inside(left_start, left_end, ((start, end),)):
+                        yield (*row, first, last, -sign * weight)
+
+    def _covered_anew(self, entries: Sequence[Entry]) -> Iterator[tuple[Hashable, Intervals, Intervals]]:
+        """The keys of some right rows, with the instants that were covered before and those that are now."""
+        if not self.growing:
+            for key in self._cover(entries):
+                old = self.covered.get(key, ())
+                yield key, old, self._settle(key)
+            return
+        for one in entries:
+            key, (start, end, _) = self.keys[1](one), one[-3:]
+            old = self.covered.get(key, ())
+            self.covered[key] = new = union((*old, (start, end)))
+            yield key, old, new
+
+    def _settle(self, key: Hashable) -> Intervals:
+        """The instants at which a right row has the key. What adds up to nothing is forgotten."""
+        steps = self.right[key]
+        covered = positive(steps)
+        if covered:
+            self.covered[key] = covered
+        else:
+            self.covered.pop(key, None)
+        if not steps:
+            del self.right[key]
+        return covered
+
+    def _cover(self, entries: Sequence[Entry]) -> Iterable[Hashable]:
+        touched: dict[Hashable, None] = {}
+        for one in entries:
+            key = self.keys[1](one)
+            add_step(self.right.setdefault(key, {}), *one[-3:])
+            touched[key] = None
+        return touched
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        if slot == 0:
+            for one in entries:
+                self._store(self.keys[0](one), one)
+        else:
+            for _ in self._covered_anew(entries):
+                pass
+
+    def expire(self, now: int) -> None:
+        self.left.sweep(now)
+        if max(len(self.covered), len(self.right)) < self.limit:
+            return
+        ends = ((key, covered[-1][1]) for key, covered in self.covered.items())
+        if not self.growing:
+            ends = ((key, max(steps)) for key, steps in self.right.items())
+        for key in [key for key, end in ends if end <= now]:
+            self.covered.pop(key, None)
+            self.right.pop(key, None)
+        self.limit = max(SWEPT, 2 * max(len(self.covered), len(self.right)))
+
+    def size(self) -> int:
+        return self.left.size() + max(len(self.covered), len(self.right))
+
+
+class LeftJoin(Keeping):
+    """The pairs of a `Join` for which the condition is true, and left rows by themselves at the instants at which there
+    is none: an `AntiJoin` of the left rows with the left columns of those pairs."""
+
+    def __init__(self, op: ops.LeftJoin, widths: tuple[int, int], growing: bool) -> None:
+        super().__init__()
+        width = widths[0]
+        self.join = Join(ops.Join(op.on, tuple(range(sum(widths)))), widths, growing)
+        self.alone = AntiJoin(ops.AntiJoin(tuple((column, column) for column in range(width))), growing)
+        self.condition = _condition(op)
+        self.pairs = _picked(op.keep, sum(widths))
+        self.singles = _padded(op.keep, width)
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        if self.log is not None:
+            self.note(port, entries)
+        found = self.condition(self.join.apply(port, entries))
+        singles = self.alone.apply(0, entries) if port == 0 else []
+        singles += self.alone.apply(1, found)
+        pairs: list[Entry] = self.pairs(found)
+        return pairs + self.singles(singles)
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        # What the pairs are is known only when both sides are there: the other slot may come before or after.
+        found = self.condition(self.join.apply(slot, _singly(entries) if self.join.growing else entries))
+        if slot == 0:
+            self.alone.restore(0, entries)
+        self.alone.restore(1, found)
+
+    def expire(self, now: int) -> None:
+        self.join.expire(now)
+        self.alone.expire(now)
+
+    def size(self) -> int:
+        return self.join.size() + self.alone.size()
+
+
+def _condition(op: ops.LeftJoin) -> Callable[[list[Entry]], list[Entry]]:
+    """The pairs, all columns of both sides, for which the condition on the columns kept is true."""
+    if op.condition is None:
+        return lambda entries: entries
+    moved = _moved(op.condition, op.keep)
+    return computed("def run(entries):\n return [x for x in entries if {0}]", [moved], "x", "x[-3]")
+
+
+def _moved(value: ops.Expression, columns: Sequence[int]) -> ops.Expression:
+    """The expression over other columns: `columns` says where each of its own now is."""
+    match value:
+        case ops.Column(index=index):
+            return ops.Column(columns[index])
+        case ops.Invoke(function=function, arguments=arguments):
+            return ops.Invoke(function, tuple(_moved(argument, columns) for argument in arguments))
+        case _:
+            return value
+
+
+def _picked(keep: Sequence[int], width: int) -> Callable[[list[Entry]], list[Entry]]:
+    row = cells("a", width)
+    made = entry([row[column] for column in keep])
+    return compiled(f"def run(entries):\n return [{made} for {entry(row)} in entries]", {})
+
+
+def _padded(keep: Sequence[int], width: int) -> Callable[[list[Entry]], list[Entry]]:
+    row = cells("a", width)
+    made = entry([row[column] if column < width else "None" for column in keep])
+    return compiled(f"def run(entries):\n return [{made} for {entry(row)} in entries]", {})

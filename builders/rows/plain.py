@@ -1,0 +1,127 @@
+"""Operators without memory: each answers to an entry by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from squall import functions
+from squall import operators as ops
+from squall.builders.rows.code import Names, cells, compiled, computed, entry, expression
+from squall.builders.rows.entries import SOLUTION, Entry
+from squall.functions.values import value_key
+from squall.operators import Value
+from squall.rdf import Term
+
+Step = Callable[[Sequence[Entry]], list[Entry]]
+
+
+class Plain:
+    """An operator without memory."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        return self.step(entries)
+
+
+def same(entries: Sequence[Entry]) -> list[Entry]:
+    """Read, Unit, Union: entries as they are."""
+    return list(entries)
+
+
+def match(op: ops.Match, known: Collection[int] = ()) -> Step:
+    """Facts as rows. `known`: the cells of which it is known that the fact fits them. Entries are of facts of the kind
+    and the number of cells that the operator asks for (see `squall.builders.alpha`)."""
+    names: Names = {}
+    row = cells("a", len(op.cells))
+    first: dict[int, str] = {}
+    conditions: list[str] = []
+    for place, (name, cell) in enumerate(zip(row, op.cells, strict=True)):
+        if isinstance(cell, int):
+            if first.setdefault(cell, name) != name:
+                conditions.append(f"{name} == {first[cell]}")
+        elif cell is not None and place not in known:
+            conditions.append(_condition(name, cell, names))
+    columns = [first[column] for column in sorted(first)]
+    where = f" if {' and '.join(conditions)}" if conditions else ""
+    source = f"def run(entries):\n return [{entry(columns)} for {entry([*row, '_'])} in entries{where}]"
+    return compiled(source, names)
+
+
+def _condition(name: str, cell: Term | Value, names: Names) -> str:
+    constant = f"k{len(names)}"
+    if isinstance(cell, Value):
+        names.update({constant: value_key(cell.term), "value_key": value_key})
+        return f"{name}[0] == '\"' and value_key({name}) == {constant}"
+    names[constant] = cell
+    return f"{name} == {constant}"
+
+
+def test(op: ops.Test) -> Step:
+    """Rows for which the expression is true."""
+    return computed("def run(entries):\n return [x for x in entries if {0}]", [op.expression], "x", "x[-3]")
+
+
+def extend(op: ops.Extend) -> Step:
+    """Rows with one more column."""
+    made = "(*x[:-3], v, *x[-3:]) for x in entries if isinstance(v := {0}, str)"
+    return computed(f"def run(entries):\n return [{made}]", [op.expression], "x", "x[-3]")
+
+
+def apply(op: ops.Apply) -> Step:
+    """Rows with the columns of each row that a table function makes."""
+    function = functions.lookup(op.function)
+    names: Names = {"rows_of": lambda *arguments: _checked(function, op.results, arguments)}
+    given = [expression(argument, "x", "x[-3]", names) for argument in op.arguments]
+    called = ["x[-3]", *given] if function.timed else given
+    made = f"(*x[:-3], *made, *x[-3:]) for x in entries for made in rows_of({', '.join(called)})"
+    return compiled(f"def run(entries):\n return [{made}]", names)
+
+
+def _checked(function: functions.Function, results: int, arguments: Sequence[Any]) -> Any:
+    made: Any = function.evaluate(*arguments)
+    rows = [tuple(row) for row in made or ()]
+    for row in rows:
+        if len(row) != results:
+            raise ValueError(f"the table function <{function.iri}> gave a row of {len(row)} values, not of {results}")
+    return rows
+
+
+def project(op: ops.Project, width: int) -> Step:
+    """Rows of some columns."""
+    row = cells("a", width)
+    columns = ["None" if column is None else row[column] for column in op.columns]
+    return compiled(f"def run(entries):\n return [{entry(columns)} for {entry(row)} in entries]", {})
+
+
+def where(op: ops.Where) -> Step:
+    """Rows whose column holds the term."""
+    return compiled(f"def run(entries):\n return [x for x in entries if x[{op.column}] == k0]", {"k0": op.term})
+
+
+def emit(template: Sequence[int | Term], rules: Sequence[str], width: int, unbound: Collection[int]) -> Step:
+    """A fact from each row, with the name of a rule that makes it behind it. A row in which a cell of `unbound` that
+    the template needs is unbound makes none (SPARQL 1.1, section 16.2)."""
+    names: Names = {"rule": rules[0] if rules else ""}
+    row = cells("a", width)
+    made = []
+    for cell in template:
+        if isinstance(cell, int):
+            made.append(row[cell])
+        else:
+            made.append(f"k{len(names)}")
+            names[f"k{len(names)}"] = cell
+    needed = sorted({cell for cell in template if isinstance(cell, int) and cell in unbound})
+    where = f" if {' and '.join(f'{row[cell]} is not None' for cell in needed)}" if needed else ""
+    source = f"def run(entries):\n return [{entry([*made, 'rule'])} for {entry(row)} in entries{where}]"
+    return compiled(source, names)
+
+
+def answer(op: ops.Answer, width: int) -> Step:
+    """A solution from each row."""
+    row = cells("a", width)
+    names = {"first": SOLUTION + " ".join(op.names), "rule": op.rules[0] if op.rules else ""}
+    made = ["first", *(row[column] for column in op.columns), "rule"]
+    return compiled(f"def run(entries):\n return [{entry(made)} for {entry(row)} in entries]", names)

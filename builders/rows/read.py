@@ -1,0 +1,234 @@
+"""Reading: events through windows, as entries (stream to relation; semantics.md, sections 1 and 2)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from squall.builders.rows.entries import Entry, Row, fact_row
+from squall.builders.rows.memory import SWEPT
+from squall.errors import SourceError
+from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple
+from squall.system import Source
+from squall.windows import Count
+
+Boxes = dict[Term, list[Entry]]
+
+
+@dataclass
+class Facts:
+    """The facts of some events as entries.
+
+    boxes: triples by predicate, of the predicates that are wanted. triples, atoms: all of them, if they are wanted.
+    """
+
+    boxes: Boxes = field(default_factory=dict)
+    triples: list[Entry] = field(default_factory=list)
+    atoms: list[Entry] = field(default_factory=list)
+
+    def put(self, entries: Iterable[Entry], wanted: Collection[Term], every: bool, atoms: bool) -> None:
+        """Adds entries of any facts."""
+        for entry in entries:
+            if entry[0][0] == "@":
+                if atoms:
+                    self.atoms.append(entry)
+                continue
+            if every:
+                self.triples.append(entry)
+            if entry[1] in wanted:
+                self.boxes.setdefault(entry[1], []).append(entry)
+
+
+class _Given(NamedTuple):
+    """A stream brought a fact: when, and since when and until when it is valid."""
+
+    stream: str
+    came: int
+    start: int
+    end: int
+
+
+Validity = Callable[[int], tuple[int, int]]
+"""From the time of an event to the interval over which its facts are valid."""
+
+
+def _UNREAD(time: int) -> tuple[int, int]:
+    """The stream is not read."""
+    raise NotImplementedError
+
+
+def _CAREFUL(time: int) -> tuple[int, int]:
+    """When the facts end is not known in advance."""
+    raise NotImplementedError
+
+
+class Reader:
+    """What one `Read` node reads. wanted: the predicates that anything is done with; every, atoms: whether something is
+    done with triples of any predicate, with atoms. remembers: whether facts may be taken back by removals."""
+
+    def __init__(self, source: Source, wanted: Collection[Term], every: bool, atoms: bool, remembers: bool) -> None:
+        self.source = source
+        self.wanted = wanted
+        self.every = every
+        self.atoms = atoms
+        self.remembers = remembers
+        self.validity: dict[str, Validity] = {}
+        """How the events of each stream are read."""
+        self.counted: dict[str, _Counted] = {}
+        self.given: dict[Fact, list[_Given]] = {}
+        """What streams have brought of each fact that may be removed, where it has not ended."""
+        self.limit = SWEPT
+
+    def read(self, events: Iterable[Event]) -> Facts:
+        """The facts of events in the order of time."""
+        facts = Facts()
+        for event in events:
+            validity = self.validity.get(event.stream) or self._validity(event.stream)
+            if validity is _UNREAD:
+                continue
+            time = event.time
+            if validity is _CAREFUL or event.removed:
+                facts.put(self._carefully(event), self.wanted, self.every, self.atoms)
+                continue
+            start, end = (ALWAYS, FOREVER) if time == ALWAYS else validity(time)
+            if start < end:
+                self._take(event.facts, start, end, facts)
+        return facts
+
+    def _validity(self, stream: str) -> Validity:
+        """How the events of a stream are read."""
+        window = self.source.window_of(stream)
+        if self.source.iri not in ("", stream):
+            found: Validity = _UNREAD
+        elif self.remembers or isinstance(window, Count):
+            found = _CAREFUL
+        else:
+            found = window.validity
+        self.validity[stream] = found
+        return found
+
+    def _take(self, given: Sequence[Fact], start: int, end: int, facts: Facts) -> None:
+        """Every statement of every stream passes here: most are of no interest, and have to cost little."""
+        wanted, boxes, rest = self.wanted, facts.boxes, ("", start, end, 1)
+        for fact in given:
+            if (predicate := fact[1]) in wanted:
+                if predicate in boxes:
+                    boxes[predicate].append(fact + rest)
+                else:
+                    boxes[predicate] = [fact + rest]  # type: ignore[index]
+        if self.every:
+            facts.triples += [fact + rest for fact in given if isinstance(fact, Triple)]
+        if self.atoms:
+            facts.atoms += [(*fact_row(fact), start, end, 1) for fact in given if not isinstance(fact, Triple)]
+
+    # What may be taken back
+
+    def _carefully(self, event: Event) -> Iterator[Entry]:
+        """The entries of an event whose facts may be taken back before they end, or which takes back others."""
+        if event.removed and not self.remembers:
+            raise SourceError(
+                f"the stream `{event.stream}` carries a removal at {event.time}",
+                hint="say of the source that it does (`removals`), so that the plan is prepared for it",
+            )
+        for fact in event.removed:
+            yield from self._removed(event.stream, fact, event.time)
+        window = self.source.window_of(event.stream)
+        if isinstance(window, Count) and event.time != ALWAYS:
+            counted = self.counted.setdefault(event.stream, _Counted(window))
+            for fact in event.facts:
+                yield from counted.come(fact, event.time)
+            return
+        start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)  # type: ignore[union-attr]
+        for fact in event.facts if start < end else ():
+            if event.time != ALWAYS:
+                self.given.setdefault(fact, []).append(_Given(event.stream, event.time, start, end))
+            yield (*fact_row(fact), start, end, 1)
+
+    def remove(self, fact: Fact, time: int) -> list[Entry]:
+        """A fact ends now in all streams that this node reads."""
+        streams = {known.stream for known in self.given.get(fact, ())} | self.counted.keys()
+        return [entry for stream in sorted(streams) for entry in self._removed(stream, fact, time)]
+
+    def _removed(self, stream: str, fact: Fact, time: int) -> Iterator[Entry]:
+        """What the stream brought of a fact before this time ends now."""
+        if stream in self.counted:
+            yield from self.counted[stream].remove(fact, time)
+        kept = []
+        for known in self.given.pop(fact, ()):
+            if known.stream != stream or known.came >= time:
+                kept.append(known)
+            elif known.end > time:
+                yield (*fact_row(fact), max(known.start, time), known.end, -1)
+        if kept:
+            self.given[fact] = kept
+
+    def expire(self, now: int) -> None:
+        """Forgets what has ended."""
+        if len(self.given) < self.limit:
+            return
+        for fact in list(self.given):
+            left = [known for known in self.given[fact] if known.end > now]
+            if left:
+                self.given[fact] = left
+            else:
+                del self.given[fact]
+        self.limit = max(SWEPT, 2 * len(self.given))
+
+    def size(self) -> int:
+        return sum(map(len, self.given.values())) + sum(counted.size() for counted in self.counted.values())
+
+
+class _Counted:
+    """The facts of a stream through a `Count` window."""
+
+    def __init__(self, window: Count) -> None:
+        self.window = window
+        self.facts: deque[tuple[Fact, int, bool]] = deque()
+        """(fact, time, whether it has not been removed), oldest first."""
+        self.block: list[tuple[Fact, int, bool]] = []
+        """Of a tumbling window: what has come of a block that is not complete."""
+
+    def come(self, fact: Fact, time: int) -> Iterator[Entry]:
+        """A fact has come."""
+        if self.window.tumbling:
+            yield from self._come_in_blocks(fact, time)
+            return
+        self.facts.append((fact, time, True))
+        yield _entry(fact, time, 1)
+        if len(self.facts) > self.window.size:
+            yield from self._gone(self.facts.popleft(), time)
+
+    def _come_in_blocks(self, fact: Fact, time: int) -> Iterator[Entry]:
+        self.block.append((fact, time, True))
+        if len(self.block) < self.window.size:
+            return
+        while self.facts:
+            yield from self._gone(self.facts.popleft(), time)
+        for member, came, stays in self.block:
+            if stays:
+                yield _entry(member, time, 1)
+            self.facts.append((member, came, stays))
+        self.block = []
+
+    def _gone(self, known: tuple[Fact, int, bool], time: int) -> Iterator[Entry]:
+        fact, _, stays = known
+        if stays:
+            yield _entry(fact, time, -1)
+
+    def remove(self, fact: Fact, time: int) -> Iterator[Entry]:
+        """What came of a fact before this time ends now; it goes on counting among the last so many."""
+        for place, (known, came, stays) in enumerate(self.facts):
+            if known == fact and stays and came < time:
+                self.facts[place] = (known, came, False)
+                yield _entry(fact, time, -1)
+        self.block = [(known, came, stays and not (known == fact and came < time)) for known, came, stays in self.block]
+
+    def size(self) -> int:
+        return len(self.facts) + len(self.block)
+
+
+def _entry(fact: Fact, time: int, weight: int) -> Entry:
+    row: Row = fact_row(fact)
+    return (*row, time, FOREVER, weight)

@@ -1,0 +1,266 @@
+"""Sets: bags made rows that are valid at each instant once, in whichever way their input and their place allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from squall import operators as ops
+from squall.builders.closure import Closure as Pairs
+from squall.builders.intervals import (
+    Interval,
+    Intervals,
+    Steps,
+    add_step,
+    changes,
+    inside,
+    levels,
+    outside,
+    positive,
+    union,
+)
+from squall.builders.rows.code import computed
+from squall.builders.rows.entries import Entry, Row
+from squall.builders.rows.memory import SWEPT, Keeping
+from squall.rdf import FOREVER
+
+
+class GrowingDistinct(Keeping):
+    """A set to which rows are only ever added: what is valid already is not said again.
+
+    valid: for each row the intervals over which it is valid, or, as most often, only the start of one without an end:
+    every row of every set passes here.
+    """
+
+    def __init__(self, by: int) -> None:
+        super().__init__()
+        self.by = by
+        self.valid: dict[Row, Intervals | int] = {}
+        self.limit = SWEPT
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        found: list[Entry] = []
+        valid, by = self.valid, self.by
+        for entry in entries:
+            key = entry[:by]
+            if key not in valid:
+                valid[key] = entry[-3] if entry[-2] == FOREVER else (entry[-3:-1],)
+                found.append(entry if entry[-1] == 1 else (*entry[:-1], 1))
+            elif (known := valid[key]).__class__ is not int or known > entry[-3]:  # type: ignore[operator]
+                found += self._more(key, entry)
+        if self.log is not None:
+            self.note(0, found)
+        return found
+
+    def _more(self, key: Row, entry: Entry) -> list[Entry]:
+        """What an entry adds to a row that is known."""
+        known = self._intervals(key)
+        start, end = entry[-3:-1]
+        if known[-1][0] <= start and end <= known[-1][1]:
+            return []
+        self._add(key, (start, end))
+        return [(*entry[:-3], first, last, 1) for first, last in outside(start, end, known)]
+
+    def _intervals(self, key: Row) -> Intervals:
+        known = self.valid.get(key, ())
+        return ((known, FOREVER),) if isinstance(known, int) else known
+
+    def _add(self, key: Row, interval: Interval) -> None:
+        together = union((*self._intervals(key), interval))
+        self.valid[key] = together[0][0] if len(together) == 1 and together[0][1] == FOREVER else together
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            self._add(entry[: self.by], entry[-3:-1])
+
+    def expire(self, now: int) -> None:
+        # What ends at `now` is kept: a row that begins then goes on with it.
+        if len(self.valid) < self.limit:
+            return
+        valid = self.valid
+        ended = [key for key, known in valid.items() if not isinstance(known, int) and known[0][1] < now]
+        for key in ended:
+            left = tuple(interval for interval in self._intervals(key) if interval[1] >= now)
+            if left:
+                valid[key] = left
+            else:
+                del valid[key]
+        self.limit = max(SWEPT, 2 * len(valid))
+
+    def size(self) -> int:
+        return len(self.valid)
+
+
+class Closure(Keeping):
+    """The transitive closure of pairs that are only ever added."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pairs = Pairs()
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        if self.log is not None:
+            self.note(0, entries)
+        return [(*pair, 1) for pair in self.pairs.add([entry[:-1] for entry in entries])]
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        self.pairs.add([entry[:-1] for entry in entries])
+
+    def expire(self, now: int) -> None:
+        self.pairs.expire(now)
+
+    def size(self) -> int:
+        return self.pairs.size()
+
+
+class CountingDistinct(Keeping):
+    """A set whose rows may be taken back: a row is valid while more has been said for it than against.
+
+    Rows that agree in the first `by` columns are one. What they have behind these (a fact's rule) is counted apart, so
+    that a row that becomes valid comes with what makes it so.
+    """
+
+    def __init__(self, by: int) -> None:
+        super().__init__()
+        self.by = by
+        self.counts: dict[Row, Steps] = {}
+        self.makers: dict[Row, dict[Row, Steps]] = {}
+        self.valid: dict[Row, Intervals] = {}
+        self.limit = SWEPT
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        if self.log is not None:
+            self.note(0, entries)
+        return self._update(self._count(entries))
+
+    def _count(self, entries: Sequence[Entry]) -> Iterable[Row]:
+        touched: dict[Row, None] = {}
+        for entry in entries:
+            key, rest = entry[: self.by], entry[self.by : -3]
+            start, end, weight = entry[-3:]
+            add_step(self.counts.setdefault(key, {}), start, end, weight)
+            if rest:
+                add_step(self.makers.setdefault(key, {}).setdefault(rest, {}), start, end, weight)
+            touched[key] = None
+        return touched
+
+    def _update(self, keys: Iterable[Row]) -> list[Entry]:
+        """Says how the validity of rows has changed, and forgets those of which nothing is left."""
+        found: list[Entry] = []
+        for key in keys:
+            new = positive(self.counts.get(key, {}))
+            for start, end, sign in changes(self.valid.get(key, ()), new):
+                # Where something is taken back in the middle, the row begins anew behind it.
+                found.append((*self._row(key, start if sign > 0 else end), start, end, sign))
+            self._set(key, new)
+        return found
+
+    def _row(self, key: Row, instant: int) -> Row:
+        """The row with what makes it valid at an instant behind it, if anything does."""
+        makers = self.makers.get(key)
+        if not makers:
+            return key
+        now = (rest for rest, steps in makers.items() if any(s <= instant < e for s, e in positive(steps)))
+        return key + next(now, next(iter(makers)))
+
+    def _set(self, key: Row, valid: Intervals) -> None:
+        if valid:
+            self.valid[key] = valid
+            return
+        self.valid.pop(key, None)
+        if not self.counts.get(key):
+            self.counts.pop(key, None)
+            self.makers.pop(key, None)
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        for key in self._count(entries):
+            self._set(key, positive(self.counts[key]))
+
+    def expire(self, now: int) -> None:
+        if len(self.counts) < self.limit:
+            return
+        for key in [key for key, steps in self.counts.items() if not steps or max(steps) < now]:
+            del self.counts[key]
+            self.makers.pop(key, None)
+            self.valid.pop(key, None)
+        self.limit = max(SWEPT, 2 * len(self.counts))
+
+    def size(self) -> int:
+        return len(self.counts)
+
+
+class RecursiveDistinct(CountingDistinct):
+    """A set in a recursion from which rows may be taken back: delete and rederive (Gupta, Mumick, Subrahmanian 1993).
+
+    A count alone would let two facts that derive each other hold each other up. So, first, whatever is taken back
+    counts as gone at once, and so does all that was derived from it (`apply` while deleting); then what still has a
+    derivation from what is left comes back (`rederive`), and additions go on as usual.
+    """
+
+    def __init__(self, by: int) -> None:
+        super().__init__(by)
+        self.deleting = False
+        self.unsettled: dict[Row, None] = {}
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        self.note(0, entries)
+        keys = self._count(entries)
+        if self.deleting:
+            self.unsettled.update(dict.fromkeys(keys))
+        found = self._delete(entries) if self.deleting else self._update(keys)
+        self.note(1, found)
+        return found
+
+    def _delete(self, entries: Sequence[Entry]) -> list[Entry]:
+        found: list[Entry] = []
+        for entry in entries:
+            start, end, weight = entry[-3:]
+            key = entry[: self.by]
+            valid = self.valid.get(key, ())
+            if weight < 0 and valid:
+                gone = list(inside(start, end, valid))
+                found += [(*self._row(key, last), first, last, -1) for first, last in gone]
+                self._set(key, tuple(part for one in valid for part in outside(*one, tuple(gone))))
+        return found
+
+    def rederive(self) -> list[Entry]:
+        """What is valid by its counts but was deleted, or added while deleting, comes in."""
+        unsettled, self.unsettled = self.unsettled, {}
+        found = self._update(key for key in unsettled if key in self.counts)
+        self.note(1, found)
+        return found
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        if slot == 0:
+            self.unsettled.update(dict.fromkeys(self._count(entries)))
+            return
+        steps: dict[Row, Steps] = {}
+        for entry in entries:
+            add_step(steps.setdefault(entry[: self.by], {}), *entry[-3:])
+        for key, found in steps.items():
+            self.valid[key] = union((*self.valid.get(key, ()), *((s, e) for s, e, _ in levels(found))))
+
+
+class Timed(CountingDistinct):
+    """An expression that is computed at the time since which a row holds, and again when that changes."""
+
+    def __init__(self, op: ops.Test | ops.Extend, width: int) -> None:
+        super().__init__(width)
+        self.compute = computed("def run(x, t):\n return {0}", [op.expression], "x", "t")
+        self.extends = isinstance(op, ops.Extend)
+
+    def _update(self, keys: Iterable[Row]) -> list[Entry]:
+        found: list[Entry] = []
+        for key in keys:
+            old, new = self.valid.get(key, ()), positive(self.counts[key])
+            found += self._rows(key, [one for one in old if one not in new], -1)
+            found += self._rows(key, [one for one in new if one not in old], 1)
+            self._set(key, new)
+        return found
+
+    def _rows(self, row: Row, intervals: Iterable[tuple[int, int]], weight: int) -> Iterator[Entry]:
+        for start, end in intervals:
+            value = self.compute(row, start)
+            if not self.extends and value:
+                yield (*row, start, end, weight)
+            elif self.extends and isinstance(value, str):
+                yield (*row, value, start, end, weight)

@@ -1,0 +1,276 @@
+"""Operators that look at whole instants: they take changes in the order of time, when an instant is complete.
+
+What such an operator says of an instant can be taken back by what comes later only from then on: a row that holds now
+is said to hold for ever, and taken back from the instant on at which it does not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+from squall import operators as ops
+from squall.builders.aggregates import Accumulator, accumulator
+from squall.builders.rows.code import computed
+from squall.builders.rows.entries import Entry, Row
+from squall.builders.rows.memory import Keeping
+from squall.functions.ordering import key as order_key
+from squall.rdf import ALWAYS, FOREVER
+
+Change = dict[Row, int]
+"""By how much the multiplicity of rows changes."""
+
+
+class Changes:
+    """When the multiplicities of rows change, in the order of time. passed: all up to this time has been taken."""
+
+    def __init__(self) -> None:
+        self.at: dict[int, Change] = {}
+        self.times: list[int] = []
+        self.passed = ALWAYS - 1
+
+    def add(self, row: Row, start: int, end: int, weight: int) -> None:
+        """The row is valid over [start, end) `weight` times more. What lies before `passed` is over."""
+        if end > self.passed:
+            self._add(row, max(start, self.passed), weight)
+            if end != FOREVER:
+                self._add(row, end, -weight)
+
+    def _add(self, row: Row, time: int, weight: int) -> None:
+        changes = self.at.get(time)
+        if changes is None:
+            changes = self.at[time] = {}
+            heappush(self.times, time)
+        changes[row] = changes.get(row, 0) + weight
+
+    @property
+    def due(self) -> int:
+        """The time of the first change; FOREVER if there is none."""
+        return self.times[0] if self.times else FOREVER
+
+    def upto(self, now: int) -> Iterator[tuple[int, Change]]:
+        """The changes up to a time, that included, instant by instant."""
+        while self.times and self.times[0] <= now:
+            time = heappop(self.times)
+            self.passed = max(self.passed, time)
+            yield time, self.at.pop(time)
+        self.passed = max(self.passed, now)
+
+    def size(self) -> int:
+        return sum(map(len, self.at.values()))
+
+
+class TimeDriven(Keeping):
+    """An operator that takes changes in the order of time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes = Changes()
+
+    @property
+    def due(self) -> int:
+        """The next time at which there is something to do."""
+        return self.changes.due
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        self.note(port, entries)
+        for entry in entries:
+            self.changes.add(self.row(entry), *entry[-3:])
+        return []
+
+    def row(self, entry: Entry) -> Row:
+        """What of an entry is counted."""
+        return entry[:-3]
+
+    def advance(self, now: int) -> list[Entry]:
+        """All instants up to `now` are complete: what they come to."""
+        raise NotImplementedError
+
+
+class _Open:
+    """Rows said to hold, each since when and how often, and what is to be said of them."""
+
+    def __init__(self) -> None:
+        self.held: dict[Row, int] = {}
+        self.fresh: dict[Row, list[tuple[int, int]]] = {}
+        """Rows that began to hold and have not been said yet: since when, and how often."""
+
+    def change(self, row: Row, time: int, weight: int) -> Iterator[Entry]:
+        """From a time on the row holds `weight` times more."""
+        if weight > 0:
+            self.fresh.setdefault(row, []).append((time, weight))
+            return
+        fresh = self.fresh.get(row, [])
+        while weight and fresh:
+            since, count = fresh.pop()
+            taken = min(count, -weight)
+            if since < time:
+                yield (*row, since, time, taken)
+            if count > taken:
+                fresh.append((since, count - taken))
+            weight += taken
+        if weight:
+            self.held[row] += weight
+            if not self.held[row]:
+                del self.held[row]
+            yield (*row, time, FOREVER, weight)
+
+    def say(self) -> Iterator[Entry]:
+        """What has begun to hold and still does."""
+        for row, parts in self.fresh.items():
+            for since, count in parts:
+                self.held[row] = self.held.get(row, 0) + count
+                yield (*row, since, FOREVER, count)
+        self.fresh = {}
+
+
+class Group(TimeDriven):
+    """The keys and aggregates of the rows of each group (incremental; Gray et al. 1997 on which aggregates can be)."""
+
+    def __init__(self, op: ops.Group) -> None:
+        super().__init__()
+        self.key_of = _row_of([ops.Column(column) for column in op.keys])
+        self.values_of = _row_of([aggregate.expression for aggregate in op.aggregates])
+        self.aggregates = op.aggregates
+        self.width = len(op.keys)
+        self.always = not op.keys
+        self.members: dict[Row, int] = {}
+        self.groups: dict[Row, list[Accumulator]] = {}
+        self.rows: dict[Row, Row] = {}
+        """The row of each group."""
+        self.open = _Open()
+        if self.always:
+            self.groups[()] = self._made()
+            self.changes._add((), ALWAYS, 0)
+
+    def _made(self) -> list[Accumulator]:
+        return [accumulator(aggregate) for aggregate in self.aggregates]
+
+    def row(self, entry: Entry) -> Row:
+        return (*self.key_of(entry), *self.values_of(entry))
+
+    def advance(self, now: int) -> list[Entry]:
+        found: list[Entry] = []
+        for time, change in self.changes.upto(now):
+            for key in self._take(change):
+                new = self._row(key)
+                old = self.rows.get(key)
+                if new == old:
+                    continue
+                if old is not None:
+                    found += self.open.change(old, time, -1)
+                if new is not None:
+                    found += self.open.change(new, time, 1)
+                    self.rows[key] = new
+                else:
+                    del self.rows[key]
+        found += self.open.say()
+        return found
+
+    def _take(self, change: Change) -> Iterable[Row]:
+        """Counts a change in; the keys of the groups that it touches."""
+        touched: dict[Row, None] = {}
+        for row, weight in change.items():
+            key = row[: self.width]
+            touched[key] = None
+            if weight:
+                self.members[key] = self.members.get(key, 0) + weight
+                for part, value in zip(self._group(key), row[self.width :], strict=True):
+                    part.add(value, weight)
+        return touched
+
+    def _group(self, key: Row) -> list[Accumulator]:
+        if key not in self.groups:
+            self.groups[key] = self._made()
+        return self.groups[key]
+
+    def _row(self, key: Row) -> Row | None:
+        """The row of a group; None if the group has no members."""
+        if not self.members.get(key) and not self.always:
+            self.members.pop(key, None)
+            self.groups.pop(key, None)
+            return None
+        return (*key, *(part.value() for part in self.groups[key]))
+
+    def size(self) -> int:
+        return self.changes.size() + len(self.members)
+
+
+class Slice(TimeDriven):
+    """The rows that lie between two places in an order, at each instant."""
+
+    def __init__(self, op: ops.Slice) -> None:
+        super().__init__()
+        self.first = op.offset
+        self.last = FOREVER if op.limit is None else op.offset + op.limit
+        self.order = ordering(op.order)
+        self.sorted: list[tuple[Any, Row]] = []
+        self.chosen: Counter[Row] = Counter()
+        self.open = _Open()
+
+    def advance(self, now: int) -> list[Entry]:
+        found: list[Entry] = []
+        for time, change in self.changes.upto(now):
+            for row, weight in change.items():
+                self._put(row, weight)
+            chosen = Counter(row for _, row in self.sorted[self.first : self.last])
+            for row in self.chosen.keys() | chosen.keys():
+                if chosen[row] != self.chosen[row]:
+                    found += self.open.change(row, time, chosen[row] - self.chosen[row])
+            self.chosen = chosen
+        found += self.open.say()
+        return found
+
+    def _put(self, row: Row, weight: int) -> None:
+        item = (self.order(row), row)
+        for _ in range(weight):
+            insort(self.sorted, item, key=_first)
+        for _ in range(-weight):
+            del self.sorted[bisect_left(self.sorted, item[0], key=_first)]
+
+    def size(self) -> int:
+        return self.changes.size() + len(self.sorted)
+
+
+def _first(item: tuple[Any, Row]) -> Any:
+    return item[0]
+
+
+class _Descending:
+    """A sort key turned round."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def __lt__(self, other: _Descending) -> bool:
+        return bool(other.key < self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Descending) and bool(self.key == other.key)
+
+
+def ordering(order: Sequence[tuple[ops.Expression, bool]]) -> Callable[[Row], Any]:
+    """The sort key of a row: its expressions, then the text of all its cells, so that no two rows are tied."""
+    values_of = _row_of([value for value, _ in order])
+    descending = [falls for _, falls in order]
+
+    def key(row: Row) -> Any:
+        values = values_of((*row, ALWAYS, FOREVER, 1))
+        parts = [
+            _Descending(order_key(value)) if falls else order_key(value)
+            for value, falls in zip(values, descending, strict=True)
+        ]
+        return (*parts, tuple(cell or "" for cell in row))
+
+    return key
+
+
+def _row_of(values: Sequence[ops.Expression]) -> Callable[[Entry], Row]:
+    """The function that computes some expressions of an entry; what has no value is unbound."""
+    parts = "".join(f"v if isinstance(v := {{{place}}}, str) else None, " for place in range(len(values)))
+    return computed(f"def run(x):\n return ({parts})", values, "x", "x[-3]")
