@@ -1,255 +1,320 @@
-"""What planners share: drafting a plan, names to columns, the body of a rule, feedback, grouping columns."""
+"""What planners share: the rows of each part of a rule, and its consequences.
+
+`plan_in_written_order` is a whole planner but for the order of joins; `finish` ends a plan (`squall.planners.ending`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from squall import functions
 from squall import operators as ops
 from squall.errors import PlannerError
-from squall.operators import Apply, Cell, Column, Emit, Match, Operator, Value
-from squall.plan import Input, Node, Plan
-from squall.planners.grouping import group
-from squall.rdf import Term, is_literal
-from squall.strata import Shape, is_timed, overlap, predicate, relation_mark
+from squall.planners.columns import (
+    compatible,
+    condition_of,
+    expression_of,
+    join_of,
+    match_of,
+    shared,
+    template_of,
+    untimed,
+)
+from squall.planners.draft import Draft, Identity, Rows
+from squall.planners.ending import finish
+from squall.strata import is_timed
 from squall.system import (
+    Aggregate,
     AtomPattern,
     Bind,
     Call,
-    Expression,
+    Compute,
+    Construct,
+    Delete,
+    Either,
     FactPattern,
-    Source,
+    Grouping,
+    Joinable,
+    Maybe,
+    Pattern,
+    Predicate,
+    Select,
+    Slice,
     System,
     Test,
     Variable,
     Without,
     rules,
+    variables,
+    visible,
 )
 
-Identity = Callable[[Operator, tuple[str, ...]], str]
-"""Names a node by its operator and its inputs; two nodes of one name are one node."""
+__all__ = ["Body", "Draft", "Identity", "Rows", "finish", "join", "match_of", "plan_in_written_order"]
+
+Body = Callable[[Draft, Sequence[Joinable], Callable[[Joinable], Rows]], Rows]
+"""How a planner joins: the draft, what is to be joined, and what gives the rows of each of these when asked."""
 
 
-class Draft:
-    """A plan in the making. What is added twice under one identity is shared."""
-
-    def __init__(self, identity: Identity) -> None:
-        self.identity = identity
-        self.nodes: dict[str, Node] = {}
-
-    def add(self, op: Operator, *inputs: str) -> str:
-        """The id of the node, added unless it is there already (then an `Emit` serves one rule more)."""
-        id = self.identity(op, inputs)
-        known = self.nodes.get(id)
-        if known is None:
-            self.nodes[id] = Node(id, op, tuple(map(Input, inputs)))
-        elif known.op != op:
-            raise PlannerError(f"two different nodes are named `{id}`")
-        elif isinstance(op, Emit) and isinstance(known.op, Emit):
-            self.nodes[id] = replace(known, op=replace(known.op, rules=_merged(known.op.rules, op.rules)))
-        return id
+def plan_in_written_order(draft: Draft, system: System, body: Body) -> list[str]:
+    """What all rules end in (`Emit`, `Answer`, `Retract`): of each its body, joined as `body` does it, its predicates
+    as they are written, its consequences."""
+    written = _Written(draft, body)
+    return [end for rule in rules(system) for end in ends(draft, written.solutions(rule, is_query(rule)), rule)]
 
 
-def _merged(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(first + second))
+class _Written:
+    def __init__(self, draft: Draft, body: Body) -> None:
+        self.draft = draft
+        self.body = body
+
+    def solutions(self, system: System, counted: bool, part: bool = False) -> Rows:
+        """The solutions of a rule or a part. counted: whether it matters how often each of them comes."""
+        counted = counts(system, counted)
+        unique = counted or part or holds(system)
+        rows = self.conjunction(system.joinables, system, counted, unique)
+        for predicate in system.predicates:
+            rows = apply_predicate(self.draft, rows, predicate, self.inner(predicate, system, counted), system)
+        return modified(self.draft, rows, system, part)
+
+    def conjunction(self, joinables: Sequence[Joinable], system: System, counted: bool, unique: bool) -> Rows:
+        def rows(joinable: Joinable) -> Rows:
+            return self.rows(joinable, system, counted, unique)
+
+        return self.body(self.draft, joinables, rows) if joinables else unit(self.draft)
+
+    def rows(self, joinable: Joinable, system: System, counted: bool, unique: bool) -> Rows:
+        match joinable:
+            case Pattern() | AtomPattern():
+                return matched(self.draft, joinable, system, unique)
+            case Either(branches=branches):
+                return union(self.draft, [self.solutions(branch, counted, part=True) for branch in branches])
+            case System():
+                return self.solutions(joinable, counted, part=True)
+
+    def inner(self, predicate: Predicate, system: System, counted: bool) -> Rows | None:
+        match predicate:
+            case Without(joinables=joinables):
+                return self.conjunction(joinables, system, False, True)
+            case Maybe(system=inner):
+                return self.solutions(inner, counted, part=True)
+            case _:
+                return None
 
 
-@dataclass(frozen=True)
-class Rows:
-    """A node, with the variable that each of its columns holds."""
-
-    node: str
-    names: tuple[Variable, ...]
+# How often solutions come
 
 
-# Names to columns
+def is_query(rule: System) -> bool:
+    """Whether a rule answers with solutions, so that it matters how often each of them comes."""
+    return any(isinstance(consequence, Select) for consequence in rule.consequences)
 
 
-def match_of(pattern: FactPattern) -> tuple[Match, tuple[Variable, ...]]:
-    """The `Match` of a pattern, variables numbered from left to right, and the variable of each of its columns."""
-    numbers: dict[Variable, int] = {}
-    cells: list[Cell] = []
-    if isinstance(pattern, AtomPattern):
-        cells.append(relation_mark(pattern.relation))
-    for slot in pattern.slots:
-        if isinstance(slot, Variable):
-            cells.append(numbers.setdefault(slot, len(numbers)))
-        else:
-            cells.append(Value(slot) if is_literal(slot) else slot)
-    return Match(tuple(cells)), tuple(numbers)
+def counts(system: System, counted: bool) -> bool:
+    """Whether it matters how often a solution of the body comes, if it matters or not for the solutions in the end."""
+    return system.grouping is not None or ((counted or system.slice is not None) and not system.distinct)
 
 
-def expression_of(expression: Expression, names: Sequence[Variable]) -> ops.Expression:
-    """The expression over columns; a variable that no column holds is unbound (None)."""
-    match expression:
-        case Variable():
-            return Column(names.index(expression)) if expression in names else None
-        case Call(function=function, arguments=arguments):
-            return Apply(function, tuple(expression_of(argument, names) for argument in arguments))
-        case _:
-            return expression
+def holds(system: System) -> bool:
+    """Whether a memory will hold the rows of the system's patterns, so that they have to be sets: if not, facts that
+    come again and again would fill it."""
+    return len(system.joinables) > 1 or any(
+        isinstance(part, Without | Maybe) or (isinstance(part, Test | Bind) and is_timed(part.expression))
+        for part in system.predicates
+    )
 
 
-def join_of(left: Rows, right: Rows) -> tuple[ops.Join, tuple[Variable, ...]]:
-    """The natural join: on all shared variables, every variable kept once (so that a join of sets is a set)."""
-    on = tuple((left.names.index(name), column) for column, name in enumerate(right.names) if name in left.names)
-    fresh = tuple(column for column, name in enumerate(right.names) if name not in left.names)
-    keep = (*range(len(left.names)), *(len(left.names) + column for column in fresh))
-    return ops.Join(on, keep), (*left.names, *(right.names[column] for column in fresh))
+# Joinables
 
 
-# The parts of a rule
-
-
-def read_match(draft: Draft, pattern: FactPattern, source: Source, unique: bool) -> Rows:
-    """The rows of one pattern over one source; ``unique`` where a memory will hold them."""
+def matched(draft: Draft, pattern: FactPattern, system: System, unique: bool) -> Rows:
+    """The rows of one pattern over the system's sources; ``unique`` where they have to be a set."""
     op, names = match_of(pattern)
-    node = draft.add(op, draft.add(ops.Read(source)))
+    reads = sorted({draft.add(ops.Read(source)) for source in system.sources})
+    if not reads:
+        raise PlannerError(f"rule `{system.name}` has no source to read", pattern.origin or system.origin)
+    node = draft.add(op, *reads)
     if unique:
         node = draft.add(ops.Distinct(by=len(names)), node)
-    return Rows(node, names)
+    return Rows(node, names, origin=pattern.origin)
+
+
+def unit(draft: Draft) -> Rows:
+    """The one solution without variables."""
+    return Rows(draft.add(ops.Unit()), ())
 
 
 def join(draft: Draft, left: Rows, right: Rows) -> Rows:
-    """The natural join of two rows."""
+    """The natural join of two rows. Raises PlannerError if it would be on a variable that may be unbound."""
+    compatible(left, right)
     op, names = join_of(left, right)
-    return Rows(draft.add(op, left.node, right.node), names)
+    return Rows(draft.add(op, left.node, right.node), names, left.maybe | right.maybe, right.origin)
 
 
-Body = Callable[[Draft, Sequence[FactPattern], Source], Rows]
-"""How a planner plans a conjunction of patterns."""
+def union(draft: Draft, branches: Sequence[Rows], names: Sequence[Variable] | None = None) -> Rows:
+    """The rows of all branches, as a bag, over the columns `names` (else in the order in which the branches have
+    them). What a branch does not bind is unbound in its rows (trap 6: each branch has its own numbers)."""
+    if names is None:
+        names = tuple(dict.fromkeys(name for branch in branches for name in branch.names))
+    maybe = {name for branch in branches for name in (*branch.maybe, *(set(names) - set(branch.names)))}
+    inputs = [_columns(draft, branch, names).node for branch in branches]
+    node = draft.add(ops.Union(), *inputs) if len(inputs) > 1 else inputs[0]
+    return Rows(node, tuple(names), frozenset(maybe))
 
 
-def apply_predicate(draft: Draft, rows: Rows, part: Test | Bind | Without, source: Source, body: Body) -> Rows:
-    """The rows after one predicate."""
+def _columns(draft: Draft, rows: Rows, names: Sequence[Variable]) -> Rows:
+    """The rows with just these columns, in this order."""
+    if tuple(names) == rows.names:
+        return rows
+    columns = tuple(rows.names.index(name) if name in rows.names else None for name in names)
+    return Rows(draft.add(ops.Project(columns), rows.node), tuple(names), rows.maybe, rows.origin)
+
+
+def _seen(draft: Draft, rows: Rows, wanted: Iterable[Variable]) -> Rows:
+    """The rows with those columns only whose variables are wanted; one that has no column never is bound."""
+    wanted = frozenset(wanted)
+    kept = _columns(draft, rows, [name for name in rows.names if name in wanted])
+    return replace(kept, maybe=(rows.maybe & wanted) | (wanted - set(rows.names)))
+
+
+# Predicates
+
+
+def apply_predicate(draft: Draft, rows: Rows, part: Predicate, inner: Rows | None, rule: System) -> Rows:
+    """The rows after one predicate. inner: the rows of what it looks at (``Without``, ``Maybe``)."""
     match part:
         case Test(expression=expression):
-            condition = expression_of(expression, rows.names)
-            if not isinstance(condition, Apply):
-                raise PlannerError(f"a test has to call a function, not {condition!r}")
-            return Rows(draft.add(ops.Test(condition, is_timed(expression)), rows.node), rows.names)
+            condition = condition_of(expression, rows.names)
+            return replace(rows, node=draft.add(ops.Test(condition, is_timed(expression)), rows.node))
         case Bind(variable=variable, expression=expression):
+            _fresh((variable,), rows, rule)
             value = expression_of(expression, rows.names)
-            return Rows(draft.add(ops.Extend(value, is_timed(expression)), rows.node), (*rows.names, variable))
-        case Without(joinables=joinables):
-            absent = body(draft, joinables, source)
-            shared = tuple(name for name in absent.names if name in rows.names)
-            on = tuple((rows.names.index(name), absent.names.index(name)) for name in shared)
-            return Rows(draft.add(ops.AntiJoin(on), rows.node, absent.node), rows.names)
+            node = draft.add(ops.Extend(value, is_timed(expression)), rows.node)
+            return replace(rows, node=node, names=(*rows.names, variable))
+        case Compute(variables=made, function=function, arguments=arguments):
+            _fresh(made, rows, rule)
+            untimed(arguments, "a table function", rule)
+            values = tuple(expression_of(argument, rows.names) for argument in arguments)
+            node = draft.add(ops.Apply(function, values, len(made)), rows.node)
+            return replace(rows, node=node, names=(*rows.names, *made))
+        case Without():
+            assert inner is not None
+            compatible(rows, replace(inner, origin=part.origin or inner.origin), rule.origin)
+            return replace(rows, node=draft.add(ops.AntiJoin(shared(rows, inner)), rows.node, inner.node))
+        case Maybe(condition=condition):
+            assert inner is not None
+            return _left_join(draft, rows, inner, condition, rule)
 
 
-def source_of(rule: System) -> Source:
-    """The one source that a rule reads."""
-    if len(rule.sources) != 1:
-        raise PlannerError(f"rule `{rule.name}` reads {len(rule.sources)} sources; it has to read one", rule.origin)
-    return rule.sources[0]
+def _left_join(draft: Draft, left: Rows, right: Rows, condition: Call | None, rule: System) -> Rows:
+    compatible(left, right, rule.origin)
+    untimed((condition,), "the condition of an optional part", rule)
+    join, names = join_of(left, right)
+    computed = None if condition is None else condition_of(condition, names)
+    node = draft.add(ops.LeftJoin(join.on, join.keep, computed), left.node, right.node)
+    return Rows(node, names, left.maybe | right.maybe | (set(names) - set(left.names)), left.origin)
 
 
-def is_effect(part: Test | Bind | Without) -> bool:
+def _fresh(made: Sequence[Variable], rows: Rows, rule: System) -> None:
+    for number, name in enumerate(made):
+        if name in rows.known or name in made[:number]:
+            raise PlannerError(f"rule `{rule.name}` gives `{name}` a value that it has already", rule.origin)
+
+
+def is_effect(part: Predicate) -> bool:
     """Whether a predicate does something (``print``), so that it has to come after all that decide whether it does."""
     return isinstance(part, Test) and not functions.lookup(part.expression.function).pure
 
 
-def emit_heads(draft: Draft, rows: Rows, rule: System) -> list[str]:
-    """An `Emit` per head of the rule, over the rows of its body."""
-    emits = []
+# Grouping, distinct, slice
+
+
+def modified(draft: Draft, rows: Rows, system: System, part: bool) -> Rows:
+    """The solutions of a body grouped, made distinct and sliced; of a part, what can be seen of them from outside."""
+    if system.grouping is not None:
+        rows = _grouped(draft, rows, system.grouping, system)
+    query = is_query(system)
+    seen = visible(system) if part or query else rows.known
+    if system.distinct:
+        rows = _seen(draft, rows, seen)
+        rows = replace(rows, node=draft.add(ops.Distinct(len(rows.names)), rows.node))
+    if system.slice is not None:
+        rows = _sliced(draft, rows, system.slice, system)
+    return _seen(draft, rows, seen) if part or (query and len(system.consequences) > 1) else rows
+
+
+def _grouped(draft: Draft, rows: Rows, grouping: Grouping, rule: System) -> Rows:
+    absent = [key for key in grouping.keys if key not in rows.names]
+    # As an expression, what is unbound and what counts all solutions would look alike: it gets a column.
+    values = [one.expression for one in grouping.aggregates if isinstance(one.expression, Variable)]
+    lacking = dict.fromkeys(name for name in (*absent, *values) if name not in rows.names)
+    if lacking:
+        rows = _columns(draft, rows, (*rows.names, *lacking))
+    untimed([aggregate.expression for aggregate in grouping.aggregates], "an aggregate", rule)
+    made = sorted(((_aggregate(one, rows), one) for one in grouping.aggregates), key=lambda pair: repr(pair[0]))
+    keys = sorted({rows.names.index(key) for key in grouping.keys})
+    node = draft.add(ops.Group(tuple(keys), tuple(op for op, _ in made)), rows.node)
+    names = (*(rows.names[key] for key in keys), *(one.variable for _, one in made))
+    unsure = {one.variable for one in grouping.aggregates if not _has_value(one, grouping, rows)}
+    return Rows(node, names, frozenset(unsure | {*absent, *(rows.maybe & set(grouping.keys))}), rows.origin)
+
+
+def _aggregate(one: Aggregate, rows: Rows) -> ops.Aggregate:
+    return ops.Aggregate(one.kind, expression_of(one.expression, rows.names), one.distinct, one.separator)
+
+
+def _has_value(one: Aggregate, grouping: Grouping, rows: Rows) -> bool:
+    """Whether an aggregate surely has a value: a group has a row, and some value is the least of those that are."""
+    if one.kind in ("min", "max", "sample") and grouping.keys:
+        bound = one.expression in rows.names and one.expression not in rows.maybe
+        return bound or (isinstance(one.expression, str) and one.expression != "")
+    return one.kind == "count"
+
+
+def _sliced(draft: Draft, rows: Rows, part: Slice, system: System) -> Rows:
+    """The slice of rows that have, in this order, the variables that the consequences name and those of the order:
+    what the order leaves equal is ordered by the rows' text, which must not depend on the plan."""
+    expressions = [order.expression for order in part.order]
+    untimed(expressions, "the order of a slice", system)
+    named = dict.fromkeys((*_named(system), *(name for one in expressions for name in variables(one))))
+    rows = _columns(draft, rows, [name for name in named if name in rows.names])
+    by = tuple((expression_of(order.expression, rows.names), order.descending) for order in part.order)
+    return replace(rows, node=draft.add(ops.Slice(by, part.offset, part.limit), rows.node))
+
+
+def _named(system: System) -> Iterator[Variable]:
+    for consequence in system.consequences:
+        match consequence:
+            case Select(variables=names):
+                yield from names
+            case Construct(template=template) | Delete(template=template):
+                yield from (name for one in template for name in variables(one))
+    if not system.consequences:
+        yield from visible(system)
+
+
+# Consequences
+
+
+def ends(draft: Draft, rows: Rows, rule: System) -> list[str]:
+    """A node for each consequence of the rule, over its solutions: `Emit`, `Answer`, `Retract`."""
+    found = []
     for consequence in rule.consequences:
-        for template in consequence.template:
-            op = Emit(_template(template, rows.names, rule), (rule.name,), rule.reentrant)
-            emits.append(draft.add(op, rows.node))
-    return emits
+        match consequence:
+            case Construct(template=template):
+                made = (template_of(one, rows, rule) for one in template)
+                emits = [ops.Emit(cells, (rule.name,), rule.reentrant) for cells in made if cells is not None]
+                found += [draft.add(emit, rows.node) for emit in emits]
+            case Delete(template=template):
+                gone = (template_of(one, rows, rule) for one in template)
+                found += [draft.add(ops.Retract(cells, (rule.name,)), rows.node) for cells in gone if cells is not None]
+            case Select(variables=names):
+                found.append(_answer(draft, rows, names, rule))
+    return found
 
 
-def plan_in_written_order(draft: Draft, system: System, body: Body) -> list[str]:
-    """The `Emit` nodes of all rules: of each its body, as `body` plans it, its predicates as they are written, its
-    heads."""
-    emits: list[str] = []
-    for rule in rules(system):
-        source = source_of(rule)
-        rows = body(draft, rule.joinables, source)
-        for part in rule.predicates:
-            rows = apply_predicate(draft, rows, part, source, body)
-        emits += emit_heads(draft, rows, rule)
-    return emits
-
-
-def _template(template: FactPattern, names: Sequence[Variable], rule: System) -> tuple[int | Term, ...]:
-    cells: list[int | Term] = [relation_mark(template.relation)] if isinstance(template, AtomPattern) else []
-    for slot in template.slots:
-        if isinstance(slot, Variable) and slot not in names:
-            raise PlannerError(f"the head of rule `{rule.name}` has `{slot}`, which its body never binds", rule.origin)
-        cells.append(names.index(slot) if isinstance(slot, Variable) else slot)
-    return tuple(cells)
-
-
-# The end of a plan
-
-
-def finish(draft: Draft, system: System, emits: Iterable[str], planner: str, ordered: bool = False) -> Plan:
-    """The plan: facts made by rules are made unique, read again where they fit, and delivered.
-
-    Facts are made unique per *shape* (the constants of their templates): two shapes that have no fact in common do not
-    depend on each other, so that stratification sees what a rule can make, not just that it makes something.
-    ``ordered``: list the nodes by depth and id, so that the order of the rules does not show.
-    """
-    made = _unique_facts(draft, emits)
-    again = _ShapeIndex(fact for fact in made if fact.reentrant)
-    for id, node in list(draft.nodes.items()):
-        if isinstance(node.op, Match):
-            edges = tuple(Input(fact.node, feedback=True) for fact in again.overlapping(_shape_of(node.op.cells)))
-            draft.nodes[id] = replace(node, inputs=node.inputs + edges)
-    index = _ShapeIndex(made)
-    distinct = any(len(index.overlapping(fact.shape)) > 1 for fact in made)
-    draft.add(ops.Deliver(system.output, distinct), *(fact.node for fact in made))
-    nodes = _by_depth(draft) if ordered else list(draft.nodes.values())
-    return Plan(tuple(group(nodes)), planner)
-
-
-class _Facts(NamedTuple):
-    """Unique facts of one shape: the node that makes them so, and whether they are read again."""
-
-    shape: Shape
-    reentrant: bool
-    node: str
-
-
-def _unique_facts(draft: Draft, emits: Iterable[str]) -> list[_Facts]:
-    groups: dict[tuple[Shape, bool], list[str]] = {}
-    for id in dict.fromkeys(emits):
-        op = draft.nodes[id].op
-        if isinstance(op, Emit):
-            groups.setdefault((_shape_of(op.template), op.reentrant), []).append(id)
-    ordered = sorted(groups.items(), key=lambda group: ([cell or "" for cell in group[0][0]], group[0][1]))
-    return [
-        _Facts(made, reentrant, draft.add(ops.Distinct(by=len(made)), *sorted(group)))
-        for (made, reentrant), group in ordered
-    ]
-
-
-def _shape_of(cells: Sequence[Cell]) -> Shape:
-    return tuple(cell.term if isinstance(cell, Value) else cell if isinstance(cell, str) else None for cell in cells)
-
-
-class _ShapeIndex:
-    """Facts of some shape, found by the predicate or the relation."""
-
-    def __init__(self, made: Iterable[_Facts]) -> None:
-        self.all = list(made)
-        self.by_predicate: dict[Term | None, list[_Facts]] = {}
-        for facts in self.all:
-            self.by_predicate.setdefault(predicate(facts.shape), []).append(facts)
-
-    def overlapping(self, wanted: Shape) -> list[_Facts]:
-        """Those that may make a fact of this shape, in the order of their nodes."""
-        key = predicate(wanted)
-        near = self.all if key is None else self.by_predicate.get(key, []) + self.by_predicate.get(None, [])
-        return sorted((facts for facts in near if overlap(facts.shape, wanted)), key=lambda facts: facts.node)
-
-
-def _by_depth(draft: Draft) -> list[Node]:
-    depths: dict[str, int] = {}
-    for id, node in draft.nodes.items():
-        depths[id] = 1 + max((depths[edge.node] for edge in node.inputs if not edge.feedback), default=0)
-    return sorted(draft.nodes.values(), key=lambda node: (depths[node.id], node.id))
+def _answer(draft: Draft, rows: Rows, names: Sequence[Variable], rule: System) -> str:
+    if not set(names) <= set(rows.names):
+        rows = _columns(draft, rows, names)
+    columns = tuple(rows.names.index(name) for name in names)
+    return draft.add(ops.Answer(tuple(name.name for name in names), columns, (rule.name,)), rows.node)

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from squall.operators import Operator, Read, Unit
+from squall.operators import Operator, Read
 from squall.plan import Plan
-from squall.planners.common import (
-    Draft,
-    Identity,
-    Rows,
-    finish,
-    join,
-    plan_in_written_order,
-    read_match,
-)
-from squall.system import FactPattern, Source, System, Variable, variables
+from squall.planners.common import Draft, Identity, Rows, finish, join, plan_in_written_order
+from squall.system import AtomPattern, Joinable, Pattern, System, Variable, variables
 
 
 def plan(system: System) -> Plan:
@@ -25,23 +17,25 @@ def plan(system: System) -> Plan:
     return finish(draft, system, plan_in_written_order(draft, system, body), "greedy")
 
 
-def body(draft: Draft, patterns: Sequence[FactPattern], source: Source) -> Rows:
-    """A left-deep tree: always the pattern with the most that is bound among those that join with what there is."""
-    remaining = list(patterns)
+def body(draft: Draft, joinables: Sequence[Joinable], rows_of: Callable[[Joinable], Rows]) -> Rows:
+    """A left-deep tree: always the joinable with the most that is bound among those that join with what there is."""
+    remaining = list(joinables)
     rows: Rows | None = None
     while remaining:
         bound = set(rows.names) if rows else set()
-        pattern = max(remaining, key=lambda candidate: _rank(candidate, bound))
-        remaining.remove(pattern)
-        matched = read_match(draft, pattern, source, unique=len(patterns) > 1)
-        rows = matched if rows is None else join(draft, rows, matched)
-    return rows or Rows(draft.add(Unit()), ())
+        joinable = max(remaining, key=lambda candidate: _rank(candidate, bound))
+        remaining.remove(joinable)
+        next_rows = rows_of(joinable)
+        rows = next_rows if rows is None else join(draft, rows, next_rows)
+    assert rows is not None
+    return rows
 
 
-def _rank(pattern: FactPattern, bound: set[Variable]) -> tuple[bool, int]:
+def _rank(joinable: Joinable, bound: set[Variable]) -> tuple[bool, int]:
     """Connected first, then by the number of bound slots; the earlier in the text wins a tie."""
-    names = set(variables(pattern))
-    constants = sum(not isinstance(slot, Variable) for slot in pattern.slots)
+    names = set(variables(joinable))
+    slots = joinable.slots if isinstance(joinable, Pattern | AtomPattern) else ()
+    constants = sum(not isinstance(slot, Variable) for slot in slots)
     return (not bound or not names or bool(names & bound), constants + len(names & bound))
 
 

@@ -1,16 +1,35 @@
 """Grouping columns: by which columns of its rows each edge into an operator that keeps rows has to be partitioned.
 
 A join groups by all the columns it joins on, or by those of them by which one of its inputs is grouped already: joins
-on the same variables then need no data moved between them. Facts are grouped by their subject where it varies.
+on the same variables then need no data moved between them. The same goes for the keys of a `Group`. Facts are grouped
+by their subject where it varies. What looks at all rows of an instant (`Slice`, `Retract`) or follows paths through
+them (`Closure`) has them all in one place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from squall.operators import AntiJoin, Deliver, Distinct, Emit, Extend, Join, Test, is_timed
-from squall.plan import Node
+from squall.operators import (
+    AntiJoin,
+    Apply,
+    Closure,
+    Deliver,
+    Distinct,
+    Emit,
+    Extend,
+    Group,
+    Join,
+    LeftJoin,
+    Project,
+    Retract,
+    Slice,
+    Test,
+    Union,
+    Where,
+    is_timed,
+)
+from squall.plan import Input, Node
 
 Columns = tuple[int, ...]
 
@@ -39,30 +58,43 @@ class _Grouping:
         return [self._annotated(node) for node in self.nodes]
 
     def _annotated(self, node: Node) -> Node:
-        edges = (replace(edge, columns=self.wanted.get((node.id, port))) for port, edge in enumerate(node.inputs))
-        return replace(node, inputs=tuple(edges))
+        edges = [Input(edge.node, self.wanted.get((node.id, at)), edge.feedback) for at, edge in enumerate(node.inputs)]
+        return Node(node.id, node.op, tuple(edges))
 
     def _key(self, node: Node) -> Columns | None:
         match node.op:
-            case Join(on=on):
-                pairs = self._join(node, on)
-                return _kept(node.op, pairs)
+            case Join(on=on) | LeftJoin(on=on):
+                return _moved([left for left, _ in self._join(node, on)], node.op.keep)
             case AntiJoin(on=on):
                 return tuple(left for left, _ in self._join(node, on))
             case Distinct():
                 return self._facts_key(node)
+            case Group(keys=keys):
+                return self._group(node, keys)
+            case Slice() | Closure() | Retract():
+                return self._want(node, ())
             case Test() | Extend() if is_timed(node.op):
-                self._want(node, ())
-                return ()
-            case Test() | Extend():
+                return self._want(node, ())
+            case Where() | Test() | Extend() | Apply():
                 return self.keys[node.inputs[0].node]
+            case Project(columns=columns):
+                return _moved(self.keys[node.inputs[0].node], columns)
+            case Union():
+                first, *others = (self.keys[edge.node] for edge in node.inputs)
+                return first if all(key == first for key in others) else None
             case Deliver():
-                self._want(node, (0,))
+                return self._want(node, (0,))
         return None
 
-    def _want(self, node: Node, columns: Columns) -> None:
+    def _group(self, node: Node, keys: Columns) -> Columns | None:
+        """By all keys, or by those of them by which the rows lie together already."""
+        lies = self.keys[node.inputs[0].node]
+        return _moved(self._want(node, lies if lies and set(lies) <= set(keys) else keys), keys)
+
+    def _want(self, node: Node, columns: Columns) -> Columns:
         for port in range(len(node.inputs)):
             self.wanted[node.id, port] = columns
+        return columns
 
     def _join(self, node: Node, on: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
         left, right = (edge.node for edge in node.inputs)
@@ -93,9 +125,8 @@ def _aligned(
     return on
 
 
-def _kept(op: Join, pairs: tuple[tuple[int, int], ...]) -> Columns | None:
-    """Where the left columns of the pairs lie in the join's own rows."""
-    try:
-        return tuple(op.keep.index(left) for left, _ in pairs)
-    except ValueError:
+def _moved(key: Sequence[int] | None, kept: Sequence[int | None]) -> Columns | None:
+    """Where the columns of a key lie in rows that keep these columns; None if they do not keep all."""
+    if key is None or not set(key) <= set(kept):
         return None
+    return tuple(kept.index(column) for column in key)

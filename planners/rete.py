@@ -3,154 +3,299 @@
 A node is named by a digest of its operator and its inputs, so that sharing is equality. For equal work to be equal
 nodes, whatever the order of a body and the names of its variables, the body is brought into a canonical order: the
 patterns that most rules have come first (long shared prefixes), and among the orders that this leaves, the one whose
-joins, predicates and heads have the least code. Two patterns that look alike on their own (`p(x,y) p(y,z)`) are told
-apart by how they join the rest: all orders that are least so far are carried on together, which is canonical labelling
-by search (McKay 1981).
+joins, predicates and consequences have the least code. Two patterns that look alike on their own (`p(x,y) p(y,z)`) are
+told apart by how they join the rest: all orders that are least so far are carried on together, which is canonical
+labelling by search (McKay 1981). For the same reason a part of a body (a sub-query, a union) has not one result but
+several: one node, and each way in which its variables may lie in the columns without making a difference.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, islice, permutations, product
 
-from squall.operators import Emit, Match, Operator, Unit
+from squall.operators import Match
 from squall.plan import Plan
+from squall.planners.columns import join_of
 from squall.planners.common import (
     Draft,
     Rows,
     apply_predicate,
-    emit_heads,
+    counts,
+    ends,
     finish,
+    holds,
     is_effect,
+    is_query,
     join,
-    join_of,
     match_of,
-    read_match,
-    source_of,
+    matched,
+    modified,
+    union,
+    unit,
 )
-from squall.system import Bind, FactPattern, Predicate, Source, System, Test, Variable, Without, rules, variables
+from squall.planners.draft import digest
+from squall.planners.ending import grouped
+from squall.planners.parts import walk
+from squall.planners.passes.closure import close
+from squall.planners.passes.columns import drop_columns
+from squall.planners.passes.constants import share_constants
+from squall.planners.passes.duplicates import drop_checks
+from squall.planners.passes.order import order_joins
+from squall.planners.passes.tests import push_tests
+from squall.statistics import Statistics
+from squall.strata import is_timed
+from squall.system import (
+    AtomPattern,
+    Bind,
+    Compute,
+    Either,
+    FactPattern,
+    Joinable,
+    Maybe,
+    Pattern,
+    Predicate,
+    Source,
+    System,
+    Test,
+    Variable,
+    Without,
+    rules,
+    variables,
+    visible,
+)
 
 CARRIED = 256
 """How many orders are carried on at most. More equal patterns than that in one body may cost sharing, never more."""
 
 
-def plan(system: System) -> Plan:
-    """The plan of a system. Raises PlannerError."""
+Pass = Callable[[Plan, Statistics | None], Plan]
+"""A plan to one that means the same, by statistics of the data where there are any."""
+
+PASSES: tuple[Pass, ...] = (
+    close,  # a transitive rule is an operator of its own
+    order_joins,  # what costs least is joined first
+    share_constants,  # rules that differ in a constant share a join
+    push_tests,  # tests are made as early as can be
+    drop_columns,  # what is not read later is not kept
+    drop_checks,  # duplicates are not looked for where nobody can tell
+)
+
+
+def plan(system: System, statistics: Statistics | None = None, passes: Sequence[Pass] = PASSES) -> Plan:
+    """The plan of a system, for data such as the statistics are of. Raises PlannerError."""
     planner = _Rete(system)
-    emits = [emit for rule in rules(system) for emit in planner.rule(rule)]
-    return finish(planner.draft, system, emits, "rete", ordered=True)
+    found = [end for rule in rules(system) for end in planner.rule(rule)]
+    made = finish(planner.draft, system, found, "rete", ordered=True)
+    for one in passes:
+        made = one(made, statistics)
+    return grouped(made)
 
 
-def identity(op: Operator, inputs: tuple[str, ...]) -> str:
-    """A name that is the same in every process for the same operator on the same inputs."""
-    value = replace(op, rules=()) if isinstance(op, Emit) else op
-    text = "\n".join((repr(value), *inputs))
-    return f"{type(op).__name__.lower()}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+@dataclass(frozen=True)
+class _Leaf:
+    """A joinable that has been planned. forms: one node, with its variables in each way that makes no difference."""
+
+    uses: int
+    width: int
+    code: str
+    forms: tuple[Rows, ...]
 
 
 @dataclass(frozen=True)
 class _Order:
     """A body in some order, with the variables of the columns that its joins have made so far."""
 
-    patterns: tuple[FactPattern, ...] = ()
-    left: tuple[FactPattern, ...] = ()
     names: tuple[Variable, ...] = ()
+    joined: tuple[Rows, ...] = ()
+    left: tuple[_Leaf, ...] = ()
 
 
 class _Rete:
     def __init__(self, system: System) -> None:
-        self.draft = Draft(identity)
-        self.uses = Counter(match_of(pattern)[0] for rule in rules(system) for pattern in rule.joinables)
+        self.draft = Draft(digest)
+        parts = (part for rule in rules(system) for part in walk(rule))
+        self.uses = Counter(match_of(part)[0] for part in parts if isinstance(part, FactPattern))
+        self.parts: dict[tuple[int, bool], list[Rows]] = {}
+        self.matches: dict[tuple[Match, tuple[Source, ...], bool], _Leaf] = {}
 
     def rule(self, rule: System) -> list[str]:
-        """The rule planned under each order that its body leaves open; the one with the least code is kept."""
-        orders = self._orders(rule.joinables)
+        """What the rule ends in, planned under each order that its body leaves open; that with the least code."""
+        orders = self.orders(rule, is_query(rule), part=False)
         chosen = orders[0]
         if len(orders) > 1:
             chosen = min(orders, key=lambda order: self._trial(order, rule))
         return self._plan(self.draft, chosen, rule)
 
     def _trial(self, order: _Order, rule: System) -> tuple[str, ...]:
-        return tuple(self._plan(Draft(identity), order, rule))
+        return tuple(self._plan(Draft(digest), order, rule))
 
     def _plan(self, draft: Draft, order: _Order, rule: System) -> list[str]:
-        source = source_of(rule)
-        rows = self._joins(draft, order, source)
-        remaining = list(rule.predicates)
+        return ends(draft, self.solutions(draft, order, rule, is_query(rule), part=False), rule)
+
+    def solutions(self, draft: Draft, order: _Order, system: System, counted: bool, part: bool) -> Rows:
+        """The solutions of a rule or part under an order of its body."""
+        rows = joined(draft, order.joined)
+        remaining = list(system.predicates)
         while remaining:
-            number, part = self._next(rows, remaining, source)
-            del remaining[number]
-            rows = apply_predicate(draft, rows, part, source, self.body)
-        return emit_heads(draft, rows, rule)
+            number, inner = self._next(rows, remaining, system, counts(system, counted))
+            rows = apply_predicate(draft, rows, remaining.pop(number), inner, system)
+        return modified(draft, rows, system, part)
 
-    def body(self, draft: Draft, patterns: Sequence[FactPattern], source: Source) -> Rows:
-        """The rows of a conjunction by itself (what a `Without` negates), joined in the order given."""
-        return self._joins(draft, _Order(tuple(patterns)), source)
+    def forms(self, part: System, counted: bool) -> list[Rows]:
+        """The solutions of a part: those with the least node, which differ in their variables only."""
+        key = (id(part), counted)
+        if key not in self.parts:
+            trials = [
+                (self.solutions(Draft(digest), order, part, counted, part=True), order)
+                for order in self.orders(part, counted, part=True)
+            ]
+            least, chosen = min(trials, key=lambda trial: trial[0].node)
+            self.solutions(self.draft, chosen, part, counted, part=True)
+            self.parts[key] = list(dict.fromkeys(rows for rows, _ in trials if rows.node == least.node))
+        return self.parts[key]
 
-    def _joins(self, draft: Draft, order: _Order, source: Source) -> Rows:
-        if not order.patterns:
-            return Rows(draft.add(Unit()), ())
-        first, *others = (read_match(draft, p, source, unique=len(order.patterns) > 1) for p in order.patterns)
-        for matched in others:
-            first = join(draft, first, matched)
-        return first
+    # Bodies
 
-    def _orders(self, patterns: Sequence[FactPattern]) -> list[_Order]:
-        orders = [_Order(left=tuple(patterns))]
-        for _ in patterns:
-            steps = [step for order in orders for step in self._steps(order)]
+    def orders(self, system: System, counted: bool, part: bool) -> list[_Order]:
+        """The orders of a system's body that are least."""
+        counted = counts(system, counted)
+        return self._orders(system.joinables, system, counted, counted or part or holds(system))
+
+    def _orders(self, joinables: Sequence[Joinable], system: System, counted: bool, unique: bool) -> list[_Order]:
+        orders = [_Order(left=tuple(self._leaf(one, system, counted, unique) for one in joinables))]
+        for _ in joinables:
+            steps = [step for order in orders for step in _steps(order)]
             least = min(code for code, _ in steps)
             orders = list(dict.fromkeys(order for code, order in steps if code == least))[:CARRIED]
         return orders
 
-    def _steps(self, order: _Order) -> list[tuple[tuple[object, ...], _Order]]:
-        """Each pattern that could come next: its code, and the order with it."""
-        steps: list[tuple[tuple[object, ...], _Order]] = []
-        for position, pattern in enumerate(order.left):
-            op, names = match_of(pattern)
-            joined, together = join_of(Rows("", order.names), Rows("", names))
-            apart = bool(order.patterns and names and not joined.on)
-            code = (apart, -self.uses[op], _selectivity(op), repr(op), joined.on)
-            rest = order.left[:position] + order.left[position + 1 :]
-            steps.append((code, _Order((*order.patterns, pattern), rest, together)))
-        return steps
+    def _leaf(self, joinable: Joinable, system: System, counted: bool, unique: bool) -> _Leaf:
+        match joinable:
+            case Pattern() | AtomPattern():
+                return self._pattern(joinable, system, unique)
+            case Either(branches=branches):
+                forms = self._union([self.forms(branch, counted) for branch in branches])
+            case System():
+                forms = self.forms(joinable, counted)
+        placed = (replace(rows, origin=rows.origin or system.origin) for rows in forms)
+        return _Leaf(0, len(forms[0].names), forms[0].node, tuple(placed))
 
-    def _next(self, rows: Rows, remaining: Sequence[Predicate], source: Source) -> tuple[int, Predicate]:
+    def _pattern(self, pattern: FactPattern, system: System, unique: bool) -> _Leaf:
+        op, names = match_of(pattern)
+        key = (op, system.sources, unique)
+        if key not in self.matches:
+            node = matched(self.draft, pattern, system, unique).node
+            self.matches[key] = _Leaf(self.uses[op], len(names), f"{op!r} {node}", (Rows(node, ()),))
+        leaf = self.matches[key]
+        return replace(leaf, forms=(Rows(leaf.forms[0].node, names, origin=pattern.origin),))
+
+    def _union(self, branches: Sequence[Sequence[Rows]]) -> list[Rows]:
+        """The branches beside each other: in the order of their nodes, and the columns in the order of the first branch
+        that has them; of those whose branches look alike, the ways that have the least node."""
+        ways = (way for chosen in product(*branches) for way in _by_node(chosen))
+        trials = [(union(Draft(digest), way), way) for way in islice(ways, CARRIED)]
+        least, chosen = min(trials, key=lambda trial: trial[0].node)
+        union(self.draft, chosen)
+        return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least.node))
+
+    # Predicates
+
+    def _next(
+        self, rows: Rows, remaining: Sequence[Predicate], system: System, counted: bool
+    ) -> tuple[int, Rows | None]:
         """Among the predicates that may come next, in each form that means the same, the one with the least code."""
-        ready = (number for number, part in enumerate(remaining) if _is_ready(part, remaining[:number]))
-        forms = [(number, form) for number in ready for form in self._forms(remaining[number])]
-        return min(forms, key=lambda form: apply_predicate(Draft(identity), rows, form[1], source, self.body).node)
+        known = rows.known
+        ready = (number for number, part in enumerate(remaining) if _is_ready(part, remaining[:number], known))
+        forms = [(number, inner) for number in ready for inner in self._inner(remaining[number], system, counted)]
+        if len(forms) == 1:
+            return forms[0]
+        return min(forms, key=lambda form: _trial_of(rows, remaining[form[0]], form[1], system))
 
-    def _forms(self, part: Predicate) -> list[Predicate]:
-        """A `Without` with its patterns in each order that is least; anything else as it is."""
-        if not isinstance(part, Without):
-            return [part]
-        return [replace(part, joinables=order.patterns) for order in self._orders(part.joinables)]
+    def _inner(self, part: Predicate, system: System, counted: bool) -> Sequence[Rows | None]:
+        """What a predicate looks at, in each form."""
+        match part:
+            case Without(joinables=joinables):
+                orders = self._orders(joinables, system, counted=False, unique=True)
+                return [joined(self.draft, order.joined) for order in orders]
+            case Maybe(system=inner):
+                return self.forms(inner, counted)
+            case _:
+                return [None]
 
 
-def _selectivity(op: Match) -> int:
-    """Fewer variables first."""
-    return len({cell for cell in op.cells if isinstance(cell, int)})
+def _trial_of(rows: Rows, part: Predicate, inner: Rows | None, system: System) -> str:
+    return apply_predicate(Draft(digest), rows, part, inner, system).node
 
 
-def _is_ready(part: Predicate, earlier: Sequence[Predicate]) -> bool:
+def joined(draft: Draft, leaves: Sequence[Rows]) -> Rows:
+    """The rows of a conjunction, joined in the order given."""
+    if not leaves:
+        return unit(draft)
+    first, *others = leaves
+    for other in others:
+        first = join(draft, first, other)
+    return first
+
+
+def _steps(order: _Order) -> Iterator[tuple[tuple[object, ...], _Order]]:
+    """Each joinable that could come next: its code, and the order with it."""
+    for position, leaf in enumerate(order.left):
+        rest = order.left[:position] + order.left[position + 1 :]
+        for rows in leaf.forms:
+            op, names = join_of(Rows("", order.names), rows)
+            apart = bool(order.joined and rows.names and not op.on)
+            code = (apart, -leaf.uses, leaf.width, leaf.code, op.on)
+            yield code, _Order(names, (*order.joined, rows), rest)
+
+
+def _by_node(branches: Iterable[Rows]) -> Iterator[list[Rows]]:
+    """Branches in the order of their nodes: every such order where some have the same."""
+    alike = groupby(sorted(branches, key=lambda rows: rows.node), key=lambda rows: rows.node)
+    for groups in product(*(list(islice(permutations(group), CARRIED)) for _, group in alike)):
+        yield [rows for group in groups for rows in group]
+
+
+def _is_ready(part: Predicate, earlier: Sequence[Predicate], known: frozenset[Variable]) -> bool:
     """Whether a predicate may change places with all that stand before it: none binds what it reads or reads what it
-    binds, and what has an effect (``print``) stays behind all that decide whether it happens."""
+    binds, what has an effect (``print``) stays behind all that decide whether it happens, and what takes the time since
+    which a solution holds stays where it is among those that decide since when it does."""
     if earlier and (is_effect(part) or any(map(is_effect, earlier))):
         return False
-    reads, binds = _reads(part), _binds(part)
-    return not any(reads & _binds(before) or binds & _reads(before) for before in earlier)
+    reads, binds = _reads(part), _binds(part, known)
+    return not any(
+        reads & _binds(before, known) or binds & _reads(before) or _of_time(part, before) for before in earlier
+    )
+
+
+def _of_time(one: Predicate, other: Predicate) -> bool:
+    return any(
+        isinstance(timed, Test | Bind) and is_timed(timed.expression) and isinstance(ends, Without | Maybe)
+        for timed, ends in ((one, other), (other, one))
+    )
 
 
 def _reads(part: Predicate) -> set[Variable]:
     match part:
         case Without(joinables=joinables):
-            return {name for pattern in joinables for name in variables(pattern)}
+            return {name for joinable in joinables for name in variables(joinable)}
+        case Maybe(system=system, condition=condition):
+            return {*visible(system), *variables(condition)}
         case Bind(expression=expression) | Test(expression=expression):
             return set(variables(expression))
+        case Compute(arguments=arguments):
+            return {name for argument in arguments for name in variables(argument)}
 
 
-def _binds(part: Predicate) -> set[Variable]:
-    return {part.variable} if isinstance(part, Bind) else set()
+def _binds(part: Predicate, known: frozenset[Variable]) -> set[Variable]:
+    match part:
+        case Bind(variable=variable):
+            return {variable}
+        case Compute(variables=names):
+            return set(names)
+        case Maybe(system=system):
+            return set(visible(system)) - known
+        case Test() | Without():
+            return set()

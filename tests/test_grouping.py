@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 
 import squall
 from squall.builders.cut import describe, hops, levels
-from squall.operators import AntiJoin, Deliver, Distinct, Join, is_stateful, is_timed
+from squall.operators import AntiJoin, Deliver, Distinct, Group, Join, LeftJoin, Retract, Slice, is_stateful, is_timed
 from squall.plan import Node, Plan
+from squall.planners import rete
+from squall.rdf import Term, iri
+from squall.system import Aggregate, Construct, Delete, Either, Grouping, Maybe, Pattern, Select, System, Variable
+from squall.system import Slice as Part
 from squall.testing.strategies import systems
 
 PLANNERS = ("greedy", "rete")
@@ -120,7 +126,7 @@ def test_rows_that_have_to_meet_are_grouped_alike(planner: str, system: squall.S
     for node in made.nodes:
         columns = [edge.columns for edge in node.inputs]
         match node.op:
-            case Join(on=on) | AntiJoin(on=on):
+            case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
                 left, right = columns
                 assert left is not None
                 assert right is not None
@@ -130,10 +136,86 @@ def test_rows_that_have_to_meet_are_grouped_alike(planner: str, system: squall.S
                 assert len(set(columns)) == 1
                 assert columns[0] is not None
                 assert all(column < by for column in columns[0])
+            case Group(keys=keys):
+                assert columns[0] is not None
+                assert set(columns[0]) <= set(keys)
+                assert columns[0] != () or keys == ()
+            case Slice() | Retract():
+                assert columns == [()]
             case Deliver():
                 assert set(columns) <= {(0,)}
             case op:
                 assert set(columns) <= ({()} if is_timed(op) else {None})
+
+
+X, Y, Z, W = map(Variable, "xyzw")
+P, Q, R = (iri(f"urn:{name}") for name in "pqr")
+HEAD = (Construct((Pattern(X, R, X),)),)
+
+
+def of_rule(rule: System, planner: str) -> Plan:
+    """The plan of a rule as it is before any pass over it."""
+    return squall.plan(System(subsystems=(rule,)), partial(rete.plan, passes=()) if planner == "rete" else planner)
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_an_optional_part_is_grouped_as_a_join(planner: str) -> None:
+    rule = System(
+        "r", joinables=(Pattern(X, P, Y), Pattern(Y, Q, Z)), predicates=(Maybe(System(joinables=(Pattern(Y, R, W),))),),
+        consequences=(Select((X, W)),),
+    )  # fmt: skip
+    ((left, right),) = wanted(of_rule(rule, planner), LeftJoin)
+    ((first, _),) = wanted(of_rule(rule, planner), Join)
+    assert left == first
+    assert right == (0,)
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize(
+    ("body", "keys", "columns"),
+    [
+        ((Pattern(X, P, Y),), (X,), (0,)),
+        ((Pattern(X, P, Y),), (Y, X), (0, 1)),
+        ((Pattern(X, P, Y),), (), ()),
+        ((Pattern(X, P, Y), Pattern(X, Q, Z)), (X, Z), (0,)),
+        ((Pattern(X, P, Y), Pattern(X, Q, Z)), (Z,), (2,)),
+    ],
+)
+def test_a_group_takes_its_keys_or_what_rows_lie_by_already(
+    planner: str, body: tuple[Pattern, ...], keys: tuple[Variable, ...], columns: tuple[int, ...]
+) -> None:
+    grouping = Grouping(keys, (Aggregate(W, "count"),))
+    made = of_rule(System("r", joinables=body, grouping=grouping, consequences=(Select((W,)),)), planner)
+    assert wanted(made, Group) == [(columns,)]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_rows_behind_a_group_lie_by_its_keys(planner: str) -> None:
+    inner = System(joinables=(Pattern(X, P, Y),), grouping=Grouping((X,), (Aggregate(W, "count"),)))
+    made = of_rule(System("r", joinables=(inner, Pattern(X, Q, W)), consequences=HEAD), planner)
+    assert wanted(made, Join) == [((0,), (0,))]
+    assert wanted(made, Group) == [((0,),)]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_branches_lie_by_what_all_of_them_lie_by(planner: str) -> None:
+    def star(predicate: Term) -> System:
+        return System(joinables=(Pattern(X, predicate, Y), Pattern(X, R, Z)))
+
+    def chain(predicate: Term) -> System:
+        return System(joinables=(Pattern(Z, predicate, X), Pattern(X, R, Y)))
+
+    for branch, moves in ((star, "stays"), (chain, "moves")):
+        either = Either((star(P), branch(Q)))
+        made = of_rule(System("r", joinables=(either, Pattern(X, P, Y)), consequences=HEAD), planner)
+        assert moves in joins(made)[-1][:2]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_slice_and_what_is_retracted_are_in_one_place(planner: str) -> None:
+    rule = System("r", joinables=(Pattern(X, P, Y),), slice=Part(limit=1), consequences=(Delete((Pattern(X, P, Y),)),))
+    made = of_rule(rule, planner)
+    assert wanted(made, Slice) == wanted(made, Retract) == [((),)]
 
 
 # Levels and stages

@@ -9,15 +9,39 @@ import networkx
 import pytest
 
 from squall.errors import PlannerError
-from squall.operators import AntiJoin, Apply, Column, Deliver, Distinct, Emit, Extend, Join, Match, Operator, Read, Unit
+from squall.operators import (
+    Aggregate,
+    Answer,
+    AntiJoin,
+    Apply,
+    Closure,
+    Column,
+    Deliver,
+    Distinct,
+    Emit,
+    Extend,
+    Group,
+    Invoke,
+    Join,
+    LeftJoin,
+    Match,
+    Operator,
+    Project,
+    Read,
+    Retract,
+    Slice,
+    Union,
+    Unit,
+)
 from squall.operators import Test as Condition
 from squall.plan import Input, Node, Plan, check
 from squall.rdf import iri
 from squall.system import Source
+from squall.windows import Count, Range, Stepped
 
 P, Q = iri("urn:p"), iri("urn:q")
-NOW = Apply("urn:x-squall:jena:now", ())
-EQUAL = Apply("urn:x-squall:jena:equal", (Column(0), Column(1)))
+NOW = Invoke("urn:x-squall:jena:now", ())
+EQUAL = Invoke("urn:x-squall:jena:equal", (Column(0), Column(1)))
 
 READ = Node("read", Read(Source()))
 MATCH = Node("match", Match((0, P, 1)), (Input("read"), Input("unique", feedback=True)))
@@ -25,12 +49,15 @@ JOIN = Node("join", Join(((1, 0),), (0, 1, 3)), (Input("match", (1,)), Input("ma
 EMIT = Node("emit", Emit((0, P, 2), rules=("closure",)), (Input("join"),))
 UNIQUE = Node("unique", Distinct(3), (Input("emit", (0,)),))
 END = Node("end", Deliver(), (Input("unique", (0,)),))
-CLOSURE = Plan((READ, MATCH, JOIN, EMIT, UNIQUE, END))
+TRANSITIVE = Plan((READ, MATCH, JOIN, EMIT, UNIQUE, END))
 """``(?x p ?y) (?y p ?z) -> (?x p ?z)``"""
 
 
 def node(id: str, op: Operator, *inputs: str) -> Node:
     return Node(id, op, tuple(map(Input, inputs)))
+
+
+MATCH_ALONE = node("match", Match((0, P, 1)), "read")
 
 
 def negating(*, feedback: bool) -> Plan:
@@ -62,16 +89,16 @@ def complaints(*nodes: Node) -> list[str]:
 
 
 def test_a_plan_that_obeys_is_handed_back() -> None:
-    assert check(CLOSURE) is CLOSURE
+    assert check(TRANSITIVE) is TRANSITIVE
     check(negating(feedback=False))
 
 
 def test_a_plan_is_frozen_and_its_planner_does_not_count() -> None:
     with pytest.raises(FrozenInstanceError):
-        CLOSURE.nodes = ()  # type: ignore[misc]
-    assert replace(CLOSURE, planner="mine") == CLOSURE
-    assert hash(replace(CLOSURE, planner="mine")) == hash(CLOSURE)
-    assert Plan(CLOSURE.nodes[1:]) != CLOSURE
+        TRANSITIVE.nodes = ()  # type: ignore[misc]
+    assert replace(TRANSITIVE, planner="mine") == TRANSITIVE
+    assert hash(replace(TRANSITIVE, planner="mine")) == hash(TRANSITIVE)
+    assert Plan(TRANSITIVE.nodes[1:]) != TRANSITIVE
 
 
 def test_the_rules_that_an_emit_serves_do_not_count() -> None:
@@ -80,7 +107,7 @@ def test_the_rules_that_an_emit_serves_do_not_count() -> None:
 
 
 def test_the_graph_has_the_operators_the_inputs_and_the_edges() -> None:
-    graph = CLOSURE.graph
+    graph = TRANSITIVE.graph
     assert list(graph) == ["read", "match", "join", "emit", "unique", "end"]
     assert graph.nodes["join"] == {"op": JOIN.op, "inputs": JOIN.inputs}
     assert graph.edges["emit", "unique"] == {"columns": (0,), "feedback": False}
@@ -90,17 +117,17 @@ def test_the_graph_has_the_operators_the_inputs_and_the_edges() -> None:
 
 def test_the_graph_cannot_be_changed() -> None:
     with pytest.raises(networkx.NetworkXError):
-        CLOSURE.graph.add_node("more")
+        TRANSITIVE.graph.add_node("more")
 
 
 def test_consumers_tell_the_port() -> None:
-    assert CLOSURE.consumers["match"] == (("join", 0), ("join", 1))
-    assert CLOSURE.consumers["unique"] == (("match", 1), ("end", 0))
-    assert CLOSURE.consumers["end"] == ()
+    assert TRANSITIVE.consumers["match"] == (("join", 0), ("join", 1))
+    assert TRANSITIVE.consumers["unique"] == (("match", 1), ("end", 0))
+    assert TRANSITIVE.consumers["end"] == ()
 
 
 def test_widths() -> None:
-    assert CLOSURE.widths == {"read": 3, "match": 2, "join": 3, "emit": 4, "unique": 4, "end": 4}
+    assert TRANSITIVE.widths == {"read": 4, "match": 2, "join": 3, "emit": 4, "unique": 4, "end": 4}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +136,16 @@ def test_widths() -> None:
         (Match((P, None, Q)), ["read"], 0),
         (Match((0, 1, 0)), ["read"], 2),
         (Unit(), [], 0),
-        (AntiJoin(((0, 0),)), ["read", "match"], 3),
+        (AntiJoin(((0, 0),)), ["read", "match"], 4),
+        (LeftJoin(((0, 0),), (0, 1, 3)), ["match", "match"], 3),
+        (Union(), ["match", "match"], 2),
+        (Project((1, None, 1)), ["match"], 3),
+        (Apply("urn:f", (), 2), ["match"], 4),
+        (Group((1,), (Aggregate("count"), Aggregate("sum", Column(0)))), ["match"], 3),
+        (Slice(), ["match"], 2),
+        (Closure(), ["match"], 2),
+        (Answer(("x",), (1,)), ["match"], 3),
+        (Retract((0, P, 1)), ["match"], 4),
         (Condition(EQUAL), ["match"], 2),
         (Extend(NOW), ["match"], 3),
         (Distinct(2), ["match"], 2),
@@ -122,7 +158,7 @@ def test_width_of(op: Operator, inputs: Sequence[str], width: int) -> None:
 
 
 def test_components_in_topological_order() -> None:
-    assert CLOSURE.components == (("read",), ("match", "join", "emit", "unique"), ("end",))
+    assert TRANSITIVE.components == (("read",), ("match", "join", "emit", "unique"), ("end",))
 
 
 def test_components_that_do_not_depend_on_each_other_are_in_the_order_of_the_plan() -> None:
@@ -132,7 +168,7 @@ def test_components_that_do_not_depend_on_each_other_are_in_the_order_of_the_pla
 
 
 def test_what_lies_behind_a_negation_is_retractable() -> None:
-    assert CLOSURE.retractable == frozenset()
+    assert TRANSITIVE.retractable == frozenset()
     assert negating(feedback=False).retractable == {"anti", "emit", "unique", "end"}
 
 
@@ -141,6 +177,40 @@ def test_what_lies_behind_a_timed_node_is_retractable(timed: bool, found: set[st
     match = node("match", Match((0, P, 1)), "read")
     plan = Plan((READ, match, node("it", Extend(NOW, timed), "match"), node("end", Deliver(), "it")))
     assert plan.retractable == found
+
+
+@pytest.mark.parametrize(
+    "op",
+    [LeftJoin(((0, 0),), (0, 1, 3)), Group((0,), ()), Slice()],
+    ids=lambda op: type(op).__name__,
+)
+def test_what_lies_behind_what_looks_at_all_rows_is_retractable(op: Operator) -> None:
+    match = node("match", Match((0, P, 1)), "read")
+    inputs = ["match"] * (2 if isinstance(op, LeftJoin) else 1)
+    plan = Plan((READ, match, node("it", op, *inputs), node("end", Deliver(), "it")))
+    assert plan.retractable == {"it", "end"}
+
+
+@pytest.mark.parametrize(
+    ("source", "shrinks"),
+    [
+        (Source(), False),
+        (Source("", Range(10), (("urn:s", Stepped(10, 5)),)), False),
+        (Source("", Count(3)), True),
+        (Source("", Range(10), (("urn:s", Count(3)),)), True),
+        (Source("urn:s", removals=True), True),
+    ],
+)
+def test_what_is_read_may_be_retractable(source: Source, shrinks: bool) -> None:
+    read = Node("read", Read(source))
+    other = Node("other", Read(Source("urn:other")))
+    plan = Plan((read, other, node("match", Match((0, P, 1)), "read"), node("end", Deliver(), "match")))
+    assert plan.retractable == ({"read", "match", "end"} if shrinks else set())
+
+
+def test_all_that_is_read_is_retractable_where_a_rule_deletes() -> None:
+    plan = Plan((READ, MATCH_ALONE, node("gone", Retract((0, P, 1)), "match"), node("end", Deliver())))
+    assert check(plan).retractable == {"read", "match", "gone"}
 
 
 # Each rule broken once
@@ -159,6 +229,8 @@ def test_rule_1_inputs_exist() -> None:
     [
         (Read(Source()), 1), (Unit(), 1), (Match((0, P, 1)), 0), (Join((), ()), 1), (Join((), ()), 3),
         (AntiJoin(()), 1), (Condition(EQUAL), 2), (Extend(None), 0), (Distinct(1), 0), (Emit((P, P, P)), 2),
+        (LeftJoin((), ()), 1), (Union(), 0), (Project(()), 2), (Apply("f", (), 1), 0), (Group((), ()), 2), (Slice(), 2),
+        (Closure(), 2), (Answer((), ()), 0), (Retract((P, P, P)), 0),
     ],
 )  # fmt: skip
 def test_rule_2_every_operator_has_its_number_of_inputs(op: Operator, count: int) -> None:
@@ -191,21 +263,44 @@ def test_rule_3_feedback_may_point_back() -> None:
         (Join((), (-1,)), ["`it` keeps column -1 of 4"]),
         (AntiJoin(((0, 2),)), ["`it` joins on the right by column 2 of 2"]),
         (AntiJoin(((5, 1),)), ["`it` joins on the left by column 5 of 2"]),
-        (Condition(Apply("f", (Column(0), Apply("g", (Column(2),))))), ["`it` computes with column 2 of 2"]),
+        (Condition(Invoke("f", (Column(0), Invoke("g", (Column(2),))))), ["`it` computes with column 2 of 2"]),
         (Extend(Column(9)), ["`it` computes with column 9 of 2"]),
         (Emit((0, P, 3)), ["`it` emits column 3 of 2"]),
         (Distinct(3), ["`it` compares column 2 of 2"]),
+        (LeftJoin(((0, 3),), (0, 4)), ["`it` joins on the right by column 3 of 2", "`it` keeps column 4 of 4"]),
+        (LeftJoin((), (0,), Invoke("f", (Column(1),))), ["`it` computes with column 1 of 1"]),
+        (Project((None, 2)), ["`it` keeps column 2 of 2"]),
+        (Apply("f", (Column(2),), 1), ["`it` computes with column 2 of 2"]),
+        (Group((2,), ()), ["`it` groups by column 2 of 2"]),
+        (Group((), (Aggregate("sum", Column(3)),)), ["`it` computes with column 3 of 2"]),
+        (Slice(((Column(2), False),)), ["`it` computes with column 2 of 2"]),
+        (Answer(("x", "y"), (0, 2)), ["`it` answers with column 2 of 2"]),
     ],
 )  # fmt: skip
 def test_rule_4_columns_exist(op: Operator, said: list[str]) -> None:
-    inputs = ["match"] * (2 if isinstance(op, Join | AntiJoin) else 1)
+    inputs = ["match"] * (2 if isinstance(op, Join | LeftJoin | AntiJoin) else 1)
     match = node("match", Match((0, P, 1)), "read")
     assert complaints(READ, match, node("it", op, *inputs), node("end", Deliver(), "it")) == said
 
 
+def test_rule_4_what_is_retracted_has_its_columns() -> None:
+    plan = (READ, MATCH_ALONE, node("gone", Retract((0, P, 3)), "match"), node("end", Deliver()))
+    assert complaints(*plan) == ["`gone` emits column 3 of 2"]
+
+
 def test_rule_4_grouping_columns_exist() -> None:
-    unique = Node("unique", Distinct(3), (Input("read", (0, 3)),))
-    assert complaints(READ, unique, END) == ["the edge from `read` to `unique` groups by column 3 of 3"]
+    unique = Node("unique", Distinct(3), (Input("read", (0, 4)),))
+    assert complaints(READ, unique, END) == ["the edge from `read` to `unique` groups by column 4 of 4"]
+
+
+def test_rule_4_what_is_united_is_equally_wide() -> None:
+    plan = (READ, MATCH_ALONE, node("it", Union(), "match", "read"), node("end", Deliver(), "it"))
+    assert complaints(*plan) == ["`it` unites rows of 2 and 4 columns"]
+
+
+def test_rule_4_a_closure_is_of_pairs() -> None:
+    plan = (READ, node("it", Closure(), "read"), node("end", Deliver(), "it"))
+    assert complaints(*plan) == ["`it` closes rows of 4 columns, not pairs"]
 
 
 @pytest.mark.parametrize("count", [0, 2])
@@ -217,6 +312,11 @@ def test_rule_5_exactly_one_deliver(count: int) -> None:
 def test_rule_5_deliver_feeds_nothing() -> None:
     plan = (READ, node("end", Deliver(), "read"), node("more", Distinct(3), "end"))
     assert complaints(*plan) == ["`end` delivers, yet feeds `more`"]
+
+
+def test_rule_5_retract_feeds_nothing() -> None:
+    plan = (READ, MATCH_ALONE, node("gone", Retract((0, P, 1)), "match"), node("end", Deliver(), "gone"))
+    assert complaints(*plan) == ["`gone` retracts, yet feeds `end`"]
 
 
 def test_rule_6_no_cycle_through_a_negation() -> None:
@@ -235,6 +335,38 @@ def test_rule_6_no_cycle_through_a_timed_node() -> None:
     timed = Node("timed", Condition(EQUAL, timed=True), (Input("join"),))
     plan = (READ, MATCH, JOIN, timed, replace(EMIT, inputs=(Input("timed"),)), UNIQUE, END)
     assert complaints(*plan) == ["`timed` takes the time of what depends on it: match, join, timed, emit, unique"]
+
+
+@pytest.mark.parametrize(
+    ("op", "said"), [(Group((0, 1, 2), ()), "groups"), (Slice(limit=1), "slices")], ids=["Group", "Slice"]
+)
+def test_rule_6_no_cycle_through_what_looks_at_all_rows(op: Operator, said: str) -> None:
+    plan = (READ, MATCH, JOIN, node("it", op, "join"), replace(EMIT, inputs=(Input("it"),)), UNIQUE, END)
+    assert complaints(*plan) == [f"`it` {said} what depends on it: match, join, it, emit, unique"]
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_rule_6_no_cycle_through_the_right_side_of_a_left_join(side: int) -> None:
+    inputs = ["join", "other"] if side == 0 else ["other", "join"]
+    other = node("other", Match((0, Q, 1, 2)), "read")
+    left = node("it", LeftJoin(((0, 0),), (0, 1, 2)), *inputs)
+    plan = (READ, other, MATCH, JOIN, left, replace(EMIT, inputs=(Input("it"),)), UNIQUE, END)
+    if side == 0:
+        check(Plan(plan))
+    else:
+        assert complaints(*plan) == ["`it` looks for the absence of what depends on it: match, join, it, emit, unique"]
+
+
+def test_rule_7_a_closure_is_as_good() -> None:
+    match = replace(MATCH, inputs=(Input("read"), Input("emit", feedback=True)))
+    closure = node("closure", Closure(), "match")
+    check(Plan((READ, match, closure, node("emit", Emit((0, P, 1)), "closure"), UNIQUE, END)))
+
+
+def test_rule_8_what_a_closure_reads_only_grows() -> None:
+    read = Node("read", Read(Source(removals=True)))
+    plan = (read, MATCH_ALONE, node("it", Closure(), "match"), node("end", Deliver(), "it"))
+    assert complaints(*plan) == ["`it` closes what may be withdrawn: `match`"]
 
 
 def test_rule_7_every_cycle_passes_a_distinct() -> None:

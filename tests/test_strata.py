@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -10,7 +12,24 @@ import squall
 from squall.errors import Errors, TranslatorError
 from squall.rdf import RDF, XSD, iri, literal
 from squall.strata import Shape, overlap, shape, stratify
-from squall.system import AtomPattern, Bind, Call, Construct, FactPattern, Pattern, Predicate, System, Variable, Without
+from squall.system import (
+    AtomPattern,
+    Bind,
+    Call,
+    Construct,
+    Delete,
+    Either,
+    FactPattern,
+    Grouping,
+    Maybe,
+    Pattern,
+    Predicate,
+    Slice,
+    Source,
+    System,
+    Variable,
+    Without,
+)
 
 X, Y, Z = map(Variable, "xyz")
 P, Q, R, A, B = (iri(f"urn:{name}") for name in "pqrab")
@@ -128,6 +147,61 @@ def test_the_time_inside_a_recursion_through_two_rules() -> None:
     assert refusals(program(there, back)) == [
         "rule `there` takes the time (`now`) of what depends on it: `there` -> `back` -> `there`"
     ]
+
+
+OWN = System(joinables=(Pattern(Y, Q, Z),))
+PAIRS = rule("it", [Pattern(X, P, Y)], Pattern(X, Q, Y))
+
+
+@pytest.mark.parametrize(
+    ("alone", "verb"),
+    [
+        (replace(PAIRS, predicates=(Maybe(OWN),)), "takes as optional"),
+        (replace(PAIRS, predicates=(Maybe(System(joinables=(OWN,))),)), "takes as optional"),
+        (replace(PAIRS, joinables=(Pattern(X, P, Y), replace(OWN, slice=Slice(limit=1)))), "slices"),
+        (replace(PAIRS, joinables=(Pattern(X, Q, Y),), grouping=Grouping((X, Y), ())), "groups"),
+        (replace(PAIRS, joinables=(Either((PAIRS, replace(OWN, grouping=Grouping((Y,), ())))),)), "groups"),
+        (replace(PAIRS, predicates=(without(),), joinables=(Pattern(X, P, Y),)), None),
+        (replace(PAIRS, predicates=(Without((Either((System(), OWN)),)),)), "negates"),
+        (replace(PAIRS, joinables=(replace(OWN, predicates=(Bind(X, NOW),)),)), "takes the time (`now`) of"),
+        (replace(PAIRS, joinables=(Pattern(X, P, Y), OWN)), None),
+        (replace(PAIRS, joinables=(Pattern(X, P, Y), replace(OWN, distinct=True))), None),
+        (replace(PAIRS, joinables=(Pattern(X, P, Y), Either((OWN, OWN)))), None),
+    ],
+)  # fmt: skip
+def test_what_has_to_know_all_that_it_reads(alone: System, verb: str | None) -> None:
+    if verb is None:
+        stratify(program(alone))
+    else:
+        assert refusals(program(alone)) == [f"rule `it` {verb} what depends on it: `it` -> `it`"]
+
+
+def test_what_reads_a_stream_of_its_own_reads_nothing_derived() -> None:
+    negated = Maybe(replace(OWN, sources=(Source("urn:stream"),)))
+    stratify(program(replace(PAIRS, predicates=(negated,))))
+    stratify(program(replace(PAIRS, sources=(Source("urn:stream"),), predicates=(without(Pattern(Y, Q, Z)),))))
+
+
+def test_a_cycle_names_the_rules_on_it() -> None:
+    rules = [rule(f"r{n}", [Pattern(X, iri(f"urn:p{n}"), Y)], Pattern(X, iri(f"urn:p{n + 1}"), Y)) for n in range(3)]
+    last = rule("last", [Pattern(X, P, Y)], Pattern(X, iri("urn:p0"), Y), without(Pattern(X, iri("urn:p3"), Y)))
+    assert refusals(program(*rules, last)) == [
+        "rule `last` negates what depends on it: `last` -> `r0` -> `r1` -> `r2` -> `last`"
+    ]
+
+
+def test_what_is_deleted_is_not_derived() -> None:
+    alone = replace(PAIRS, predicates=(without(Pattern(X, Q, Y)),), consequences=(Delete((Pattern(X, Q, Y),)),))
+    stratify(program(alone))
+
+
+def test_ten_thousand_rules_about_classes() -> None:
+    """What feeds what is looked up, not compared one with the other: rules x rules would take minutes."""
+    classes = [iri(f"urn:class{number}") for number in range(5_001)]
+    steps = [rule("r", [Pattern(X, TYPE, below)], Pattern(X, TYPE, above)) for below, above in pairwise(classes)]
+    begun = time.process_time()
+    stratify(program(*steps, *steps))
+    assert time.process_time() - begun < 5
 
 
 def test_the_place_is_that_of_the_negation_and_there_is_a_hint() -> None:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from squall.operators import Operator, Unit
+from squall.operators import Operator
 from squall.plan import Plan
-from squall.planners.common import (
-    Draft,
-    Identity,
-    Rows,
-    finish,
-    join,
-    plan_in_written_order,
-    read_match,
-)
-from squall.system import FactPattern, Source, System
+from squall.planners.common import Draft, Identity, Rows, finish, join, plan_in_written_order
+from squall.system import Joinable, System
 
 
 def plan(system: System) -> Plan:
@@ -24,11 +16,9 @@ def plan(system: System) -> Plan:
     return finish(draft, system, plan_in_written_order(draft, system, body), "written")
 
 
-def body(draft: Draft, patterns: Sequence[FactPattern], source: Source) -> Rows:
+def body(draft: Draft, joinables: Sequence[Joinable], rows_of: Callable[[Joinable], Rows]) -> Rows:
     """The rows of a conjunction, joined from left to right."""
-    if not patterns:
-        return Rows(draft.add(Unit()), ())
-    first, *others = [read_match(draft, pattern, source, unique=len(patterns) > 1) for pattern in patterns]
+    first, *others = [rows_of(joinable) for joinable in joinables]
     for other in others:
         first = join(draft, first, other)
     return first

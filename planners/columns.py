@@ -1,0 +1,115 @@
+"""Names to columns: the only place in which variables become numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from squall import operators as ops
+from squall.errors import Origin, PlannerError
+from squall.operators import Cell, Column, Invoke, Match, Value
+from squall.planners.draft import Rows
+from squall.rdf import Term, is_literal
+from squall.strata import is_timed, relation_mark
+from squall.system import AtomPattern, Call, Expression, FactPattern, System, Variable
+
+
+def match_of(pattern: FactPattern) -> tuple[Match, tuple[Variable, ...]]:
+    """The `Match` of a pattern, variables numbered from left to right, and the variable of each of its columns."""
+    numbers: dict[Variable, int] = {}
+    cells: list[Cell] = []
+    if isinstance(pattern, AtomPattern):
+        cells.append(relation_mark(pattern.relation))
+    for slot in pattern.slots:
+        if isinstance(slot, Variable):
+            cells.append(numbers.setdefault(slot, len(numbers)))
+        else:
+            cells.append(Value(slot) if is_literal(slot) else slot)
+    return Match(tuple(cells)), tuple(numbers)
+
+
+def template_of(template: FactPattern, rows: Rows, rule: System) -> tuple[int | Term, ...] | None:
+    """The cells of a template; None if it has a variable that never is bound, so that it makes no fact.
+
+    Raises PlannerError if it has one that the body does not even mention.
+    """
+    cells: list[int | Term] = [relation_mark(template.relation)] if isinstance(template, AtomPattern) else []
+    for slot in template.slots:
+        if not isinstance(slot, Variable):
+            cells.append(slot)
+        elif slot in rows.names:
+            cells.append(rows.names.index(slot))
+        elif slot in rows.maybe:
+            return None
+        else:
+            raise PlannerError(f"the head of rule `{rule.name}` has `{slot}`, which its body never binds", rule.origin)
+    return tuple(cells)
+
+
+def expression_of(expression: Expression | None, names: Sequence[Variable]) -> ops.Expression:
+    """The expression over columns; a variable that no column holds is unbound (None)."""
+    match expression:
+        case Variable():
+            return Column(names.index(expression)) if expression in names else None
+        case Call(function=function, arguments=arguments):
+            return Invoke(function, tuple(expression_of(argument, names) for argument in arguments))
+        case _:
+            return expression
+
+
+def condition_of(expression: Expression, names: Sequence[Variable]) -> Invoke:
+    """The expression of a test over columns. Raises PlannerError if it calls nothing."""
+    condition = expression_of(expression, names)
+    if not isinstance(condition, Invoke):
+        raise PlannerError(f"a test has to call a function, not {condition!r}")
+    return condition
+
+
+Places = Mapping[int, int | None]
+"""Columns by number, with the place where each is in other rows (None: it is unbound there)."""
+
+
+def moved(expression: ops.Expression, places: Places) -> ops.Expression:
+    """The expression over rows in which the columns are at other places."""
+    match expression:
+        case Column(index=index):
+            place = places[index]
+            return None if place is None else Column(place)
+        case Invoke():
+            return moved_call(expression, places)
+        case _:
+            return expression
+
+
+def moved_call(call: Invoke, places: Places) -> Invoke:
+    """The call over rows in which the columns are at other places."""
+    return Invoke(call.function, tuple(moved(argument, places) for argument in call.arguments))
+
+
+def untimed(expressions: Iterable[Expression | None], what: str, rule: System) -> None:
+    """Raises PlannerError if one of the expressions depends on the time: only tests and binds may."""
+    if any(expression is not None and is_timed(expression) for expression in expressions):
+        raise PlannerError(
+            f"rule `{rule.name}` takes the time (`now`) in {what}", rule.origin, "bind it to a variable before"
+        )
+
+
+def join_of(left: Rows, right: Rows) -> tuple[ops.Join, tuple[Variable, ...]]:
+    """The natural join: on all shared variables, every variable kept once (so that a join of sets is a set)."""
+    fresh = tuple(column for column, name in enumerate(right.names) if name not in left.names)
+    keep = (*range(len(left.names)), *(len(left.names) + column for column in fresh))
+    return ops.Join(shared(left, right), keep), (*left.names, *(right.names[column] for column in fresh))
+
+
+def shared(left: Rows, right: Rows) -> tuple[tuple[int, int], ...]:
+    """The columns, left and right, of the variables that both have."""
+    return tuple((left.names.index(name), column) for column, name in enumerate(right.names) if name in left.names)
+
+
+def compatible(left: Rows, right: Rows, origin: Origin | None = None) -> None:
+    """Raises PlannerError where rows would have to agree on a variable that may be unbound in one of them."""
+    for name in sorted(left.known & right.known & (left.maybe | right.maybe), key=str):
+        raise PlannerError(
+            f"`{name}` is joined on, and may be unbound",
+            right.origin or left.origin or origin,
+            "give the variable another name where it need not be bound",
+        )

@@ -1,0 +1,30 @@
+"""The parts of a rule: a walk over all that is nested in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from squall.system import Either, Joinable, Maybe, Predicate, System, Without
+
+Part = System | Joinable | Predicate
+
+
+def walk(part: Part) -> Iterator[Part]:
+    """A system, joinable or predicate, and all of those in it."""
+    yield part
+    for inner in _inside(part):
+        yield from walk(inner)
+
+
+def _inside(part: Part) -> tuple[Part, ...]:
+    match part:
+        case System(joinables=joinables, predicates=predicates):
+            return (*joinables, *predicates)
+        case Either(branches=branches):
+            return branches
+        case Without(joinables=joinables):
+            return joinables
+        case Maybe(system=system):
+            return (system,)
+        case _:
+            return ()
