@@ -74,6 +74,6 @@ def summary(sources: Sources, ledger: LedgerFile, tally: Tally) -> str:
         lines += [f"  {source.uri}: {source.reading.statements:,} statements" for source in sources.sources]
     lines += [f"  {count:,} {cause} in {source}" for (cause, source), count in sorted(ledger.counts.items())]
     if ledger.counts:
-        kept = f"kept in {ledger.path}" if ledger.path else "dropped; --dead-letter FILE keeps them"
+        kept = f"kept in {ledger.path}" if ledger.path else "dropped; --ledger FILE keeps them"
         lines.append(f"  what was lost is {kept}")
     return "\n".join(lines)

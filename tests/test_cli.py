@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
+import click
 import pytest
 
-from squall import cli
+from squall import cli, show
+from squall.figures import NodeFigures
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from squall.stages import Options, Output
@@ -57,6 +59,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "alarm.jena": ALARM,
         "people.ttl": PEOPLE,
         "readings.ntt": READINGS,
+        "late.ntt": "".join(READINGS.splitlines(keepends=True)[number] for number in (2, 0)).replace('"20"', '"32"'),
         "rooms.nt": ROOMS,
         "broken.jena": "[r: (?a ?b -> (?a ?b ?c)]",
         "unsafe.jena": "[r: (?a ?b ?c) -> (?a ?b ?d)]",
@@ -111,11 +114,12 @@ def test_a_stream_with_static_data(squall: Squall) -> None:
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == ["1000", "3000"]
     assert "3 statements read, 2 outputs" in err
-    assert "1 malformed in readings.ntt\n  what was lost is dropped; --dead-letter FILE keeps them" in err
+    assert "1 malformed in readings.ntt\n  what was lost is dropped; --ledger FILE keeps them" in err
 
 
-def test_the_dead_letter_file_keeps_what_was_lost(squall: Squall) -> None:
-    code, _, err = squall("build", "alarm.jena", "--source", "readings.ntt", "--dead-letter", "lost.ndjson")
+@pytest.mark.parametrize("option", ["--ledger", "--dead-letter"])
+def test_the_ledger_keeps_what_was_lost(squall: Squall, option: str) -> None:
+    code, _, err = squall("build", "alarm.jena", "--source", "readings.ntt", option, "lost.ndjson")
     (entry,) = map(json.loads, Path("lost.ndjson").read_text().splitlines())
     assert code == 0
     assert (entry["source"], entry["line"], entry["text"]) == ("readings.ntt", 2, "nonsense")
@@ -126,6 +130,105 @@ def test_strict_fails_the_run(squall: Squall) -> None:
     code, _, err = squall("build", "alarm.jena", "--source", "readings.ntt", "--strict")
     assert code == 1
     assert err.startswith("source error: readings.ntt:2: ")
+
+
+def test_strict_makes_any_loss_a_failure(squall: Squall) -> None:
+    arguments = ("build", "alarm.jena", "--source", "late.ntt", "--ledger", "lost.ndjson")
+    assert squall(*arguments)[0] == 0
+    code, out, err = squall(*arguments, "--strict", "--static", "rooms.nt")
+    assert code == 1
+    assert len(out.splitlines()) == 1
+    assert "1 late in the default stream\n  what was lost is kept in lost.ndjson" in err
+
+
+def test_disorder_within_the_lateness_is_no_loss(squall: Squall) -> None:
+    late = ("build", "alarm.jena", "--static", "rooms.nt", "--strict", "--timed", "--source")
+    for arguments in (("late.ntt", "--lateness", "1s"), ("late.ntt?lateness=1s",)):
+        code, out, _ = squall(*late, *arguments)
+        assert code == 0
+        assert [line.split()[0] for line in out.splitlines()] == ["1000", "2000"]
+
+
+def ends(squall: Squall, *arguments: str) -> list[str]:
+    """When what follows from the readings ceases to hold."""
+    command = ("build", "alarm.jena", "--static", "rooms.nt", "--output", "dstream", "--timed")
+    code, out, _ = squall(*command, *arguments)
+    assert code == 0
+    return [line.split()[0] for line in out.splitlines()]
+
+
+def test_windows(squall: Squall) -> None:
+    assert ends(squall, "--source", "readings.ntt") == []
+    assert ends(squall, "--source", "readings.ntt", "--window", "RANGE 1500ms") == ["2500", "4500"]
+    assert ends(squall, "--source", "obs=readings.ntt?window=RANGE 2s", "--window", "RANGE 1h") == ["3000", "5000"]
+    assert ends(squall, "--source", "readings.ntt?window=TRIPLES 1") == ["2000"]
+
+
+def test_time_from_a_property(squall: Squall) -> None:
+    when = '<http://example.org/s1> <http://example.org/at> "1970-01-02"^^<http://www.w3.org/2001/XMLSchema#date> .'
+    reads = '<http://example.org/s1> <http://example.org/reads> "35"^^<http://www.w3.org/2001/XMLSchema#int> .'
+    Path("at.nt").write_text(f"{reads}\n{when}\n")
+    assert ends(squall, "--source", "at.nt?time=http://example.org/at&window=RANGE 1s") == ["86401000"]
+
+
+def test_what_a_patch_removes_ends(squall: Squall) -> None:
+    reads = '<http://example.org/s1> <http://example.org/reads> "35"^^<http://www.w3.org/2001/XMLSchema#int> .'
+    Path("x.rdfp").write_text(f'H time "5" .\nA {reads}\nH time "9" .\nD {reads}\n')
+    assert ends(squall, "--source", "x.rdfp") == ["9"]
+
+
+def test_report_policies(squall: Squall) -> None:
+    command = (
+        "build",
+        "alarm.jena",
+        "--static",
+        "rooms.nt",
+        "--source",
+        "readings.ntt",
+        "--timed",
+        "--output",
+        "rstream",
+    )
+    found = []
+    for policy in ("close", "change", "periodic:2s"):
+        _, out, _ = squall(*command, "--report", policy)
+        found.append([line.split()[0] for line in out.splitlines()])
+    assert found == [["1000", "2000", "3000", "3000"], ["1000", "3000", "3000"], ["2000", "4000", "4000"]]
+
+
+def test_a_profile(squall: Squall) -> None:
+    window = ("--source", "readings.ntt", "--window", "RANGE 2s STEP 1s", "--static", "rooms.nt", "--timed")
+    shown = [line.split()[0] for line in squall("build", "alarm.jena", *window, "--profile", "csparql")[1].splitlines()]
+    assert shown == ["1000", "2000", "3000", "4000"]
+
+
+def test_the_time_of_arrival(squall: Squall) -> None:
+    arguments = ("--source", "readings.ntt", "--static", "rooms.nt", "--clock", "wall", "--timed")
+    before = time.time_ns() // 1_000_000
+    code, out, _ = squall("build", "alarm.jena", *arguments)
+    assert code == 0
+    assert len(out.splitlines()) == 2
+    assert all(before <= int(line.split()[0]) < before + 60_000 for line in out.splitlines())
+
+
+def test_statistics_are_collected_and_used(squall: Squall) -> None:
+    files = ("--source", "readings.ntt", "--static", "rooms.nt")
+    code, out, _ = squall("build", "alarm.jena", *files, "--collect-statistics", "counts.json")
+    assert code == 0
+    assert "http://example.org/in" in Path("counts.json").read_text()
+    assert squall("build", "alarm.jena", *files, "--statistics", "counts.json")[:2] == (0, out)
+    code, shown, _ = squall("explain", "alarm.jena", "--statistics", "counts.json")
+    assert code == 0
+    assert "~3 rows" in shown
+
+
+def test_a_run_keeps_the_collector_from_static_data() -> None:
+    code = "import gc, sys\nfrom squall import cli\nbefore = gc.get_threshold()\n"
+    code += "try: cli.command(['build', 'family.jena', '--source', 'people.ttl'])\nexcept SystemExit: pass\n"
+    code += "print(gc.get_threshold() > before, gc.get_freeze_count() > 1000)"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.endswith("True True\n")
 
 
 def test_each_source_is_told_apart_in_the_summary(squall: Squall) -> None:
@@ -178,7 +281,26 @@ WRONG = {
     "sink-format": ("build", "family.jena", "--sink", "out.foo"),
     "sink-unwritable": ("build", "family.jena", "--sink", "no/out.nt"),
     "sink-is-source": ("build", "family.jena", "--source", "rooms.nt", "--sink", "rooms.nt"),
-    "dead-letter-unwritable": ("build", "family.jena", "--dead-letter", "no/lost"),
+    "ledger-unwritable": ("build", "family.jena", "--ledger", "no/lost"),
+    "statistics-unwritable": ("build", "family.jena", "--collect-statistics", "no/counts"),
+    "statistics-unused": ("build", "family.jena", "--planner", "greedy", "--statistics", "nope.json"),
+    "window": ("build", "family.jena", "--window", "RANGE soon"),
+    "windows": (
+        "build",
+        "family.jena",
+        "--source",
+        "people.ttl?window=RANGE 1s",
+        "--source",
+        "rooms.nt?window=RANGE 2s",
+    ),
+    "report": ("build", "family.jena", "--report", "always"),
+    "profile": ("build", "family.jena", "--profile", "jena"),
+    "lateness": ("build", "family.jena", "--lateness", "much"),
+    "heartbeat": ("build", "family.jena", "--heartbeat", "0s"),
+    "wall-and-lateness": ("build", "family.jena", "--source", "rooms.nt?lateness=1s", "--clock", "wall"),
+    "wall-and-spark": ("build", "family.jena", "--clock", "wall", "--builder", "spark"),
+    "explain-profile": ("explain", "family.jena", "--profile", "squall2013"),
+    "explain-figures": ("explain", "family.jena", "--stage", "tps", "--figures", "figures.json"),
     "timed-and-sink": ("build", "family.jena", "--sink", "out.nt", "--timed"),
     "timed-and-format": ("build", "family.jena", "--format", "csv", "--timed"),
     "conf": ("build", "family.jena", "--conf", "spark.x"),
@@ -226,6 +348,36 @@ def test_a_checkpoint_goes_to_the_builder(squall: Squall, monkeypatch: pytest.Mo
     assert seen[0].conf == (("a", "b=c"),)
     assert seen[0].sink is not None
     assert Path("out.nt").read_text() == "before\n" + ROOMS
+
+
+class Measured:
+    """A job that says what its first node did."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def run(self, batches: Iterable[object], static: Iterable[Event]) -> Iterator[Output]:
+        return iter(())
+
+    def figures(self) -> dict[str, NodeFigures]:
+        return {self.plan.nodes[0].id: NodeFigures(rows=1234)}
+
+
+def test_what_nodes_do_is_measured_and_shown(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("squall.plugins.load", _instead("squall.builders", lambda plan, options: Measured(plan)))
+    semantics = ("--window", "RANGE 5s", "--profile", "cqels")
+    assert squall("build", "family.jena", *semantics, "--profile-nodes", "figures.json")[0] == 0
+    code, out, _ = squall("explain", "family.jena", *semantics, "--figures", "figures.json")
+    assert code == 0
+    assert "1,234 rows" in out
+
+
+def test_a_builder_that_measures_nothing(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("squall.plugins.load", _instead("squall.builders", lambda plan, options: object()))
+    code, _, err = squall("build", "family.jena", "--profile-nodes", "figures.json")
+    assert code == 2
+    assert "the builder `iterator` does not measure nodes" in err
+    assert not Path("figures.json").exists()
 
 
 def test_a_missing_extra_met_by_the_builder(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,12 +476,28 @@ def test_explain_the_job(squall: Squall) -> None:
     assert "iterator" in out
 
 
-@pytest.mark.parametrize("format", ["mermaid", "dot", "json"])
+@pytest.mark.parametrize("format", ["mermaid", "dot", "json", "svg", "html"])
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 def test_explain_in_other_formats(squall: Squall, format: str, planner: str) -> None:
     code, out, err = squall("explain", "family.jena", "--format", format, "--planner", planner)
     assert (code, err) == (0, "")
-    assert {"mermaid": "flowchart", "dot": "digraph", "json": '"kind": "Plan"'}[format] in out
+    signs = {"mermaid": "flowchart", "dot": "digraph", "json": '"kind": "Plan"', "svg": "<svg", "html": "<html"}
+    assert signs[format] in out
+
+
+def test_all_forms_of_a_plan_can_be_asked_for() -> None:
+    (option,) = [one for one in cli.explain.params if one.name == "format"]
+    assert isinstance(option.type, click.Choice)
+    assert set(option.type.choices) == set(show.FORMATS)
+
+
+def test_explain_shows_windows_and_the_profile(squall: Squall) -> None:
+    arguments = ("--source", "obs=rooms.nt?window=RANGE 10s STEP 5s", "--window", "RANGE 1m", "--profile", "csparql")
+    code, out, _ = squall("explain", "family.jena", *arguments)
+    assert code == 0
+    assert out.startswith("profile csparql: ")
+    assert "RANGE 1m" in out
+    assert "<obs> [RANGE 10s STEP 5s" in out
 
 
 def test_list_says_where_each_comes_from(squall: Squall) -> None:

@@ -6,8 +6,8 @@ import gzip
 import json
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall.errors import PluginError, SinkError, SourceError, UsageError
-from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Term, Triple, iri, literal
+from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Solution, Term, Triple, iri, literal
 from squall.stages import Output
 from squall.streams import (
     FileSink,
@@ -29,8 +29,9 @@ from squall.streams import (
     open_source,
     open_static,
     parse_lines,
+    windows,
 )
-from squall.streams.files import Reading
+from squall.windows import Count, Range, Stepped
 
 E = "http://example.org/"
 
@@ -80,8 +81,53 @@ def test_addresses() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "stream", "path"),
+    [
+        ("obs=x.nt", "obs", "x.nt"),
+        ("obs=-?format=nt", "obs", "-"),
+        ("o-b_s.1=a=b.nt", "o-b_s.1", "a=b.nt"),
+        ("urn:x:obs=x.nt", "urn:x:obs", "x.nt"),
+        ("http://example.org/s#obs=in/x.nt?format=nt", "http://example.org/s#obs", "in/x.nt"),
+        ("obs=file:///d/a%20b.nt", "obs", "/d/a b.nt"),
+        ("x.nt?stream=urn:s", "urn:s", "x.nt"),
+        ("x.nt?stream=a=b", "a=b", "x.nt"),
+        ("data/day=1/x.nt", "", "data/day=1/x.nt"),
+        ("./day=1.nt", "", "./day=1.nt"),
+        ("/d/day=1.nt", "", "/d/day=1.nt"),
+        ("file:///d/day=1.nt", "", "/d/day=1.nt"),
+        ("1=x.nt", "", "1=x.nt"),
+        ("C:/day=1.nt", "", "C:/day=1.nt"),
+        ("obs=", "", "obs="),
+    ],
+)
+def test_the_name_of_a_stream(text: str, stream: str, path: str) -> None:
+    place = address.source(text)
+    assert (place.get("stream"), place.path, place.text) == (stream, path, text)
+
+
+def test_a_named_stream(tmp_path: Path) -> None:
+    (tmp_path / "x.nt").write_text(lines(t("a")))
+    assert events(f"obs={tmp_path}/x.nt") == [Event(0, (t("a"),), "obs")]
+    assert list(open_static(f"known={tmp_path}/x.nt")) == [Event(ALWAYS, (t("a"),), "known")]
+
+
+def test_the_windows_of_addresses() -> None:
+    uris = ["a=x.nt?window=RANGE 10s STEP 5s", "b=y.nt", "a=z.nt", "-?window=triples%205&format=nt"]
+    assert windows(uris) == {"a": Stepped(10_000, 5000), "": Count(5)}
+    assert windows(["a=x.nt?window=RANGE 1s", "a=y.nt?window=RANGE 1s"]) == {"a": Range(1000)}
+    with pytest.raises(UsageError, match="a has two windows: RANGE 1s and RANGE 2s"):
+        windows(["a=x.nt?window=RANGE 1s", "a=y.nt?window=RANGE 2s"])
+    with pytest.raises(UsageError, match="`RANGE soon` is not a window"):
+        windows(["x.nt?window=RANGE soon"])
+
+
+@pytest.mark.parametrize(
     ("uri", "message"),
     [
+        ("a=x.nt?stream=b", "the option `stream` twice"),
+        ("x.nt?lateness=much", "`much` is not a length of time"),
+        ("x.nt?windw=RANGE 1s", r"unknown option `windw`\nhint: did you mean `window`"),
+        ("x.nt?time=<a:b c>", "neither a whole number nor an IRI"),
         ("x.nt?fromat=nt", r"unknown option `fromat`\nhint: did you mean `format`"),
         ("x.nt?time=1&time=2", "the option `time` twice"),
         ("x.nt?time=soon", "`time=soon` in .* is not a whole number"),
@@ -350,60 +396,28 @@ def test_static_data_hold_always(tmp_path: Path) -> None:
     assert list(open_static(str(tmp_path / "x.nt"))) == [Event(ALWAYS, (t("a"),))]
 
 
-@pytest.mark.parametrize("uri", ["x.ntt", "x.nt?time=5", ".?follow=yes", "."])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "x.ntt",
+        "x.rdfp",
+        "x.nt?time=5",
+        "x.nt?time=urn:at",
+        "x.nt?window=RANGE 1s",
+        "x.nt?lateness=1s",
+        ".?follow=yes",
+        ".",
+    ],
+)
 def test_static_data_have_no_time(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("x.nt", "x.ntt"):
+    for name in ("x.nt", "x.ntt", "x.rdfp"):
         (tmp_path / name).touch()
     with pytest.raises(UsageError, match="cannot be static"):
         open_static(uri)
 
 
 # Several sources
-
-
-class Scripted:
-    """A live source that says what it is told to."""
-
-    uri = "scripted"
-    live = True
-    size: int | None = None
-
-    def __init__(self, idle: int = 5000, earliest: int = ALWAYS) -> None:
-        self.idle = idle
-        self.earliest = earliest
-        self.reading = Reading()
-        self._said: list[Sequence[Event] | BaseException | None] = []
-        self._word = threading.Condition()
-
-    def say(self, *times: int) -> None:
-        self._put([Event(time, (t("live"),)) for time in times])
-
-    def end(self, error: BaseException | None = None) -> None:
-        self._put(error)
-
-    def _put(self, word: Sequence[Event] | BaseException | None) -> None:
-        with self._word:
-            self._said.append(word)
-            self._word.notify()
-
-    def batches(self) -> Iterator[Sequence[Event]]:
-        while True:
-            with self._word:
-                self._word.wait_for(lambda: self._said, timeout=10)
-                word = self._said.pop(0)
-            if isinstance(word, BaseException):
-                raise word
-            if word is None:
-                return
-            yield word
-
-
-def times(batches: Iterator[Sequence[Event]], count: int) -> list[int]:
-    found: list[int] = []
-    while len(found) < count:
-        found += [event.time for event in next(batches)]
-    return found
 
 
 def timed_file(path: Path, *times: int) -> str:
@@ -423,44 +437,6 @@ def test_no_source_is_no_event() -> None:
     assert list(Sources([])) == []
 
 
-def test_a_live_source_is_waited_for(tmp_path: Path) -> None:
-    live = Scripted()
-    batches = iter(Sources([open_source(timed_file(tmp_path / "x.ntt", 1, 5, 9)), live]))
-    live.say(4)
-    assert times(batches, 2) == [1, 4]
-    live.say(6)
-    assert times(batches, 2) == [5, 6]
-    live.end()
-    assert times(batches, 1) == [9]
-    assert next(batches, None) is None
-
-
-def test_an_idle_source_does_not_hold_back_the_others_for_ever(tmp_path: Path) -> None:
-    live = Scripted(idle=50)
-    batches = iter(Sources([open_source(timed_file(tmp_path / "x.ntt", 1, 5)), live]))
-    began = time.monotonic()
-    assert times(batches, 2) == [1, 5]
-    assert 0.04 < time.monotonic() - began < 5
-    live.say(3)
-    assert times(batches, 1) == [3]
-
-
-def test_a_source_of_a_fixed_time_holds_nothing_back(tmp_path: Path) -> None:
-    live = Scripted(earliest=7)
-    batches = iter(Sources([open_source(timed_file(tmp_path / "x.ntt", 1, 7)), live]))
-    began = time.monotonic()
-    assert times(batches, 2) == [1, 7]
-    assert time.monotonic() - began < 2
-
-
-def test_the_error_of_a_live_source_is_raised(tmp_path: Path) -> None:
-    live = Scripted()
-    batches = iter(Sources([open_source(timed_file(tmp_path / "x.ntt", 1)), live]))
-    live.end(SourceError("gone"))
-    with pytest.raises(SourceError, match="gone"):
-        list(batches)
-
-
 def test_what_has_been_read_is_counted(tmp_path: Path) -> None:
     sources = Sources([open_source(timed_file(tmp_path / f"{n}.ntt", *range(n))) for n in (2, 3)])
     assert sources.size == sum(path.stat().st_size for path in tmp_path.iterdir())
@@ -473,7 +449,7 @@ def test_what_has_been_read_is_counted(tmp_path: Path) -> None:
 # The ledger
 
 
-def test_a_dead_letter_file_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_ledger_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
         LedgerFile(tmp_path / "no" / "file")
 
@@ -483,6 +459,15 @@ def test_late_is_counted_also_when_strict() -> None:
     ledger.record("late", "s", None, "behind", "x")
     assert ledger.total("late") == ledger.total("late", "s") == 1
     assert ledger.total("malformed") == ledger.total("late", "other") == 0
+    assert ledger.failed
+    assert not LedgerFile(strict=True).failed
+
+
+def test_a_loss_is_no_failure_unless_strict() -> None:
+    ledger = LedgerFile()
+    ledger.record("evicted", "s", None, "the limit of 1 is reached", "x")
+    assert ledger.counts == {("evicted", "s"): 1}
+    assert not ledger.failed
 
 
 # Sinks
@@ -509,14 +494,31 @@ WRITTEN = {
     '6,r3,,<urn:r>,"<urn:a> ""x"""\r\n',
 }
 WRITTEN["nq"] = WRITTEN["nt"]
+WRITTEN["tsv"] = (
+    "time\trule\tsubject\tpredicate\tobject\n"
+    '5\tr, 1\t<urn:s>\t<urn:p>\t"a\\"\\n,"@en\n'
+    '\tr2\t_:b\t<urn:p>\t"1"^^<urn:d>\n'
+    '6\tr3\t\t<urn:r>\t<urn:a> "x"\n'
+)
+SOLUTIONS = (
+    Output(Solution(("a", "b"), (iri("urn:a"), literal("x\ty"))), 5, "q"),
+    Output(Solution(("a", "b"), (None, literal("z"))), ALWAYS, "q"),
+)
+SOLVED = {
+    "ndjson": '{"time": 5, "rule": "q", "solution": {"a": {"type": "uri", "value": "urn:a"}, '
+    '"b": {"type": "literal", "value": "x\\ty"}}}\n'
+    '{"time": null, "rule": "q", "solution": {"a": null, "b": {"type": "literal", "value": "z"}}}\n',
+    "csv": 'time,rule,a,b\r\n5,q,<urn:a>,"""x\ty"""\r\n,q,,"""z"""\r\n',
+    "tsv": 'time\trule\ta\tb\n5\tq\t<urn:a>\t"x\\ty"\n\tq\t\t"z"\n',
+}
 
 
 def write(uri: str | Path, *outputs: Output, resume: bool = False) -> None:
     sink = open_sink(str(uri))
-    sink.start(resume)
-    for output in outputs:
-        sink.write(output)
-    sink.close()
+    with closing(sink):
+        sink.start(resume)
+        for output in outputs:
+            sink.write(output)
 
 
 @pytest.mark.parametrize("format", WRITTEN)
@@ -534,6 +536,36 @@ def test_what_is_written_can_be_read(format: str, tmp_path: Path) -> None:
     ledger = LedgerFile()
     assert len(facts(tmp_path / f"out.{format}", ledger)) == 2
     assert not ledger.counts
+
+
+@pytest.mark.parametrize("format", SOLVED)
+def test_solutions_have_a_column_for_each_variable(format: str, tmp_path: Path) -> None:
+    write(tmp_path / f"out.{format}", *SOLUTIONS)
+    assert (tmp_path / f"out.{format}").read_bytes().decode() == SOLVED[format]
+
+
+@pytest.mark.parametrize("format", ["nt", "ntt", "nq"])
+def test_solutions_are_no_triples(format: str, tmp_path: Path) -> None:
+    with pytest.raises(SinkError, match=r"are no triples\n.*ndjson"):
+        write(tmp_path / f"out.{format}", *SOLUTIONS)
+
+
+def test_a_table_has_one_head(tmp_path: Path) -> None:
+    with pytest.raises(SinkError, match=r"other columns than a, b\n.*ndjson"):
+        write(tmp_path / "out.csv", *SOLUTIONS, OUTPUTS[0])
+
+
+def test_a_table_that_is_cut_back_to_nothing_has_a_head_again(tmp_path: Path) -> None:
+    sink = open_sink(str(tmp_path / "out.csv"))
+    assert isinstance(sink, FileSink)
+    sink.start()
+    assert sink.mark() == 0
+    sink.write(OUTPUTS[0])
+    sink.rewind(0)
+    for output in SOLUTIONS:
+        sink.write(output)
+    sink.close()
+    assert (tmp_path / "out.csv").read_bytes().decode() == SOLVED["csv"]
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz"])

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from squall import plugins
 from squall.errors import UsageError
-from squall.rdf import ALWAYS, Event
+from squall.rdf import ALWAYS, DEFAULT_STREAM, Event, Term, iri, term
 from squall.stages import Ledger
 from squall.streams import address
-from squall.streams.files import FileSource, FolderSource, Source
+from squall.streams.address import Address
+from squall.streams.derived import Ordered, TimedByProperty
+from squall.streams.files import EVERYWHERE, FileSource, FolderSource, Source
 from squall.streams.formats import parse_lines
 from squall.streams.ledger import LedgerFile
-from squall.streams.merge import Sources
+from squall.streams.merge import Sources, Watched
 from squall.streams.sinks import FileSink, Sink
+from squall.windows import Window, milliseconds
+from squall.windows import parse as parse_window
 
 __all__ = [
     "FileSink",
@@ -23,33 +27,83 @@ __all__ = [
     "Sink",
     "Source",
     "Sources",
+    "Watched",
     "open_sink",
     "open_source",
     "open_static",
     "parse_lines",
+    "windows",
 ]
 
 
-def open_source(uri: str, ledger: Ledger | None = None) -> Source:
+def open_source(uri: str, ledger: Ledger | None = None, lateness: int = 0) -> Source:
     """The source of a path or URI, or ``-`` for standard input. Nothing is read yet.
 
-    What cannot be used is counted in `ledger` (without one: in a `LedgerFile` that keeps no file). Raises SourceError
-    if it is not there, UsageError if an option is wrong or the format cannot be told, PluginError if the scheme is
-    unknown.
+    A stream's name may come before it, and options after it (see docs/streams.md). What cannot be used is counted in
+    `ledger` (without one: in a `LedgerFile` that keeps no file). `lateness` (integer ms): how far its events may be out
+    of order, unless the address says that itself. Its window is not seen to here: see `windows`.
+
+    Raises SourceError if it is not there, UsageError if an option is wrong or the format cannot be told, PluginError if
+    the scheme is unknown.
     """
-    place = address.parse(uri, standard="stdin")
-    opened: Source = plugins.load(plugins.SOURCES, place.scheme)(place, ledger or LedgerFile())
-    return opened
+    place = address.source(uri)
+    ledger = ledger or LedgerFile()
+    if said := place.get("lateness"):
+        lateness = milliseconds(said)
+    property = _property(place)
+    source = _opened(place.without("time") if property else place, ledger)
+    if property:
+        if source.removals:
+            raise UsageError(f"`{uri}` says the times of its transactions itself", hint="leave `time` out")
+        source = TimedByProperty(source, ledger, property)
+    return Ordered(source, ledger, lateness) if lateness else source
+
+
+def windows(uris: Iterable[str]) -> dict[str, Window]:
+    """The windows that the addresses of sources give, by stream. Nothing is opened.
+
+    Raises UsageError if one is no window, or if a stream is given two.
+    """
+    found: dict[str, Window] = {}
+    for uri in uris:
+        place = address.source(uri)
+        if "window" not in dict(place.options):
+            continue
+        stream, window = place.get("stream"), parse_window(place.get("window"))
+        if found.setdefault(stream, window) != window:
+            raise UsageError(f"{stream or DEFAULT_STREAM} has two windows: {found[stream]} and {window}")
+    return found
 
 
 def open_static(uri: str, ledger: Ledger | None = None) -> Iterator[Event]:
     """The events of a source that holds always. Raises as `open_source` does; UsageError if it is timed or followed."""
-    place = address.parse(uri, standard="stdin")
-    source: Source = plugins.load(plugins.SOURCES, place.scheme)(place, ledger or LedgerFile(), ALWAYS)
-    timed = isinstance(source, FileSource | FolderSource) and source.timed
-    if timed or place.get("time") or place.flag("follow"):
-        raise UsageError(f"`{uri}` is timed: it cannot be static", hint="give it with --source")
+    place = address.source(uri)
+    if any(place.get(option) for option in (*EVERYWHERE, "time")):
+        raise _not_static(uri)
+    source = _opened(place, ledger or LedgerFile(), ALWAYS)
+    if place.flag("follow") or (isinstance(source, FileSource | FolderSource) and source.timed):
+        raise _not_static(uri)
     return (event for batch in source.batches() for event in batch)
+
+
+def _not_static(uri: str) -> UsageError:
+    return UsageError(f"`{uri}` is timed: it cannot be static", hint="give it with --source")
+
+
+def _opened(place: Address, ledger: Ledger, *time: int) -> Source:
+    opened: Source = plugins.load(plugins.SOURCES, place.scheme)(place, ledger, *time)
+    return opened
+
+
+def _property(place: Address) -> Term | None:
+    """The property that the option ``time`` names, by its IRI with or without angle brackets."""
+    name = place.get("time")
+    if ":" not in name:
+        return None
+    try:
+        return term(name) if name.startswith("<") else term(iri(name))
+    except ValueError:
+        raise UsageError(f"`time={name}` in `{place.text}` is neither a whole number nor an IRI") from None
 
 
 def open_sink(uri: str) -> Sink:

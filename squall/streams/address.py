@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from squall.errors import UsageError, near
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: `C:` is a drive
+_NAMED = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9_.-]*|[A-Za-z][A-Za-z0-9+.-]+:[A-Za-z0-9_.:/#-]*)=(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,10 @@ class Address:
                 raise UsageError(f"`{self.text}` has the option `{name}` twice")
             seen.add(name)
 
+    def without(self, *names: str) -> Address:
+        """The address without some of its options."""
+        return replace(self, options=tuple(option for option in self.options if option[0] not in names))
+
     def get(self, name: str, default: str = "") -> str:
         return dict(self.options).get(name, default)
 
@@ -55,6 +60,21 @@ class Address:
         if value not in ("yes", "no"):
             raise UsageError(f"`{name}={value}` in `{self.text}` is neither yes nor no")
         return value == "yes"
+
+
+def source(text: str) -> Address:
+    """The address of a source: as `parse`, but a stream's name and ``=`` may come before it (``obs=readings.nt``).
+
+    A name begins with a letter and goes on to the first ``=`` in front of any question mark. It is plain (letters,
+    digits, ``-``, ``_``, ``.``) or an IRI (also ``:``, ``/``, ``#``; not of the scheme ``file``). So
+    ``data/day=1/x.nt`` and ``./day=1`` are paths, while ``day=1`` is the stream ``day`` read from ``1``.
+    """
+    place, mark, query = text.partition("?")
+    found = _NAMED.fullmatch(place)
+    if found is None:
+        return parse(text, "stdin")
+    address = parse(f"{found[2]}{mark}{query}", "stdin")
+    return replace(address, text=text, options=(("stream", found[1]), *address.options))
 
 
 def parse(text: str, standard: str) -> Address:

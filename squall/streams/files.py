@@ -20,14 +20,19 @@ from squall.streams.address import Address
 from squall.streams.formats import (
     Format,
     Malformed,
+    named,
     parse_block,
     parse_document,
     parse_timed,
     suffix,
     told,
 )
+from squall.streams.patch import Patch
 
 _CHUNK = 1 << 20
+
+EVERYWHERE = ("window", "lateness")
+"""Options that sources of every scheme have; `squall.streams.open_source` sees to them, and to ``time=<property>``."""
 
 
 @dataclass
@@ -45,7 +50,8 @@ class Source(Protocol):
 
     uri: as it was given. live: whether it may keep a reader waiting. earliest: no event before this time comes from it
     (integer ms). size: its length in bytes, None if unknown. reading: kept up to date by `batches`. idle: for how long
-    (ms) the others wait for a live source that says nothing (see `squall.streams.Sources`).
+    (ms) the others wait for a live source that says nothing (see `squall.streams.Sources`). removals: whether its
+    events may have `removed` facts.
     """
 
     uri: str
@@ -53,11 +59,12 @@ class Source(Protocol):
     earliest: int
     size: int | None
     idle: int
+    removals: bool
     reading: Reading
 
     def batches(self) -> Iterator[Sequence[Event]]:
-        """The events in the order in which they come; each batch is what is at hand. What cannot be used goes to the
-        ledger. Raises SourceError if reading fails."""
+        """The events in the order in which they come; each batch is what is at hand. An event without facts says that
+        none before its time is to come. What cannot be used goes to the ledger. Raises SourceError if reading fails."""
         ...
 
 
@@ -78,7 +85,7 @@ class FileSource:
     """
 
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
-        address.only("format", "stream", "time", "idle")
+        address.only("format", "stream", "time", "idle", *EVERYWHERE)
         self.uri = address.text
         self.path = address.path
         self.settings = _settings(address, time)
@@ -86,6 +93,7 @@ class FileSource:
         self.live, self.size = _nature(self.path)
         self.idle = address.integer("idle", 5000)
         self.timed = self.format.timed
+        self.removals = self.format.removals
         self.earliest = ALWAYS if self.timed else self.settings.time
         self.reading = Reading()
         self._ledger = ledger
@@ -107,7 +115,7 @@ class FolderSource:
     """
 
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
-        address.only("format", "stream", "time", "idle", "follow", "poll")
+        address.only("format", "stream", "time", "idle", "follow", "poll", *EVERYWHERE)
         self.uri = address.text
         self.path = address.path
         self.settings = _settings(address, time)
@@ -119,8 +127,11 @@ class FolderSource:
         self._ledger = ledger
         formats = [told(path, self.settings.format)[0] for path in self.files()]
         self.size = None if self.follow else sum(os.path.getsize(path) for path in self.files())
-        may_be_timed = self.follow and self.settings.format in ("", "ntt", "ntt.gz")
-        self.timed = may_be_timed or any(format.timed for format in formats)
+        given = self.settings.format
+        if given:
+            formats = [named(given)[0]]
+        self.timed = (self.follow and not given) or any(format.timed for format in formats)
+        self.removals = any(format.removals for format in formats)
         self.earliest = ALWAYS if self.timed else self.settings.time
 
     def files(self) -> tuple[str, ...]:
@@ -144,6 +155,9 @@ class FolderSource:
         except UsageError as error:
             self._ledger.record("malformed", path, None, error.message, "")
             return
+        if format.removals and not self.removals:
+            self._ledger.record("malformed", path, None, "removals were not announced by `format=rdfp`", "")
+            return
         yield from read(path, format, compressed, self.settings, self._ledger, self.reading)
 
 
@@ -165,7 +179,9 @@ def read(
     """The events of one file, a batch for each block at hand. Raises SourceError if it cannot be read."""
     try:
         with _open(path, reading, compressed) as file:
-            if not format.lines:
+            if format.removals:
+                yield from _patch(file, path, settings, ledger, reading)
+            elif not format.lines:
                 yield from _document(file, path, format, settings, ledger, reading)
             elif format.timed:
                 yield from _timed_lines(file, path, format, settings, ledger, reading)
@@ -196,6 +212,24 @@ def _timed_lines(
         reading.statements += len(found)
         if found:
             yield grouped(found, settings.stream)
+
+
+def _patch(
+    file: IO[bytes], path: str, settings: Settings, ledger: Ledger, reading: Reading
+) -> Iterator[Sequence[Event]]:
+    def lose(line: int, reason: str, text: str) -> None:
+        ledger.record("malformed", path, line, reason, text)
+
+    patch = Patch(settings.stream, settings.time, suffix(path), lose)
+    for first, block in _blocks(file):
+        yield from _changes(patch.read(first, block), reading)
+    yield from _changes(patch.end(), reading)
+
+
+def _changes(events: list[Event], reading: Reading) -> Iterator[Sequence[Event]]:
+    reading.statements += sum(len(event.facts) + len(event.removed) for event in events)
+    if events:
+        yield events
 
 
 def _document(

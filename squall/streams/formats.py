@@ -20,6 +20,7 @@ import pyoxigraph
 from pyoxigraph import RdfFormat
 
 from squall.errors import UsageError
+from squall.functions.values import instant, number
 from squall.rdf import ALWAYS, FOREVER, Term, Triple
 
 T = TypeVar("T")
@@ -34,19 +35,21 @@ BLOCK = 10_000
 @dataclass(frozen=True)
 class Format:
     """A format by name, with its file endings. `lines`: one statement per line, so that a broken one costs itself only;
-    `timed`: each line begins with a time."""
+    `timed`: it says times, an `.ntt` at the beginning of each line; `removals`: it says as well what ends."""
 
     name: str
     endings: tuple[str, ...]
     syntax: RdfFormat
     lines: bool = False
     timed: bool = False
+    removals: bool = False
 
 
 FORMATS = (
     Format("nt", (".nt",), RdfFormat.N_TRIPLES, lines=True),
     Format("ntt", (".ntt",), RdfFormat.N_TRIPLES, lines=True, timed=True),
     Format("nq", (".nq",), RdfFormat.N_QUADS, lines=True),
+    Format("rdfp", (".rdfp",), RdfFormat.N_QUADS, timed=True, removals=True),
     Format("ttl", (".ttl", ".turtle"), RdfFormat.TURTLE),
     Format("trig", (".trig",), RdfFormat.TRIG),
     Format("rdf", (".rdf", ".owl", ".xml"), RdfFormat.RDF_XML),
@@ -280,6 +283,22 @@ def time_of(stamp: str) -> int:
     if not ALWAYS < time < FOREVER:
         raise SyntaxError(f"the time `{stamp}` does not fit into 64 bits")
     return time
+
+
+def moment(term: Term) -> int | None:
+    """The time (integer ms since the epoch) that a literal denotes; None if it denotes none.
+
+    ``xsd:dateTime``, ``xsd:dateTimeStamp`` and ``xsd:date`` (its first instant), in UTC where they name no zone, finer
+    than a millisecond cut off; ``xsd:integer`` and what is derived from it (``xsd:long``): milliseconds.
+    """
+    found = instant(term)
+    if found is not None and found.family in ("dateTime", "date"):
+        time = found.seconds * 1000 + int(f"{found.fraction}000"[:3])
+    elif (value := number(term)) is not None and isinstance(value.value, int):
+        time = value.value
+    else:
+        return None
+    return time if ALWAYS < time < FOREVER else None
 
 
 def _of_iso(stamp: str) -> int:

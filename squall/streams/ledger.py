@@ -1,4 +1,4 @@
-"""The loss ledger: what a run could not use is counted, and kept in a dead-letter file."""
+"""The loss ledger: what a run could not use is counted by cause, and kept in a file."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from squall.errors import SourceError, UsageError
 class LedgerFile:
     """Counts lost statements by cause and source and writes each as a line of JSON to a file, if there is one.
 
-    A line is ``{"cause", "source", "line", "reason", "text"}``; `cause` is ``malformed`` or ``late``, `line` counts
-    from 1 and is null where there is none. It may be used from several threads.
+    A line is ``{"cause", "source", "line", "reason", "text"}``; `cause` is ``malformed``, ``late``, or another word of
+    who lost it; `line` counts from 1 and is null where there is none. It may be used from several threads.
 
     path: the file; it is opened at once, so that one that cannot be written is heard of before anything starts.
-    strict: raise SourceError at the first malformed statement (a late one is no error of the source).
+    strict: raise SourceError at the first malformed statement; what is lost otherwise makes a run no success in the end
+    (see `failed`).
     append: go on with the file of an earlier run.
     Raises UsageError where the file cannot be written.
     """
@@ -42,6 +43,11 @@ class LedgerFile:
             if self._file:
                 self._file.write(json.dumps(entry, ensure_ascii=False) + "\n")
                 self._file.flush()
+
+    @property
+    def failed(self) -> bool:
+        """Whether something was lost where nothing may be (strict)."""
+        return self._strict and bool(self.counts)
 
     def total(self, cause: str, source: str | None = None) -> int:
         """How many statements were lost for a cause, of one source or of all."""
@@ -72,4 +78,4 @@ def _opened(path: Path, append: bool) -> IO[str]:
     try:
         return path.open("a" if append else "w", encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"the dead-letter file `{path}` cannot be written: {error.strerror}") from error
+        raise UsageError(f"the ledger `{path}` cannot be written: {error.strerror}") from error

@@ -1,17 +1,19 @@
-"""Several sources as one stream in the order of time."""
+"""Several sources as one stream in the order of time, or in that of their arrival."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from queue import Empty, SimpleQueue
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from squall.rdf import Event
+from squall import rdf
+from squall.clock import Clock, EventClock
+from squall.rdf import ALWAYS, FOREVER, Event
+from squall.streams.derived import Ordered
 from squall.streams.files import Source
 
-_AHEAD = 4  # batches that a live source may be read ahead of the merge
+_AHEAD = 4  # batches that a source which is read by a thread of its own may be ahead of the merge
 
 
 class Sources:
@@ -24,15 +26,26 @@ class Sources:
     ``idle=``): then they go on without it until it speaks again. What it then says of earlier times is late, and goes
     to the ledger. A source alone is handed on as it is, in the order in which it comes.
 
-    sources: each of them, for builders that read them where they run.
+    When nothing comes for `heartbeat` milliseconds, an event without facts says how far time has gone, if that is
+    further than what has been handed on. With a clock that stamps, every event gets the time of its arrival, and time
+    goes on by itself.
+
+    sources: each of them, for builders that read them where they run. clock: see `squall.clock`. heartbeat: integer ms.
     """
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], clock: Clock | None = None, heartbeat: int = 1000) -> None:
         self.sources = tuple(sources)
+        self.clock = clock or EventClock()
+        self.heartbeat = heartbeat
 
     @property
     def live(self) -> bool:
         return any(source.live for source in self.sources)
+
+    @property
+    def removals(self) -> bool:
+        """Whether any of them may say what ends."""
+        return any(source.removals for source in self.sources)
 
     @property
     def size(self) -> int | None:
@@ -41,9 +54,117 @@ class Sources:
         return sum(sizes) if len(sizes) == len(self.sources) else None
 
     def __iter__(self) -> Iterator[Sequence[Event]]:
-        if len(self.sources) == 1:
+        if self.clock.stamps:
+            return _arriving(self.sources, self.clock, self.heartbeat)
+        if len(self.sources) == 1 and not (self.live and isinstance(self.sources[0], Ordered)):
             return self.sources[0].batches()
-        return _merge(self.sources)
+        return _merged(self.sources, self.clock, self.heartbeat)
+
+
+class Watched(Sources):
+    """Sources that tell when reading begins, and what is read.
+
+    begun: called before the first batch is; static data have been read by then. seen: called with each batch.
+    """
+
+    def __init__(
+        self, sources: Sources, begun: Callable[[], None], seen: Callable[[Sequence[Event]], None] | None = None
+    ) -> None:
+        super().__init__(sources.sources, sources.clock, sources.heartbeat)
+        self._begun = begun
+        self._seen = seen
+
+    def __iter__(self) -> Iterator[Sequence[Event]]:
+        self._begun()
+        return super().__iter__() if self._seen is None else self._watched(self._seen)
+
+    def _watched(self, seen: Callable[[Sequence[Event]], None]) -> Iterator[Sequence[Event]]:
+        for batch in super().__iter__():
+            seen(batch)
+            yield batch
+
+
+class _Inbox:
+    """What threads have read: each with the number of its source; None where a source has ended."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._arrived: deque[tuple[int, Sequence[Event] | BaseException | None]] = deque()
+
+    def put(self, number: int, word: Sequence[Event] | BaseException | None) -> None:
+        with self._changed:
+            self._arrived.append((number, word))
+            self._changed.notify_all()
+
+    def take(self, until: int | None) -> tuple[int, Sequence[Event] | None] | None:
+        """The next word; None if there is none before a time (integer ms; None: waits without end). Raises what the
+        reading of a source raised."""
+        with self._changed:
+            while not self._arrived:
+                if until is not None and self._clock.now() >= until:
+                    return None
+                self._clock.wait(self._changed, until)
+            number, word = self._arrived.popleft()
+        if isinstance(word, BaseException):
+            raise word
+        return number, word
+
+
+class _Reader:
+    """A thread that reads a source into an inbox, not too far ahead of whoever takes from there."""
+
+    def __init__(self, number: int, source: Source, inbox: _Inbox) -> None:
+        self._number = number
+        self._source = source
+        self._inbox = inbox
+        self._slots = threading.Semaphore(_AHEAD)
+        self._stopped = False
+        threading.Thread(target=self._read, name=f"reads {source.uri}", daemon=True).start()
+
+    def taken(self) -> None:
+        """A batch has been taken: there is room for another."""
+        self._slots.release()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._slots.release()
+
+    def _read(self) -> None:
+        try:
+            for batch in self._source.batches():
+                self._slots.acquire()
+                if self._stopped:
+                    return
+                self._inbox.put(self._number, batch)
+        except BaseException as error:  # raised again where the merge can be heard
+            self._inbox.put(self._number, error)
+        else:
+            self._inbox.put(self._number, None)
+
+
+def _arriving(sources: Sequence[Source], clock: Clock, heartbeat: int) -> Iterator[Sequence[Event]]:
+    """Events with the time at which they arrive, and heartbeats in between."""
+    inbox = _Inbox(clock)
+    readers = [_Reader(number, source, inbox) for number, source in enumerate(sources)]
+    open_ = len(readers)
+    try:
+        while open_:
+            taken = inbox.take(clock.now() + heartbeat)
+            now = clock.now()
+            if taken is None:
+                yield (rdf.heartbeat(now),)
+                continue
+            number, batch = taken
+            if batch is None:
+                open_ -= 1
+                continue
+            readers[number].taken()
+            if stamped := [replace(event, time=now) for event in batch if _says(event)]:
+                yield stamped
+    finally:
+        for reader in readers:
+            reader.stop()
 
 
 class _Cursor:
@@ -59,16 +180,35 @@ class _Cursor:
         if batch is None:
             self.ended = True
             return
-        self.pending.extend(batch)
         for event in batch:
             self.bound = max(self.bound, event.time)
+            if _says(event):
+                self.pending.append(event)
 
     def fill(self) -> None:
         """Makes sure that an event is at hand, if that needs no waiting."""
 
-    def holds(self, moment: int) -> bool:
-        """Whether an event before the moment may still come of which nothing is known."""
-        return not self.ended and not self.pending and self.bound < moment
+    @property
+    def silent(self) -> bool:
+        """Whether it has ended, or is waited for no longer."""
+        return self.ended
+
+    @property
+    def known(self) -> int:
+        """No event before this time (integer ms) is still to be handed on."""
+        return self.pending[0].time if self.pending else FOREVER if self.ended else self.bound
+
+    @property
+    def limit(self) -> int:
+        """The others may go on up to this time (integer ms)."""
+        return FOREVER if self.silent and not self.pending else self.known
+
+    def take(self, limit: int) -> list[Event]:
+        """The events at hand up to a time, as far as they go."""
+        taken = []
+        while self.pending and self.pending[0].time <= limit:
+            taken.append(self.pending.popleft())
+        return taken
 
 
 class _Finite(_Cursor):
@@ -81,67 +221,55 @@ class _Finite(_Cursor):
             self.put(next(self._batches, None))
 
 
-_Arrivals = SimpleQueue[tuple["_Live", Sequence[Event] | BaseException | None]]
-
-
 class _Live(_Cursor):
-    def __init__(self, source: Source, arrivals: _Arrivals) -> None:
+    def __init__(self, number: int, source: Source, inbox: _Inbox, clock: Clock) -> None:
         super().__init__(source)
-        self._source = source
-        self._arrivals = arrivals
-        self._slots = threading.Semaphore(_AHEAD)
-        self._stopped = False
-        self._heard = time.monotonic()
-        threading.Thread(target=self._read, name=f"reads {source.uri}", daemon=True).start()
+        self._clock = clock
+        self._idle = source.idle
+        self._heard = clock.now()
+        self.reader = _Reader(number, source, inbox)
 
     @property
-    def deadline(self) -> float:
-        return self._heard + self._source.idle / 1000
+    def deadline(self) -> int:
+        return self._heard + self._idle
+
+    @property
+    def silent(self) -> bool:
+        return self.ended or self._clock.now() >= self.deadline
 
     def put(self, batch: Sequence[Event] | None) -> None:
         super().put(batch)
-        self._heard = time.monotonic()
-        self._slots.release()
-
-    def holds(self, moment: int) -> bool:
-        return super().holds(moment) and time.monotonic() < self.deadline
-
-    def stop(self) -> None:
-        self._stopped = True
-        self._slots.release()
-
-    def _read(self) -> None:
-        try:
-            for batch in self._source.batches():
-                self._slots.acquire()
-                if self._stopped:
-                    return
-                self._arrivals.put((self, batch))
-        except BaseException as error:  # raised again where the merge can be heard
-            self._arrivals.put((self, error))
-        else:
-            self._arrivals.put((self, None))
+        self._heard = self._clock.now()
+        self.reader.taken()
 
 
-def _merge(sources: Sequence[Source]) -> Iterator[Sequence[Event]]:
-    arrivals: _Arrivals = SimpleQueue()
-    cursors = [_Live(source, arrivals) if source.live else _Finite(source) for source in sources]
-    live = [cursor for cursor in cursors if isinstance(cursor, _Live)]
+def _merged(sources: Sequence[Source], clock: Clock, heartbeat: int) -> Iterator[Sequence[Event]]:
+    inbox = _Inbox(clock)
+    live = {n: _Live(n, source, inbox, clock) for n, source in enumerate(sources) if source.live}
+    cursors = [live[n] if n in live else _Finite(source) for n, source in enumerate(sources)]
+    reached = ALWAYS
+    due = clock.now() + heartbeat
     try:
         while True:
-            _receive(arrivals, 0)
             for cursor in cursors:
                 cursor.fill()
-            batch = _available(cursors)
-            if batch:
+            if batch := _available(cursors):
+                reached = max(reached, batch[-1].time)
                 yield batch
+                due = clock.now() + heartbeat
             elif all(cursor.ended and not cursor.pending for cursor in cursors):
                 return
-            else:
-                _receive(arrivals, _patience(cursors, live))
+            known = _known(cursors)
+            ahead = not batch and known > reached
+            patience = _patience(cursors, live.values(), due if ahead else None)
+            if _receive(inbox, live, clock.now() if batch else patience):
+                due = clock.now() + heartbeat
+            elif ahead and clock.now() >= due:
+                reached = known
+                yield (rdf.heartbeat(known),)
     finally:
-        for cursor in live:
-            cursor.stop()
+        for cursor in live.values():
+            cursor.reader.stop()
 
 
 def _available(cursors: Sequence[_Cursor]) -> list[Event]:
@@ -149,32 +277,38 @@ def _available(cursors: Sequence[_Cursor]) -> list[Event]:
     batch: list[Event] = []
     while ready := [cursor for cursor in cursors if cursor.pending]:
         first = min(ready, key=lambda cursor: cursor.pending[0].time)
-        moment = first.pending[0].time
-        if any(cursor.holds(moment) for cursor in cursors):
-            break
-        batch.append(first.pending.popleft())
-        if not first.pending:
+        taken = first.take(min((cursor.limit for cursor in cursors if cursor is not first), default=FOREVER))
+        batch += taken
+        if not taken or not first.pending:
             break
     return batch
 
 
-def _patience(cursors: Sequence[_Cursor], live: Sequence[_Live]) -> float | None:
-    """Seconds to wait for an arrival: without end if nothing is at hand, else until a source has been idle too long."""
+def _known(cursors: Sequence[_Cursor]) -> int:
+    """How far time has gone: those that are waited for no longer count only where there is no other."""
+    heard = [cursor for cursor in cursors if cursor.pending or not cursor.silent]
+    return min(cursor.known for cursor in heard or cursors)
+
+
+def _patience(cursors: Sequence[_Cursor], live: Iterable[_Live], due: int | None) -> int | None:
+    """Until when (integer ms) to wait for an arrival: without end (None), or until a source that others wait for has
+    been silent too long, or something else is due."""
     moments = [cursor.pending[0].time for cursor in cursors if cursor.pending]
-    if not moments:
-        return None
-    deadlines = [cursor.deadline for cursor in live if cursor.holds(min(moments))]
-    return max(0.001, min(deadlines, default=0) - time.monotonic())
+    deadlines = [cursor.deadline for cursor in live if moments and cursor.limit < min(moments)]
+    return min([*deadlines, *([] if due is None else [due])], default=None)
 
 
-def _receive(arrivals: _Arrivals, timeout: float | None) -> None:
-    """Takes what has arrived; waits for the first one (seconds; None: without end)."""
-    try:
-        cursor, batch = arrivals.get(timeout=timeout) if timeout != 0 else arrivals.get_nowait()
-        while True:
-            if isinstance(batch, BaseException):
-                raise batch
-            cursor.put(batch)
-            cursor, batch = arrivals.get_nowait()
-    except Empty:
-        return
+def _receive(inbox: _Inbox, live: Mapping[int, _Live], until: int | None) -> bool:
+    """Takes what has arrived; waits for the first word until a time. Whether there was any."""
+    taken = inbox.take(until)
+    any_ = taken is not None
+    while taken is not None:
+        number, batch = taken
+        live[number].put(batch)
+        taken = inbox.take(0)
+    return any_
+
+
+def _says(event: Event) -> bool:
+    """Whether it says more than how far time has gone."""
+    return bool(event.facts or event.removed)

@@ -8,12 +8,12 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any, NoReturn, Protocol, cast, runtime_checkable
 
 from squall.errors import SinkError, UsageError
-from squall.rdf import ALWAYS, XSD_STRING, Triple, iri_text, is_blank, is_iri, parts
+from squall.rdf import ALWAYS, XSD_STRING, Solution, Triple, iri_text, is_blank, is_iri, parts
 from squall.stages import Output
 from squall.streams.address import Address
 
@@ -45,7 +45,10 @@ class StreamSink:
         self.format = format
         self._path = path
         self._open = open
-        self._line = _LINES[format]
+        self._line = self._row if format in _TABLES else _LINES[format]
+        self._columns: tuple[str, ...] | None = None
+        """Of a table: those of its head, where they are known."""
+        self._headed = False
         self._prompt = False
         self._file: IO[bytes] | None = None
 
@@ -63,16 +66,29 @@ class StreamSink:
         except OSError as error:
             self._refused(error)
         self._prompt = prompt
-        if self.format == "csv" and not begun:
-            self.file.write(_CSV_HEADER)
+        self._headed = begun
 
     def write(self, output: Output) -> None:
+        """Raises SinkError where the format cannot hold the output, or the system refuses it."""
         try:
             self.file.write(self._line(output))
             if self._prompt:
                 self.file.flush()
         except OSError as error:
             self._refused(error)
+
+    def _row(self, output: Output) -> bytes:
+        """A row of a table, with the head before the first one; the others have to have the same columns."""
+        write = _TABLES[self.format]
+        columns = output.fact.names if isinstance(output.fact, Solution) else _FACT
+        if self._headed and self._columns not in (None, columns):
+            raise SinkError(
+                f"`{self.uri}` cannot hold outputs with other columns than {', '.join(self._columns or ())}",
+                hint="the format `ndjson` can",
+            )
+        head = b"" if self._headed else write(("time", "rule", *columns))
+        self._headed, self._columns = True, columns
+        return head + write(_cells(output))
 
     def close(self) -> None:
         if self._file is not None:
@@ -100,6 +116,8 @@ class FileSink(StreamSink):
         self.file.flush()
         self.file.truncate(mark)
         self.file.seek(mark)
+        if mark == 0:
+            self._headed, self._columns = False, None
 
 
 def open_path(address: Address) -> Sink:
@@ -113,7 +131,7 @@ def open_path(address: Address) -> Sink:
             hint=f"known endings: {', '.join(_BY_ENDING)}, each also with .gz; or name it: `{path}?format=nt`",
         )
     _check_format(name)
-    _check_writable(path)
+    check_writable(path)
     if path.name.endswith(".gz") or name.endswith(".gz"):
         plain = name.removesuffix(".gz")
         return StreamSink(address.text, plain, lambda resume: cast(IO[bytes], gzip.open(path, _mode(resume))), path)
@@ -144,11 +162,12 @@ def _mode(resume: bool) -> str:
 
 
 def _check_format(name: str) -> None:
-    if name.removesuffix(".gz") not in _LINES:
-        raise UsageError(f"outputs cannot be written as `{name}`", hint=f"formats: {', '.join(_LINES)}")
+    if name.removesuffix(".gz") not in _FORMATS:
+        raise UsageError(f"outputs cannot be written as `{name}`", hint=f"formats: {', '.join(_FORMATS)}")
 
 
-def _check_writable(path: Path) -> None:
+def check_writable(path: Path) -> None:
+    """Raises UsageError if nothing can be written there."""
     if path.is_dir():
         raise UsageError(f"`{path}` cannot be written: it is a folder")
     if not path.parent.is_dir():
@@ -163,20 +182,32 @@ def _nt(output: Output) -> bytes:
 
 def _ntt(output: Output) -> bytes:
     time = "-infinity" if output.time == ALWAYS else output.time
-    prefix = "" if isinstance(output.fact, Triple) else "# "
+    prefix = "" if isinstance(output.fact, Triple) else _comment(output)
     return f"{prefix}{time} {output.fact}\n".encode()
 
 
 def _statement(output: Output) -> str:
-    """An atom has no RDF serialisation: it is a comment."""
-    return str(output.fact) if isinstance(output.fact, Triple) else f"# {output.fact}"
+    return str(output.fact) if isinstance(output.fact, Triple) else f"{_comment(output)}{output.fact}"
+
+
+def _comment(output: Output) -> str:
+    """What begins the line of an atom, which has no RDF serialisation. Raises SinkError for a solution."""
+    if isinstance(output.fact, Solution):
+        raise SinkError(
+            "the solutions of a query are no triples",
+            hint="write them as ndjson, csv or tsv: `--format ndjson`, or `--sink` with such an ending",
+        )
+    return "# "
 
 
 def _ndjson(output: Output) -> bytes:
     time = None if output.time == ALWAYS else output.time
     entry: dict[str, Any] = {"time": time, "rule": output.rule}
     fact = output.fact
-    if isinstance(fact, Triple):
+    if isinstance(fact, Solution):
+        terms = (None if term is None else _json_term(term) for term in fact.values)
+        entry["solution"] = dict(zip(fact.names, terms, strict=True))
+    elif isinstance(fact, Triple):
         entry.update(zip(("subject", "predicate", "object"), map(_json_term, fact), strict=True))
     else:
         entry.update(relation=_json_term(fact.relation), arguments=[_json_term(term) for term in fact.arguments])
@@ -198,20 +229,39 @@ def _json_term(term: str) -> dict[str, str]:
     return entry
 
 
-_CSV_HEADER = b"time,rule,subject,predicate,object\r\n"
+_FACT = ("subject", "predicate", "object")
 
 
-def _csv(output: Output) -> bytes:
-    """RFC 4180; terms in N-Triples, so that nothing is lost. An atom's relation is the predicate, its arguments are the
-    object."""
+def _cells(output: Output) -> tuple[str, ...]:
+    """The cells of a table; terms in N-Triples, so that nothing is lost. An atom's relation is the predicate, its
+    arguments are the object."""
     fact = output.fact
-    cells = fact if isinstance(fact, Triple) else ("", fact.relation, " ".join(fact.arguments))
+    time = "" if output.time == ALWAYS else str(output.time)
+    if isinstance(fact, Solution):
+        return time, output.rule, *(term or "" for term in fact.values)
+    if isinstance(fact, Triple):
+        return time, output.rule, *fact
+    return time, output.rule, "", fact.relation, " ".join(fact.arguments)
+
+
+def _csv(cells: Iterable[str]) -> bytes:
+    """RFC 4180."""
     row = io.StringIO()
-    csv.writer(row).writerow(("" if output.time == ALWAYS else output.time, output.rule, *cells))
+    csv.writer(row).writerow(cells)
     return row.getvalue().encode()
 
 
+def _tsv(cells: Iterable[str]) -> bytes:
+    """Tabs inside of cells are escaped, as they may be in N-Triples."""
+    return ("\t".join(cell.replace("\t", "\\t") for cell in cells) + "\n").encode()
+
+
+_TABLES: dict[str, Callable[[Iterable[str]], bytes]] = {"csv": _csv, "tsv": _tsv}
 _LINES: dict[str, Callable[[Output], bytes]] = {
-    "nt": _nt, "ntt": _ntt, "nq": _nt, "ndjson": _ndjson, "csv": _csv,
-}  # fmt: skip
-_BY_ENDING = {".nt": "nt", ".ntt": "ntt", ".nq": "nq", ".ndjson": "ndjson", ".jsonl": "ndjson", ".csv": "csv"}
+    "nt": _nt,
+    "ntt": _ntt,
+    "nq": _nt,
+    "ndjson": _ndjson,
+}
+_FORMATS = (*_LINES, *_TABLES)
+_BY_ENDING = {f".{name}": name for name in _FORMATS} | {".jsonl": "ndjson"}

@@ -1,0 +1,125 @@
+"""Sources that are made of another: what any of them says, in another order or with other times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
+
+from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact, Term, Triple, heartbeat, iri_text
+from squall.stages import Ledger
+from squall.streams.files import Source
+from squall.streams.formats import moment
+from squall.windows import duration
+
+
+class _Derived:
+    """The attributes of a source, as those of what is made of it."""
+
+    def __init__(self, source: Source, ledger: Ledger) -> None:
+        self.source = source
+        self.uri = source.uri
+        self.live = source.live
+        self.size = source.size
+        self.idle = source.idle
+        self.removals = source.removals
+        self.reading = source.reading
+        self.earliest = source.earliest
+        self.ledger = ledger
+
+
+class Ordered(_Derived):
+    """A source whose disorder is repaired, as far as it is bounded.
+
+    An event is handed on when the watermark, the latest time seen so far less the lateness, has reached it. What is
+    earlier than the watermark when it comes is late, and goes to the ledger. A live source says by an event without
+    facts how far its watermark is.
+
+    lateness: integer ms.
+    """
+
+    def __init__(self, source: Source, ledger: Ledger, lateness: int) -> None:
+        super().__init__(source, ledger)
+        self.lateness = lateness
+        self.latest = ALWAYS
+        self._kept: list[tuple[int, int, Event]] = []
+        self._number = 0
+
+    @property
+    def watermark(self) -> int:
+        """No event before this time (integer ms) is handed on any more."""
+        return max(ALWAYS, self.latest - self.lateness)
+
+    def batches(self) -> Iterator[Sequence[Event]]:
+        for batch in self.source.batches():
+            for event in batch:
+                self._put(event)
+            if ordered := self._upto(self.watermark):
+                yield ordered
+        if rest := self._upto(FOREVER):
+            yield rest
+
+    def _put(self, event: Event) -> None:
+        if event.time < self.watermark:
+            self._late(event)
+            return
+        self.latest = max(self.latest, event.time)
+        self._number += 1
+        heappush(self._kept, (event.time, self._number, event))
+
+    def _late(self, event: Event) -> None:
+        reason = f"its time {event.time} is more than {duration(self.lateness)} before {self.latest}"
+        for fact in (*event.facts, *event.removed):
+            text = f"{event.time} {fact}"
+            self.ledger.record("late", event.stream or DEFAULT_STREAM, None, reason, text)
+
+    def _upto(self, watermark: int) -> list[Event]:
+        ordered = []
+        while self._kept and self._kept[0][0] <= watermark:
+            ordered.append(heappop(self._kept)[2])
+        if self.live and ALWAYS < watermark < FOREVER and not (ordered and ordered[-1].time == watermark):
+            ordered.append(heartbeat(watermark))
+        return ordered
+
+
+class TimedByProperty(_Derived):
+    """A source whose events get their times from a property of their subjects.
+
+    Statements of one subject that follow each other are one event, however the source cuts them into batches. Its time
+    is the value of the property (see `moment`), the least if there are several; an event without one goes to the ledger
+    as malformed. Of a live source, the statements of a subject are complete when another one's come.
+
+    property: a predicate.
+    """
+
+    def __init__(self, source: Source, ledger: Ledger, property: Term) -> None:
+        super().__init__(source, ledger)
+        self.earliest = ALWAYS
+        self.property = property
+
+    def batches(self) -> Iterator[Sequence[Event]]:
+        run: list[Fact] = []
+        stream = ""
+        for batch in self.source.batches():
+            events: list[Event] = []
+            for event in batch:
+                for fact in event.facts:
+                    if run and (fact[0] != run[0][0] or event.stream != stream):
+                        events += self._timed(run, stream)
+                        run = []
+                    run.append(fact)
+                    stream = event.stream
+            if events:
+                yield events
+        if rest := self._timed(run, stream):
+            yield rest
+
+    def _timed(self, run: Sequence[Fact], stream: str) -> list[Event]:
+        values = [fact[2] for fact in run if isinstance(fact, Triple) and fact[1] == self.property]
+        times = [time for time in map(moment, values) if time is not None]
+        if times:
+            return [Event(min(times), tuple(run), stream)]
+        why = f"`{values[0]}` is no time" if values else f"its subject has no {iri_text(self.property)}"
+        for fact in run:
+            self.reading.statements -= 1
+            self.ledger.record("malformed", self.uri, None, why, str(fact))
+        return []

@@ -1,0 +1,132 @@
+"""RDF Patch: additions and removals by transaction (https://jena.apache.org/documentation/rdf-patch).
+
+A transaction is one event: it brings what is there at its end of what it adds, and removes all that it takes out.
+Rows outside of transactions are one as well, up to where one begins, a header, or the end. A header ``H time "..." .``
+says the time of the events that follow it. Prefixes belong to the dataset and not to the rows: they are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from pyoxigraph import RdfFormat
+
+from squall.rdf import XSD_STRING, Event, Triple, parts, term
+from squall.streams.formats import moment, parse_block, time_of
+
+Lose = Callable[[int, str, str], None]
+"""Called with the number of a line, the reason and its text, for each row that cannot be used."""
+
+_HEADER = re.compile(r"(\S+)\s+(\S.*?)\s*\.\s*")
+_BLANK_NODE = re.compile(rb'("(?:[^"\\]|\\.)*")|<(_:[^>]*)>')
+_END = re.compile(r"\.\s*(?:#.*)?")
+
+
+class Patch:
+    """A patch, or several behind each other, as its lines come.
+
+    stream, time: of the events; the time (integer ms) of those that no header gives one. own: what makes the labels of
+    its blank nodes its own (`squall.streams.formats.suffix`).
+    """
+
+    def __init__(self, stream: str, time: int, own: str, lose: Lose) -> None:
+        self.stream = stream
+        self.time = time
+        self.own = own
+        self.lose = lose
+        self.begun = False
+        self.rows: list[tuple[int, str, Triple]] = []
+        """(line, ``A`` or ``D``, triple) of the transaction so far."""
+
+    def read(self, first: int, block: bytes) -> list[Event]:
+        """The events that whole lines complete; `first` is the number of the first line."""
+        lines = enumerate(block.split(b"\n"), first)
+        return [event for number, line in lines for event in self._row(number, line)]
+
+    def end(self) -> list[Event]:
+        """The event of what no transaction holds; what one holds that has not been committed is lost."""
+        if not self.begun:
+            return list(self._commit())
+        for number, code, triple in self.rows:
+            self.lose(number, "its transaction is not committed", f"{code} {triple}")
+        return []
+
+    def _row(self, number: int, line: bytes) -> Iterator[Event]:
+        fields = line.split(None, 1)
+        if len(fields) == 2 and fields[0] in (b"A", b"D"):
+            self._change(number, fields[0].decode(), fields[1].rstrip())
+            return
+        text = line.decode("utf-8", "replace").strip()
+        reason = ""
+        match text.split(None, 1):
+            case ["TX", end] if _END.fullmatch(end):
+                reason = "a transaction has begun already" if self.begun else ""
+                yield from () if self.begun else self._commit()
+                self.begun = True
+            case ["TC", end] if _END.fullmatch(end):
+                reason = "" if self.begun else "no transaction has begun"
+                yield from self._commit() if self.begun else ()
+                self.begun = False
+            case ["TA", end] if _END.fullmatch(end):
+                reason = "" if self.begun else "no transaction has begun"
+                self.rows = [] if self.begun else self.rows
+                self.begun = False
+            case ["H", header] if not self.begun:
+                yield from self._commit()
+                reason = self._header(header)
+            case ["PA" | "PD", _] | []:
+                pass
+            case [word, *_] if word.startswith("#"):
+                pass
+            case _:
+                reason = "not a row of an RDF Patch here"
+        if reason:
+            self.lose(number, reason, text)
+
+    def _change(self, number: int, code: str, statement: bytes) -> None:
+        """An addition or a removal. A blank node may be written ``<_:label>``."""
+        plain = _BLANK_NODE.sub(rb"\1\2", statement) if b"<_:" in statement else statement
+        found, bad = parse_block(plain, RdfFormat.N_QUADS, self.own)
+        if len(found) == 1:
+            self.rows.append((number, code, found[0]))
+        else:
+            reason = bad[0][1] if bad else "not one statement"
+            self.lose(number, reason, f"{code} {statement.decode('utf-8', 'replace')}")
+
+    def _commit(self) -> Iterator[Event]:
+        added: dict[Triple, None] = {}
+        removed: dict[Triple, None] = {}
+        for _, code, triple in self.rows:
+            if code == "A":
+                added[triple] = None
+            else:
+                added.pop(triple, None)
+                removed[triple] = None
+        if self.rows:
+            yield Event(self.time, tuple(added), self.stream, tuple(removed))
+        self.rows = []
+
+    def _header(self, text: str) -> str:
+        """What is wrong with a header; of those, ``time`` alone means something here."""
+        found = _HEADER.fullmatch(text)
+        if found is None:
+            return "not a header"
+        if found[1] != "time":
+            return ""
+        try:
+            self.time = _time(found[2])
+        except (SyntaxError, ValueError):
+            return f"`{found[2]}` is no time"
+        return ""
+
+
+def _time(text: str) -> int:
+    """The time that a literal says, a string also as in timed N-Triples. Raises SyntaxError or ValueError."""
+    value = term(text)
+    time = moment(value)
+    if time is None and value.startswith('"') and parts(value).datatype == XSD_STRING:
+        time = time_of(parts(value).lexical)
+    if time is None:
+        raise ValueError(text)
+    return time

@@ -1,0 +1,160 @@
+"""RDF Patch as a source: additions and removals by transaction."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import squall
+from squall import profiles
+from squall.errors import UsageError
+from squall.rdf import Event, Triple, iri
+from squall.streams import LedgerFile, Sources, open_source
+
+E = "http://example.org/"
+
+
+def t(subject: str, object: str = "o") -> Triple:
+    return Triple(iri(E + subject), iri(E + "p"), iri(E + object))
+
+
+A, B, C = t("a"), t("b"), t("c")
+
+
+def read(tmp_path: Path, *rows: str, options: str = "") -> tuple[list[Event], list[tuple[int, str, str]]]:
+    """The events of a patch, and (line, reason, text) for each row that is lost."""
+    path = tmp_path / "x.rdfp"
+    path.write_text("".join(f"{row}\n" for row in rows))
+    ledger = LedgerFile(tmp_path / "lost")
+    events = [event for batch in open_source(f"{path}{options}", ledger).batches() for event in batch]
+    ledger.close()
+    entries = map(json.loads, (tmp_path / "lost").read_text().splitlines())
+    return events, [(entry["line"], entry["reason"], entry["text"]) for entry in entries]
+
+
+def test_a_transaction_is_an_event(tmp_path: Path) -> None:
+    rows = ["TX .", f"A {A}", f"D {B}", "TC .", "", "# and another", "TX . # here", f"  A\t{C} # c", "TC ."]
+    events, lost = read(tmp_path, *rows, options="?time=7&stream=urn:s")
+    assert events == [Event(7, (A,), "urn:s", (B,)), Event(7, (C,), "urn:s")]
+    assert not lost
+
+
+def test_a_header_says_the_time_of_what_follows(tmp_path: Path) -> None:
+    stamp = '"1970-01-01T00:00:02Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+    rows = ["H id <uuid:1> .", "TX .", f"A {A}", "TC .", 'H time "1000" .', f"A {B}", f"H time {stamp} .", f"D {B}"]
+    events, lost = read(tmp_path, *rows)
+    assert [event.time for event in events] == [0, 1000, 2000]
+    assert not lost
+
+
+def test_what_a_transaction_has_at_its_end_counts(tmp_path: Path) -> None:
+    events, _ = read(tmp_path, f"A {A}", f"D {A}", f"D {B}", f"A {B}", f"A {C}", f"A {C}")
+    assert events == [Event(0, (B, C), "", (A, B))]
+
+
+def test_what_is_aborted_has_not_been(tmp_path: Path) -> None:
+    assert read(tmp_path, "TX .", f"A {A}", "TA .", f"A {B}") == ([Event(0, (B,))], [])
+
+
+def test_what_is_not_committed_is_lost(tmp_path: Path) -> None:
+    events, lost = read(tmp_path, f"A {A}", "TX .", f"D {B}", f"A {C}")
+    assert events == [Event(0, (A,))]
+    reason = "its transaction is not committed"
+    assert lost == [(3, reason, f"D {B}"), (4, reason, f"A {C}")]
+
+
+def test_prefixes_and_graphs_are_passed_over(tmp_path: Path) -> None:
+    rows = ['PA "e" "http://example.org/" .', f"A {A}"[:-1] + f"<{E}g> .", 'PD "e" .']
+    assert read(tmp_path, *rows) == ([Event(0, (A,))], [])
+
+
+def test_blank_nodes_by_label(tmp_path: Path) -> None:
+    events, lost = read(tmp_path, f'A <_:b1> <{E}p> "<_:b1>" .', f'A _:b1 <{E}p> "<_:b1>" .')
+    (fact,), removed = events[0].facts, events[0].removed
+    assert isinstance(fact, Triple)
+    assert fact.subject.startswith("_:b1.")
+    assert fact.object == '"<_:b1>"'
+    assert not removed
+    assert not lost
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("A <a> <b> <c> .", "No scheme found"),
+        ("A # nothing", "not one statement"),
+        (f"D {A} {B}", "Only a single triple"),
+        ("A", "not a row"),
+        ("X <a> .", "not a row"),
+        ("TX", "not a row"),
+        ("TX . .", "not a row"),
+        ("TC .", "no transaction has begun"),
+        ("TA .", "no transaction has begun"),
+        ("H time .", "not a header"),
+        ('H time "soon" .', '`"soon"` is no time'),
+        ("H time soon .", "`soon` is no time"),
+        (f"H time <{E}> .", "is no time"),
+    ],
+)
+def test_a_malformed_row_costs_itself_only(row: str, reason: str, tmp_path: Path) -> None:
+    events, lost = read(tmp_path, f"A {A}", row, f"A {B}")
+    assert [fact for event in events for fact in event.facts] == [A, B]
+    ((line, why, text),) = lost
+    assert (line, text) == (2, row)
+    assert reason in why
+
+
+@pytest.mark.parametrize(("row", "reason"), [("TX .", "has begun already"), ('H time "5" .', "not a row")])
+def test_rows_that_do_not_belong_into_a_transaction(row: str, reason: str, tmp_path: Path) -> None:
+    events, ((line, why, _),) = read(tmp_path, "TX .", f"A {A}", row, f"A {B}", "TC .")
+    assert events == [Event(0, (A, B))]
+    assert line == 3
+    assert reason in why
+
+
+def test_cutting_into_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = ["TX .", f"A {A}", f"D {B}", "TC .", f"A {C}", "bad"]
+    whole = read(tmp_path, *rows)
+    monkeypatch.setattr("squall.streams.files._CHUNK", 10)
+    assert read(tmp_path, *rows) == whole
+    assert whole[1] == [(6, "not a row of an RDF Patch here", "bad")]
+
+
+def test_a_patch_says_that_it_has_removals(tmp_path: Path) -> None:
+    (tmp_path / "x.rdfp").write_text(f"A {A}\nD {B}\n")
+    (tmp_path / "y.nt").touch()
+    source = open_source(f"{tmp_path}/x.rdfp")
+    assert source.removals
+    assert not open_source(f"{tmp_path}/y.nt").removals
+    assert open_source(f"{tmp_path}").removals
+    assert Sources([source]).removals
+    list(source.batches())
+    assert source.reading.statements == 2
+
+
+def test_a_folder_that_grows_announces_removals(tmp_path: Path) -> None:
+    ledger = LedgerFile()
+    batches = open_source(f"{tmp_path}?follow=yes&poll=5", ledger).batches()
+    (tmp_path / "a.rdfp").write_text(f"A {A}\n")
+    (tmp_path / "b.nt").write_text(f"{B}\n")
+    assert next(batches)[0].facts == (B,)
+    assert ledger.total("malformed") == 1
+    assert open_source(f"{tmp_path}?follow=yes&format=rdfp").removals
+
+
+def test_what_a_patch_takes_back_ends(tmp_path: Path) -> None:
+    path = tmp_path / "x.rdfp"
+    path.write_text(f'H time "1000" .\nA {A}\nH time "3000" .\nD {A}\n')
+    system = squall.compile(f"[r: (?a <{E}p> ?b) -> (?b <{E}q> ?a)]", lexer="jena")
+    sources = Sources([open_source(str(path))])
+    system = profiles.apply(system, removals=sources.removals, output="dstream")
+    (out,) = squall.build(squall.plan(system)).run(sources)
+    assert out.time == 3000
+
+
+def test_a_patch_is_not_static(tmp_path: Path) -> None:
+    (tmp_path / "x.rdfp").touch()
+    with pytest.raises(UsageError, match="cannot be static"):
+        squall.streams.open_static(f"{tmp_path}/x.rdfp")
