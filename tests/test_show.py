@@ -1,23 +1,38 @@
-"""Systems and plans as text, JSON, Mermaid and DOT."""
+"""Systems and plans as text, JSON, Mermaid, DOT, SVG and HTML, with figures and without."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import time
+from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import get_args
+from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from squall import operators as pps
 from squall import show
-from squall.operators import AntiJoin, Apply, Column, Deliver, Distinct, Emit, Extend, Join, Match, Read, Unit, Value
+from squall import system as tps
+from squall.figures import NodeFigures
+from squall.operators import AntiJoin, Column, Deliver, Distinct, Emit, Extend, Invoke, Join, Match, Read, Unit, Value
 from squall.operators import Test as Filter
 from squall.plan import Input, Node, Plan, check
-from squall.rdf import XSD, iri, literal
+from squall.rdf import XSD, Term, iri, literal
+from squall.show.words import heat, measured, served
 from squall.system import AtomPattern, Bind, Call, Construct, Pattern, Source, System, Test, Variable, Without
+from squall.windows import Count, Range, Stepped
 
-GOLDEN = Path(__file__).parent / "golden" / "cli"
+GOLDEN = Path(__file__).parent / "golden"
 E = "http://example.org/"
 A, B, C = map(Variable, "abc")
 TEN = literal("10", XSD + "int")
+BELOW = Call("urn:x-squall:jena:lessThan", (B, TEN))
 
 SYSTEM = System(
     subsystems=(
@@ -26,7 +41,7 @@ SYSTEM = System(
             sources=(Source("urn:stream"),),
             joinables=(Pattern(A, iri(E + "age"), B), AtomPattern(iri(E + "seen"), (A, C))),
             predicates=(
-                Test(Call("urn:x-squall:jena:lessThan", (B, TEN))),
+                Test(BELOW),
                 Bind(Variable("d"), Call("urn:x-squall:jena:sum", (B, Call("urn:x-squall:jena:now", ())))),
                 Without((Pattern(A, iri(E + "gone"), C),)),
             ),
@@ -36,6 +51,43 @@ SYSTEM = System(
         System(name="axiom", consequences=(Construct((Pattern(iri(E + "a"), iri(E + "b"), iri(E + "c")),)),)),
     ),
     output="rstream",
+)
+
+QUERY = System(
+    name="query",
+    sources=(Source("", Range(10_000), (("urn:s", Count(5)), ("urn:t", Stepped(60_000, 60_000))), removals=True),),
+    joinables=(
+        Pattern(A, iri(E + "age"), B),
+        tps.Either(
+            (
+                System(joinables=(Pattern(A, iri(E + "near"), C), Pattern(C, iri(E + "near"), A))),
+                System(sources=(Source("urn:u", Range(1500)),), joinables=(Pattern(A, iri(E + "far"), C),)),
+            )
+        ),
+        System(
+            joinables=(Pattern(A, iri(E + "kind"), B),),
+            distinct=True,
+            slice=tps.Slice((tps.Order(A), tps.Order(BELOW, descending=True)), offset=2, limit=3),
+            consequences=(tps.Select((A, B)),),
+        ),
+    ),
+    predicates=(
+        tps.Compute((B, C), "urn:f#split", (A, TEN)),
+        tps.Maybe(System(joinables=(Pattern(A, iri(E + "name"), Variable("n")),)), BELOW),
+        Without((System(joinables=(Pattern(A, iri(E + "gone"), C),), predicates=(Test(BELOW),)),)),
+    ),
+    grouping=tps.Grouping(
+        (A,),
+        (
+            tps.Aggregate(Variable("n"), "count"),
+            tps.Aggregate(Variable("l"), "group_concat", B, distinct=True, separator=", "),
+        ),
+    ),
+    consequences=(
+        tps.Delete((Pattern(A, iri(E + "old"), B),)),
+        tps.Select((A, Variable("n"), Variable("l"))),
+    ),
+    report=tps.Report("periodic", 5000),
 )
 
 PLAN = check(
@@ -49,8 +101,8 @@ PLAN = check(
             Node("j", Join(((1, 0),), (0, 1, 3)), (Input("m", (1,)), Input("m", (0,)))),
             Node("x", Join((), ()), (Input("j", ()), Input("u", ()))),
             Node("n", AntiJoin(((0, 0),)), (Input("j", (0,)), Input("v", (0,)))),
-            Node("t", Filter(Apply("urn:f#le", (Column(0), None, literal('"\\')))), (Input("n"),)),
-            Node("e", Extend(Apply("urn:f#sum", (Column(0), Column(1)))), (Input("t"),)),
+            Node("t", Filter(Invoke("urn:f#le", (Column(0), None, literal('"\\')))), (Input("n"),)),
+            Node("e", Extend(Invoke("urn:f#sum", (Column(0), Column(1)))), (Input("t"),)),
             Node("o", Emit((0, iri(E + "p"), 3), ("first", "second")), (Input("e"),)),
             Node("i", Emit((iri(E + "a"), iri(E + "b"), iri(E + "c")), ("axiom",)), (Input("x"),)),
             Node("z", Distinct(3), (Input("i", (0,)), Input("i", (0,)))),
@@ -61,27 +113,103 @@ PLAN = check(
     )
 )  # fmt: skip
 
+LESS = Invoke("urn:f#le", (Column(0), Column(2)))
+QUERY_PLAN = check(
+    Plan(
+        (
+            Node("r", Read(Source("", Range(10_000), (("urn:s", Count(5)),), removals=True))),
+            Node("m", Match((0, iri(E + "p"), 1)), (Input("r"),)),
+            Node("l", pps.LeftJoin(((0, 0),), (0, 1, 3), LESS), (Input("m", (0,)), Input("m", (0,)))),
+            Node("k", pps.LeftJoin((), (0,)), (Input("m", ()), Input("m", ()))),
+            Node("p", pps.Project((0, None, 0)), (Input("k"),)),
+            Node("q", pps.Where(1, iri(E + "k")), (Input("l"),)),
+            Node("u", pps.Union(), (Input("q"), Input("p"))),
+            Node("a", pps.Apply("urn:f#split", (Column(0), TEN), 2), (Input("u"),)),
+            Node(
+                "g",
+                pps.Group(
+                    (0, 1),
+                    (
+                        pps.Aggregate("count"),
+                        pps.Aggregate("sum", Column(2), distinct=True),
+                        pps.Aggregate("group_concat", LESS, separator="; "),
+                    ),
+                ),
+                (Input("a", (0,)),),
+            ),
+            Node("h", pps.Group((), (pps.Aggregate("count"),)), (Input("g", ()),)),
+            Node("i", pps.Slice(((Column(0), False), (LESS, True)), 10, 1000), (Input("g", ()),)),
+            Node("j", pps.Slice(offset=1), (Input("h", ()),)),
+            Node("b", Unit()),
+            Node("d", Extend(TEN), (Input("b"),)),
+            Node("e", Extend(TEN), (Input("d"),)),
+            Node("c", pps.Closure(), (Input("e", ()),)),
+            Node("w", pps.Answer(("a", "n"), (0, 2), ("query",)), (Input("i"),)),
+            Node("x", pps.Answer((), (), ("ask",)), (Input("j"),)),
+            Node("y", pps.Retract((0, iri(E + "p"), 1), ("end",)), (Input("c", (0,)),)),
+            Node("end", Deliver("rstream", report=tps.Report("nonempty")), (Input("w", ()), Input("x", ()))),
+        )
+    )
+)
+
+FIGURES = {
+    "r": NodeFigures(rows=1200, seconds=0.0004),
+    "m": NodeFigures(0.25, 1, 0, 0.0000051),
+    "j": NodeFigures(1200.4, 998, 10, 0.0012),
+    "n": NodeFigures(estimated=9),
+    "e": NodeFigures(seconds=2),
+    "o": NodeFigures(1, 123_456_789, 7, 120.4),
+    "end": NodeFigures(state=1_000_000),
+}
+DRAWN = ["svg", "html"]
+
 
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("system.txt", show.text(SYSTEM)),
-        ("system.json", show.as_json(SYSTEM)),
-        ("plan.txt", show.text(PLAN)),
-        ("plan.json", show.as_json(PLAN)),
-        ("plan.mmd", show.mermaid(PLAN)),
-        ("plan.dot", show.dot(PLAN)),
+        ("cli/system.txt", show.text(SYSTEM)),
+        ("cli/system.json", show.as_json(SYSTEM)),
+        ("cli/plan.txt", show.text(PLAN)),
+        ("cli/plan.json", show.as_json(PLAN)),
+        ("cli/plan.mmd", show.mermaid(PLAN)),
+        ("cli/plan.dot", show.dot(PLAN)),
+        ("show/query.txt", show.text(QUERY)),
+        ("show/query-plan.txt", show.text(QUERY_PLAN)),
+        ("show/figures.txt", show.text(PLAN, FIGURES)),
+        ("show/figures.mmd", show.mermaid(PLAN, FIGURES)),
+        ("show/figures.dot", show.dot(PLAN, FIGURES)),
     ],
 )
 def test_golden(name: str, shown: str) -> None:
     assert shown + "\n" == (GOLDEN / name).read_text()
 
 
-def test_every_node_is_drawn_once_and_every_edge_too() -> None:
-    lines = show.text(PLAN).splitlines()
-    for node in PLAN.nodes:
+def test_every_operator_is_in_a_golden_plan() -> None:
+    shown = {type(node.op) for node in (*PLAN.nodes, *QUERY_PLAN.nodes)}
+    assert shown == set(get_args(pps.Operator))
+
+
+@pytest.mark.parametrize("plan", [PLAN, QUERY_PLAN])
+def test_every_node_is_drawn_once_and_every_edge_too(plan: Plan) -> None:
+    lines = show.text(plan).splitlines()
+    for node in plan.nodes:
         assert sum(line.lstrip("│├└─ ").startswith(f"{node.id}: ") for line in lines) == 1
-    assert sum("─ " in line for line in lines) == sum(len(node.inputs) for node in PLAN.nodes)
+    assert sum("─ " in line for line in lines) == sum(len(node.inputs) for node in plan.nodes)
+
+
+def test_a_node_that_only_feedback_leads_to_is_drawn() -> None:
+    emit = Emit((0, iri(E + "p"), 0), ("axiom",))
+    loop = Plan(
+        (
+            Node("m", Match((0, iri(E + "p"), 0)), (Input("d", feedback=True),)),
+            Node("e", emit, (Input("m"),)),
+            Node("d", Distinct(3), (Input("e", (0,)),)),
+            Node("end", Deliver(), (Input("d", (0,)),)),
+        )
+    )
+    text = show.text(check(loop))
+    assert "\nm: match" in text
+    assert "-> m  [feedback]" in text
 
 
 def test_an_iri_in_a_literal_is_left_alone() -> None:
@@ -94,6 +222,12 @@ def test_json_has_no_origins_and_can_be_read() -> None:
     assert "origin" not in data
 
 
+def test_json_has_the_figures() -> None:
+    data = json.loads(show.as_json(PLAN, FIGURES))
+    assert data["figures"]["j"] == {"estimated": 1200.4, "rows": 998, "state": 10, "seconds": 0.0012}
+    assert "figures" not in json.loads(show.as_json(PLAN))
+
+
 def test_labels_cannot_break_out_of_their_quotes() -> None:
     for line in show.mermaid(PLAN).splitlines():
         assert line.count('"') in (0, 2)
@@ -102,3 +236,191 @@ def test_labels_cannot_break_out_of_their_quotes() -> None:
 
 def test_any_other_tree_prints_itself() -> None:
     assert show.text(iri(E)) == f"<{E}>"
+
+
+# Figures
+
+
+def test_figures_are_read_as_in_the_docs() -> None:
+    assert measured(NodeFigures(1200, 998, 10, 0.0012)) == "~1,200 rows, 998 rows, 10 kept, 1.2 ms"
+    assert measured(NodeFigures(rows=1)) == "1 row"
+    assert measured(NodeFigures()) == measured(None) == ""
+
+
+@given(st.floats(0, 1e6))
+def test_a_time_has_a_unit_that_fits(seconds: float) -> None:
+    number, unit = measured(NodeFigures(seconds=seconds)).replace(",", "").split()
+    size = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}[unit]
+    assert float(number) * size == pytest.approx(seconds, rel=0.06, abs=0.06e-6)
+    assert unit == "s" or float(number) <= 1000
+
+
+def test_the_hottest_nodes_are_those_that_take_most_time_or_else_those_with_most_rows() -> None:
+    assert heat(FIGURES) == {"o": 4}
+    assert heat({"a": NodeFigures(rows=9), "b": NodeFigures(rows=100), "c": NodeFigures(rows=45)}) == {
+        "a": 1, "b": 4, "c": 3,
+    }  # fmt: skip
+    assert heat(None) == heat({"a": NodeFigures(rows=0)}) == heat({"a": NodeFigures(estimated=7)}) == {}
+
+
+@pytest.mark.parametrize("format", ["mermaid", "dot", "svg", "html"])
+def test_only_hot_nodes_are_coloured(format: str) -> None:
+    colour = {"mermaid": "class n10 hot4", "dot": "fillcolor"}.get(format, 'class="node hot4"')
+    assert show.FORMATS[format](PLAN, FIGURES).count(colour) == 1
+    assert colour not in show.FORMATS[format](PLAN, None)
+
+
+@pytest.mark.parametrize("format", [format for format in show.FORMATS if format != "json"])
+def test_every_format_shows_the_figures(format: str) -> None:
+    assert "~1,200 rows, 998 rows, 10 kept, 1.2 ms" in show.FORMATS[format](PLAN, FIGURES)
+
+
+def test_a_node_serves_the_rules_that_it_leads_to_or_comes_from() -> None:
+    rules = served(PLAN)
+    assert sorted(rules["j"]) == ["axiom", "first", "second"]
+    assert rules["e"] == ("first", "second")
+    assert rules["d"] == rules["u"] == ("axiom",)
+    assert served(QUERY_PLAN)["c"] == ("end",)
+
+
+# Pictures and pages
+
+NASTY = "</script><!--]]>&\"'<script>"
+
+
+def renamed(plan: Plan, text: str) -> Plan:
+    """The plan with a constant and a rule's name of this text."""
+    changes: dict[str, pps.Operator] = {
+        "m": Match((0, literal(text), 1)),
+        "o": Emit((0, Term(f"<urn:{text}>"), 3), (text,)),
+    }
+    return replace(plan, nodes=tuple(replace(node, op=changes.get(node.id, node.op)) for node in plan.nodes))
+
+
+def picture(svg: str) -> ElementTree.Element:
+    return ElementTree.fromstring(svg)
+
+
+def of_class(root: ElementTree.Element, name: str) -> list[ElementTree.Element]:
+    return [element for element in root.iter() if name in element.get("class", "").split()]
+
+
+@pytest.mark.parametrize("plan", [PLAN, QUERY_PLAN])
+def test_a_picture_has_every_node_and_every_edge(plan: Plan) -> None:
+    root = picture(show.svg(plan, FIGURES))
+    inputs = [edge for node in plan.nodes for edge in node.inputs]
+    assert sorted(node.get("data-id", "") for node in of_class(root, "node")) == sorted(node.id for node in plan.nodes)
+    assert sorted(edge.get("data-from", "") for edge in of_class(root, "edge")) == sorted(edge.node for edge in inputs)
+    assert len(of_class(root, "feedback")) == sum(edge.feedback for edge in inputs)
+
+
+@settings(max_examples=30)
+@given(st.text())
+def test_whatever_a_plan_says_the_picture_is_xml(text: str) -> None:
+    root = picture(show.svg(renamed(PLAN, text)).encode("utf-8").decode("utf-8"))
+    assert len(of_class(root, "node")) == len(PLAN.nodes)
+
+
+def test_a_picture_of_nothing_but_the_end() -> None:
+    root = picture(show.svg(check(Plan((Node("end", Deliver()),)))))
+    assert len(of_class(root, "node")) == 1
+
+
+class Scripts(HTMLParser):
+    """The text of each script of a page, and the addresses that the page would load."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.inside = ""
+        self.texts: dict[str, str] = {}
+        self.loads: list[str] = []
+        self.tags: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        named = dict(attrs)
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href", "data", "srcset")]
+        self.inside = (named.get("type") or "program") if tag == "script" else ""
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.texts[self.inside] = self.texts.get(self.inside, "") + data
+
+
+def test_a_page_holds_what_there_is_to_know_of_a_node() -> None:
+    data = json.loads(Scripts(show.html(PLAN, FIGURES)).texts["application/json"])
+    nodes = {node["id"]: node for node in data["nodes"]}
+    assert list(nodes) == [node.id for node in PLAN.nodes]
+    assert nodes["j"] == {
+        "id": "j",
+        "kind": "Join",
+        "words": "join where left $1 = right $0, keep $0 $1 $3",
+        "columns": 3,
+        "inputs": [{"node": "m", "words": "by $1"}, {"node": "m", "words": "by $0"}],
+        "rules": nodes["r"]["rules"],
+        "figures": {"estimated": "~1,200 rows", "rows": "998 rows", "state": "10 kept", "time": "1.2 ms"},
+    }
+    assert sorted(data["rules"][number] for number in nodes["e"]["rules"]) == ["first", "second"]
+
+
+@settings(max_examples=30)
+@given(st.text() | st.just(NASTY))
+def test_nothing_in_a_plan_becomes_markup_of_the_page(text: str) -> None:
+    plain, page = Scripts(show.html(PLAN)), Scripts(show.html(renamed(PLAN, text)))
+    # The lines of a label and the list of prefixes depend on the text.
+    tags = [[tag for tag in one.tags if tag not in ("tspan", "dl", "dt", "dd", "h2")] for one in (plain, page)]
+    assert tags[0] == tags[1]
+    assert page.texts["program"] == plain.texts["program"]
+    assert text in json.loads(page.texts["application/json"])["rules"]
+
+
+def test_a_page_loads_nothing() -> None:
+    page = show.html(PLAN)
+    assert Scripts(page).loads == []
+    assert "default-src 'none'" in page
+    for way in ("@import", "fetch(", "XMLHttpRequest", "import(", "innerHTML", "eval("):
+        assert way not in page
+    assert page.count("url(") == page.count("url(#arrow)")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no JavaScript engine")
+def test_the_program_of_a_page_is_javascript(tmp_path: Path) -> None:
+    path = tmp_path / "page.js"
+    path.write_text(Scripts(show.html(PLAN)).texts["program"])
+    done = subprocess.run(["node", "--check", str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def many(rules: int) -> Plan:
+    """Rules that share a match, each with a match, a join and a conclusion of its own."""
+    nodes = [Node("r", Read(Source())), Node("m", Match((0, iri(E + "p"), 1)), (Input("r"),))]
+    for number in range(rules):
+        nodes += [
+            Node(f"m{number}", Match((0, iri(E + "q"), iri(f"{E}{number}"))), (Input("r"),)),
+            Node(f"j{number}", Join(((0, 0),), (0, 1)), (Input("m", (0,)), Input(f"m{number}", (0,)))),
+            Node(f"t{number}", Filter(Invoke("urn:f#le", (Column(0), TEN))), (Input(f"j{number}"),)),
+            Node(f"e{number}", Emit((0, iri(E + "s"), 1), (f"rule {number}",)), (Input(f"t{number}"),)),
+        ]
+    ends = tuple(Input(f"e{number}", (0,)) for number in range(rules))
+    return check(Plan((*nodes, Node("end", Deliver(), ends))))
+
+
+@pytest.mark.parametrize("format", DRAWN)
+def test_a_large_plan_is_drawn_in_seconds(format: str) -> None:
+    plan = many(500)
+    begin = time.perf_counter()
+    drawn = show.FORMATS[format](plan, {"m7": NodeFigures(rows=1)})
+    assert time.perf_counter() - begin < 10
+    assert drawn.count('class="node') == len(plan.nodes) == 2003
+
+
+def test_a_long_body_is_deeper_than_python_recurses() -> None:
+    nodes = [Node("n0", Unit())]
+    nodes += [Node(f"n{i}", Extend(TEN), (Input(f"n{i - 1}"),)) for i in range(1, 2000)]
+    plan = Plan((*nodes, Node("end", Deliver(), (Input("n1999"),))))
+    for name, form in show.FORMATS.items():
+        assert "n1998" in form(plan, None), name

@@ -1,0 +1,133 @@
+"""The layout of a plan's picture: nothing overlaps, edges lead to the right, few of them cross."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from squall import show
+from squall.operators import Deliver, Union
+from squall.plan import Input, Node, Plan
+from squall.show import layout
+from squall.show.layout import GAP, Layout, Place, Size, lay_out
+
+Near = dict[Place, list[Place]]
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    """Any digraph that can be listed inputs first, with feedback; layouts do not look at operators."""
+    count = draw(st.integers(1, 14))
+    nodes = []
+    for number in range(count):
+        sources = draw(st.lists(st.integers(0, number - 1), max_size=4)) if number else []
+        back = draw(st.lists(st.integers(number, count - 1), max_size=1))
+        inputs = [*(Input(f"n{source}") for source in sources), *(Input(f"n{late}", feedback=True) for late in back)]
+        nodes.append(Node(f"n{number}", Union(), tuple(inputs)))
+    return Plan((*nodes, Node("end", Deliver(), (Input("n0"),))))
+
+
+SIZES = st.tuples(st.floats(1, 300), st.floats(1, 90))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Plan, dict[str, Size]]:
+    plan = draw(plans())
+    return plan, {node.id: draw(SIZES) for node in plan.nodes}
+
+
+def box(found: Layout, sizes: dict[str, Size], id: str) -> tuple[float, float, float, float]:
+    (left, top), (width, height) = found.corners[id], sizes[id]
+    return left, top, left + width, top + height
+
+
+@given(cases(), st.sampled_from([0, layout.MOST_PLACES]))
+def test_nodes_lie_in_the_picture_and_do_not_overlap(case: tuple[Plan, dict[str, Size]], most: int) -> None:
+    plan, sizes = case
+    found = lay_out(plan, sizes, most)
+    boxes = [box(found, sizes, node.id) for node in plan.nodes]
+    for left, top, right, bottom in boxes:
+        assert left >= 0
+        assert top >= -1e-6
+        assert right <= found.size[0] + 1e-6
+        assert bottom <= found.size[1] + 1e-6
+    for one, other in combinations(boxes, 2):
+        beside = one[2] < other[0] or other[2] < one[0]
+        above = one[3] + GAP <= other[1] + 1e-6 or other[3] + GAP <= one[1] + 1e-6
+        assert beside or above
+
+
+@given(cases(), st.sampled_from([0, layout.MOST_PLACES]))
+def test_an_edge_leads_to_the_right_from_its_node_to_its_node(case: tuple[Plan, dict[str, Size]], most: int) -> None:
+    plan, sizes = case
+    found = lay_out(plan, sizes, most)
+    forward = {(node.id, port): edge.node for node in plan.nodes for port, edge in enumerate(node.inputs)
+               if not edge.feedback}  # fmt: skip
+    assert found.routes.keys() == forward.keys()
+    for (id, port), route in found.routes.items():
+        assert route[0][0] == box(found, sizes, forward[id, port])[2]
+        assert route[-1][0] == found.corners[id][0]
+        assert all(one[0] <= other[0] for one, other in pairwise(route))
+
+
+@settings(max_examples=25)
+@given(cases())
+def test_a_plan_is_drawn_alike_each_time(case: tuple[Plan, dict[str, Size]]) -> None:
+    assert lay_out(*case) == lay_out(*case)
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12))
+def test_crossings_are_counted_as_pairs(edges: list[tuple[int, int]]) -> None:
+    left, right = [f"l{i}" for i in range(7)], [f"r{i}" for i in range(7)]
+    after: Near = {f"l{i}": [f"r{end}" for start, end in edges if start == i] for i in range(7)}
+    pairs = sum((a - c) * (b - d) < 0 for (a, b), (c, d) in combinations(edges, 2))
+    assert layout._crossings([left, right], after) == pairs
+
+
+@given(plans())
+def test_sweeps_make_nothing_worse(plan: Plan) -> None:
+    depths = layout._depths(plan)
+    chains = [layout._chain(port, source, depths, False) for port, source in layout._edges(plan)]
+    before, after = layout._neighbours(chains)
+    layers = layout._layers(plan, before, depths)
+    ordered = layout._ordered(layers, before, after)
+    assert [sorted(map(str, layer)) for layer in ordered] == [sorted(map(str, layer)) for layer in layers]
+    assert layout._crossings(ordered, after) <= layout._crossings(layers, after)
+
+
+def test_sweeps_undo_crossings() -> None:
+    before: Near = {"c": ["b"], "d": ["a"]}
+    after: Near = {"a": ["d"], "b": ["c"]}
+    assert layout._crossings([["a", "b"], ["c", "d"]], after) == 1
+    assert layout._crossings(layout._ordered([["a", "b"], ["c", "d"]], before, after), after) == 0
+
+
+@given(st.lists(st.tuples(st.floats(-500, 500), st.floats(0, 90)), min_size=1, max_size=8))
+def test_places_settle_where_they_are_wanted_if_they_can(wishes: list[tuple[float, float]]) -> None:
+    places: list[Place] = [f"p{number}" for number in range(len(wishes))]
+    wanted = dict(zip(places, (wish for wish, _ in wishes), strict=True))
+    heights = dict(zip(places, (height for _, height in wishes), strict=True))
+    needed = [(heights[one] + heights[other]) / 2 + GAP for one, other in pairwise(places)]
+    settled = dict(layout._settled(places, heights, wanted.__getitem__))
+    for (one, other), gap in zip(pairwise(places), needed, strict=True):
+        assert settled[other] - settled[one] >= gap - 1e-6
+    assert sum(settled.values()) == pytest.approx(sum(wanted.values()), abs=1e-6)
+    if all(wanted[other] - wanted[one] >= gap for (one, other), gap in zip(pairwise(places), needed, strict=True)):
+        assert settled == pytest.approx(wanted)
+
+
+def test_a_simple_layout_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan((Node("n", Union()), Node("end", Deliver(), (Input("n"),))))
+    assert "The layout is simple" not in show.svg(plan)
+    monkeypatch.setattr(layout.lay_out, "__defaults__", (1,))
+    assert "The layout is simple" in show.svg(plan)
+
+
+def test_what_reads_nothing_stands_before_its_first_consumer() -> None:
+    chain = [Node(f"n{i}", Union(), (Input(f"n{i - 1}"),) if i else ()) for i in range(4)]
+    plan = Plan((Node("free", Union()), *chain, Node("end", Deliver(), (Input("n3"), Input("free")))))
+    depths = layout._depths(plan)
+    assert depths["free"] == depths["n3"] == depths["end"] - 1
