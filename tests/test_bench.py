@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -12,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.bench import __main__ as bench
-from tests.bench import data
-from tests.bench.child import derive, digest
-from tests.bench.peers import PEERS
+from tests.bench import data, peers, report
+from tests.bench.child import digest, prepare, waits
+from tests.bench.soak import Soak, soak
 from tests.bench.watch import Failed, measure
-from tests.bench.works import WORKS
+from tests.bench.works import Q3, WORKS, Answer, Task, Work, over_sensors
+
+OURS = "rete:iterator"
 
 
 @pytest.mark.parametrize(
@@ -38,15 +41,112 @@ def test_data_of_one_size_begin_those_of_a_larger_one() -> None:
     assert len(list(data.university(1234))) == 1234
 
 
-@pytest.mark.parametrize("work", WORKS)
-def test_all_engines_agree(work: str, tmp_path: Path) -> None:
-    WORKS[work].write(tmp_path, {"chain": 20, "tree": 100}.get(work, 400))
-    files = WORKS[work].files(tmp_path)
-    found = {run: digest(derive(run, WORKS[work], files)) for run in ("rete:iterator", "greedy:iterator", *PEERS)}
-    first = found["rete:iterator"]
-    assert int(first["outputs"]) > 0
-    assert found == dict.fromkeys(found, first)
+# -- engines -----------------------------------------------------------------------------------------------------------
 
+SIZES = {"chain": 20, "tree": 100}
+OTHERS = ("many-10", "many-1000", "many-10000")  # as `many-100`
+AGREEING = [work for work in WORKS if work not in OTHERS]
+
+
+def answer(run: str, work: Work, folder: Path) -> Answer:
+    return prepare(run, Task(work, work.files(folder), work.slide, warm=0))()
+
+
+def can(run: str, work: Work) -> None:
+    if reason := peers.reason(run, work):
+        pytest.skip(reason)
+
+
+def pairs() -> Iterator[object]:
+    """Each workload with each peer that is meant for it. Some take their time."""
+    for name in AGREEING:
+        for run, peer in peers.PEERS.items():
+            if run == peers.PARSING or not peers.does(run, WORKS[name]):
+                continue
+            slow = (bool(peer.tools) or run.startswith("rdflib")) and (name, run) != ("q3", "jena")
+            yield pytest.param(name, run, marks=[pytest.mark.slow] if slow else [], id=f"{name}-{run}")
+
+
+@pytest.mark.parametrize(("name", "run"), list(pairs()))
+def test_peers_agree_with_us(name: str, run: str, tmp_path: Path) -> None:
+    work = WORKS[name]
+    can(run, work)
+    work.write(tmp_path, SIZES.get(name, 400))
+    expected = digest(answer(OURS, work, tmp_path).facts)
+    assert expected["outputs"] > 0
+    assert digest(answer(run, work, tmp_path).facts) == expected
+
+
+@pytest.mark.parametrize("name", AGREEING)
+def test_planners_agree(name: str, tmp_path: Path) -> None:
+    WORKS[name].write(tmp_path, SIZES.get(name, 400))
+    found = [digest(answer(run, WORKS[name], tmp_path).facts) for run in (OURS, "greedy:iterator")]
+    assert found[0] == found[1]
+
+
+WINDOW = 160
+
+
+def delayed(size: int) -> Iterator[str]:
+    """The sensor stream, in which the number of every second observation comes more than a window later."""
+    lines = list(data.sensors(size))
+    times, triples = zip(*(line.split(" ", 1) for line in lines), strict=True)
+    moved = list(triples)
+    for slot in range(14, size, 16):
+        moved[slot] = triples[slot - WINDOW - 32] if slot >= WINDOW + 32 else "<urn:a> <urn:b> <urn:c> ."
+    return map(" ".join, zip(times, moved, strict=True))
+
+
+KEEPING = [OURS, *(name for name, peer in peers.PEERS.items() if "join" in peer.kinds and name != peers.PARSING)]
+
+
+@pytest.mark.parametrize(
+    "run", [pytest.param(run, marks=[pytest.mark.slow] if "jena" in run else []) for run in KEEPING]
+)
+def test_what_has_left_the_window_is_not_joined(run: str, tmp_path: Path) -> None:
+    work = replace(over_sensors("q3", Q3, window=WINDOW), stream=delayed)
+    if run in peers.PEERS:
+        can(run, work)
+    work.write(tmp_path, 1600)
+    outputs = {line for number, line in reads(1600) if number % 2 == 0}
+    assert set(answer(run, work, tmp_path).facts) == outputs
+
+
+def reads(size: int) -> Iterator[tuple[int, str]]:
+    """The number of each observation that is a SensorOutput, and what follows from it."""
+    for number, lines in enumerate(islice(data.observations(), size // 8)):
+        if lines[0].endswith(f"{data.s('SensorOutput')} ."):
+            degrees = lines[6].split(" ")[2]
+            yield number, f"{data.s(f'o{number}')} {data.s('reads')} {degrees} ."
+
+
+def test_each_event_is_timed(tmp_path: Path) -> None:
+    WORKS["latency"].write(tmp_path, 400)
+    found = answer(OURS, WORKS["latency"], tmp_path)
+    assert len(found.latencies) == len(list(found.facts)) == len(list(reads(400)))
+    assert 0 < min(found.latencies) <= max(found.latencies) < 5
+
+
+def test_waits_are_in_microseconds() -> None:
+    found = waits(tuple(number / 1e6 for number in range(1, 100)))
+    assert found == {"median_us": pytest.approx(50), "p99_us": pytest.approx(99)}
+    assert waits(()) == {}
+
+
+def test_why_a_peer_is_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(peers.PEERS, "absent", replace(peers.PEERS["rdflib"], needs="no_such_package"))
+    monkeypatch.setitem(peers.PEERS, "toolless", replace(peers.PEERS["rdflib"], tools=("no-such-tool",)))
+    asked = ["reasonable", "rdflib-tumbling", "absent", "toolless", "pyoxigraph"]
+    assert bench.able(asked, "rdfs")[-1:] == ["pyoxigraph"]
+    assert bench.able(asked, "q3") == ["rdflib-tumbling", "pyoxigraph"]
+    said = capsys.readouterr().err
+    assert "left out: rdflib-tumbling: does not do `rdfs`" in said
+    assert "left out: absent: the package `no_such_package` is not installed" in said
+    assert "left out: toolless: there is no `no-such-tool` on the path" in said
+    assert "left out: reasonable: does not do `q3`" in said
+
+
+# -- measuring ---------------------------------------------------------------------------------------------------------
 
 SPENDING = """
 import json, time
@@ -56,41 +156,66 @@ end = time.process_time() + 0.4
 while time.process_time() < end:
     pass
 time.sleep(0.3)
-print(json.dumps({"at": "end", "outputs": 7}), flush=True)
+print(json.dumps({"at": "end"}), flush=True)
+time.sleep(0.5)
+print(json.dumps({"at": "found", "outputs": 7}), flush=True)
 """
 IN_A_CHILD = f"import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', {SPENDING!r}]).returncode)"
 
+needs_proc = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="measures with Linux's /proc")
 
-@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="measures with Linux's /proc")
+
+@needs_proc
 @pytest.mark.parametrize("code", [SPENDING, IN_A_CHILD], ids=["itself", "in a child"])
 def test_a_run_is_measured(code: str, tmp_path: Path) -> None:
     measured = measure([sys.executable, "-c", code], tmp_path)
     assert measured.said == {"outputs": 7}
     assert 0.25 < measured.cpu < 1.5
     assert measured.wall >= 0.7
-    assert measured.total > measured.wall
+    assert measured.total > measured.wall + 0.5
     assert 80e6 < measured.peak < 300e6
 
 
+@needs_proc
+def test_a_run_may_measure_itself(tmp_path: Path) -> None:
+    code = SPENDING.replace('{"at": "end"}', '{"at": "end", "wall": 7, "cpu": 5}')
+    measured = measure([sys.executable, "-c", code], tmp_path)
+    assert (measured.wall, measured.cpu) == (7, 5)
+
+
+@needs_proc
 def test_a_failing_run_says_why(tmp_path: Path) -> None:
     with pytest.raises(Failed, match="it is broken"):
         measure([sys.executable, "-c", "raise SystemExit('it is broken')"], tmp_path)
     with pytest.raises(Failed, match="exit code 0"):
         measure([sys.executable, "-c", ""], tmp_path)
+    with pytest.raises(Failed, match="no end after 0 s"):
+        measure([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path, limit=0.2)
 
 
+@needs_proc
 def test_the_command_prints_and_keeps_its_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "figures.json"
     command = ["tree", "plans", "--size", "20", "--repeat", "1", "--peer", "pyoxigraph", "--json", str(kept)]
     assert bench.main(command) == 0
     rows = json.loads(kept.read_text())
-    assert [row.get("run", row.get("planner")) for row in rows] == ["rete:iterator", "pyoxigraph", "greedy", "rete"]
+    assert [row.get("run", row.get("planner")) for row in rows] == [OURS, "pyoxigraph", "greedy", "rete"]
     assert rows[0]["outputs"] == rows[1]["outputs"] > 0
     assert rows[1]["same"] is True
     assert rows[2]["nodes"] > rows[3]["nodes"]
     shown = capsys.readouterr().out
     assert "same answer" in shown
-    assert "rete:iterator" in shown
+    assert OURS in shown
+
+
+@needs_proc
+def test_a_peer_that_fails_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("bytewax")
+    rows = bench.compare("many-10", [OURS, "bytewax"], 80, 1)  # it takes one rule only
+    assert [row["run"] for row in rows] == [OURS]
+    assert "left out: bytewax: Traceback" in capsys.readouterr().err
+    with pytest.raises(Failed):
+        bench.compare("tree", ["rete:nothing"], 20, 1)
 
 
 def test_an_unknown_run_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,3 +223,82 @@ def test_an_unknown_run_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
         bench.main(["tree", "--run", "rete:nothing"])
     assert caught.value.code == 2
     assert "no `nothing` among" in capsys.readouterr().err
+
+
+# -- what is written ---------------------------------------------------------------------------------------------------
+
+
+def row(run: str, rate: float, ours: float = 1000) -> dict[str, object]:
+    return {
+        "work": "q3-small", "run": run, "triples": 100_000, "repetitions": 3, "outputs": 7, "peak_mb": 50.2,
+        "triples_per_s": rate, "triples_per_cpu_s": rate, "ratio": rate / ours, "cpu_ratio": rate / ours, "same": True,
+    }  # fmt: skip
+
+
+FIGURES = {
+    "machine": "Measured.",
+    "parts": [
+        {"title": report.PARTS[0].title, "rows": [row(OURS, 1000), row("jena", 200)], "left_out": {"bytewax": "why"}}
+    ],
+}
+
+
+def test_the_page_has_a_table_for_each_part() -> None:
+    lines = report.page(FIGURES).splitlines()
+    assert "| **squall** | 1,000 | 1,000 |  |  |  | 50 | yes |" in lines
+    assert "| jena | 200 | 200 | 5.00 | 5.00 | 5 | 50 | yes |" in lines
+    assert "| *C-SPARQL* |  | 62 |  | 16.1 | 10 |  | not run |" in lines
+    assert "Left out: bytewax, because: why." in lines
+
+
+def test_a_part_without_figures_says_why() -> None:
+    part = {"title": report.PARTS[0].title, "rows": [], "left_out": {"squall": "Traceback\nit is broken"}}
+    lines = list(report.section(part))
+    assert lines == [f"### {report.PARTS[0].title}", "", "Left out: squall, because: it is broken.", ""]
+
+
+def test_only_what_is_between_the_marks_is_written(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{report.BEGIN}old\n{report.END}\nafter\n")
+    report.put(page, "new")
+    assert page.read_text() == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
+    page.write_text("no marks")
+    with pytest.raises(SystemExit, match="has no marks"):
+        report.put(page, "new")
+
+
+def test_kept_figures_can_be_written_again(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    page, kept = tmp_path / "page.md", tmp_path / "kept.json"
+    page.write_text(f"{report.BEGIN}{report.END}")
+    kept.write_text(json.dumps(FIGURES))
+    plots = []
+    for _ in range(2):
+        assert report.main(["--from", str(kept), "--page", str(page)]) == 0
+        plots.append((tmp_path / "page" / "rates.svg").read_text())
+    assert plots[0] == plots[1]
+    assert "squall" in plots[0]
+    assert report.page(FIGURES) in page.read_text()
+
+
+def test_parts_name_what_there_is() -> None:
+    assert {part.work for part in report.PARTS} <= set(WORKS)
+    for part in report.PARTS:
+        assert all(peers.does(name, WORKS[part.work]) for name in part.peers)
+
+
+# -- soaking -----------------------------------------------------------------------------------------------------------
+
+
+@needs_proc
+def test_a_soak_looks_at_memory_as_it_goes() -> None:
+    found = soak(1000, 125, "q3", OURS, looks=4)
+    assert [events for events, _, _ in found.samples] == [250, 500, 750, 1000]
+    assert all(used >= found.before * 0.9 for _, used, _ in found.samples)
+
+
+def test_growth_and_state_are_told_from_samples() -> None:
+    steady = Soak(100, 1000, [(number * 100, 9000, 10.0) for number in range(1, 9)])
+    assert (steady.growth, steady.state) == (1.0, 10.0)
+    leaking = Soak(100, 1000, [(number * 100, number * 1000, float(number)) for number in range(1, 9)])
+    assert (leaking.growth, leaking.state) == (2.0, 8.0)

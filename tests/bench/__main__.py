@@ -1,8 +1,9 @@
 """Runs workloads on planner:builder pairs and on peers side by side:
 
-    python -m tests.bench sensors rdfs --run rete:iterator --run rete:spark --peer pyoxigraph --json figures.json
+    python -m tests.bench q3 rdfs --run rete:iterator --run greedy:iterator --peer pyoxigraph --json figures.json
 
-Every run is a process of its own; runs are interleaved, and of their repetitions the medians are shown.
+Every run is a process of its own; runs are interleaved, and of their repetitions the medians are shown. A peer that
+cannot run here is left out, and why is said.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from squall import plugins
-from tests.bench.peers import PEERS
+from tests.bench import peers
 from tests.bench.plans import sizes
 from tests.bench.watch import Failed, Measured, measure
 from tests.bench.works import WORKS
@@ -28,14 +29,18 @@ from tests.bench.works import WORKS
 ROOT = Path(__file__).parent.parent.parent
 PLANS = "plans"
 
+Tell = Callable[[str, str], None]
+"""What is called with a peer that is left out, and why."""
+
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m tests.bench", description="Measures workloads, runs side by side.")
     parser.add_argument("work", nargs="+", choices=[*WORKS, PLANS], metavar="WORK", help=", ".join([*WORKS, PLANS]))
     parser.add_argument("--size", type=int, help="triples of the stream (for `plans`: rules)")
     parser.add_argument("--run", action="append", type=pair, metavar="PLANNER:BUILDER", help="rete:iterator")
-    parser.add_argument("--peer", action="append", choices=PEERS, default=[], help=", ".join(PEERS))
+    parser.add_argument("--peer", action="append", choices=peers.PEERS, default=[], help=", ".join(peers.PEERS))
     parser.add_argument("--repeat", type=int, default=3, help="times that each is run (3)")
+    parser.add_argument("--limit", type=float, default=3600, help="seconds that a run may take (3600)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     return parser.parse_args(given)
 
@@ -48,39 +53,78 @@ def pair(text: str) -> str:
     return text
 
 
-def compare(name: str, runs: Sequence[str], size: int, repeat: int) -> list[dict[str, Any]]:
-    """The medians of each run of a workload. Raises Failed."""
+def left_out(peer: str, reason: str) -> None:
+    print(f"left out: {peer}: {reason}", file=sys.stderr)
+
+
+def able(asked: Sequence[str], name: str, tell: Tell = left_out) -> list[str]:
+    """The peers that can run a workload here. Why others cannot is told."""
+    reasons = {peer: peers.reason(peer, WORKS[name]) for peer in asked}
+    for peer, reason in reasons.items():
+        if reason:
+            tell(peer, reason)
+    return [peer for peer in asked if not reasons[peer]]
+
+
+def compare(
+    name: str, runs: Sequence[str], size: int, repeat: int, limit: float = 3600, tell: Tell = left_out
+) -> list[dict[str, Any]]:
+    """The medians of each run of a workload. A peer that fails or takes longer than `limit` seconds is left out, and
+    why is told. Raises Failed where it is one of our own runs."""
     with tempfile.TemporaryDirectory() as folder:
         WORKS[name].write(Path(folder), size)
         found: dict[str, list[Measured]] = {run: [] for run in runs}
         for _ in range(repeat):
-            for run in runs:
+            for run in list(found):
                 command = [sys.executable, "-m", "tests.bench.child", name, run, folder]
-                found[run].append(measure(command, ROOT))
-    return [row(name, size, run, found[run], found[runs[0]]) for run in runs]
+                try:
+                    found[run].append(measure(command, ROOT, limit))
+                except Failed as error:
+                    if run not in peers.PEERS:
+                        raise
+                    tell(run, str(error))
+                    del found[run]
+    return [row(name, size, run, measured, found[runs[0]]) for run, measured in found.items()]
 
 
 def row(name: str, size: int, run: str, measured: Sequence[Measured], first: Sequence[Measured]) -> dict[str, Any]:
-    wall = median(one.wall for one in measured)
+    """The figures of a run, the ratios being those of its rates to the first run's."""
+    wall, cpu = median(one.wall for one in measured), median(one.cpu for one in measured)
+    said = {key: median(one.said[key] for one in measured) for key in measured[0].said if key.endswith("_us")}
     return {
-        "work": name, "run": run, "triples": size, "repetitions": len(measured), **measured[0].said,
-        "wall_s": wall, "cpu_s": median(one.cpu for one in measured), "total_s": median(one.total for one in measured),
+        "work": name, "run": run, "triples": size, "repetitions": len(measured), **measured[0].said, **said,
+        "wall_s": wall, "cpu_s": cpu, "total_s": median(one.total for one in measured),
         "peak_mb": median(one.peak for one in measured) / 1e6, "triples_per_s": size / wall,
-        "ratio": median(one.wall for one in first) / wall,
-        "same": len({one.said["digest"] for one in (*measured, *first)}) == 1,
+        "triples_per_cpu_s": size / max(cpu, 1e-6), "ratio": median(one.wall for one in first) / wall,
+        "cpu_ratio": median(one.cpu for one in first) / max(cpu, 1e-6),
+        "same": None if run == peers.PARSING else len({one.said["digest"] for one in (*measured, *first)}) == 1,
     }  # fmt: skip
+
+
+COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "run": lambda one: str(one["run"]),
+    "triples/s": lambda one: f"{one['triples_per_s']:,.0f}",
+    "ratio": lambda one: f"{one['ratio']:.2f}",
+    "triples/CPU s": lambda one: f"{one['triples_per_cpu_s']:,.0f}",
+    "CPU ratio": lambda one: f"{one['cpu_ratio']:.2f}",
+    "total s": lambda one: f"{one['total_s']:.1f}",
+    "peak MB": lambda one: f"{one['peak_mb']:,.0f}",
+    "outputs": lambda one: f"{one['outputs']:,}",
+    "same answer": lambda one: {True: "yes", False: "NO", None: ""}[one["same"]],
+}
+WAITS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "median us": lambda one: f"{one['median_us']:,.0f}",
+    "p99 us": lambda one: f"{one['p99_us']:,.0f}",
+}
 
 
 def show(rows: Sequence[dict[str, Any]], console: Console) -> None:
     table = Table(title=f"{rows[0]['work']}, {rows[0]['triples']:,} triples, medians of {rows[0]['repetitions']}")
-    for column in ("run", "triples/s", "ratio", "wall s", "CPU s", "total s", "peak MB", "outputs", "same answer"):
+    columns = COLUMNS | (WAITS if "median_us" in rows[0] else {})
+    for column in columns:
         table.add_column(column, justify="left" if column in ("run", "same answer") else "right")
     for one in rows:
-        table.add_row(
-            one["run"], f"{one['triples_per_s']:,.0f}", f"{one['ratio']:.2f}", f"{one['wall_s']:.2f}",
-            f"{one['cpu_s']:.2f}", f"{one['total_s']:.2f}", f"{one['peak_mb']:,.0f}", f"{one['outputs']:,}",
-            "yes" if one["same"] else "NO",
-        )  # fmt: skip
+        table.add_row(*(write(one) for write in columns.values()))
     console.print(table)
 
 
@@ -103,9 +147,9 @@ def main(given: Sequence[str] | None = None) -> int:
             found = sizes(asked.size or 100)
             show_sizes(found, console)
         else:
-            runs = [*(asked.run or ["rete:iterator"]), *asked.peer]
+            runs = [*(asked.run or ["rete:iterator"]), *able(asked.peer, name)]
             try:
-                found = compare(name, runs, asked.size or WORKS[name].size, asked.repeat)
+                found = compare(name, runs, asked.size or WORKS[name].size, asked.repeat, asked.limit)
             except Failed as error:
                 print(f"a run of `{name}` failed:\n{error}", file=sys.stderr)
                 return 1

@@ -1,48 +1,68 @@
 """One run of one workload in a process of its own: python -m tests.bench.child WORK RUN FOLDER.
 
-Says on standard output when the work begins (all is imported, planned and built; no data have been read) and when it
-ends, with the number of distinct facts derived and a digest of their set.
+Says on standard output when the work begins (all is imported, planned, built and, where the workload is of evaluation
+only, loaded), when it ends, and then what it has found: the number of distinct facts, and a digest of their set.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
 
-import squall
-from squall.streams import Sources, open_source, open_static
-from tests.bench.peers import PEERS
-from tests.bench.works import WORKS, Files, Work
-
-
-def derive(run: str, work: Work, files: Files) -> Iterator[str]:
-    """The facts that a run derives: ``planner:builder`` or the name of a peer."""
-    if run in PEERS:
-        print(json.dumps({"at": "start"}), flush=True)
-        yield from PEERS[run](work, files)
-        return
-    planner, builder = run.split(":")
-    job = squall.build(squall.plan(squall.compile(files.program), planner), builder)
-    stream, static = Sources([open_source(str(files.stream))]), open_static(str(files.static))
-    print(json.dumps({"at": "start"}), flush=True)
-    for output in job.run(stream, static):
-        yield str(output.fact)
+from tests.bench import ours, peers
+from tests.bench.works import WORKS, Answer, Evaluate, Task
 
 
-def digest(facts: Iterable[str]) -> dict[str, int | str]:
+def prepare(run: str, task: Task) -> Evaluate:
+    """A run made ready: ``planner:builder``, or the name of a peer."""
+    if run in peers.PEERS:
+        return peers.prepare(run, task)
+    return ours.prepare(task, *run.split(":"))
+
+
+def digest(facts: Iterable[str]) -> dict[str, Any]:
     """The size of a set of facts, and a digest that does not depend on their order."""
     distinct = set(facts)
     total = sum(int.from_bytes(blake2b(fact.encode(), digest_size=8).digest(), "big") for fact in distinct)
     return {"outputs": len(distinct), "digest": f"{total % 2**64:016x}"}
 
 
+def waits(latencies: tuple[float, ...]) -> dict[str, float]:
+    """The median and the 99th percentile, in microseconds."""
+    if len(latencies) < 2:
+        return {}
+    return {"median_us": median(latencies) * 1e6, "p99_us": quantiles(latencies, n=100)[98] * 1e6}
+
+
+def say(at: str, **more: Any) -> None:
+    print(json.dumps({"at": at, **more}), flush=True)
+
+
+def used(run: str, answer: Answer, wall: float, cpu: float) -> dict[str, float]:
+    """The seconds used, as the process that works has measured them: nothing where there are several of them."""
+    if answer.wall is not None and answer.cpu is not None:
+        return {"wall": answer.wall, "cpu": answer.cpu}
+    return {"wall": wall} if run.endswith(":spark") else {"wall": wall, "cpu": cpu}
+
+
 def main(name: str, run: str, folder: str) -> None:
     work = WORKS[name]
-    found = digest(derive(run, work, work.files(Path(folder))))
-    print(json.dumps({"at": "end", **found}), flush=True)
+    evaluate = prepare(run, Task(work, work.files(Path(folder)), work.slide))
+    gc.collect()
+    gc.freeze()  # what the harness has loaded does not cost the engine anything
+    say("start")
+    wall, cpu = time.perf_counter(), time.process_time()
+    answer = evaluate()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    say("end", **used(run, answer, wall, cpu))
+    say("found", **digest(answer.facts), **waits(answer.latencies))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from itertools import count
 from random import Random
 
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -44,16 +45,16 @@ def s(name: str) -> str:
 
 def sensors(size: int) -> Iterator[str]:
     """Timed N-Triples: `size` triples of observations, eight for each, one observation every `STEP` ms."""
-    for number, triple in zip(range(size), _observed(), strict=False):
+    triples = (triple for observation in observations() for triple in observation)
+    for number, triple in zip(range(size), triples, strict=False):
         yield f"{START + number // 8 * STEP} {triple}"
 
 
-def _observed() -> Iterator[str]:
+def observations() -> Iterator[list[str]]:
+    """N-Triples, without end: the eight triples of each observation."""
     random = Random(1)
-    number = 0
-    while True:
-        yield from _observation(number, random)
-        number += 1
+    for number in count():
+        yield list(_observation(number, random))
 
 
 def _observation(number: int, random: Random) -> Iterator[str]:

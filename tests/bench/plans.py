@@ -12,7 +12,7 @@ from tests.bench.works import many
 
 def sizes(rules: int) -> list[dict[str, Any]]:
     """For each planner its nodes, in all and by operator."""
-    system = squall.compile(many(rules).program, lexer="jena")
+    system = squall.compile(many(rules).text, lexer="jena")
     found = []
     for planner in plugins.names(plugins.PLANNERS):
         nodes = squall.plan(system, planner).nodes

@@ -63,8 +63,9 @@ def _resident(folder: Path) -> int:
 
 @dataclass(frozen=True)
 class Measured:
-    """One run. wall and cpu: seconds between the command's lines ``{"at": "start"}`` and ``{"at": "end", ...}``;
-    total: seconds from its start to its end; peak: bytes over its whole life; said: the rest of the line at the end."""
+    """One run. wall and cpu: seconds between the command's lines ``{"at": "start"}`` and ``{"at": "end"}``, or what the
+    latter says of them; total: seconds from its start to its end; peak: bytes until the work's end; said: what the
+    line ``{"at": "found", ...}`` says besides."""
 
     wall: float
     cpu: float
@@ -77,8 +78,11 @@ class Failed(Exception):
     """The command ended with an error; the message is what it wrote to standard error last."""
 
 
-def measure(command: list[str], cwd: Path) -> Measured:
-    """Runs a command that says on standard output when its work begins and ends. Raises Failed."""
+def measure(command: list[str], cwd: Path, limit: float = 3600) -> Measured:
+    """Runs a command that says on standard output when its work begins and ends, and what it found.
+
+    limit: seconds after which it is ended. Raises Failed.
+    """
     began = time.perf_counter()
     with subprocess.Popen(
         command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -90,27 +94,38 @@ def measure(command: list[str], cwd: Path) -> Measured:
         listening = threading.Thread(target=lambda: complaints.append(process.stderr.read()))  # type: ignore[union-attr]
         looking.start()
         listening.start()
+        patience = threading.Timer(limit, _end, (process,))
+        patience.start()
         try:
             marks = [_mark(line, usage) for line in process.stdout or ()]
             process.wait()
         finally:
+            patience.cancel()
             _end(process)
             stop.set()
             looking.join()
             listening.join()
-    if process.returncode or [mark["at"] for mark in marks] != ["start", "end"]:
-        raise Failed("\n".join("".join(complaints).splitlines()[-15:]) or f"exit code {process.returncode}")
-    start, end = marks
-    said = {name: value for name, value in end.items() if name not in ("at", "time", "cpu")}
-    wall, cpu = end["time"] - start["time"], end["cpu"] - start["cpu"]
-    return Measured(wall, cpu, time.perf_counter() - began, usage.peak, said)
+    if time.perf_counter() - began > limit:
+        raise Failed(f"no end after {limit:,.0f} s")
+    if process.returncode or [mark["at"] for mark in marks] != ["start", "end", "found"]:
+        raise Failed(_last("".join(complaints)) or f"exit code {process.returncode}")
+    start, end, found = marks
+    wall, cpu = end.get("wall", end["time"] - start["time"]), end.get("cpu", end["used"] - start["used"])
+    said = {name: value for name, value in found.items() if name not in ("at", "time", "used", "peak")}
+    return Measured(wall, cpu, time.perf_counter() - began, end["peak"], said)
+
+
+def _last(complaint: str) -> str:
+    """The last traceback, or else all of what was written to standard error; no more than 30 lines of it."""
+    _, traceback, rest = complaint.rpartition("Traceback (most recent call last)")
+    return "\n".join((traceback + rest if traceback else rest).splitlines()[:30])
 
 
 def _mark(line: str, usage: Usage) -> dict[str, Any]:
     now = time.perf_counter()
     usage.look()
     said: dict[str, Any] = json.loads(line)
-    return said | {"time": now, "cpu": usage.seconds}
+    return said | {"time": now, "used": usage.seconds, "peak": usage.peak}
 
 
 def _keep_looking(usage: Usage, stop: threading.Event) -> None:
@@ -119,6 +134,6 @@ def _keep_looking(usage: Usage, stop: threading.Event) -> None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Ends what is left of the command when the harness is interrupted."""
+    """Ends what is left of the command when it takes too long or the harness is interrupted."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGTERM)

@@ -1,99 +1,246 @@
-"""The workloads: a program, the data it runs over at any size, and the same rules as SPARQL for the peers."""
+"""The workloads: rules as data, the data they run over at any size, and how an engine is fed with them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from squall import rulesets
 from tests.bench import data
+from tests.bench.data import RDF_TYPE, RDFS, s, u
 
 Lines = Iterator[str]
+Statement = tuple[str, str, str]
+"""A triple of terms in N-Triples; in a rule, of these and of variables such as ``?o``."""
+
+OBSERVATION = 8
+"""Triples of one observation: one event of the stream."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``body -> head``. resources: the variables that may not be literals."""
+
+    name: str
+    body: tuple[Statement, ...]
+    head: tuple[Statement, ...]
+    resources: tuple[str, ...] = ()
+
+    def jena(self) -> str:
+        tests = "".join(f" notLiteral({name})" for name in self.resources)
+        return f"[{self.name}: {_jena(self.body)}{tests} -> {_jena(self.head)}]\n"
+
+    def sparql(self) -> str:
+        """The rule as a CONSTRUCT query."""
+        tests = "".join(f" FILTER(!isLiteral({name}))" for name in self.resources)
+        return f"CONSTRUCT {{ {_sparql(self.head)} }} WHERE {{ {_sparql(self.body)}{tests} }}"
+
+
+def _jena(statements: Iterable[Statement]) -> str:
+    return " ".join(f"({' '.join(statement)})" for statement in statements)
+
+
+def _sparql(statements: Iterable[Statement]) -> str:
+    return " . ".join(map(" ".join, statements))
 
 
 @dataclass(frozen=True)
 class Work:
     """One workload.
 
-    size: triples of the stream where none is asked for. program: its rules in Jena's language.
-    stream, static: statements, timed where `timed`. queries: CONSTRUCT queries with the meaning of the rules.
+    kind: ``join`` (a rule over a window), ``many`` (many of them), ``landmark`` (no window), ``rdfs``, ``closure``.
+    fed: ``memory`` (evaluation only: the data are in memory before the clock starts, and facts are printed after it
+    stops), ``files`` (from a file to a file), ``events`` (as memory, one event at a time).
+    size: triples of the stream where none is asked for.
+    program: the text of the rules in Jena's language, where it is not made from them.
+    window: triples of the stream that are valid at a time; 0: all.
     """
 
     name: str
+    kind: str
     size: int
-    program: str
+    rules: tuple[Rule, ...]
     stream: Callable[[int], Lines]
     static: Callable[[], Lines]
-    queries: tuple[str, ...]
+    window: int = 0
+    fed: str = "memory"
+    program: str = ""
     timed: bool = False
 
+    @property
+    def text(self) -> str:
+        """The rules in Jena's language."""
+        return self.program or "".join(rule.jena() for rule in self.rules)
+
+    @property
+    def slide(self) -> int:
+        """Triples that come at a time, where there is a window: ten times until it is full."""
+        return self.window // 10
+
+    @property
+    def milliseconds(self) -> int:
+        """The length of the window in event time."""
+        return self.window // OBSERVATION * data.STEP
+
     def files(self, folder: Path) -> Files:
-        return Files(folder / "program.jena", folder / f"stream.{'ntt' if self.timed else 'nt'}", folder / "static.nt")
+        stream = folder / f"stream.{'ntt' if self.timed else 'nt'}"
+        return Files(folder / "program.jena", stream, folder / "plain.nt", folder / "static.nt", folder / "out.nt")
 
     def write(self, folder: Path, size: int) -> None:
         """Puts the program and the data, `size` triples of the stream, into a folder."""
         files = self.files(folder)
-        files.program.write_text(self.program)
-        files.stream.write_text("".join(f"{line}\n" for line in self.stream(size)))
-        files.static.write_text("".join(f"{line}\n" for line in self.static()))
+        files.program.write_text(self.text)
+        lines = list(self.stream(size))
+        _write(files.stream, lines)
+        _write(files.plain, [line.partition(" ")[2] for line in lines] if self.timed else lines)
+        _write(files.static, self.static())
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines))
 
 
 @dataclass(frozen=True)
 class Files:
-    """A workload on disk."""
+    """A workload on disk. plain: the stream without its times; out: where facts are written to."""
 
     program: Path
     stream: Path
+    plain: Path
     static: Path
+    out: Path
+
+
+@dataclass(frozen=True)
+class Task:
+    """A workload for an engine. slide: triples that come at a time; the engine answers when they have come.
+    warm: seconds that an engine with a compiler of its own works before it is measured."""
+
+    work: Work
+    files: Files
+    slide: int
+    warm: float = 4
+
+    def triples(self) -> list[Statement]:
+        """The stream. Equal terms are one string, so that hashes are known and comparing is quick."""
+        return statements(self.files.plain)
+
+    def static(self) -> list[Statement]:
+        return statements(self.files.static)
+
+    def windows(self, size: int) -> Iterator[tuple[int, int]]:
+        """The first triple of the window and the one behind its last, each time that a slide of the stream has come."""
+        for end in range(self.slide, size + self.slide, self.slide):
+            yield max(0, min(end, size) - self.work.window), min(end, size)
+
+
+def statements(path: Path) -> list[Statement]:
+    """The triples of a file of canonical N-Triples."""
+    return [statement(line) for line in path.read_text().splitlines()]
+
+
+def statement(line: str) -> Statement:
+    subject, predicate, rest = line.split(" ", 2)
+    return sys.intern(subject), sys.intern(predicate), sys.intern(rest[:-2])
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an engine has found.
+
+    facts: N-Triples lines, made when they are asked for. wall, cpu: seconds, where the engine is a process of its own
+    and has measured itself. latencies: seconds from an event to its output, for each event that had one.
+    """
+
+    facts: Iterable[str]
+    wall: float | None = None
+    cpu: float | None = None
+    latencies: tuple[float, ...] = ()
+
+
+Evaluate = Callable[[], Answer]
+"""A run that is ready: everything is imported, planned and loaded. To call it is what is measured."""
 
 
 def nothing() -> Lines:
     return iter(())
 
 
-PREFIXES = f"""@prefix : <{data.SENSOR}>.
-@prefix u: <{data.UNIVERSITY}>.
-@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>.
-"""
-SPARQL_PREFIXES = f"PREFIX : <{data.SENSOR}> PREFIX u: <{data.UNIVERSITY}> PREFIX rdfs: <{data.RDFS}> "
+# -- the sensor stream -------------------------------------------------------------------------------------------------
+
+TYPE = ("?o", RDF_TYPE, s("SensorOutput"))
+PRODUCED = ("?o", s("isProducedBy"), "?s")
+VALUE = ("?o", s("hasValue"), "?v")
+TIME = ("?o", s("observationResultTime"), "?t")
+PROPERTY = ("?o", s("observedProperty"), "?y")
+QUANTITY = ("?v", RDF_TYPE, s("QuantityValue"))
+NUMBER = ("?v", s("numericValue"), "?n")
+UNIT = ("?v", s("unit"), "?u")
+PLATFORM = ("?s", s("onPlatform"), "?p")
+
+READS = ("?o", s("reads"), "?n")
+ON = ("?o", s("on"), "?p")
+
+Q3 = Rule("q3", (TYPE, VALUE, NUMBER), (READS,))
+Q4 = Rule("q4", (PRODUCED, VALUE, NUMBER, PLATFORM), (READS, ON))
+Q9 = Rule("q9", (TYPE, PRODUCED, VALUE, TIME, PROPERTY, QUANTITY, NUMBER, UNIT, PLATFORM), (READS, ON))
 
 
-def construct(head: str, body: str) -> str:
-    return f"{SPARQL_PREFIXES} CONSTRUCT {{ {head} }} WHERE {{ {body} }}"
+def over_sensors(
+    name: str, *rules: Rule, kind: str = "join", size: int = 100_000, window: int = 10_000, fed: str = "memory"
+) -> Work:
+    static = data.platforms if any(PLATFORM in rule.body for rule in rules) else nothing
+    return Work(name, kind, size, rules, data.sensors, static, window, fed, timed=True)
 
 
-READING = "(?o rdf:type :SensorOutput) (?o :hasValue ?v) (?v :numericValue ?n)"
-READING_SPARQL = "?o a :SensorOutput ; :hasValue ?v . ?v :numericValue ?n ."
-
-SENSORS = Work(
-    "sensors", 100_000, f"{PREFIXES}[reads: {READING} -> (?o :reads ?n)]\n", data.sensors, nothing,
-    (construct("?o :reads ?n", READING_SPARQL),), timed=True,
-)  # fmt: skip
-
-RDFS = Work(
-    "rdfs", 100_000, rulesets.path("rdfs").read_text(), data.university, data.hierarchy,
-    (
-        construct("?a rdfs:subClassOf ?c", "?a rdfs:subClassOf ?b . ?b rdfs:subClassOf ?c"),
-        construct("?a rdfs:subPropertyOf ?c", "?a rdfs:subPropertyOf ?b . ?b rdfs:subPropertyOf ?c"),
-        construct("?s ?b ?o", "?a rdfs:subPropertyOf ?b . ?s ?a ?o FILTER(!isBlank(?b))"),
-        construct("?s a ?c", "?p rdfs:domain ?c . ?s ?p ?o"),
-        construct("?o a ?c", "?p rdfs:range ?c . ?s ?p ?o FILTER(!isLiteral(?o))"),
-        construct("?s a ?b", "?a rdfs:subClassOf ?b . ?s a ?a"),
-    ),
-)  # fmt: skip
-
-CLOSURE = f"{PREFIXES}[closure: (?a u:partOf ?b) (?b u:partOf ?c) -> (?a u:partOf ?c)]\n"
-CLOSURE_SPARQL = (construct("?a u:partOf ?c", "?a u:partOf ?b . ?b u:partOf ?c"),)
-CHAIN = Work("chain", 300, CLOSURE, data.chain, nothing, CLOSURE_SPARQL)
-TREE = Work("tree", 10_000, CLOSURE, data.tree, nothing, CLOSURE_SPARQL)
-
-
-def many(rules: int) -> Work:
+def many(count: int) -> Work:
     """As many rules, which differ in the sensor they look at and share everything else."""
-    program = [f"[r{k}: {READING} (?o :isProducedBy :sensor{k}) -> (?o :reads{k} ?n)]\n" for k in range(rules)]
-    queries = [construct(f"?o :reads{k} ?n", f"{READING_SPARQL} ?o :isProducedBy :sensor{k}") for k in range(rules)]
-    return Work("many", 20_000, PREFIXES + "".join(program), data.sensors, nothing, tuple(queries), timed=True)
+    rules = (
+        Rule(f"r{k}", (*Q3.body, ("?o", s("isProducedBy"), s(f"sensor{k}"))), (("?o", s(f"reads{k}"), "?n"),))
+        for k in range(count)
+    )
+    return over_sensors(f"many-{count}", *rules, kind="many", size=20_000)
 
 
-WORKS = {work.name: work for work in (SENSORS, RDFS, CHAIN, TREE, many(100))}
+# -- rules that read what they derive ----------------------------------------------------------------------------------
+
+RDFS_RULES = (
+    Rule("rdfs2", (("?p", f"<{RDFS}domain>", "?c"), ("?s", "?p", "?o")), (("?s", RDF_TYPE, "?c"),)),
+    Rule("rdfs3", (("?p", f"<{RDFS}range>", "?c"), ("?s", "?p", "?o")), (("?o", RDF_TYPE, "?c"),), ("?o",)),
+    Rule(
+        "rdfs5",
+        (("?a", f"<{RDFS}subPropertyOf>", "?b"), ("?b", f"<{RDFS}subPropertyOf>", "?c")),
+        (("?a", f"<{RDFS}subPropertyOf>", "?c"),),
+    ),
+    Rule("rdfs7", (("?a", f"<{RDFS}subPropertyOf>", "?b"), ("?s", "?a", "?o")), (("?s", "?b", "?o"),)),
+    Rule("rdfs9", (("?a", f"<{RDFS}subClassOf>", "?b"), ("?s", RDF_TYPE, "?a")), (("?s", RDF_TYPE, "?b"),)),
+    Rule(
+        "rdfs11",
+        (("?a", f"<{RDFS}subClassOf>", "?b"), ("?b", f"<{RDFS}subClassOf>", "?c")),
+        (("?a", f"<{RDFS}subClassOf>", "?c"),),
+    ),
+)
+CLOSURE = (Rule("closure", (("?a", u("partOf"), "?b"), ("?b", u("partOf"), "?c")), (("?a", u("partOf"), "?c"),)),)
+
+WORKS = {
+    work.name: work
+    for work in (
+        over_sensors("q3", Q3),
+        over_sensors("q3-small", Q3, window=1000),
+        over_sensors("q4", Q4),
+        over_sensors("q9", Q9),
+        over_sensors("q3-files", Q3, fed="files", size=1_000_000),
+        over_sensors("q9-files", Q9, fed="files", size=1_000_000),
+        over_sensors("latency", Q3, fed="events"),
+        Work("sensors", "landmark", 100_000, (Q3,), data.sensors, nothing, fed="files", timed=True),
+        *(many(count) for count in (10, 100, 1000, 10_000)),
+        Work(
+            "rdfs", "rdfs", 100_000, RDFS_RULES, data.university, data.hierarchy,
+            program=rulesets.path("rdfs").read_text(),
+        ),
+        Work("chain", "closure", 1000, CLOSURE, data.chain, nothing),
+        Work("tree", "closure", 30_000, CLOSURE, data.tree, nothing),
+    )
+}  # fmt: skip

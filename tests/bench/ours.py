@@ -1,0 +1,89 @@
+"""Squall at work on a workload, by planner and builder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import groupby, islice
+from pathlib import Path
+
+import squall
+from squall.rdf import ALWAYS, Event, Term, Triple
+from squall.stages import Job
+from squall.streams import Sources, open_sink, open_source, open_static
+from tests.bench.works import OBSERVATION, Answer, Evaluate, Statement, Task, statement
+
+
+def prepare(task: Task, planner: str, builder: str) -> Evaluate:
+    """The job, built, with its data at hand."""
+    window = f"RANGE {task.work.milliseconds}ms" if task.work.window else "LANDMARK"
+    system = squall.compile(task.files.program, window=window)
+    job = squall.build(squall.plan(system, planner), builder)
+    match task.work.fed:
+        case "files":
+            return lambda: from_file_to_file(job, task)
+        case "events":
+            events = list(timed(task.files.stream))
+            static = [Event(ALWAYS, tuple(map(triple, task.static())))]
+            return lambda: event_by_event(job, events, static)
+        case _:
+            batches = list(batched(task))
+            static = [Event(ALWAYS, tuple(map(triple, task.static())))]
+            return lambda: in_memory(job, batches, static)
+
+
+def triple(statement: Statement) -> Triple:
+    subject, predicate, object = statement
+    return Triple(Term(subject), Term(predicate), Term(object))
+
+
+def timed(path: Path) -> Iterator[Event]:
+    """The events of a timed stream: all that is said at one time."""
+    lines = (line.split(" ", 1) for line in path.read_text().splitlines())
+    for time_, group in groupby(lines, key=lambda line: line[0]):
+        yield Event(int(time_), tuple(triple(statement(rest)) for _, rest in group))
+
+
+def batched(task: Task) -> Iterator[Sequence[Event]]:
+    """The stream in memory: as slides of a window, or all at once where there is none."""
+    if not task.work.timed:
+        yield [Event(0, tuple(map(triple, task.triples())))]
+        return
+    events = timed(task.files.stream)
+    while batch := list(islice(events, task.slide // OBSERVATION)):
+        yield batch
+
+
+def in_memory(job: Job, batches: Sequence[Sequence[Event]], static: Sequence[Event]) -> Answer:
+    outputs = list(job.run(batches, static))
+    return Answer(str(output.fact) for output in outputs)
+
+
+def from_file_to_file(job: Job, task: Task) -> Answer:
+    source, static = Sources([open_source(str(task.files.stream))]), open_static(str(task.files.static))
+    sink = open_sink(str(task.files.out))
+    with closing(sink):
+        sink.start()
+        for output in job.run(source, static):
+            sink.write(output)
+    return Answer(line for line in task.files.out.read_text().splitlines())
+
+
+def event_by_event(job: Job, events: Sequence[Event], static: Sequence[Event]) -> Answer:
+    """One event at a time; how long each waits for what follows from it."""
+    clock = time.perf_counter
+    began = 0.0
+
+    def source() -> Iterator[Sequence[Event]]:
+        nonlocal began
+        for event in events:
+            batch = [event]
+            began = clock()
+            yield batch
+
+    outputs, latencies = [], []
+    for output in job.run(source(), static):
+        latencies.append(clock() - began)
+        outputs.append(output)
+    return Answer((str(output.fact) for output in outputs), latencies=tuple(latencies))

@@ -1,0 +1,66 @@
+"""rdflib: the rules as CONSTRUCT queries over a graph in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import rdflib
+from rdflib.plugins.sparql import prepareQuery
+from rdflib.plugins.sparql.sparql import Query
+
+from squall.rdf import Term, term, to_rdflib
+from tests.bench.works import Answer, Evaluate, Statement, Task
+
+Node = rdflib.term.Node
+Nodes = tuple[Node, Node, Node]
+
+
+def prepare(task: Task) -> Evaluate:
+    rdflib.NORMALIZE_LITERALS = False  # literals come out as they went in
+    queries = [prepareQuery(rule.sparql()) for rule in task.work.rules]
+    graph = rdflib.Graph()
+    for triple in map(nodes, task.static()):
+        graph.add(triple)
+    stream = list(map(nodes, task.triples()))
+    if task.work.window:
+        return lambda: Answer(lines(over_windows(graph, stream, queries, task)))
+    for triple in stream:
+        graph.add(triple)
+    return lambda: Answer(lines(fixpoint(graph, queries)))
+
+
+def nodes(statement: Statement) -> Nodes:
+    subject, predicate, object = (to_rdflib(Term(one)) for one in statement)
+    return subject, predicate, object
+
+
+def lines(triples: Iterable[Nodes]) -> Iterator[str]:
+    return (f"{' '.join(map(term, triple))} ." for triple in triples)
+
+
+def ask(graph: rdflib.Graph, query: Query) -> list[Nodes]:
+    return list(graph.query(query))  # type: ignore[arg-type]
+
+
+def over_windows(graph: rdflib.Graph, stream: list[Nodes], queries: list[Query], task: Task) -> list[Nodes]:
+    found: list[Nodes] = []
+    known = 0, 0
+    for first, last in task.windows(len(stream)):
+        for triple in stream[known[1] : last]:
+            graph.add(triple)
+        for triple in stream[known[0] : first]:
+            graph.remove(triple)
+        known = first, last
+        for query in queries:
+            found += ask(graph, query)
+    return found
+
+
+def fixpoint(graph: rdflib.Graph, queries: list[Query]) -> list[Nodes]:
+    given, size = set(graph), 0
+    while size != len(graph):
+        size = len(graph)
+        for query in queries:
+            for triple in ask(graph, query):
+                graph.add(triple)
+    return [triple for triple in graph if triple not in given]

@@ -1,0 +1,54 @@
+"""reasonable: OWL 2 RL. It derives more than our rules do, and one thing less.
+
+What is about classes and identity in general is left out when its answer is compared. It does not close the hierarchy
+of properties (rdfs5), so that it is given it, and need not find it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from rdflib.term import Node
+from reasonable import PyReasoner
+
+from squall.rdf import OWL, RDF, RDFS, XSD, term
+from tests.bench.works import Answer, Evaluate, Statement, Task
+
+GENERAL = tuple(f"<{vocabulary}" for vocabulary in (OWL, RDF, RDFS, XSD))
+SUBPROPERTY = f"<{RDFS}subPropertyOf>"
+SCHEMA = frozenset((SUBPROPERTY, f"<{RDFS}subClassOf>"))
+
+
+def prepare(task: Task) -> Evaluate:
+    reasoner = PyReasoner()
+    text = task.files.static.read_text() + task.files.plain.read_text()
+    extra = [f"{' '.join(one)} ." for one in hierarchy(set(task.static()))]
+    whole = task.files.plain.with_suffix(".ttl")
+    whole.write_text(text + "\n".join(extra))
+    reasoner.load_file(str(whole))
+    given = set(text.splitlines())
+
+    def evaluate() -> Answer:
+        found = reasoner.reason()
+        return Answer(line for line in chain(extra, plain(found)) if line not in given)
+
+    return evaluate
+
+
+def hierarchy(static: set[Statement]) -> set[Statement]:
+    """The closure of the subproperties."""
+    found = {one for one in static if one[1] == SUBPROPERTY}
+    while made := {(a, p, d) for a, p, b in found for c, _, d in found if b == c} - found:
+        found |= made
+    return found
+
+
+def plain(triples: Iterable[tuple[Node, Node, Node]]) -> Iterator[str]:
+    """The facts that are about the data and their schema."""
+    for triple in triples:
+        subject, predicate, object = map(term, triple)
+        reflexive = predicate in SCHEMA and subject == object
+        general = predicate == f"<{OWL}sameAs>" or subject.startswith(GENERAL) or object.startswith(GENERAL)
+        if not reflexive and not general and not subject.startswith('"'):
+            yield f"{subject} {predicate} {object} ."

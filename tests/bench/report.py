@@ -1,0 +1,225 @@
+"""The whole benchmark: runs all workloads with their peers and writes docs/benchmarks.md's tables and its plot.
+
+python -m tests.bench.report [--repeat 3] [--only q3,rdfs] [--scale 0.1]
+python -m tests.bench.report --from docs/benchmarks/figures.json     # only writes
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.bench.__main__ import ROOT, able, compare
+from tests.bench.watch import Failed
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+FOLDER = ROOT / "docs" / "benchmarks"
+OURS = "rete:iterator"
+BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table: one workload at one size. peers: each with how many times as fast as it we want to be, if we do.
+    published: engines that are not run, with their rates as parts of Jena's (RETE) in measurements made earlier."""
+
+    title: str
+    work: str
+    size: int
+    peers: Mapping[str, float | None] = field(default_factory=dict)
+    published: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+PARTS = (
+    Part(
+        "3 patterns, window of 1,000 triples", "q3-small", 100_000, {"jena": 5, "pyoxigraph": 2, "bytewax": 3},
+        {"C-SPARQL": (0.31, 10), "CQELS": (0.027, 100), "Sparkwave": (0.115, 100)},
+    ),
+    Part(
+        "3 patterns, window of 10,000 triples", "q3", 100_000,
+        {
+            "jena": 5, "pyoxigraph": 2, "pyoxigraph-tumbling": None, "jena-arq": None, "jena-arq-tumbling": None,
+            "bytewax": 3, "clingo-tumbling": None, "polars": None, "polars-tumbling": None, "duckdb": None,
+            "duckdb-tumbling": None,
+        },
+    ),
+    Part("4 patterns, one of static data", "q4", 100_000, {"jena": 5, "pyoxigraph": 2, "bytewax": 3}),
+    Part(
+        "9 patterns", "q9", 100_000,
+        {"pyoxigraph": 2, "bytewax": 3, "polars-tumbling": None, "duckdb-tumbling": None},
+    ),
+    Part("9 patterns, fewer triples", "q9", 20_000, {"jena": 5}),
+    Part("3 patterns, from file to file", "q3-files", 1_000_000, {"parse": 0.7, "pyoxigraph-tumbling": None}),
+    Part("9 patterns, from file to file", "q9-files", 1_000_000, {"parse": 0.7, "pyoxigraph-tumbling": None}),
+    Part("One event at a time", "latency", 40_000, {"jena": None}),
+    Part("10 rules that share a prefix", "many-10", 200_000, {"clingo-tumbling": None}),
+    Part("100 rules", "many-100", 200_000, {"clingo-tumbling": None}),
+    Part("1,000 rules", "many-1000", 200_000),
+    Part("10,000 rules", "many-10000", 200_000),
+    Part("10 rules, fewer triples", "many-10", 10_000, {"jena": None}),
+    Part("100 rules, fewer triples", "many-100", 10_000, {"jena": None}),
+    Part("1,000 rules, fewer triples", "many-1000", 10_000, {"jena": 500}),
+    Part(
+        "RDFS, 100,000 triples", "rdfs", 100_000,
+        {"jena": 5, "reasonable": 5, "clingo": 5, "polars": 1, "duckdb": 1, "pyoxigraph": None},
+    ),
+    Part(
+        "RDFS, 1,000,000 triples", "rdfs", 1_000_000,
+        {"jena": 5, "reasonable": 5, "clingo": 5, "polars": 1, "duckdb": 1},
+    ),
+    Part("Closure of a tree", "tree", 30_000, {"clingo": 3, "polars": None, "duckdb": None}),
+    Part("Closure of a small tree", "tree", 1000, {"jena": 3}),
+    Part("Closure of a chain", "chain", 1000, {"polars": None, "duckdb": None}),
+    Part("Closure of a shorter chain", "chain", 300, {"clingo": 3}),
+    Part("Closure of a short chain", "chain", 100, {"jena": 3}),
+    Part("Closure of a long chain", "chain", 3000),
+)  # fmt: skip
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+
+
+def measured(part: Part, repeat: int, scale: float, limit: float) -> dict[str, Any]:
+    """A part's figures. scale: for a quick look, the part of the size that is run."""
+    missing: dict[str, str] = {}
+    runs = [OURS, *able(list(part.peers), part.work, missing.__setitem__)]
+    size = int(part.size * scale)
+    print(f"{part.title}: {part.work}, {size:,} triples, {', '.join(runs)}", file=sys.stderr)
+    try:
+        rows = compare(part.work, runs, size, repeat, limit, missing.__setitem__)
+    except Failed as error:
+        rows, missing["squall"] = [], str(error)  # the other parts are still worth having
+    return {"title": part.title, "rows": rows, "left_out": missing}
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def page(figures: Mapping[str, Any]) -> str:
+    """The part of the page that is written by this module."""
+    tables = "\n".join("\n".join(section(one)) for one in figures["parts"])
+    return f"{figures['machine']}\n\n![Triples per second of CPU](benchmarks/rates.svg)\n\n{tables}\n"
+
+
+def section(measured: Mapping[str, Any]) -> Iterator[str]:
+    rows: Sequence[Row] = measured["rows"]
+    part = next((part for part in PARTS if part.title == measured["title"]), Part(measured["title"], "", 0))
+    yield f"### {part.title}"
+    yield ""
+    if rows:
+        yield from table(part, rows)
+    for peer, reason in measured["left_out"].items():
+        yield f"Left out: {peer}, because: {reason.splitlines()[-1]}."
+        yield ""
+
+
+def table(part: Part, rows: Sequence[Row]) -> Iterator[str]:
+    yield f"`{rows[0]['work']}`, {rows[0]['triples']:,} triples, {rows[0]['outputs']:,} facts derived, medians of " \
+        f"{rows[0]['repetitions']} runs."  # fmt: skip
+    yield ""
+    waits = "median_us" in rows[0]
+    yield from header(["engine", "triples/s", "triples/s of CPU", "squall by time", "by CPU", "aim", "peak MB",
+                       *(("median µs", "99 % µs") if waits else ()), "same answer"])  # fmt: skip
+    for one in rows:
+        yield line(cells(one, part.peers.get(one["run"]), waits))
+    yield from (line(one) for one in published(part, rows, 9 + 2 * waits - 1))
+    yield ""
+
+
+def header(names: Sequence[str]) -> Iterator[str]:
+    yield line(names)
+    yield line(["---", *("---:" for _ in names[1:-1]), "---"])
+
+
+def line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def cells(one: Row, aim: float | None, waits: bool) -> Iterator[str]:
+    ours = one["run"] == OURS
+    yield "**squall**" if ours else one["run"]
+    yield f"{one['triples_per_s']:,.0f}"
+    yield f"{one['triples_per_cpu_s']:,.0f}"
+    yield "" if ours else times(1 / one["ratio"])
+    yield "" if ours else times(1 / one["cpu_ratio"])
+    yield f"{aim:g}" if aim else ""
+    yield f"{one['peak_mb']:,.0f}"
+    if waits:
+        yield f"{one['median_us']:,.0f}"
+        yield f"{one['p99_us']:,.0f}"
+    yield {True: "yes", False: "no", None: ""}[one["same"]]
+
+
+def times(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.1f}" if ratio >= 10 else f"{ratio:.2f}"
+
+
+def published(part: Part, rows: Sequence[Row], width: int) -> Iterator[list[str]]:
+    """Rows of engines that were not run, by what they made of Jena's rate when they were."""
+    jena = next((one for one in rows if one["run"] == "jena"), None)
+    if jena is None:
+        return
+    for name, (fraction, aim) in part.published.items():
+        rate = f"{jena['triples_per_cpu_s'] * fraction:,.0f}"
+        ratio = times(1 / jena["cpu_ratio"] / fraction)
+        yield [f"*{name}*", "", rate, "", ratio, f"{aim:g}", *("" for _ in range(width - 7)), "not run"]
+
+
+def machine(scale: float) -> str:
+    """A line about where and with what the figures were made; a warning where that was only a quick look."""
+    model = "unknown processor"
+    for text in Path("/proc/cpuinfo").read_text().splitlines():
+        if text.startswith("model name"):
+            model = text.partition(": ")[2]
+            break
+    quick = f" **A quick look at {scale:g} of the sizes that count: these figures say little.**" if scale != 1 else ""
+    return f"Measured with Python {platform.python_version()} on {os.cpu_count()} cores ({model}).{quick}"
+
+
+def put(path: Path, text: str) -> None:
+    """Puts a text between the marks of a page."""
+    before, begin, rest = path.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"{path} has no marks {BEGIN.strip()} and {END}")
+    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("python -m tests.bench.report", description="Writes docs/benchmarks.md.")
+    parser.add_argument("--repeat", type=int, default=3, help="times that each is run (3)")
+    parser.add_argument("--only", default="", help="workloads, separated by commas")
+    parser.add_argument("--scale", type=float, default=1.0, help="part of the sizes, for a quick look (1)")
+    parser.add_argument("--limit", type=float, default=300, help="seconds that a run may take (300)")
+    parser.add_argument("--from", type=Path, dest="source", metavar="FILE", help="write figures that were kept")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page; figures and plot go beside it")
+    asked = parser.parse_args(given)
+    folder = asked.page.with_suffix("")
+    if asked.source:
+        figures = json.loads(asked.source.read_text())
+    else:
+        parts = [part for part in PARTS if not asked.only or part.work in asked.only.split(",")]
+        found = [measured(part, asked.repeat, asked.scale, asked.limit) for part in parts]
+        figures = {"machine": machine(asked.scale), "parts": found}
+    folder.mkdir(exist_ok=True)
+    (folder / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
+    put(asked.page, page(figures))
+
+    from tests.bench import plots  # matplotlib is an extra
+
+    plots.rates(figures["parts"], folder / "rates.svg")
+    answered = all(part["rows"] for part in figures["parts"])
+    return 0 if answered and all(one["same"] is not False for part in figures["parts"] for one in part["rows"]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""A soak run: many events through a window of fixed size, and what memory that takes as time goes on.
+
+    python -m tests.bench.soak --events 10000000 --plot docs/benchmarks/soak.svg
+
+It fails (exit code 1) where memory grows after the window has filled, or where the state of a live fact is too large.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+import squall
+from squall.rdf import ALWAYS, Event, Term, Triple
+from tests.bench import data
+from tests.bench.works import OBSERVATION, WORKS
+
+LARGEST = 600
+"""Bytes of state that a live fact may take."""
+GROWTH = 1.05
+"""How much more than in the second quarter of a run may be in use in the last one."""
+BATCH = 125
+"""Events that come at a time."""
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def in_use() -> int:
+    """Bytes of this process that are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+
+
+@dataclass
+class Soak:
+    """The memory of a run. window: the events that are live when it is full. samples: (events so far, bytes in use,
+    bytes per live fact, by what is in use more than before the first event)."""
+
+    window: int
+    before: int = field(default_factory=in_use)
+    samples: list[tuple[int, int, float]] = field(default_factory=list)
+
+    def look(self, events: int) -> None:
+        now = in_use()
+        self.samples.append((events, now, (now - self.before) / (min(events, self.window) * OBSERVATION)))
+
+    def quarter(self, number: int) -> int:
+        """The most bytes in use in a quarter of the samples, from 0."""
+        size = len(self.samples) / 4
+        return max(one[1] for one in self.samples[int(number * size) : max(int((number + 1) * size), 1)])
+
+    @property
+    def growth(self) -> float:
+        """By what factor the memory of the last quarter is larger than that of the second."""
+        return self.quarter(3) / self.quarter(1)
+
+    @property
+    def state(self) -> float:
+        """Bytes per live fact, at the most, once the window was full."""
+        return max((one[2] for one in self.samples if one[0] >= self.window), default=0.0)
+
+
+def events() -> Iterator[Event]:
+    """Observations without end, one at a time; no string of one is that of another, as with data that are read."""
+    for number, lines in enumerate(data.observations()):
+        yield Event(data.START + number * data.STEP, tuple(map(fact, lines)))
+
+
+def fact(line: str) -> Triple:
+    subject, predicate, rest = line.split(" ", 2)
+    return Triple(Term(subject), Term(predicate), Term(rest[:-2]))
+
+
+def soak(count: int, window: int, work: str, run: str, looks: int = 200) -> Soak:
+    """Runs `count` events through a window of so many of them, looking at memory `looks` times."""
+    planner, builder = run.split(":")
+    text = "".join(rule.jena() for rule in WORKS[work].rules)
+    system = squall.compile(text, lexer="jena", window=f"RANGE {window * data.STEP}ms")
+    job = squall.build(squall.plan(system, planner), builder)
+    static = [Event(ALWAYS, (fact(line),)) for line in WORKS[work].static()]
+    gc.collect()
+    found = Soak(window)
+    for _ in job.run(batches(count, found, max(1, count // looks)), static):
+        pass
+    return found
+
+
+def batches(count: int, found: Soak, interval: int) -> Iterator[Sequence[Event]]:
+    """The events in batches. What was handed on before has been worked off when the next batch is asked for."""
+    coming = events()
+    due = interval
+    for sent in range(0, count, BATCH):
+        yield list(islice(coming, min(BATCH, count - sent)))
+        if sent + BATCH >= due:
+            found.look(min(count, sent + BATCH))
+            due += interval
+
+
+def main(given: Iterable[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("python -m tests.bench.soak", description="Memory over time, window fixed.")
+    parser.add_argument("--events", type=int, default=200_000, help="observations of eight triples (200,000)")
+    parser.add_argument("--window", type=int, default=12_500, help="observations that are live (12,500)")
+    parser.add_argument("--work", choices=["q3", "q4", "q9"], default="q9", help="the rules (q9)")
+    parser.add_argument("--run", default="rete:iterator", metavar="PLANNER:BUILDER")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write an SVG there")
+    asked = parser.parse_args(None if given is None else list(given))
+    began = time.perf_counter()
+    found = soak(asked.events, asked.window, asked.work, asked.run)
+    seconds = time.perf_counter() - began
+    print(f"{asked.events:,} events in {seconds:,.0f} s, {asked.window * OBSERVATION:,} live facts")
+    print(f"{found.samples[-1][1] / 1e6:,.0f} MB in use, {found.before / 1e6:,.0f} MB of it before the first event")
+    print(f"{found.state:,.0f} bytes per live fact; last quarter / second quarter: {found.growth:.3f}")
+    if asked.plot:
+        from tests.bench import plots  # matplotlib is an extra
+
+        plots.soak(found.samples, asked.plot)
+    return 0 if found.growth <= GROWTH and found.state <= LARGEST else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
