@@ -9,7 +9,7 @@ import pytest
 from squall import testing
 from squall.errors import LexerError, PlannerError
 from squall.functions.jena import function_iri
-from squall.rdf import ALWAYS, Atom, Event, Term, Triple
+from squall.rdf import ALWAYS, Atom, Event, Solution, Term, Triple
 from squall.system import AtomPattern, Bind, Call, Construct, Pattern, Source, System, Test, Variable, Without
 from squall.testing import cases, difference, isomorphic, oracle, static, stream, term, timed
 from squall.testing.streams import show
@@ -41,12 +41,32 @@ def test_a_stream() -> None:
     ]
 
 
+def test_a_stream_says_where_its_events_come_what_goes_and_that_nothing_does() -> None:
+    (fact,) = stream("1 :a :p :b")[0].facts
+    events = stream("1 @:s :a :p :b\n2 - :a :p :b\n3 @<urn:s> - :a :p :b\n4\n5 @:s")
+    assert events == [
+        Event(1, (fact,), "http://example.org/s"),
+        Event(2, (), "", (fact,)),
+        Event(3, (), "urn:s", (fact,)),
+        Event(4, ()),
+        Event(5, (), "http://example.org/s"),
+    ]
+
+
+def test_solutions_are_written_as_they_show() -> None:
+    line = '3 ?x=:a ?y="a ?b=c"@en ?z='
+    ((time, solution),) = timed(line)
+    assert (time, solution) == (3, Solution(("x", "y", "z"), (term(":a"), Term('"a ?b=c"@en'), None)))
+    assert show(time, solution) == line
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("1 :a :p :b\nsoon :a :p :b", "`soon` is no time"),
         ("\n1 :a :p", "is no Turtle statement"),
         ("1 x:a :p :b", "is no Turtle statement"),
+        ("1 @:s - :a :p", "is no Turtle statement"),
     ],
 )
 def test_a_bad_line_is_named(text: str, message: str) -> None:
@@ -73,6 +93,13 @@ def test_facts_show_as_they_are_written() -> None:
         ("2 :a :p :b", "1 :a :p :b", "- 1 :a :p :b\n+ 2 :a :p :b"),
         ("1 :a :p _:x\n2 _:x :p :c", "1 :a :p _:y\n2 _:y :p :c", ""),
         ("1 :a :p _:x\n2 _:y :p :c", "1 :a :p _:y\n2 _:y :p :c", "- 1 :a :p _:y\n+ 1 :a :p _:x"),
+        (
+            "1 ?x=_:x ?y=\n2 _:x :p :c",
+            "1 ?x=_:y ?y=\n2 _:y :p :c",
+            "",
+        ),
+        ("1 ?x=:a ?y=", "1 ?x=:a ?y=:b", "- 1 ?x=:a ?y=:b\n+ 1 ?x=:a ?y="),
+        ("1 ?x=:a", "1 ?y=:a", "- 1 ?y=:a\n+ 1 ?x=:a"),
         (
             "1 :a :p _:x\n2 :a :p _:x",
             "1 :a :p _:y\n2 :a :p _:z",

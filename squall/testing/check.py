@@ -8,9 +8,9 @@ from pathlib import Path
 
 import squall
 from squall.plan import Plan
-from squall.rdf import Event
+from squall.rdf import Event, Solution
 from squall.stages import Builder, Options, Output, Planner
-from squall.system import System
+from squall.system import Select, System, rules
 from squall.testing import oracle
 from squall.testing.compare import difference
 from squall.testing.streams import Timed, show, static, stream, timed
@@ -94,3 +94,18 @@ def assert_as_oracle(
         names = makers.get((out.time, out.fact), frozenset((out.rule,)))
         assert out.rule in names, f"{show(out.time, out.fact)}: made by {sorted(names)}, not by `{out.rule}`"
     assert [out.time for out in came] == sorted(out.time for out in came), "outputs have to come in the order of time"
+    if _is_ordered(system):
+        assert _solutions((out.time, out.fact) for out in came) == _solutions((time, item) for time, item, _ in due), (
+            "the solutions of an instant have to come in the order of the query"
+        )
+
+
+def _is_ordered(system: System) -> bool:
+    """Whether whole answers come out, of one query, which puts them in order."""
+    queries = [rule for rule in rules(system) if any(isinstance(one, Select) for one in rule.consequences)]
+    order = queries[0].slice.order if len(queries) == 1 and queries[0].slice else ()
+    return system.output == "rstream" and bool(order)
+
+
+def _solutions(items: Iterable[Timed]) -> list[Timed]:
+    return [(time, item) for time, item in items if isinstance(item, Solution)]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from squall.rdf import Term, Triple, is_blank
+from squall.rdf import Atom, Fact, Solution, Term, Triple, is_blank
 from squall.testing.streams import Timed, show
 
-Row = tuple[Term, ...]
+Row = tuple[Term | None, ...]
+"""Terms; None: unbound."""
 
 
 def difference(got: Iterable[Timed], expected: Iterable[Timed]) -> str:
@@ -46,12 +47,21 @@ def _isomorphic(surplus: list[Timed], missing: list[Timed], came: Counter[Timed]
 
 def _row(item: Timed) -> Row:
     time, fact = item
-    terms = tuple(fact) if isinstance(fact, Triple) else (fact.relation, *fact.arguments)
-    return (Term(str(time)), *terms)
+    return (Term(str(time)), *_cells(fact))
+
+
+def _cells(fact: Fact | Solution) -> Row:
+    match fact:
+        case Triple():
+            return tuple(fact)
+        case Solution(names=names, values=values):
+            return (*map(Term, names), *values)
+        case Atom(relation=relation, arguments=arguments):
+            return (relation, *arguments)
 
 
 def _blanks(row: Row) -> int:
-    return sum(map(is_blank, row))
+    return sum(cell is not None and is_blank(cell) for cell in row)
 
 
 def _pair(rows: Sequence[Row], others: Counter[Row], names: dict[Term, Term]) -> bool:
@@ -70,7 +80,7 @@ def _rename(row: Row, other: Row, names: dict[Term, Term]) -> dict[Term, Term] |
         return None
     names = dict(names)
     for term, target in zip(row, other, strict=True):
-        if not (is_blank(term) and is_blank(target)):
+        if term is None or target is None or not (is_blank(term) and is_blank(target)):
             if term != target:
                 return None
         elif names.setdefault(term, target) != target:

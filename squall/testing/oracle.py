@@ -1,117 +1,350 @@
 """The oracle: what a system means, by nested loops to a naive fixpoint at every instant; too simple to be wrong.
 
-It reads the system itself and shares nothing with planners and builders. Source: docs/semantics.md, law 5.
+It reads the system itself and shares nothing with planners and builders but the functions and the order of terms.
+Source: docs/semantics.md, law 5.
+
+An instant is evaluated by itself: what is valid then is made a set of facts, and rules are applied to it, stratum by
+stratum, until nothing new comes. Between two evaluation instants nothing changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+import struct
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 from squall import functions
 from squall.errors import PlannerError
-from squall.functions.values import value_key
-from squall.rdf import ALWAYS, Atom, Event, Fact, Term, Triple, is_iri, is_literal
+from squall.functions import values
+from squall.functions.ordering import key
+from squall.rdf import (
+    ALWAYS,
+    FOREVER,
+    HEARTBEAT,
+    XSD,
+    Atom,
+    Event,
+    Fact,
+    Solution,
+    Term,
+    Triple,
+    is_iri,
+    is_literal,
+    literal,
+)
 from squall.system import (
+    Aggregate,
     AtomPattern,
     Bind,
     Call,
+    Compute,
+    Construct,
+    Delete,
+    Either,
     Expression,
     FactPattern,
+    Grouping,
+    Joinable,
+    Maybe,
+    Order,
     Pattern,
     Predicate,
-    Slot,
+    Report,
+    Select,
+    Source,
     System,
     Test,
     Variable,
     Without,
     rules,
+    variables,
+    visible,
 )
+from squall.windows import Count, Landmark, Range, Stepped
 
-Answer = dict[Fact, frozenset[str]]
-"""What is answered at an instant, with the names of the rules that derive it then."""
+Names = frozenset[str]
+Expected = tuple[int, Fact | Solution, Names]
+"""The time (integer ms) and the fact or solution of an output, and the rules of which one may be given as its maker."""
 
-Expected = tuple[int, Fact, frozenset[str]]
-"""The time (integer ms) and the fact of an output, and the rules of which one may be given as its maker."""
-
-
-_Solution = dict[Variable, Term]
+_Bindings = dict[Variable, Term]
+"""A solution inside: what is unbound is not in it."""
 
 
-@dataclass
-class _Instant:
-    """An instant: what holds by stream (``""``: everything), and since when each solution that asked the time holds."""
+class Answer(NamedTuple):
+    """What is answered at an instant: facts with the names of the rules that derive them, solutions with the name of
+    theirs, each as often as it is one, in the order of `Slice`."""
 
-    time: int
-    holds: dict[str, set[Fact]]
-    before: dict[object, int]
-    since: dict[object, int] = field(default_factory=dict)
-
-    def start(self, key: object) -> int:
-        return self.since.setdefault(key, self.before.get(key, self.time))
-
-    def graph(self, rule: System) -> set[Fact]:
-        return set().union(*(self.holds.get(source.iri, set()) for source in rule.sources))
+    facts: dict[Fact, Names]
+    solutions: tuple[tuple[Solution, str], ...]
 
 
 def answers(system: System, events: Iterable[Event], static: Iterable[Event] = ()) -> dict[int, Answer]:
-    """The answer at each evaluation instant, in order: `squall.rdf.ALWAYS`, then the distinct times of the events.
+    """The answer at each evaluation instant, in order: at `squall.rdf.ALWAYS` first, and wherever anything may change.
 
     An event earlier than one before it is late and changes nothing. Raises PlannerError where negation goes through a
     cycle of rules.
     """
-    strata = _strata(list(rules(system)))
+    program = list(rules(system))
+    strata = _strata(program)
+    timely = _timely(events)
+    always = list(static)
+    stays = {source: _stays(source, timely, always) for source in _sources(program)}
+    due = {ALWAYS}.union(*(_instants(source, timely) for source in stays))
     found: dict[int, Answer] = {}
-    since: dict[object, int] = {}
-    for time, holds in _snapshots(events, static):
-        instant = _Instant(time, holds, since)
+    since: _Since = {}
+    demanded: set[_Demand] = set()
+    while due:
+        time = min(due)
+        due.remove(time)
+        instant = _Instant(time, {source: _valid(known, time) for source, known in stays.items()}, since)
         found[time] = _model(strata, instant)
-        since = instant.since
+        demands = set(_demands(program, instant))
+        if demands - demanded and time > ALWAYS:
+            for known in stays.values():
+                _cut(known, {fact for _, fact in demands - demanded}, time + 1)
+            due.add(time + 1)
+        since, demanded = instant.since, demands
     return found
 
 
 def outputs(system: System, events: Iterable[Event], static: Iterable[Event] = ()) -> list[Expected]:
-    """What the system hands on, by its R2S operator, ordered by time and then by fact.
+    """What the system hands on, by its R2S operator and its report policy, ordered by time; at one time facts come
+    first, by their text, then solutions in the order of `Slice`.
 
-    A fact that went on being answered may name any rule that derived it since it began to be; a new one, those that
-    derive it now.
+    What went on being answered may name any rule that made it since it began to be; what is new, those that make it
+    now.
     """
+    events = _timely(events)
     found: list[Expected] = []
-    previous: Answer = {}
-    for time, answer in answers(system, events, static).items():
-        makers = {fact: names | previous.get(fact, frozenset()) for fact, names in answer.items()}
-        given = _handed_on(system.output, previous, makers)
-        found += [(time, fact, given[fact]) for fact in sorted(given, key=str)]
-        previous = makers
+    before: list[tuple[Fact | Solution, Names]] = []
+    told = _reported(system, events, _with_makers(answers(system, events, static)))
+    for time, answer in told:
+        found += [(time, item, names) for item, names in _handed_on(system.output, before, answer)]
+        before = answer
     return found
 
 
-def _handed_on(output: str, previous: Answer, answer: Answer) -> Answer:
+# What comes out (relation to stream)
+
+_Items = list[tuple[Fact | Solution, Names]]
+"""An answer, each item as often as it is in it, with the rules that may be named."""
+
+
+def _with_makers(timeline: dict[int, Answer]) -> dict[int, _Items]:
+    found: dict[int, _Items] = {}
+    since: dict[Fact | Solution, Names] = {}
+    for time, answer in timeline.items():
+        makers: dict[Fact | Solution, Names] = {}
+        for item, names in [*answer.facts.items(), *((item, frozenset((name,))) for item, name in answer.solutions)]:
+            makers[item] = makers.get(item, frozenset()) | names | since.get(item, frozenset())
+        items = [*sorted(answer.facts, key=str), *(item for item, _ in answer.solutions)]
+        found[time] = [(item, makers[item]) for item in items]
+        since = makers
+    return found
+
+
+def _reported(system: System, events: Sequence[Event], timeline: dict[int, _Items]) -> Iterator[tuple[int, _Items]]:
+    """The instants at which the answer is told, with the answer."""
+    if system.report.policy == "periodic":
+        yield from _periodic(system, events, timeline)
+        return
+    previous: Counter[Fact | Solution] = Counter()
+    for time, items in timeline.items():
+        bag = Counter(item for item, _ in items)
+        if system.output != "rstream" or _is_told(system.report, previous, bag):
+            yield time, items
+        previous = bag
+
+
+def _is_told(report: Report, previous: Counter[Fact | Solution], bag: Counter[Fact | Solution]) -> bool:
+    return {"close": True, "change": bag != previous, "nonempty": bool(bag)}[report.policy]
+
+
+def _periodic(system: System, events: Sequence[Event], timeline: dict[int, _Items]) -> Iterator[tuple[int, _Items]]:
+    """The multiples of the period from the first event that is read to the last evaluation instant, rounded up."""
+    yield ALWAYS, timeline[ALWAYS]
+    period = system.report.period
+    read = [event.time for source in _sources(rules(system)) for event in events if _reads(source, event.stream)]
+    if read:
+        for time in range(_up(min(read), period), _up(max(timeline), period) + 1, period):
+            yield time, timeline[max(at for at in timeline if at <= time)]
+
+
+def _up(time: int, period: int) -> int:
+    return -(-time // period) * period
+
+
+def _handed_on(output: str, before: _Items, now: _Items) -> _Items:
+    """All (rstream), or what one answer has more than the other: a fact once, a solution as often as it is more."""
     if output == "rstream":
-        return answer
-    left, right = (answer, previous) if output == "istream" else (previous, answer)
-    return {fact: names for fact, names in left.items() if fact not in right}
+        return now
+    left, right = (now, before) if output == "istream" else (before, now)
+    others = Counter(item for item, _ in right)
+    found: _Items = []
+    for item, names in left:
+        others[item] -= 1
+        if others[item] < 0:
+            found.append((item, names))
+    return found
 
 
-def _snapshots(events: Iterable[Event], static: Iterable[Event]) -> Iterator[tuple[int, dict[str, set[Fact]]]]:
-    arrived: dict[int, list[Event]] = {ALWAYS: list(static)}
+# What is valid (stream to relation)
+
+
+@dataclass
+class _Stay:
+    """The validity of a fact that a stream brought: [start, end). came: the time of its event."""
+
+    fact: Fact
+    stream: str
+    came: int
+    start: int
+    end: int
+
+    def cut(self, time: int) -> None:
+        """It ends now, if it came before; an interval that would begin later is empty."""
+        if ALWAYS < self.came < time:
+            self.end = min(self.end, max(self.start, time))
+
+
+def _timely(events: Iterable[Event]) -> list[Event]:
+    """The events that are not earlier than one before them."""
+    found: list[Event] = []
     for event in events:
-        if event.time >= max(arrived):
-            arrived.setdefault(event.time, []).append(event)
-    holds: dict[str, set[Fact]] = {"": set()}
-    for time, together in arrived.items():
-        for event in together:
-            holds[""].update(event.facts)
-            holds.setdefault(event.stream, set()).update(event.facts)
-        yield time, {stream: set(facts) for stream, facts in holds.items()}
+        if not found or event.time >= found[-1].time:
+            found.append(event)
+    return found
+
+
+def _stays(source: Source, events: Sequence[Event], static: Sequence[Event]) -> list[_Stay]:
+    """What is read through a source, and when it is valid; removals are done."""
+    found = [
+        _Stay(fact, "", ALWAYS, ALWAYS, FOREVER) for one in static if _reads(source, one.stream) for fact in one.facts
+    ]
+    for stream in {event.stream for event in events if _reads(source, event.stream)}:
+        theirs = [event for event in events if event.stream == stream]
+        stays = _windowed(source, stream, theirs)
+        for event in theirs:
+            _cut(stays, set(event.removed), event.time)
+        found += stays
+    return found
+
+
+def _reads(source: Source, stream: str) -> bool:
+    return stream != HEARTBEAT and source.iri in ("", stream)
+
+
+def _windowed(source: Source, stream: str, events: Sequence[Event]) -> list[_Stay]:
+    """The facts of one stream through its window, in the order in which they came."""
+    window = source.window_of(stream)
+    came = [(fact, event.time) for event in events for fact in event.facts]
+    if not isinstance(window, Count):
+        return [_Stay(fact, stream, time, *window.validity(time)) for fact, time in came]
+    times = [time for _, time in came]
+    return [_Stay(fact, stream, time, *_counted(window, number, times)) for number, (fact, time) in enumerate(came)]
+
+
+def _counted(window: Count, number: int, times: Sequence[int]) -> tuple[int, int]:
+    """The validity of the fact of this number in a `Count` window; the times of all facts."""
+    start = end = number
+    if window.tumbling:
+        start = number // window.size * window.size + window.size - 1
+    end = start + window.size
+    return _at(start, times), _at(end, times)
+
+
+def _at(number: int, times: Sequence[int]) -> int:
+    """When the fact of this number comes; FOREVER if it never does."""
+    return times[number] if number < len(times) else FOREVER
+
+
+def _cut(stays: Iterable[_Stay], removed: set[Fact], time: int) -> None:
+    for stay in stays:
+        if stay.fact in removed:
+            stay.cut(time)
+
+
+def _valid(stays: Iterable[_Stay], time: int) -> set[Fact]:
+    return {stay.fact for stay in stays if stay.start <= time < stay.end}
+
+
+def _instants(source: Source, events: Sequence[Event]) -> set[int]:
+    """The evaluation instants to which the events that a source reads give rise."""
+    found: set[int] = set()
+    for event in (event for event in events if _reads(source, event.stream)):
+        match source.window_of(event.stream):
+            case Landmark() | Count():
+                found.add(event.time)
+            case Range(size=size):
+                found.update((event.time, event.time + size))
+            case Stepped() as window:
+                first, last = window.validity(event.time)
+                found.update(range(first, last + 1, window.step))
+        if event.removed:
+            found.add(event.time)
+    return found
+
+
+def _sources(program: Iterable[System]) -> set[Source]:
+    """All sources that patterns read."""
+    return {source for rule in program for _, part, _ in _patterns(rule) for source in part.sources}
+
+
+# An instant
+
+_Since = dict[object, int]
+"""Since when each solution that asked the time holds (integer ms), by its place in the program."""
+_Demand = tuple[tuple[int, FactPattern], Fact]
+"""What `Delete` takes away: the number of the rule and its template, and the fact."""
+
+
+@dataclass
+class _Instant:
+    """An instant: the facts that are valid in each source, and those that reentrant rules have derived so far."""
+
+    time: int
+    read: dict[Source, set[Fact]]
+    before: _Since
+    since: _Since = field(default_factory=dict)
+    derived: set[Fact] = field(default_factory=set)
+
+    def start(self, solution: object) -> int:
+        """Since when the solution holds."""
+        return self.since.setdefault(solution, self.before.get(solution, self.time))
+
+    def graph(self, part: System) -> set[Fact]:
+        """What the patterns of a part read."""
+        found = {fact for source in part.sources for fact in self.read.get(source, ())}
+        return found | self.derived if _reads_derived(part) else found
+
+
+def _reads_derived(part: System) -> bool:
+    return any(source.iri == "" for source in part.sources)
 
 
 def _model(strata: list[list[System]], instant: _Instant) -> Answer:
+    """The least model, stratum by stratum; then the solutions over it."""
     derived: dict[Fact, set[str]] = {}
     for stratum in strata:
         while _derive(stratum, instant, derived):
             pass
-    return {fact: frozenset(names) for fact, names in derived.items() if _is_answer(fact)}
+    facts = {fact: frozenset(names) for fact, names in derived.items() if _is_answer(fact)}
+    return Answer(
+        facts, tuple((item, rule.name) for stratum in strata for rule in stratum for item in _answered(rule, instant))
+    )
+
+
+def _answered(rule: System, instant: _Instant) -> list[Solution]:
+    """What a query answers, in the order of its `Slice`, or else by its text."""
+    selects = [one.variables for one in rule.consequences if isinstance(one, Select)]
+    solutions = _solutions(rule, instant) if selects else []
+    found = [_selected(names, solution) for names in selects for solution in solutions]
+    return found if rule.slice else sorted(found, key=str)
 
 
 def _is_answer(fact: Fact) -> bool:
@@ -119,41 +352,91 @@ def _is_answer(fact: Fact) -> bool:
     return isinstance(fact, Atom) or (not is_literal(fact.subject) and is_iri(fact.predicate))
 
 
+def _selected(names: Sequence[Variable], solution: _Bindings) -> Solution:
+    return Solution(tuple(name.name for name in names), tuple(solution.get(name) for name in names))
+
+
 def _derive(stratum: list[System], instant: _Instant, derived: dict[Fact, set[str]]) -> bool:
     """One round of every rule; whether it brought anything new."""
     grown = False
     for rule in stratum:
-        for fact in list(_consequences(rule, instant)):
+        for _, fact in _instances(rule, Construct, instant):
             if rule.name not in derived.setdefault(fact, set()):
                 derived[fact].add(rule.name)
                 grown = True
             if rule.reentrant:
-                instant.holds[""].add(fact)
+                instant.derived.add(fact)
     return grown
 
 
-def _consequences(rule: System, instant: _Instant) -> Iterator[Fact]:
-    graph = instant.graph(rule)
-    found = _matches(rule.joinables, {}, graph)
-    for number, predicate in enumerate(rule.predicates):
-        found = _apply(predicate, found, graph, instant, (rule, number))
-    for solution in found:
-        for construct in rule.consequences:
-            for template in construct.template:
-                yield _instance(template, solution)
+def _demands(program: list[System], instant: _Instant) -> Iterator[_Demand]:
+    for number, rule in enumerate(program):
+        for template, fact in _instances(rule, Delete, instant):
+            yield (number, template), fact
 
 
-def _matches(patterns: tuple[FactPattern, ...], solution: _Solution, graph: set[Fact]) -> Iterator[_Solution]:
-    if not patterns:
-        yield solution
-        return
-    for fact in graph:
-        extended = _match(patterns[0], fact, solution)
-        if extended is not None:
-            yield from _matches(patterns[1:], extended, graph)
+def _instances(rule: System, kind: type[Construct | Delete], instant: _Instant) -> list[tuple[FactPattern, Fact]]:
+    """The facts that the templates of a rule make, each with its template."""
+    templates = [
+        one for consequence in rule.consequences if isinstance(consequence, kind) for one in consequence.template
+    ]
+    solutions = _solutions(rule, instant) if templates else []
+    made = [(template, _instance(template, solution)) for solution in solutions for template in templates]
+    return [(template, fact) for template, fact in made if fact is not None]
 
 
-def _match(pattern: FactPattern, fact: Fact, solution: _Solution) -> _Solution | None:
+def _instance(template: FactPattern, solution: _Bindings) -> Fact | None:
+    """The template filled in; None where a variable of it is unbound (SPARQL 1.1, section 16.2)."""
+    terms = [solution.get(slot) if isinstance(slot, Variable) else slot for slot in template.slots]
+    bound = tuple(term for term in terms if term is not None)
+    if len(bound) < len(terms):
+        return None
+    return Triple(*bound) if isinstance(template, Pattern) else Atom(template.relation, bound)
+
+
+# Solutions (SPARQL 1.1, section 18.5)
+
+
+def _solutions(part: System, instant: _Instant) -> list[_Bindings]:
+    """The solutions of a rule, a query or a part, as a bag, in the order of its `Slice`."""
+    graph = instant.graph(part)
+    found = _joined(part.joinables, graph, instant)
+    for number, predicate in enumerate(part.predicates):
+        found = _apply(predicate, found, graph, instant, (part, number))
+    if part.grouping is not None:
+        found = _grouped(part.grouping, found, instant)
+    return _sliced(part, found, instant)
+
+
+def _joined(joinables: tuple[Joinable, ...], graph: set[Fact], instant: _Instant) -> list[_Bindings]:
+    found: list[_Bindings] = [{}]
+    for joinable in joinables:
+        others = _of_joinable(joinable, graph, instant)
+        found = [{**one, **other} for one in found for other in others if _agree(one, other)]
+    return found
+
+
+def _agree(one: _Bindings, other: _Bindings) -> bool:
+    return all(other.get(name, term) == term for name, term in one.items())
+
+
+def _of_joinable(joinable: Joinable, graph: set[Fact], instant: _Instant) -> list[_Bindings]:
+    match joinable:
+        case Pattern() | AtomPattern():
+            return _matches(joinable, graph)
+        case Either(branches=branches):
+            return [solution for branch in branches for solution in _outside(branch, instant)]
+        case System():
+            return _outside(joinable, instant)
+
+
+def _matches(pattern: FactPattern, graph: set[Fact]) -> list[_Bindings]:
+    """What a pattern finds, as a set: facts that differ in a constant's spelling alone are found once."""
+    found = (_match(pattern, fact) for fact in graph)
+    return _once(solution for solution in found if solution is not None)
+
+
+def _match(pattern: FactPattern, fact: Fact) -> _Bindings | None:
     match pattern, fact:
         case Pattern(), Triple():
             terms: tuple[Term, ...] = tuple(fact)
@@ -163,59 +446,234 @@ def _match(pattern: FactPattern, fact: Fact, solution: _Solution) -> _Solution |
             return None
     if len(terms) != len(pattern.slots):
         return None
+    found: _Bindings = {}
     for slot, term in zip(pattern.slots, terms, strict=True):
         if isinstance(slot, Variable):
-            solution = {slot: term, **solution}
-            if solution[slot] != term:
+            if found.setdefault(slot, term) != term:
                 return None
         elif not _same(slot, term):
             return None
-    return solution
+    return found
 
 
 def _same(constant: Term, term: Term) -> bool:
     if is_literal(constant) and is_literal(term):
-        return value_key(constant) == value_key(term)
+        return values.value_key(constant) == values.value_key(term)
     return constant == term
 
 
+def _once(solutions: Iterable[_Bindings]) -> list[_Bindings]:
+    return list({frozenset(solution.items()): solution for solution in solutions}.values())
+
+
+def _outside(part: System, instant: _Instant) -> list[_Bindings]:
+    """A part's solutions as they are seen from outside."""
+    return _projected(visible(part), _solutions(part, instant))
+
+
+def _projected(names: Sequence[Variable], solutions: list[_Bindings]) -> list[_Bindings]:
+    return [{name: solution[name] for name in names if name in solution} for solution in solutions]
+
+
 def _apply(
-    predicate: Predicate, found: Iterator[_Solution], graph: set[Fact], instant: _Instant, place: object
-) -> Iterator[_Solution]:
-    for solution in found:
-        match predicate:
-            case Without(joinables=joinables):
-                if next(_matches(joinables, solution, graph), None) is None:
-                    yield solution
-            case Test(expression=expression):
-                if _evaluate(expression, solution, instant, place) is True:
-                    yield solution
-            case Bind(variable=variable, expression=expression):
-                value = _evaluate(expression, solution, instant, place)
-                if isinstance(value, str):
-                    yield {**solution, variable: value}
+    predicate: Predicate, found: list[_Bindings], graph: set[Fact], instant: _Instant, place: object
+) -> list[_Bindings]:
+    match predicate:
+        case Test(expression=expression):
+            return [one for one in found if _evaluate(expression, one, instant, place) is True]
+        case Bind(variable=variable, expression=expression):
+            made = [(one, _term(expression, one, instant, place)) for one in found]
+            return [{**one, variable: value} for one, value in made if value is not None]
+        case Compute():
+            return [{**one, **row} for one in found for row in _rows(predicate, one, instant)]
+        case Without(joinables=joinables):
+            others = _joined(joinables, graph, instant)
+            return [one for one in found if not any(_agree(one, other) for other in others)]
+        case Maybe():
+            return _left_joined(predicate, found, instant)
 
 
-def _evaluate(expression: Expression, solution: _Solution, instant: _Instant, place: object) -> Term | bool | None:
+def _left_joined(predicate: Maybe, found: list[_Bindings], instant: _Instant) -> list[_Bindings]:
+    others = _outside(predicate.system, instant)
+    result: list[_Bindings] = []
+    for one in found:
+        pairs = [{**one, **other} for other in others if _agree(one, other)]
+        condition = predicate.condition
+        kept = [pair for pair in pairs if condition is None or _evaluate(condition, pair, instant) is True]
+        result += kept or [one]
+    return result
+
+
+def _rows(predicate: Compute, solution: _Bindings, instant: _Instant) -> Iterator[_Bindings]:
+    arguments = [_evaluate(argument, solution, instant) for argument in predicate.arguments]
+    made: Any = functions.lookup(predicate.function).evaluate(*arguments)
+    for row in made or ():
+        yield dict(zip(predicate.variables, row, strict=True))
+
+
+def _evaluate(
+    expression: Expression, solution: _Bindings, instant: _Instant, place: object = None
+) -> Term | bool | None:
     match expression:
         case Variable():
             return solution.get(expression)
         case Call(function=iri, arguments=arguments):
             function = functions.lookup(iri)
-            values = [_evaluate(argument, solution, instant, place) for argument in arguments]
+            given = [_evaluate(argument, solution, instant, place) for argument in arguments]
             clock = [instant.start((place, frozenset(solution.items())))] if function.timed else []
-            return function.evaluate(*clock, *values)
+            return function.evaluate(*clock, *given)
         case str():
             return expression
 
 
-def _instance(template: FactPattern, solution: _Solution) -> Fact:
-    def fill(slot: Slot) -> Term:
-        return solution[slot] if isinstance(slot, Variable) else slot
+def _term(expression: Expression, solution: _Bindings, instant: _Instant, place: object = None) -> Term | None:
+    """The term that an expression comes to; None if it comes to none."""
+    value = _evaluate(expression, solution, instant, place)
+    return Term(value) if isinstance(value, str) else None
 
-    if isinstance(template, Pattern):
-        return Triple(fill(template.subject), fill(template.predicate), fill(template.object))
-    return Atom(template.relation, tuple(map(fill, template.arguments)))
+
+# Solution modifiers (SPARQL 1.1, section 15)
+
+
+def _sliced(part: System, found: list[_Bindings], instant: _Instant) -> list[_Bindings]:
+    selected = next((one.variables for one in part.consequences if isinstance(one, Select)), None)
+    if part.distinct:
+        found = _once(found if selected is None else _projected(selected, found))
+    if part.slice is not None:
+        order, names = part.slice.order, selected or _told_apart(part)
+        found = sorted(found, key=lambda one: (*(_Key(by, one, instant) for by in order), _text(names, one)))
+        last = None if part.slice.limit is None else part.slice.offset + part.slice.limit
+        found = found[part.slice.offset : last]
+    return found if selected is None else _projected(selected, found)
+
+
+class _Key:
+    """The sort key of a solution by one expression."""
+
+    def __init__(self, by: Order, solution: _Bindings, instant: _Instant) -> None:
+        self.key = key(_term(by.expression, solution, instant))
+        self.descending = by.descending
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self.key == other.key
+
+    def __lt__(self, other: _Key) -> bool:
+        return bool(self.key > other.key if self.descending else self.key < other.key)
+
+
+def _told_apart(part: System) -> tuple[Variable, ...]:
+    """The variables by whose text solutions without `Select` are put in order: those of the templates, or else all."""
+    made = [template for one in part.consequences if not isinstance(one, Select) for template in one.template]
+    return tuple(dict.fromkeys(name for template in made for name in variables(template))) or visible(part)
+
+
+def _text(names: Sequence[Variable], solution: _Bindings) -> tuple[str, ...]:
+    return tuple(solution.get(name, "") for name in names)
+
+
+def _grouped(grouping: Grouping, found: list[_Bindings], instant: _Instant) -> list[_Bindings]:
+    groups: dict[tuple[Term | None, ...], list[_Bindings]] = {} if grouping.keys else {(): []}
+    for solution in found:
+        groups.setdefault(tuple(solution.get(name) for name in grouping.keys), []).append(solution)
+    result = []
+    for names, members in groups.items():
+        row = dict(zip(grouping.keys, names, strict=True))
+        row |= {aggregate.variable: _aggregated(aggregate, members, instant) for aggregate in grouping.aggregates}
+        result.append({name: value for name, value in row.items() if value is not None})
+    return result
+
+
+# Aggregates (SPARQL 1.1, section 18.5.1)
+
+
+def _aggregated(aggregate: Aggregate, members: list[_Bindings], instant: _Instant) -> Term | None:
+    """The value of an aggregate of a group; None if it has none."""
+    if aggregate.expression is None:
+        return values.integer(len(_once(members) if aggregate.distinct else members))
+    given = [_term(aggregate.expression, solution, instant) for solution in members]
+    if aggregate.distinct:
+        given = list(dict.fromkeys(given))
+    there = sorted((term for term in given if term is not None), key=key)
+    match aggregate.kind:
+        case "count":
+            return values.integer(len(there))
+        case "min" | "sample":
+            return there[0] if there else None
+        case "max":
+            return there[-1] if there else None
+        case "group_concat":
+            return literal(aggregate.separator.join(map(values.text, there)))
+        case "sum":
+            return _sum(given)
+        case "avg":
+            return _average(given)
+        case kind:
+            raise PlannerError(f"there is no aggregate `{kind}`")
+
+
+_TYPES = ("integer", "decimal", "float", "double")
+"""The numeric types, each promoted to those after it (SPARQL 1.1, section 17.3)."""
+
+
+def _amount(term: Term | None) -> tuple[int, int | Decimal | float] | None:
+    """The type, by its place in `_TYPES`, and the value of a number; None of anything else."""
+    found = None if term is None else values.number(term)
+    if found is None:
+        return None
+    kind = "integer" if isinstance(found.value, int) else found.kind
+    return _TYPES.index(kind), found.value
+
+
+def _total(amounts: list[tuple[int, int | Decimal | float]]) -> tuple[int, Fraction | float]:
+    """The type and the exact sum; a float where that is INF, -INF or NaN."""
+    kind = max((kind for kind, _ in amounts), default=0)
+    beyond = [value for _, value in amounts if isinstance(value, float) and not math.isfinite(value)]
+    return kind, sum(beyond) if beyond else sum((Fraction(value) for _, value in amounts), Fraction())
+
+
+def _sum(given: list[Term | None]) -> Term | None:
+    amounts = [amount for amount in map(_amount, given) if amount is not None]
+    return _number(*_total(amounts)) if len(amounts) == len(given) else None
+
+
+def _average(given: list[Term | None]) -> Term | None:
+    amounts = [amount for amount in map(_amount, given) if amount is not None]
+    if not amounts or len(amounts) < len(given):
+        return None if given else values.integer(0)
+    kind, total = _total(amounts)
+    return _number(max(kind, _TYPES.index("decimal")), total / len(amounts))
+
+
+def _number(kind: int, value: Fraction | float) -> Term:
+    """The literal of a number, rounded once to its type."""
+    match _TYPES[kind]:
+        case "integer":
+            return values.integer(int(value))
+        case "decimal":
+            top, bottom = value.as_integer_ratio()
+            return values.decimal(values.ARITHMETIC.divide(Decimal(top), Decimal(bottom)))
+        case "float":
+            return _float(value)
+        case _:
+            return values.double(float(value))
+
+
+def _float(value: Fraction | float) -> Term:
+    """The xsd:float nearest to a value, with as few digits as tell it from all others."""
+    single = _single(value) if isinstance(value, Fraction) else value
+    numerals = (values.text(values.double(float(f"{single:.{digits}g}"))) for digits in range(1, 10))
+    terms = [literal(numeral, XSD + "float") for numeral in numerals]
+    return next((term for term in terms if values.number(term) == (single, "float")), terms[-1])
+
+
+def _single(value: Fraction) -> float:
+    """The nearest value of single precision. Its neighbours are tried as well: it was rounded to a double first."""
+    bits = struct.unpack("<i", struct.pack("<f", value))[0]
+    near: list[float] = [struct.unpack("<f", struct.pack("<i", bits + step))[0] for step in (0, 1, -1)]
+    return min(filter(math.isfinite, near), key=lambda one: abs(Fraction(one) - value))
+
+
+# Strata
 
 
 def _strata(program: list[System]) -> list[list[System]]:
@@ -234,13 +692,48 @@ def _strata(program: list[System]) -> list[list[System]]:
 
 
 def _needs(rule: System, program: list[System]) -> Iterator[tuple[int, int]]:
-    """The places of the rules that this one reads, with 1 where it negates what they make and 0 elsewhere."""
-    negated = [pattern for item in rule.predicates if isinstance(item, Without) for pattern in item.joinables]
-    for at, other in enumerate(program):
-        heads = [template for construct in other.consequences for template in construct.template if other.reentrant]
-        for patterns, weight in ((rule.joinables, 0), (negated, 1)):
-            if any(_may_meet(head, pattern) for head in heads for pattern in patterns):
-                yield at, weight
+    """The places of the rules that this one reads, with 1 where it needs all that they make (negation, an aggregate, a
+    slice, the time) and 0 elsewhere."""
+    for pattern, part, whole in _patterns(rule):
+        for at, other in enumerate(program):
+            if _reads_derived(part) and any(_may_meet(head, pattern) for head in _heads(other)):
+                yield at, whole
+
+
+def _heads(rule: System) -> list[FactPattern]:
+    made = [one for one in rule.consequences if isinstance(one, Construct) and rule.reentrant]
+    return [template for construct in made for template in construct.template]
+
+
+def _patterns(part: System, whole: int = 0) -> Iterator[tuple[FactPattern, System, int]]:
+    """The patterns of a rule, each with the part that it is in, and 1 where more facts may make less solutions."""
+    timed = any(_is_timed(one.expression) for one in part.predicates if isinstance(one, Test | Bind))
+    within = 1 if part.grouping or part.slice or timed else whole
+    for joinable in part.joinables:
+        yield from _inner(joinable, part, within)
+    for predicate in part.predicates:
+        if isinstance(predicate, Without):
+            for joinable in predicate.joinables:
+                yield from _inner(joinable, part, 1)
+        if isinstance(predicate, Maybe):
+            yield from _patterns(predicate.system, 1)
+
+
+def _inner(joinable: Joinable, part: System, whole: int) -> Iterator[tuple[FactPattern, System, int]]:
+    match joinable:
+        case Pattern() | AtomPattern():
+            yield joinable, part, whole
+        case Either(branches=branches):
+            for branch in branches:
+                yield from _patterns(branch, whole)
+        case System():
+            yield from _patterns(joinable, whole)
+
+
+def _is_timed(expression: Expression) -> bool:
+    if not isinstance(expression, Call):
+        return False
+    return functions.lookup(expression.function).timed or any(map(_is_timed, expression.arguments))
 
 
 def _may_meet(head: FactPattern, pattern: FactPattern) -> bool:

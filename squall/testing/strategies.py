@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import product
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache, reduce
+from itertools import accumulate, permutations, product
+from typing import Any
 
 from hypothesis import strategies as st
 
+from squall import functions
 from squall.functions.jena import function_iri
-from squall.rdf import ALWAYS, XSD, Event, Term, Triple, iri, literal
+from squall.rdf import ALWAYS, XSD, Event, Fact, Term, Triple, iri, literal
 from squall.system import (
+    CLOSE,
+    Aggregate,
     Bind,
     Call,
+    Compute,
+    Consequence,
     Construct,
+    Delete,
+    Either,
     Expression,
+    Grouping,
+    Joinable,
+    Maybe,
+    Order,
     Pattern,
     Predicate,
+    Report,
+    Select,
+    Slice,
     Slot,
+    Source,
     System,
     Test,
     Variable,
     Without,
     variables,
+    visible,
 )
+from squall.windows import LANDMARK, Count, Range, Stepped, Window
 
 NODES = tuple(iri(f"http://example.org/{name}") for name in "abc")
 LITERALS = (
@@ -35,76 +53,239 @@ LITERALS = (
     literal("1"),
 )
 """Some are one value in several forms; the last is a string."""
+NUMBERS = (*LITERALS[:4], literal("0.1", XSD + "decimal"), literal("0.3", XSD + "float"))
 LEVELS = tuple(tuple(iri(f"http://example.org/{name}") for name in names) for names in (("p", "q"), ("r",), ("s",)))
 """Predicates by stratum: a rule reads its own level and those below it, and negates only those below."""
+MEASURE = iri("http://example.org/n")
+"""A predicate whose objects are numbers; no rule makes it."""
+STREAMS = ("", "http://example.org/one", "http://example.org/two")
 
+FEATURES = {
+    "axioms": "rules without a body",
+    "landmark": "sources without a window",
+    "transitive": "rules that say that a predicate is transitive",
+    "alike": "rules that differ in a constant",
+    "negation": "Without",
+    "maybe": "left joins",
+    "either": "unions",
+    "parts": "sub-systems that are joined, and more than one joinable in Without and Maybe",
+    "compute": "table functions",
+    "now": "the time since which a solution holds",
+    "grouping": "aggregates",
+    "totals": "aggregates without keys, which have a row of nothing too",
+    "distinct": "of solutions",
+    "slice": "order, offset and limit",
+    "select": "queries beside rules",
+    "delete": "rules that take facts out of the streams",
+    "streams": "several streams, sources that name one, rules with several sources",
+    "windows": "RANGE, and RANGE STEP with every alignment",
+    "count": "windows of the last so many triples, and of so many at a time",
+    "removals": "streams that carry removals",
+    "reports": "report policies other than `close`",
+}
+"""What a made-up program may have, by the name under which it is switched on."""
+ALL = frozenset(FEATURES)
+CORE = frozenset({"axioms", "landmark", "negation"})
+"""What needs no time: rules over a growing set of facts."""
+
+_WHOLE = frozenset({"negation", "maybe", "now", "grouping", "totals", "slice"})
+"""Features by which more facts may make less: they read lower strata only."""
+_TOP = len(LEVELS)
+"""The level of what makes no facts (queries): it may read all others."""
 _NAMES = tuple(map(Variable, "xyz"))
 _MADE = Variable("made")
 _BASE, _DERIVED = LEVELS[0], tuple(predicate for level in LEVELS[1:] for predicate in level)
 # What is listed several times is drawn more often: nodes rather than literals, data rather than what rules make.
 _FACTS = tuple(
     Triple(subject, predicate, value)
-    for subject, predicate, value in product(NODES, 3 * _BASE + _DERIVED, 3 * NODES + LITERALS)
+    for subject, predicate, value in product(NODES, 2 * _BASE + _DERIVED, 3 * NODES + LITERALS)
 )
+_MEASURES = tuple(Triple(subject, MEASURE, value) for subject, value in product(NODES, NUMBERS))
 _TESTS = tuple(
     (function_iri(name), (left, right))
     for name, left, right in product(("equal", "notEqual", "lessThan", "ge"), _NAMES, _NAMES + LITERALS[:3])
     if left != right
 ) + tuple((function_iri(name), (left,)) for name, left in product(("isLiteral", "notLiteral", "unbound"), _NAMES))
-_BINDS = tuple(
-    (function_iri(name), arguments)
-    for name, arguments in product(("sum", "strConcat", "max"), product(_NAMES, _NAMES + LITERALS[1:4]))
-)
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """What a rule may say: the level that its head is on, and whether its program negates anything."""
+    """What a rule may say: the level that its head is on, and the features that its program has."""
 
     level: int
-    negation: bool
+    features: frozenset[str]
+    sources: tuple[tuple[Source, ...], ...]
 
     @property
     def below(self) -> tuple[Term, ...]:
-        return tuple(predicate for level in LEVELS[: self.level] for predicate in level)
+        lower = tuple(predicate for level in LEVELS[: self.level] for predicate in level)
+        return (*_BASE, *lower, MEASURE) if lower and self.features & {"grouping", "totals"} else lower
 
     @property
     def readable(self) -> tuple[Slot, ...]:
         """A variable for a predicate reads every level: only what nothing negates may depend on it."""
-        known = (*_BASE, *_BASE, *self.below, *LEVELS[self.level])
-        return (*known, _NAMES[-1]) if not self.negation or self.level == len(LEVELS) - 1 else known
+        own = LEVELS[self.level] if self.level < _TOP else ()
+        known = (*_BASE, *_BASE, *self.below, *own)
+        return (*known, _NAMES[-1]) if not self.features & _WHOLE or self.level >= _TOP - 1 else known
 
 
-def facts() -> st.SearchStrategy[Triple]:
+@dataclass(frozen=True)
+class _Known:
+    """The variables of a body: bound in each solution; of these, those that are never literals; maybe unbound."""
+
+    bound: tuple[Variable, ...] = ()
+    subjects: tuple[Variable, ...] = ()
+    maybe: tuple[Variable, ...] = ()
+
+    @property
+    def all(self) -> tuple[Variable, ...]:
+        return (*self.bound, *self.maybe)
+
+    def plus(self, other: _Known) -> _Known:
+        return _Known(
+            _each_once(self.bound, other.bound),
+            _each_once(self.subjects, other.subjects),
+            _each_once(self.maybe, other.maybe),
+        )
+
+    def bound_in(self, pattern: Pattern) -> bool:
+        """Whether all variables of a pattern are known."""
+        return set(self.bound).issuperset(variables(pattern))
+
+    def only(self, names: Collection[Variable]) -> _Known:
+        parts = (self.bound, self.subjects, self.maybe)
+        return _Known(*(tuple(name for name in part if name in names) for part in parts))
+
+
+def _each_once(*parts: Sequence[Variable]) -> tuple[Variable, ...]:
+    return tuple(dict.fromkeys(name for part in parts for name in part))
+
+
+# Streams
+
+
+def facts(features: frozenset[str] = CORE) -> st.SearchStrategy[Triple]:
     """A triple of the vocabulary."""
-    return st.sampled_from(_FACTS)
-
-
-def event_streams(least: int = 5, most: int = 10) -> st.SearchStrategy[list[Event]]:
-    """Events in the order of time: several facts at once, the same fact twice, several events at one time, pauses."""
-    together = st.lists(facts(), min_size=2, max_size=5).map(tuple)
-    event = st.builds(Event, st.integers(0, 5), st.one_of(together, together, together, st.just(())))
-    events = st.lists(event, min_size=least, max_size=most)
-    return events.map(lambda found: sorted(found, key=lambda one: one.time))
-
-
-def static_data(most: int = 3) -> st.SearchStrategy[list[Event]]:
-    """Facts that always hold."""
-    return st.lists(facts().map(lambda fact: Event(ALWAYS, (fact,))), max_size=most)
+    return st.sampled_from(_FACTS + 4 * _MEASURES if features & {"grouping", "totals"} else _FACTS)
 
 
 @st.composite
-def systems(draw: st.DrawFn, output: str | None = None) -> System:
-    """A program of one to four rules that can be stratified and ends: recursion makes no new terms.
+def event_streams(draw: st.DrawFn, least: int = 7, most: int = 12, features: frozenset[str] = CORE) -> list[Event]:
+    """Events in the order of time: several facts at once, the same fact twice, several events at one time, none with
+    facts; pauses, with windows also such as are longer than all of them; with removals mostly of what has come."""
+    together = st.lists(facts(features), min_size=3, max_size=8).map(tuple)
+    given = st.one_of(together, together, together, together, st.just(()))
+    pauses = st.sampled_from((0, 0, 0, 1, 1, 1, 2, 2, 3, 17) if "windows" in features else (0, 0, 0, 1, 1, 2))
+    times = accumulate(draw(st.lists(pauses, min_size=least, max_size=most)))
+    streams = st.sampled_from((*STREAMS[:2], *STREAMS) if "streams" in features else STREAMS[:1])
+    events = [Event(time, draw(given), draw(streams)) for time in times]
+    return draw(_removing(events)) if "removals" in features else events
 
-    Joins, repeated variables, constants (literals that are equal by value among them), several heads, axioms, tests,
-    binds and, in half of the programs, negation. `output` is drawn where it is not given.
+
+@st.composite
+def _removing(draw: st.DrawFn, events: Sequence[Event]) -> list[Event]:
+    """The events, of which some remove what came before them, or what never came."""
+    found: list[Event] = []
+    came: list[Fact] = []
+    for event in events:
+        removed = draw(st.lists(st.sampled_from((*came, *_FACTS[:2])), max_size=2)) if draw(_one_in(4)) else []
+        found.append(replace(event, removed=tuple(removed)))
+        came += event.facts
+    return found
+
+
+def static_data(most: int = 3, features: frozenset[str] = CORE) -> st.SearchStrategy[list[Event]]:
+    """Facts that always hold."""
+    streams = st.sampled_from((*STREAMS[:1], *STREAMS) if "streams" in features else STREAMS[:1])
+    fact = st.builds(lambda fact, stream: Event(ALWAYS, (fact,), stream), facts(features), streams)
+    return st.lists(fact, max_size=most)
+
+
+def _one_in(many: int) -> st.SearchStrategy[bool]:
+    """True once in so many times, and the more seldom the simpler hypothesis makes an example."""
+    return st.integers(1, many).map(lambda number: number == many)
+
+
+# Programs
+
+
+@st.composite
+def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str] = CORE) -> System:
+    """A program of one to four rules and queries that can be stratified, planned, and ends: recursion makes no new
+    terms, and no variable that may be unbound is joined on.
+
+    Joins, repeated variables, constants (literals that are equal by value among them), several heads, tests, binds;
+    and each of the `features`. In half of the programs nothing needs a whole stratum (negation, aggregates and so on).
+    `output` is drawn where it is not given. Events for it are those of `event_streams` with the same features.
     """
-    negation = draw(st.booleans())
-    levels = draw(st.lists(st.integers(0, len(LEVELS) - 1), min_size=1, max_size=4))
-    program = [draw(_rules(f"r{number}", _Shape(level, negation))) for number, level in enumerate(levels)]
-    outputs = ["istream", "istream", "rstream", "dstream"] if negation else ["istream", "istream", "rstream"]
-    return System(subsystems=tuple(program), output=output or draw(st.sampled_from(outputs)))
+    chosen = features if draw(st.booleans()) else features - _WHOLE
+    default = draw(_sources_of("", chosen))
+    sources: list[tuple[Source, ...]] = [(default,)]
+    if "streams" in features:
+        one, two = (draw(_sources_of(stream, chosen)) for stream in STREAMS[1:])
+        sources = [*5 * [(default,)], (one,), (one, two), (default, one)]
+    top = _TOP if features & {"select", "delete"} else _TOP - 1
+    levels = draw(st.lists(st.integers(0, top), min_size=2, max_size=4))
+    program = [draw(_rules(f"r{number}", _Shape(level, chosen, tuple(sources)))) for number, level in enumerate(levels)]
+    if "transitive" in features and draw(_one_in(4)):
+        program.append(_transitive(draw(st.sampled_from((*_BASE, *_DERIVED))), draw(st.sampled_from(sources))))
+    if "alike" in features and draw(_one_in(4)):
+        like = draw(st.sampled_from(program))
+        program += [replace(_turned(like), name="alike"), replace(_turned(_turned(like)), name="alike too")]
+    outputs = ["istream", "istream", "rstream", "dstream"] if chosen & _FALLING else ["istream", "istream", "rstream"]
+    report = draw(_reports()) if "reports" in features and draw(_one_in(3)) else CLOSE
+    return System(subsystems=tuple(program), output=output or draw(st.sampled_from(outputs)), report=report)
+
+
+def _transitive(predicate: Term, sources: tuple[Source, ...]) -> System:
+    x, y, z = _NAMES
+    head = Construct((Pattern(x, predicate, z),))
+    return System("transitive", sources, (Pattern(x, predicate, y), Pattern(y, predicate, z)), consequences=(head,))
+
+
+def _turned(part: Any) -> Any:
+    """The same with each node put in another's place."""
+    if isinstance(part, str):
+        return NODES[(NODES.index(part) + 1) % len(NODES)] if part in NODES else part
+    if isinstance(part, tuple):
+        return tuple(map(_turned, part))
+    if is_dataclass(part) and not isinstance(part, type):
+        return replace(part, **{field.name: _turned(getattr(part, field.name)) for field in fields(part)})
+    return part
+
+
+_FALLING = _WHOLE | {"windows", "count", "removals", "delete"}
+"""Features by which answers come to an end."""
+
+
+def _reports() -> st.SearchStrategy[Report]:
+    periodic = st.builds(Report, st.just("periodic"), st.sampled_from((2, 3, 4, 12)))
+    return st.one_of(st.sampled_from((Report("change"), Report("nonempty"))), periodic)
+
+
+def _sources_of(stream: str, features: frozenset[str]) -> st.SearchStrategy[Source]:
+    windows = _windows(features)
+    own = st.lists(windows, min_size=2, max_size=2).map(lambda found: tuple(zip(STREAMS[1:], found, strict=True)))
+    apart = st.one_of(st.just(()), own) if stream == "" and "streams" in features else st.just(())
+    return st.builds(Source, st.just(stream), windows, apart, st.just("removals" in features))
+
+
+@cache
+def _windows(features: frozenset[str]) -> st.SearchStrategy[Window]:
+    """Windows whose sizes are of the order of the pauses between events. Their steps divide 12."""
+    sizes, steps = st.integers(2, 12), st.sampled_from((1, 2, 3, 4))
+    kinds: list[st.SearchStrategy[Window]] = []
+    if "landmark" in features:
+        kinds.append(st.just(LANDMARK))
+    if "windows" in features:
+        kinds += [st.builds(Range, sizes), st.builds(Range, sizes)]
+        kinds += [
+            st.builds(Stepped, sizes, steps, st.integers(0, 3), st.booleans()),
+            steps.map(lambda size: Stepped(size, size)),
+        ]
+    if "count" in features:
+        kinds.append(st.builds(Count, st.integers(3, 16), st.booleans()))
+    return st.one_of(kinds)
 
 
 def jena_texts() -> st.SearchStrategy[tuple[str, System]]:
@@ -128,55 +309,307 @@ def _is_jena(rule: System) -> bool:
 
 @st.composite
 def _rules(draw: st.DrawFn, name: str, shape: _Shape) -> System:
-    if draw(st.integers(0, 11)) == 11:
+    sources = draw(st.sampled_from(shape.sources))
+    if "axioms" in shape.features and shape.level < _TOP and draw(_one_in(12)):
         return System(name, consequences=(Construct((draw(_heads(shape, (), ())),)),))
-    binds = shape.level > 0 and draw(st.integers(0, 3)) == 0
+    binds = shape.level > 0 and draw(_one_in(4))
+    whole = _drawn_of(draw, shape, {"grouping": 4, "slice": 5, "now": 6}) if shape.below else set()
     # What makes new terms reads only what lies below, so that making them does not recur.
-    body = tuple(draw(st.lists(_patterns(shape.below if binds else shape.readable), min_size=1, max_size=3)))
-    known = tuple(dict.fromkeys(name for pattern in body for name in variables(pattern)))
-    subjects = tuple(dict.fromkeys(slot for pattern in body if isinstance(slot := pattern.subject, Variable)))
-    predicates = draw(_predicates(shape, known, binds))
-    made = [part.variable for part in predicates if isinstance(part, Bind)]
-    heads = draw(st.lists(_heads(shape, subjects, (*known, *made)), min_size=1, max_size=2))
-    return System(name, joinables=body, predicates=predicates, consequences=(Construct(tuple(heads)),))
+    readable = shape.below if binds or whole else shape.readable
+    body, known = draw(_bodies(shape, readable, sources, most=3))
+    predicates, known = draw(_predicates(shape, known, sources, binds))
+    computed = any(isinstance(one, Compute) for one in predicates)
+    if "now" in whole and not known.maybe and not computed and all(isinstance(one, Pattern) for one in body):
+        predicates, known = (*predicates, Bind(Variable("now"), Call(function_iri("now"), ()))), _with(known, "now")
+    grouping = draw(_groupings(shape, known, "n")) if "grouping" in whole and _may_group(shape, known) else None
+    if grouping:
+        known = _grouped(grouping, known)
+    consequences = draw(_consequences(shape, known, body))
+    rule = System(name, sources, body, predicates, grouping, consequences=consequences)
+    return draw(_modified(rule, shape, known, "slice" in whole))
+
+
+def _drawn_of(draw: st.DrawFn, shape: _Shape, chances: dict[str, int]) -> set[str]:
+    """Some of the features that the program has, each once in so many times."""
+    return {name for name, many in chances.items() if name in shape.features and draw(_one_in(many))}
+
+
+def _with(known: _Known, name: str) -> _Known:
+    return known.plus(_Known(bound=(Variable(name),)))
+
+
+@st.composite
+def _bodies(
+    draw: st.DrawFn, shape: _Shape, readable: tuple[Slot, ...], sources: tuple[Source, ...], most: int
+) -> tuple[tuple[Joinable, ...], _Known]:
+    """Joinables and what they bind: patterns, sometimes a part or a union among them."""
+    patterns = draw(st.lists(_patterns(readable), min_size=1, max_size=draw(st.integers(1, most))))
+    found: list[tuple[Joinable, _Known]] = [(pattern, _of_patterns([pattern])) for pattern in patterns]
+    chosen = _drawn_of(draw, shape, {"parts": 5, "either": 5})
+    # A body that asks for too much has no answers.
+    found = found[: most - len(chosen)]
+    if "parts" in chosen:
+        found.insert(draw(st.integers(0, len(found))), draw(_parts(shape, readable, sources, "k")))
+    if "either" in chosen:
+        found.insert(draw(st.integers(0, len(found))), draw(_unions(readable, sources)))
+    return tuple(joinable for joinable, _ in found), reduce(_Known.plus, (known for _, known in found))
+
+
+def _of_patterns(joinables: Iterable[Joinable]) -> _Known:
+    patterns = [one for one in joinables if isinstance(one, Pattern)]
+    subjects = [slot for pattern in patterns if isinstance(slot := pattern.subject, Variable)]
+    return _Known(_each_once(*(tuple(variables(pattern)) for pattern in patterns)), _each_once(subjects))
+
+
+@st.composite
+def _parts(
+    draw: st.DrawFn, shape: _Shape, readable: tuple[Slot, ...], sources: tuple[Source, ...], prefix: str
+) -> tuple[System, _Known]:
+    """A sub-query: its variables that others may join are bound; an aggregate has a name of its own, with a prefix."""
+    whole = _drawn_of(draw, shape, {"grouping": 3, "slice": 4}) if shape.below else set()
+    patterns = tuple(draw(st.lists(_patterns(shape.below if whole else readable), min_size=1, max_size=2)))
+    known = _of_patterns(patterns)
+    tests = (draw(_conditions(known)),) if draw(_one_in(4)) and known.bound else ()
+    own = draw(st.sampled_from(shape.sources)) if draw(_one_in(4)) else sources
+    part = System("", own, patterns, tests)
+    if "grouping" in whole and _may_group(shape, known):
+        grouping = draw(_groupings(shape, known, prefix))
+        part, known = replace(part, grouping=grouping), _grouped(grouping, known)
+    if draw(st.booleans()) and known.bound:
+        names = draw(_some(known.all, 1))
+        part, known = replace(part, consequences=(Select(names),)), known.only(names)
+    return draw(_modified(part, shape, known, "slice" in whole)), known
+
+
+@st.composite
+def _unions(draw: st.DrawFn, readable: tuple[Slot, ...], sources: tuple[Source, ...]) -> tuple[Either, _Known]:
+    """Two or three patterns beside each other. A variable that not all of them bind gets a name of its own."""
+    patterns = draw(st.lists(_patterns(readable), min_size=2, max_size=3))
+    knowns = [_of_patterns([pattern]) for pattern in patterns]
+    common = [name for name in _NAMES if all(name in known.bound for known in knowns)]
+    maybe: list[Variable] = []
+    branches: list[System] = []
+    for number, (pattern, known) in enumerate(zip(patterns, knowns, strict=True)):
+        names = {name: Variable(f"e{number}{name.name}") for name in known.bound if name not in common}
+        maybe += names.values()
+        branches.append(System("", sources, (_renamed(pattern, names),)))
+    subjects = tuple(name for name in common if all(name in known.subjects for known in knowns))
+    return Either(tuple(branches)), _Known(tuple(common), subjects, tuple(maybe))
+
+
+def _renamed(pattern: Pattern, names: dict[Variable, Variable]) -> Pattern:
+    subject, predicate, value = (
+        names.get(slot, slot) if isinstance(slot, Variable) else slot for slot in pattern.slots
+    )
+    return Pattern(subject, predicate, value)
 
 
 @cache
 def _patterns(predicates: tuple[Slot, ...]) -> st.SearchStrategy[Pattern]:
-    subjects: tuple[Slot, ...] = (*_NAMES, *_NAMES, *_NAMES, NODES[0])
-    values: tuple[Slot, ...] = (*_NAMES, *_NAMES, *_NAMES, *NODES[:2], *LITERALS[:2])
+    """Mostly two variables; seldom the same one twice, or constants."""
+    ends: list[tuple[Slot, Slot]] = [*6 * tuple(permutations(_NAMES, 2)), *((name, name) for name in 2 * _NAMES)]
+    ends += product(_NAMES, (*2 * NODES[:2], *LITERALS[:2]))
+    ends += product(NODES[:1], (*2 * _NAMES, NODES[0], LITERALS[0]))
+    return st.sampled_from([Pattern(one, predicate, other) for predicate in predicates for one, other in ends])
+
+
+def _some(names: Sequence[Variable], least: int) -> st.SearchStrategy[tuple[Variable, ...]]:
+    """Some of the variables, in any order."""
+    return st.lists(st.sampled_from(names), min_size=least, max_size=len(names), unique=True).map(tuple)
+
+
+@st.composite
+def _predicates(
+    draw: st.DrawFn, shape: _Shape, known: _Known, sources: tuple[Source, ...], binds: bool
+) -> tuple[tuple[Predicate, ...], _Known]:
+    """Tests, binds, table functions, negations and left joins; variables that the body does not know are unbound."""
+    found: list[Predicate] = []
+    if draw(_one_in(4)) and known.all:
+        found.append(draw(_conditions(known)))
+    if binds:
+        found.append(Bind(_MADE, draw(_calls(known))))
+        known = _with(known, _MADE.name)
+    if shape.below:
+        chosen = _drawn_of(draw, shape, {"negation": 2, "maybe": 4, "compute": 5})
+        for kind in draw(st.permutations(sorted(chosen))):
+            predicate, known = draw(_PREDICATES[kind](shape, known, sources))
+            found.append(predicate)
+        # What a left join or a table function gives may be asked for as well.
+        if draw(_one_in(3)) and chosen - {"negation"} and known.all:
+            found.append(draw(_conditions(known)))
+    return tuple(found), known
+
+
+@st.composite
+def _conditions(draw: st.DrawFn, known: _Known) -> Test:
+    """A test: mostly one that some solutions pass and others do not, now and then any."""
+    function, arguments = draw(st.sampled_from(_TESTS if draw(_one_in(5)) else _selective(known) or _TESTS))
+    return Test(Call(function, arguments))
+
+
+@cache
+def _selective(known: _Known) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
+    found: list[tuple[str, tuple[Expression, ...]]] = [("notEqual", pair) for pair in permutations(known.bound, 2)]
+    for name in known.bound:
+        found.append(("notEqual", (name, NODES[1])))
+        if name not in known.subjects:
+            found += [("isLiteral", (name,)), ("notLiteral", (name,)), ("ge", (name, LITERALS[0]))]
+    for name in known.maybe:
+        found += [("unbound", (name,)), ("bound", (name,))]
+    return tuple((function_iri(name), arguments) for name, arguments in found)
+
+
+@st.composite
+def _calls(draw: st.DrawFn, known: _Known) -> Call:
+    """A value of what is known; now and then of what is not."""
+    names = known.bound if known.bound and not draw(_one_in(6)) else _NAMES
+    first: Variable = draw(st.sampled_from(names))
+    name = draw(st.sampled_from(("strConcat", "sum", "max"))) if first not in known.subjects else "strConcat"
+    others: tuple[Slot, ...] = (*names, *LITERALS[1:4])
+    second = draw(st.sampled_from(others))
+    return Call(function_iri(name), (first, second))
+
+
+@st.composite
+def _negations(draw: st.DrawFn, shape: _Shape, known: _Known, sources: tuple[Source, ...]) -> tuple[Predicate, _Known]:
+    joinables: tuple[Joinable, ...] = (draw(_negated(shape.below, known.bound)),)
+    if "parts" in shape.features and draw(_one_in(3)):
+        more = (
+            draw(_parts(shape, shape.below, sources, "w"))[0]
+            if draw(st.booleans())
+            else draw(_negated(shape.below, known.bound))
+        )
+        joinables = (*joinables, more)
+    return Without(joinables), known
+
+
+@cache
+def _negated(predicates: tuple[Term, ...], bound: tuple[Variable, ...]) -> st.SearchStrategy[Pattern]:
+    """One pattern over what lies below, mostly about what is bound; ``?u`` and ``?v`` are variables of its own."""
+    subjects: tuple[Slot, ...] = (*6 * bound, *_NAMES, Variable("u"), NODES[0])
+    values: tuple[Slot, ...] = (*2 * bound, *_NAMES, Variable("v"), Variable("v"), *NODES, LITERALS[1])
     slots = product(subjects, predicates, values)
     return st.sampled_from([Pattern(*slot) for slot in slots])
+
+
+@st.composite
+def _left_joins(draw: st.DrawFn, shape: _Shape, known: _Known, sources: tuple[Source, ...]) -> tuple[Predicate, _Known]:
+    """A left join on what is bound; every other variable of its right side has a name of its own."""
+    most = 2 if "parts" in shape.features else 1
+    patterns = draw(st.lists(_patterns(shape.below), min_size=1, max_size=most))
+    if not draw(_one_in(4)):
+        # One of its own, or else all that it does is to multiply.
+        patterns[0] = replace(patterns[0], object=Variable("o"))
+    inner = _of_patterns(patterns)
+    names = {name: Variable(f"m{name.name}") for name in inner.bound if name not in known.bound}
+    right = System("", sources, tuple(_renamed(pattern, names) for pattern in patterns))
+    after = known.plus(_Known(maybe=tuple(names.values())))
+    condition = draw(_conditions(after)).expression if draw(_one_in(3)) else None
+    return Maybe(right, condition), after
+
+
+@st.composite
+def _computations(
+    draw: st.DrawFn, shape: _Shape, known: _Known, sources: tuple[Source, ...]
+) -> tuple[Predicate, _Known]:
+    result = Variable("t")
+    return Compute((result,), _table(), (draw(st.sampled_from(_NAMES)),)), _with(known, result.name)
+
+
+_PREDICATES = {"negation": _negations, "maybe": _left_joins, "compute": _computations}
+
+
+@cache
+def _table() -> str:
+    """The IRI of a table function that makes none, one or several rows, one of them twice."""
+    made = functions.Function("urn:x-squall:testing:table", _rows_of, 1, 1)
+    functions.register(made)
+    return made.iri
+
+
+def _rows_of(value: Term | None) -> list[tuple[Term]]:
+    if value is None:
+        return []
+    return [(value,)] if value[0] == '"' else [(NODES[0],), (NODES[1],), (NODES[1],)]
+
+
+@st.composite
+def _groupings(draw: st.DrawFn, shape: _Shape, known: _Known, prefix: str) -> Grouping:
+    """Aggregates by one or two keys, or by none. They are named by the prefix and a number."""
+    least = 0 if "totals" in shape.features else 1
+    keys = draw(_some(known.all, least)) if known.all else ()
+    values = st.sampled_from((*_NAMES[:1], *3 * known.all))
+    aggregates = tuple(draw(_aggregates(f"{prefix}{number}", values)) for number in range(draw(st.integers(1, 2))))
+    return Grouping(keys[:2], aggregates)
+
+
+@st.composite
+def _aggregates(draw: st.DrawFn, name: str, values: st.SearchStrategy[Variable]) -> Aggregate:
+    kind = draw(st.sampled_from(("count", "count", "sum", "sum", "avg", "min", "max", "sample", "group_concat")))
+    expression: Expression | None = draw(values)
+    if draw(_one_in(4)):
+        expression = None if kind == "count" else Call(function_iri("sum"), (draw(values), LITERALS[3]))
+    return Aggregate(Variable(name), kind, expression, expression is not None and draw(_one_in(3)))
+
+
+def _may_group(shape: _Shape, known: _Known) -> bool:
+    return bool(known.all) or "totals" in shape.features
+
+
+def _grouped(grouping: Grouping, known: _Known) -> _Known:
+    made = tuple(aggregate.variable for aggregate in grouping.aggregates)
+    return known.only(grouping.keys).plus(_Known(maybe=made))
+
+
+@st.composite
+def _modified(draw: st.DrawFn, system: System, shape: _Shape, known: _Known, sliced: bool) -> System:
+    """The system with distinct and slice. Where these leave a choice that names and written order would make, the order
+    says it all."""
+    selects = any(isinstance(one, Select) for one in system.consequences)
+    distinct = selects and "distinct" in shape.features and draw(_one_in(3))
+    if not sliced:
+        return replace(system, distinct=distinct)
+    if selects:
+        names = visible(system) if distinct else known.all
+        order = draw(st.lists(st.sampled_from(names), max_size=2, unique=True)) if names else []
+    else:
+        made = [template for one in system.consequences if not isinstance(one, Select) for template in one.template]
+        order = list(dict.fromkeys(name for template in made for name in variables(template))) or list(visible(system))
+    by = tuple(Order(name, draw(st.booleans())) for name in order)
+    cut = Slice(by, draw(st.sampled_from((0, 0, 1))), draw(st.sampled_from((1, 2, 3, None))))
+    return replace(system, distinct=distinct, slice=cut)
+
+
+@st.composite
+def _consequences(draw: st.DrawFn, shape: _Shape, known: _Known, body: tuple[Joinable, ...]) -> tuple[Consequence, ...]:
+    if shape.level < _TOP:
+        heads = st.lists(_heads(shape, known.subjects, known.all), min_size=1, max_size=2)
+        return (Construct(tuple(draw(heads))),)
+    if "delete" in shape.features and ("select" not in shape.features or draw(_one_in(3))):
+        # What a rule has just read is there, so that taking it away makes a difference.
+        read = [one for one in body if isinstance(one, Pattern) and known.bound_in(one)]
+        template = st.sampled_from(read) if read and not draw(_one_in(3)) else _deleted(known.subjects, known.all)
+        return (Delete((draw(template),)),)
+    return (Select(draw(_some(known.all, 1)) if known.all else ()),)
 
 
 @cache
 def _heads(shape: _Shape, subjects: tuple[Variable, ...], objects: tuple[Variable, ...]) -> st.SearchStrategy[Pattern]:
     """A head: its subject is never a literal, since only what was a subject may become one."""
-    known: tuple[Slot, ...] = (*subjects, *subjects, NODES[0])
-    values: tuple[Slot, ...] = (*objects, *objects, NODES[0], LITERALS[0])
-    slots = product(known, LEVELS[shape.level], values)
-    return st.sampled_from([Pattern(*slot) for slot in slots])
-
-
-@st.composite
-def _predicates(draw: st.DrawFn, shape: _Shape, known: Sequence[Variable], binds: bool) -> tuple[Predicate, ...]:
-    """Tests, binds and negations whose variables the body knows; where it does not, they are unbound."""
-    found: list[Predicate] = []
-    if known and draw(st.integers(0, 2)) == 0:
-        found.append(Test(Call(*draw(st.sampled_from(_TESTS)))))
-    if binds:
-        found.append(Bind(_MADE, Call(*draw(st.sampled_from(_BINDS)))))
-    if shape.negation and shape.below and draw(st.booleans()):
-        found.append(Without((draw(_negated(shape.below)),)))
-    return tuple(found)
+    return _templates(LEVELS[shape.level], subjects, objects)
 
 
 @cache
-def _negated(predicates: tuple[Term, ...]) -> st.SearchStrategy[Pattern]:
-    """One pattern over what lies below; ``?u`` and ``?v`` are variables of its own."""
-    subjects: tuple[Slot, ...] = (*_NAMES, *_NAMES, Variable("u"), NODES[0])
-    values: tuple[Slot, ...] = (*_NAMES, Variable("v"), Variable("v"), LITERALS[1])
-    slots = product(subjects, predicates, values)
+def _deleted(subjects: tuple[Variable, ...], objects: tuple[Variable, ...]) -> st.SearchStrategy[Pattern]:
+    return _templates(_BASE, subjects, objects)
+
+
+def _templates(
+    predicates: tuple[Term, ...], subjects: tuple[Variable, ...], objects: tuple[Variable, ...]
+) -> st.SearchStrategy[Pattern]:
+    known: tuple[Slot, ...] = (*subjects, *subjects, NODES[0])
+    values: tuple[Slot, ...] = (*objects, *objects, NODES[0], LITERALS[0])
+    slots = product(known, predicates, values)
     return st.sampled_from([Pattern(*slot) for slot in slots])
 
 
@@ -190,7 +623,8 @@ def jena_text(system: System) -> str:
 
 def _jena_rule(rule: System) -> str:
     body = [*map(_jena_pattern, rule.joinables), *map(_jena_predicate, rule.predicates)]
-    heads = [_jena_pattern(template) for construct in rule.consequences for template in construct.template]
+    made = [one for one in rule.consequences if isinstance(one, Construct)]
+    heads = [_jena_pattern(template) for construct in made for template in construct.template]
     return f"[{rule.name}: {' '.join(body)} -> {' '.join(heads)}]"
 
 

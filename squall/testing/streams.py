@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 import pyoxigraph
 
 from squall import rdf
 from squall.errors import LexerError, Origin
-from squall.rdf import ALWAYS, Event, Fact, Term, Triple
+from squall.rdf import ALWAYS, Event, Fact, Solution, Term, Triple
 
 PREFIXES: Mapping[str, str] = {
     "": "http://example.org/",
@@ -19,22 +20,24 @@ PREFIXES: Mapping[str, str] = {
 }
 """The prefixes that hand-written facts may use."""
 
-Timed = tuple[int, Fact]
-"""A time in integer milliseconds and what is said of it: a fact that arrives, or one that is answered."""
+Timed = tuple[int, Fact | Solution]
+"""A time in integer milliseconds and what is said of it: a fact that arrives, a fact or a solution that is answered."""
 
 
 def stream(text: str, name: str = "stream") -> list[Event]:
     """One event per line: a time in integer milliseconds (or ``always``), a blank, a Turtle statement without its dot.
 
-    ``;`` and ``,`` put several facts into one event. Blank lines and lines that begin with ``#`` are left out.
-    The prefixes are `PREFIXES`. Raises LexerError with the place of the line.
+    ``;`` and ``,`` put several facts into one event; a time alone is an event without facts. ``@:s`` behind the time
+    names the stream, ``-`` behind that says that the facts are removed: ``5 @:s - :a :p :b``. Blank lines and lines
+    that begin with ``#`` are left out. The prefixes are `PREFIXES`. Raises LexerError with the place of the line.
     """
-    return [Event(time, triples) for time, triples in _lines(text, name)]
+    return [_event(line, origin) for line, origin in _numbered(text, name)]
 
 
 def timed(text: str, name: str = "expected") -> list[Timed]:
-    """The lines of `stream`, fact by fact: what is expected to come out, and when."""
-    return [(time, fact) for time, triples in _lines(text, name) for fact in triples]
+    """The lines of `stream`, fact by fact: what is expected to come out, and when. A solution is a line such as
+    ``2 ?x=:a ?y=5 ?z=``, in which nothing behind the equals sign says that the variable is unbound."""
+    return [timed for line, origin in _numbered(text, name) for timed in _expected(line, origin)]
 
 
 def static(text: str, name: str = "static") -> list[Event]:
@@ -48,13 +51,16 @@ def term(text: str) -> Term:
     return triple.object
 
 
-def show(time: int, fact: Fact) -> str:
-    """A line of `stream` for a fact."""
+def show(time: int, fact: Fact | Solution) -> str:
+    """A line of `timed` for a fact or a solution."""
     return f"{'always' if time == ALWAYS else time} {show_fact(fact)}"
 
 
-def show_fact(fact: Fact) -> str:
-    """A fact as in a line of `stream`; an atom, which Turtle cannot say, as ``relation(arguments)``."""
+def show_fact(fact: Fact | Solution) -> str:
+    """A fact or a solution as in a line of `timed`; an atom, which Turtle cannot say, as ``relation(arguments)``."""
+    if isinstance(fact, Solution):
+        pairs = zip(fact.names, fact.values, strict=True)
+        return " ".join(f"?{name}={'' if value is None else _short(value)}" for name, value in pairs)
     if isinstance(fact, Triple):
         return " ".join(map(_short, fact))
     return f"{_short(fact.relation)}({', '.join(map(_short, fact.arguments))})"
@@ -68,10 +74,31 @@ def _short(text: str) -> str:
     return text
 
 
-def _lines(text: str, name: str) -> Iterator[tuple[int, tuple[Triple, ...]]]:
-    for line, origin in _numbered(text, name):
-        time, _, statement = line.partition(" ")
-        yield _time(time, origin), _statement(statement, origin)
+_LINE = re.compile(r"(?P<time>\S+)(?: +@(?P<stream>\S+))?(?: +(?P<removed>-)(?= ))?(?: +(?P<statement>.*))?")
+_PAIR = re.compile(r"\?(?P<name>\w+)=(?P<value>\"(?:[^\"\\]|\\.)*\"\S*|\S*)")
+
+
+def _event(line: str, origin: Origin) -> Event:
+    found = _LINE.fullmatch(line)
+    assert found is not None, "a line is not blank"
+    time = _time(found["time"], origin)
+    facts = _statement(found["statement"], origin) if found["statement"] else ()
+    stream = term(found["stream"])[1:-1] if found["stream"] else ""
+    return Event(time, (), stream, facts) if found["removed"] else Event(time, facts, stream)
+
+
+def _expected(line: str, origin: Origin) -> Iterator[Timed]:
+    time, _, said = line.partition(" ")
+    if said.startswith("?"):
+        yield _time(time, origin), _solution(said)
+    else:
+        for fact in _statement(said, origin):
+            yield _time(time, origin), fact
+
+
+def _solution(text: str) -> Solution:
+    pairs = [(found["name"], found["value"]) for found in _PAIR.finditer(text)]
+    return Solution(tuple(name for name, _ in pairs), tuple(term(value) if value else None for _, value in pairs))
 
 
 def _numbered(text: str, name: str) -> Iterator[tuple[str, Origin]]:

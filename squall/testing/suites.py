@@ -22,12 +22,12 @@ from squall.errors import Errors, LexerError, Origin, SquallError
 from squall.functions.jena import function_iri
 from squall.operators import (
     AntiJoin,
-    Apply,
     Column,
     Deliver,
     Distinct,
     Emit,
     Extend,
+    Invoke,
     Join,
     Match,
     Operator,
@@ -277,7 +277,7 @@ class BuilderSuite(_Suite):
 
     def test_condition_on_what_is_unbound(self) -> None:
         plan = _ending(
-            _read(), _match("m", 0, ":p", 1), _one("t", Condition(Apply(function_iri("unbound"), (None,))), "m"),
+            _read(), _match("m", 0, ":p", 1), _one("t", Condition(Invoke(function_iri("unbound"), (None,))), "m"),
             _emit("t", 0, ":q", 1),
         )  # fmt: skip
         self.expect(plan, "1 :a :p :b", "1 :a :q :b")
@@ -289,7 +289,7 @@ class BuilderSuite(_Suite):
         self.expect(plan, '1 :a :p "2"^^xsd:int\n2 :b :p :c', '1 :a :q "4"^^xsd:int')
 
     def test_a_timed_operator_sees_since_when_its_row_holds(self) -> None:
-        now = _one("e", Extend(Apply(function_iri("now"), ()), timed=True), "m", (0, 1))
+        now = _one("e", Extend(Invoke(function_iri("now"), ()), timed=True), "m", (0, 1))
         plan = _ending(_read(), _match("m", 0, ":p", 1), now, _emit("e", 0, ":at", 2))
         came = self.came(plan, [stream("1 :a :p :b\n3600000 :c :p :d\n3600001 :a :p :b")])
         due = """1 :a :at "1970-01-01T00:00:00.001Z"^^xsd:dateTime
@@ -453,8 +453,8 @@ def _emit(input: str, *cells: int | str, id: str = "emit", rule: str = "r") -> N
     return Node(id, Emit(template, (rule,)), (Input(input),))
 
 
-def _apply(name: str, *columns: int) -> Apply:
-    return Apply(function_iri(name), tuple(map(Column, columns)))
+def _apply(name: str, *columns: int) -> Invoke:
+    return Invoke(function_iri(name), tuple(map(Column, columns)))
 
 
 def _transitive_closure() -> Plan:

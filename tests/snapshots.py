@@ -1,0 +1,190 @@
+"""What operators are held against: bags of rows at each instant (snapshot reducibility, semantics.md 3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from math import prod
+from typing import Any
+
+from hypothesis import strategies as st
+
+from squall import operators as ops
+from squall.builders.rows import Operator, operator
+from squall.builders.rows.entries import Entry, Row
+from squall.builders.rows.memory import THOROUGH, Index, Keeping
+from squall.plan import Input, Node, Plan
+from squall.rdf import ALWAYS, FOREVER, XSD, iri, literal
+from squall.strata import relation_mark
+from squall.system import Source
+
+INSTANTS = range(8)
+A, B, C = (iri(f"urn:{name}") for name in "abc")
+ONE, ALSO_ONE, TWO = literal("1", XSD + "int"), literal("01", XSD + "integer"), literal("2", XSD + "integer")
+REL = relation_mark(C)
+
+Bag = Counter[Row]
+Snapshot = Callable[[Bag, Bag], Bag]
+"""What a relational operator makes of the bags on its two inputs (of the second there is none where it has one)."""
+Step = tuple[int, list[Entry]]
+"""A port and what comes on it."""
+
+
+def at(entries: Iterable[Entry], instant: int) -> Bag:
+    """The bag of rows that is valid at an instant."""
+    found: Bag = Counter()
+    for *row, start, end, weight in entries:
+        if start <= instant < end:
+            found[tuple(row)] += weight
+    return nonzero(found)
+
+
+def nonzero(bag: Bag) -> Bag:
+    return Counter({row: count for row, count in bag.items() if count})
+
+
+def is_proper(bag: Bag) -> bool:
+    """Whether it is a bag: no row is in it less than not at all."""
+    return all(count >= 0 for count in bag.values())
+
+
+# Operators
+
+
+def ready(op: ops.Operator, *widths: int, grows: bool = False) -> Operator:
+    """An operator in a plan, made ready to work. widths: the columns of its inputs' rows; grows: nothing is taken
+    back on its inputs."""
+    read = Node("read", ops.Read(Source(removals=not grows)))
+    inputs = [Node(f"in{port}", ops.Match(tuple(range(width))), (Input("read"),)) for port, width in enumerate(widths)]
+    node = Node("op", op, tuple(Input(one.id) for one in inputs))
+    return operator(node, Plan((read, *inputs, node, Node("end", ops.Deliver()))))
+
+
+def forget(op: Keeping, now: int) -> None:
+    """Makes an operator forget all that has ended, however little it is."""
+    for _ in range(THOROUGH):
+        _be_eager(op)
+        op.expire(now)
+
+
+def _be_eager(part: Any) -> None:
+    part.limit = 0
+    for found in vars(part).values():
+        for inner in found if isinstance(found, tuple) else (found,):
+            if isinstance(inner, Keeping | Index):
+                _be_eager(inner)
+
+
+# Entries
+
+
+SPANS = tuple((start, start + length) for start in range(7) for length in range(1, 6))
+
+
+@cache
+def entries(
+    width: int, signs: Sequence[int], cells: Sequence[str | None] = (A, B), most: int = 4
+) -> st.SearchStrategy[list[Entry]]:
+    """Lists of entries. Each is drawn as one number: most of a test's time goes into drawing."""
+    kinds = [*[cells] * width, SPANS, signs]
+
+    def entry(number: int) -> Entry:
+        chosen: list[Any] = []
+        for kind in kinds:
+            number, place = divmod(number, len(kind))
+            chosen.append(kind[place])
+        *row, (start, end), weight = chosen
+        return (*row, start, FOREVER if end > max(INSTANTS) else end, weight)
+
+    return st.lists(st.integers(0, prod(map(len, kinds)) - 1).map(entry), max_size=most)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator, the widths of its inputs, and its counterpart. `columns`: those of its rows that are compared;
+    `proper`: where the counterpart is that of bags only, not of signed ones."""
+
+    make: Callable[[], Operator]
+    widths: tuple[int, ...]
+    expected: Snapshot
+    signs: tuple[int, ...] = (-1, 1, 1, 2)
+    cells: tuple[str | None, ...] = (A, B)
+    columns: int | None = None
+    proper: bool = False
+
+    @cached_property
+    def steps(self) -> st.SearchStrategy[list[Step]]:
+        ports = [
+            st.tuples(st.just(port), entries(width, self.signs, self.cells)) for port, width in enumerate(self.widths)
+        ]
+        return st.lists(st.one_of(ports), max_size=6)
+
+    def holds(self, taken: Sequence[Step], came: Sequence[Entry], instants: Iterable[int] = INSTANTS) -> None:
+        """What came adds up, at each instant, to what should."""
+        assert all(start < end and weight for *_, start, end, weight in came)
+        sides = [[entry for at_port, batch in taken if at_port == port for entry in batch] for port in (0, 1)]
+        shown = [(*one[:-3][: self.columns], *one[-3:]) for one in came]
+        for instant in instants:
+            left, right = (at(side, instant) for side in sides)
+            if not self.proper or (is_proper(left) and is_proper(right)):
+                assert at(shown, instant) == self.expected(left, right), instant
+
+
+# Entries in the order of time, for operators that look at whole instants
+
+
+@dataclass(frozen=True)
+class Advance:
+    """What comes before time goes on to `now`: all that begins then or before, and some of what begins later."""
+
+    now: int
+    batch: list[Entry]
+
+
+@st.composite
+def courses(draw: st.DrawFn, width: int, cells: Sequence[str | None], always: bool = False) -> list[Advance]:
+    """A bag of rows in the course of time, in the forms in which operators say it: rows come with their end, are cut
+    before it, taken back for a while, or as a whole to come anew with another end. always: some hold always."""
+    row = st.tuples(*[st.sampled_from(cells)] * width)
+    spans = draw(st.lists(st.tuples(row, st.integers(0, 6), st.integers(1, 5), st.integers(1, 2)), max_size=6))
+    coming: list[tuple[int, Entry]] = []
+    for cells_of, since, length, weight in spans:
+        start = ALWAYS if always and since == 0 else since
+        coming += draw(_told(cells_of, start, max(since, 0) + length, weight))
+    times = [ALWAYS, *sorted(draw(st.sets(st.sampled_from(INSTANTS)))), max(INSTANTS) + 5]
+    done: list[Advance] = []
+    for now in times:
+        batch = [entry for due, entry in coming if due <= now]
+        coming = [(due, entry) for due, entry in coming if due > now]
+        done.append(Advance(now, draw(st.permutations(batch))))
+    return done
+
+
+def _told(row: Row, start: int, end: int, weight: int) -> st.SearchStrategy[list[tuple[int, Entry]]]:
+    """The ways to say that a row is valid over [start, end), each entry with the time until which it has to come."""
+    whole, back = (start, (*row, start, FOREVER, weight)), (*row, start, FOREVER, -weight)
+    gap = max(0, start)
+    return st.sampled_from(
+        [
+            [(start, (*row, start, end, weight))],
+            [(ALWAYS, (*row, start, end, weight))],
+            [whole, (end, (*row, end, FOREVER, -weight))],
+            [whole, (end, back), (end, (*row, start, end, weight))],
+            [whole, (start, back), (start, (*row, start, end, weight))],
+            [whole, (gap, (*row, gap, gap + 1, -weight)), (end + 1, (*row, end + 1, FOREVER, -weight))],
+            [whole, (start, back)],
+        ]
+    )
+
+
+def driven(op: Any, course: Sequence[Advance]) -> Iterator[tuple[int, list[Entry], list[Entry]]]:
+    """Time goes on: (now, what the operator has been told, what it has answered), all up to then."""
+    taken: list[Entry] = []
+    came: list[Entry] = []
+    for step in course:
+        taken += step.batch
+        came += op.apply(0, step.batch)
+        came += op.advance(step.now)
+        yield step.now, taken, came

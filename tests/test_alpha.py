@@ -1,0 +1,177 @@
+"""Which facts reach which matches, and as what rows: as if each match looked at each fact."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from squall import operators as ops
+from squall.builders.alpha import Alpha, Matched, kind
+from squall.builders.rows import plain
+from squall.builders.rows.entries import Entry, Row
+from squall.functions.values import value_key
+from squall.operators import Cell, Value
+from squall.plan import Input, Node, Plan
+from squall.rdf import FOREVER, Term, is_literal
+from squall.system import Source
+from tests.snapshots import ALSO_ONE, ONE, REL, TWO, A, B, C
+
+OTHER = "@<urn:other>"
+TERMS = (A, B, ONE, ALSO_ONE, TWO)
+CELLS: tuple[Cell, ...] = (0, 1, 2, None, A, B, ONE, Value(ONE), Value(TWO))
+
+
+def fits(cell: Cell, term: str, bound: dict[int, str]) -> bool:
+    match cell:
+        case int():
+            return bound.setdefault(cell, term) == term
+        case Value(term=other):
+            return is_literal(term) and value_key(Term(term)) == value_key(other)
+        case None:
+            return True
+        case _:
+            return cell == term
+
+
+def row_of(cells: Sequence[Cell], fact: Sequence[str]) -> Row | None:
+    """What a fact is to a match; None if it does not fit."""
+    mark = cells[0] if isinstance(cells[0], str) and cells[0][0] == "@" else None
+    if len(fact) != len(cells) or (fact[0] if fact[0][0] == "@" else None) != mark:
+        return None
+    bound: dict[int, str] = {}
+    if not all(fits(cell, term, bound) for cell, term in zip(cells, fact, strict=True)):
+        return None
+    return tuple(bound[column] for column in sorted(bound))
+
+
+def numbered(cells: Iterable[Cell]) -> tuple[Cell, ...]:
+    """The cells with their columns counted from 0."""
+    numbers: dict[int, int] = {}
+    return tuple(numbers.setdefault(cell, len(numbers)) if isinstance(cell, int) else cell for cell in cells)
+
+
+def plan(matches: Sequence[tuple[Cell, ...]], *before: Node) -> Plan:
+    """Matches that the last node of `before` feeds, each under its place in the sequence."""
+    nodes = before or (Node("read", ops.Read(Source())),)
+    last = Input(nodes[-1].id)
+    return Plan((*nodes, *(Node(str(place), ops.Match(cells), (last,)) for place, cells in enumerate(matches))))
+
+
+def entry(*fact: str, rule: str = "") -> Entry:
+    return (*fact, rule, 3, FOREVER, 1)
+
+
+def told(found: Iterator[Matched]) -> Mapping[str, Counter[Row]]:
+    """The rows of each match that has any."""
+    rows: dict[str, Counter[Row]] = {}
+    for id, entries in found:
+        for *row, start, end, weight in entries:
+            assert (start, end, weight) == (3, FOREVER, 1)
+            rows.setdefault(id, Counter())[tuple(row)] += 1
+    return rows
+
+
+def expected(matches: Sequence[tuple[Cell, ...]], facts: Iterable[tuple[str, ...]]) -> Mapping[str, Counter[Row]]:
+    rows: dict[str, Counter[Row]] = {}
+    for fact in facts:
+        for place, cells in enumerate(matches):
+            if (row := row_of(cells, fact)) is not None:
+                rows.setdefault(str(place), Counter())[row] += 1
+    return rows
+
+
+triples = st.tuples(*[st.sampled_from(TERMS)] * 3)
+atoms = st.lists(st.sampled_from(TERMS), max_size=3).flatmap(
+    lambda arguments: st.sampled_from([(REL, *arguments), (OTHER, *arguments)])
+)
+MATCHES = st.lists(
+    st.tuples(*[st.sampled_from(CELLS)] * 3).map(numbered)
+    | st.tuples(st.sampled_from([Term(REL), Term(OTHER)]), st.lists(st.sampled_from(CELLS), max_size=2)).map(
+        lambda made: numbered([made[0], *made[1]])
+    ),
+    min_size=1, max_size=6,
+)  # fmt: skip
+
+
+@given(matches=MATCHES, facts=st.lists(triples | atoms, max_size=8))
+@settings(max_examples=150, deadline=None)
+def test_each_fact_reaches_the_matches_that_it_fits(
+    matches: list[tuple[Cell, ...]], facts: list[tuple[str, ...]]
+) -> None:
+    alpha = Alpha(plan(matches), "read")
+    assert told(alpha.rows([entry(*fact) for fact in facts])) == expected(matches, facts)
+
+
+@given(matches=MATCHES, facts=st.lists(triples | atoms, max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_facts_may_come_in_boxes(matches: list[tuple[Cell, ...]], facts: list[tuple[str, ...]]) -> None:
+    """As `squall.builders.rows.read.Facts` has them."""
+    alpha = Alpha(plan(matches), "read")
+    boxes: dict[Term, list[Entry]] = {}
+    whole = [entry(*fact) for fact in facts if fact[0][0] != "@"]
+    for one in whole:
+        boxes.setdefault(one[1], []).append(one)
+    found = list(alpha.triples(boxes, whole))
+    for fact in facts:
+        if fact[0][0] == "@":
+            found += alpha.atoms_rows(kind(entry(*fact)), [entry(*fact)])
+    assert told(iter(found)) == expected(matches, facts)
+
+
+TEMPLATES: tuple[tuple[int | Term, ...], ...] = (
+    (0, A, 1), (0, B, 1), (0, 1, A), (A, A, 0), (Term(REL), 0, 1), (Term(REL), 0), (Term(OTHER), 0, 1),
+)  # fmt: skip
+
+
+def made(template: tuple[int | Term, ...], row: Sequence[str]) -> tuple[str, ...]:
+    return tuple(row[cell] if isinstance(cell, int) else cell for cell in template)
+
+
+@given(
+    matches=MATCHES, templates=st.lists(st.sampled_from(TEMPLATES), min_size=1, max_size=3, unique=True),
+    rows=st.lists(st.tuples(*[st.sampled_from(TERMS)] * 2), max_size=4), unique=st.booleans(),
+)  # fmt: skip
+@settings(max_examples=100, deadline=None)
+def test_what_rules_make_reaches_the_same_matches(
+    matches: list[tuple[Cell, ...]], templates: list[tuple[int | Term, ...]], rows: list[tuple[str, ...]], unique: bool
+) -> None:
+    """Where it is known what a node makes, facts are not looked at one by one."""
+    start = Node("read", ops.Read(Source())), Node("match", ops.Match((0, 1)), (Input("read"),))
+    emits = [Node(f"emit{n}", ops.Emit(one), (Input("match"),)) for n, one in enumerate(templates)]
+    if unique:
+        ends = [Node("set", ops.Distinct(3), tuple(Input(emit.id) for emit in emits))]
+    else:
+        emits, ends, templates = emits[:1], [], templates[:1]
+    nodes = (*start, *emits, *ends)
+    facts = [made(template, row) for template in templates for row in rows]
+    alpha = Alpha(plan(matches, *nodes), nodes[-1].id)
+    assert told(alpha.rows([entry(*fact, rule="r") for fact in facts])) == expected(matches, facts)
+
+
+def test_a_match_that_reads_a_node_twice_is_told_twice() -> None:
+    """The set behind it makes these one again."""
+    nodes = Node("read", ops.Read(Source())), Node("0", ops.Match((0, A, 1)), (Input("read"), Input("read")))
+    assert told(Alpha(Plan(nodes), "read").rows([entry(A, A, B)])) == {"0": Counter({(A, B): 2})}
+
+
+def test_what_is_known_to_fit_is_not_looked_at_again() -> None:
+    step = plain.match(ops.Match((0, A, B)), known=(1, 2))
+    assert step([entry(A, C, C)]) == [(A, 3, FOREVER, 1)]
+
+
+@pytest.mark.parametrize("many", [10, 1000])
+def test_a_fact_meets_only_what_it_fits_however_many_rules_there_are(many: int) -> None:
+    """By predicate, and by what else is constant."""
+    matches: list[tuple[Cell, ...]] = [(0, Term(f"<urn:p{n}>"), 1) for n in range(many)]
+    matches += [(0, A, Term(f"<urn:o{n}>")) for n in range(many)]
+    matches += [(0, B, Value(Term(f'"{n}"'))) for n in range(many)]
+    alpha = Alpha(plan(matches), "read")
+    found = list(alpha.rows([entry(A, "<urn:p7>", C), entry(C, A, "<urn:o7>"), entry(C, B, '"7"')]))
+    assert dict(found) == {
+        "7": [(A, C, 3, FOREVER, 1)], str(many + 7): [(C, 3, FOREVER, 1)], str(2 * many + 7): [(C, 3, FOREVER, 1)]
+    }  # fmt: skip
+    assert len(found) == 3

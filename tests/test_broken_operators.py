@@ -1,0 +1,520 @@
+"""A deliberately broken operator of each kind is noticed: a small program then differs from the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+import pytest
+
+import squall
+from squall import functions
+from squall import operators as ops
+from squall.builders import alpha, machine
+from squall.builders.machine import Machine
+from squall.builders.rows import Operator, operator, plain
+from squall.builders.rows.entries import Entry
+from squall.builders.rows.plain import Plain
+from squall.builders.rows.read import Reader, _Counted
+from squall.builders.rows.sets import CountingDistinct, GrowingDistinct, RecursiveDistinct
+from squall.builders.rows.timeline import _Descending
+from squall.functions.jena import function_iri
+from squall.plan import Input, Node, Plan, check
+from squall.rdf import FOREVER, Event, Term, iri
+from squall.stages import Output
+from squall.system import (
+    CLOSE,
+    Aggregate,
+    Bind,
+    Call,
+    Compute,
+    Construct,
+    Delete,
+    Either,
+    Grouping,
+    Maybe,
+    Order,
+    Pattern,
+    Report,
+    Select,
+    Slice,
+    Slot,
+    Source,
+    System,
+    Variable,
+    Without,
+    over,
+)
+from squall.system import Test as Holds
+from squall.testing.check import assert_as_oracle
+from squall.testing.streams import stream
+from squall.windows import Count, Range, Stepped
+
+E = "http://example.org/"
+X, Y, Z = map(Variable, "xyz")
+Damage = Callable[[Any], None]
+"""Breaks an operator that is ready to work."""
+
+
+# Programs
+
+
+def pattern(subject: Variable | str, predicate: str, object: Variable | str) -> Pattern:
+    return Pattern(_slot(subject), iri(E + predicate), _slot(object))
+
+
+def _slot(slot: Variable | str) -> Slot:
+    return slot if isinstance(slot, Variable) else iri(E + slot)
+
+
+P, Q, K = pattern(X, "p", Y), pattern(Y, "q", Z), Construct((pattern(X, "k", Y),))
+ALL = Select((X, Y, Z))
+
+
+def rule(*joinables: Any, then: Any = K, **parts: Any) -> System:
+    return System(name="r", sources=(Source(),), joinables=joinables, consequences=(then,), **parts)
+
+
+def part(*joinables: Any) -> System:
+    return System(sources=(Source(),), joinables=joinables)
+
+
+EITHER = Either((part(P), part(pattern(X, "q", Z))))
+FIRST = rule(P, slice=Slice((Order(X, descending=True),), limit=1), then=Select((X, Y)))
+COUNTED = rule(P, grouping=Grouping((X,), (Aggregate(Y, "count"),)), then=Select((X, Y)))
+
+
+@functions.function("urn:test:both", languages=())
+def _both(term: Term | None) -> Sequence[tuple[Term | None, Term]]:
+    """A table function of two rows."""
+    return [(term, iri("urn:one")), (term, iri("urn:two"))]
+
+
+REACHES = System(
+    subsystems=(
+        replace(rule(P, then=Construct((pattern(X, "r", Y),))), name="r"),
+        replace(rule(pattern(X, "r", Y), pattern(Y, "p", Z), then=Construct((pattern(X, "r", Z),))), name="r"),
+    )
+)
+"""A recursion without negation."""
+OPEN = System(
+    subsystems=(
+        replace(rule(P, predicates=(Without((pattern(X, "q", Y),)),)), name="open"),
+        replace(rule(pattern(X, "k", Y), then=Construct((pattern(X, "r", Y),))), name="step"),
+        replace(rule(pattern(X, "r", Y), pattern(Y, "k", Z), then=Construct((pattern(X, "r", Z),))), name="on"),
+    )
+)
+"""A recursion above a negation."""
+CHAIN = "1 :a :p :b\n2 :b :q :c\n3 :b :p :c\n5 :c :q :d\n6 :a :p :b\n8 :e :p :e"
+SHUT = "1 :a :p :b\n1 :b :p :c\n1 :c :p :b\n2 :a :q :b\n4 :a :p :d\n5 :b :q :c"
+
+
+# Damages
+
+
+def answering(change: Callable[[list[Entry]], list[Entry]]) -> Damage:
+    """What it answers is changed."""
+
+    def damage(op: Any) -> None:
+        name = "step" if isinstance(op, Plain) else "apply"
+        work = getattr(op, name)
+        setattr(op, name, lambda *given: change(work(*given)))
+
+    return damage
+
+
+def told(change: Callable[[int, Sequence[Entry]], Sequence[Entry]]) -> Damage:
+    """What it is told is changed."""
+
+    def damage(op: Any) -> None:
+        apply = op.apply
+        op.apply = lambda port, entries: apply(port, change(port, entries))
+
+    return damage
+
+
+def advancing(change: Callable[[list[Entry]], list[Entry]]) -> Damage:
+    """What it says of whole instants is changed."""
+
+    def damage(op: Any) -> None:
+        advance = op.advance
+        op.advance = lambda now: change(advance(now))
+
+    return damage
+
+
+def for_ever(entries: Sequence[Entry]) -> list[Entry]:
+    return [(*entry[:-2], FOREVER, entry[-1]) for entry in entries]
+
+
+def never_back(entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry[-1] > 0]
+
+
+def once(entries: Sequence[Entry]) -> list[Entry]:
+    return list(dict.fromkeys(entries))
+
+
+def unlike(entries: Sequence[Entry]) -> list[Entry]:
+    """The first cell takes the second's place."""
+    return [(entry[0], *entry[:1], *entry[2:]) for entry in entries]
+
+
+def works_as(kind: type[Operator]) -> Damage:
+    """It does what an operator of another class does, if it is of the class that this one is made of."""
+
+    def damage(op: Any) -> None:
+        if type(op) in kind.__bases__:
+            op.__class__ = kind
+
+    return damage
+
+
+class _Deaf(GrowingDistinct):
+    """A row that was valid once is known for good."""
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        return super().apply(port, [entry for entry in entries if entry[: self.by] not in self.valid])
+
+
+class _Hasty(CountingDistinct):
+    """A row is gone as soon as one of its reasons is."""
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        return [*super().apply(port, never_back(entries)), *(entry for entry in entries if entry[-1] < 0)]
+
+
+class _Counting(RecursiveDistinct):
+    """A row is valid while there is a reason for it, be it the row itself."""
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        return CountingDistinct.apply(self, port, entries)
+
+
+def _falling(op: Any) -> None:
+    """The order of a slice is turned round."""
+    order = op.order
+    op.order = lambda row: _Descending(order(row))
+
+
+def _forgetful(op: Any) -> None:
+    """It does not know what it has handed on."""
+    flush = op.flush
+
+    def flushed(now: int, instants: Sequence[int] = ()) -> list[Output]:
+        found: list[Output] = flush(now, instants)
+        op.until.clear()
+        return found
+
+    op.flush = flushed
+
+
+def _silent(op: Any) -> None:
+    flush = op.flush
+    op.flush = lambda now, instants=(): [out for out in flush(now, instants) if out.time % 2]
+
+
+def _early(compute: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
+    return lambda row, time: compute(row, time + 1)
+
+
+def _first_of(step: plain.Step) -> plain.Step:
+    return lambda entries: [made[0] for entry in entries if (made := step([entry]))]
+
+
+def _careless(entries: Sequence[Entry]) -> list[Entry]:
+    return [(entry[0], iri(E + "k"), entry[-4] or iri("urn:null"), "r", *entry[-3:]) for entry in entries]
+
+
+def _in_vain(demanded: Callable[[int], list[tuple[int, Any]]]) -> Callable[[int], list[tuple[int, Any]]]:
+    return lambda now: demanded(now)[:0]
+
+
+def _earlier(demanded: Callable[[int], list[tuple[int, Any]]]) -> Callable[[int], list[tuple[int, Any]]]:
+    return lambda now: [(time - 1, fact) for time, fact in demanded(now)]
+
+
+# What is broken
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, and what is broken in the operators of one kind."""
+
+    kind: type
+    damage: Damage
+    system: System
+    events: str = CHAIN
+
+
+CASES = {
+    "a join that finds each pair twice": Case(ops.Join, answering(lambda entries: entries * 2), rule(P, Q, then=ALL)),
+    "a join that takes in no left rows late": Case(
+        ops.Join, told(lambda port, entries: [e for e in entries if port or e[-3] < 2]), rule(P, Q, then=ALL)
+    ),
+    "a join whose rows never end": Case(
+        ops.Join, answering(for_ever), over(replace(rule(P, Q), output="dstream"), Range(4)),
+    ),
+    "a left join that has only pairs": Case(
+        ops.LeftJoin, answering(lambda entries: [e for e in entries if None not in e]),
+        rule(P, predicates=(Maybe(part(Q)),), then=ALL),
+    ),
+    "a left join that has every row alone": Case(
+        ops.LeftJoin, lambda op: setattr(op.alone, "_rights", lambda entries: iter(())),
+        replace(rule(P, predicates=(Maybe(part(Q)),), then=ALL), output="dstream"),
+    ),
+    "an anti-join that looks at the left alone": Case(
+        ops.AntiJoin, told(lambda port, entries: () if port else entries),
+        replace(rule(P, predicates=(Without((pattern(X, "q", Y),)),)), output="dstream"), SHUT,
+    ),
+    "an anti-join that never lets back": Case(
+        ops.AntiJoin, told(lambda port, entries: for_ever(entries) if port else entries),
+        over(rule(P, predicates=(Without((Q,)),)), windows={"urn:s": Range(2)}),
+        "1 :a :p :b\n2 @<urn:s> :b :q :c\n9 :a :p :c",
+    ),
+    "a union of one row at a time": Case(
+        ops.Union, answering(lambda entries: entries[:1]), rule(EITHER, then=ALL), "1 :a :p :b, :c"
+    ),
+    "a union of what is bound": Case(
+        ops.Union, answering(lambda entries: [e for e in entries if None not in e]), rule(EITHER, then=ALL)
+    ),
+    "a projection to another column": Case(ops.Project, answering(unlike), rule(EITHER, then=ALL)),
+    "a test that all pass": Case(
+        ops.Test, lambda op: setattr(op, "step", list),
+        rule(P, predicates=(Holds(Call(function_iri("equal"), (X, Y))),)),
+    ),
+    "an extension by another value": Case(
+        ops.Extend, answering(lambda entries: [(*e[:-4], iri("urn:other"), *e[-3:]) for e in entries]),
+        rule(P, predicates=(Bind(Z, Y),), then=ALL),
+    ),
+    "a timed extension that takes another time": Case(
+        ops.Extend, lambda op: setattr(op, "compute", _early(op.compute)),
+        rule(P, predicates=(Bind(Z, Call(function_iri("now"), ())),), then=ALL),
+    ),
+    "a table of its first row": Case(
+        ops.Apply, lambda op: setattr(op, "step", _first_of(op.step)),
+        rule(P, predicates=(Compute((Z, Variable("w")), "urn:test:both", (Y,)),), then=Select((X, Variable("w")))),
+    ),
+    "a growing set that knows a row for good": Case(
+        ops.Distinct, works_as(_Deaf), over(rule(P), Range(2))
+    ),
+    "a growing set that is none": Case(
+        ops.Distinct, lambda op: setattr(op, "apply", lambda port, entries: list(entries)),
+        rule(P, then=Select((X,))), "1 :a :p :b\n2 :a :p :b",
+    ),
+    "a set that counts only once": Case(
+        ops.Distinct, works_as(_Hasty), replace(over(rule(P), Count(2)), output="dstream"),
+        "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d\n5 :e :p :f",
+    ),
+    "a set in a recursion that only counts": Case(
+        ops.Distinct, works_as(_Counting),
+        replace(OPEN, output="dstream"), SHUT,
+    ),
+    "a set in a recursion that derives nothing anew": Case(
+        ops.Distinct, lambda op: setattr(op, "rederive", list) if isinstance(op, RecursiveDistinct) else None,
+        OPEN, "1 :a :p :b\n1 :a :p :c\n1 :c :p :b\n1 :b :p :d\n2 :a :q :b\n3 :d :p :e",
+    ),
+    "a group that takes nothing back": Case(
+        ops.Group, advancing(never_back), replace(COUNTED, output="dstream"), "1 :a :p :b\n2 :a :p :c",
+    ),
+    "a group that rows never leave": Case(
+        ops.Group, told(lambda port, entries: for_ever(entries)),
+        over(COUNTED, Range(2)),
+    ),
+    "a group of nothing that is none": Case(
+        ops.Group, advancing(lambda entries: [e for e in entries if e[-3] >= 0]),
+        rule(P, grouping=Grouping((), (Aggregate(Y, "count"),)), then=Select((Y,))),
+    ),
+    "a slice in another order": Case(
+        ops.Slice, _falling, rule(P, slice=Slice((Order(Y),), limit=1), then=Select((X, Y))), "1 :a :p :b\n1 :a :p :c",
+    ),
+    "a slice that keeps its choice": Case(
+        ops.Slice, advancing(never_back), replace(FIRST, output="dstream"),
+        "1 :a :p :b\n2 :c :p :c\n3 :b :p :b",
+    ),
+    "an answer that is a set": Case(
+        ops.Answer, answering(once), rule(P, Q, then=Select((Y,))), "1 :b :q :c\n2 :a :p :b, :c\n2 :d :p :b",
+    ),
+    "an answer with its columns turned round": Case(
+        ops.Answer, answering(lambda entries: [(e[0], e[2], e[1], *e[3:]) for e in entries]),
+        rule(P, then=Select((X, Y))),
+    ),
+    "a fact with its cells turned round": Case(ops.Emit, answering(unlike), rule(P)),
+    "a fact of what is unbound": Case(
+        ops.Emit, lambda op: setattr(op, "step", _careless),
+        rule(P, predicates=(Maybe(part(Q)),), then=Construct((pattern(X, "k", Z),))),
+    ),
+    "a rule of another name": Case(
+        ops.Emit, answering(lambda entries: [(*e[:-4], "nobody", *e[-3:]) for e in entries]), rule(P)
+    ),
+    "a retraction that retracts nothing": Case(
+        ops.Retract, lambda op: setattr(op, "demanded", _in_vain(op.demanded)),
+        replace(System(subsystems=(rule(P), replace(rule(P, Q, then=Delete((P,))), name="d"))), output="dstream"),
+    ),
+    "a retraction at once": Case(
+        ops.Retract, lambda op: setattr(op, "demanded", _earlier(op.demanded)),
+        replace(System(subsystems=(rule(P), replace(rule(P, Q, then=Delete((P,))), name="d"))), output="dstream"),
+    ),
+    "a delivery that tells facts twice": Case(
+        ops.Deliver, _forgetful, over(rule(P), Range(4)), "1 :a :p :b\n5 :a :p :b"
+    ),
+    "a delivery that leaves out": Case(ops.Deliver, _silent, rule(P)),
+    "a delivery of all that it counts": Case(
+        ops.Deliver, lambda op: setattr(op, "report", CLOSE),
+        replace(rule(P), output="rstream", report=Report("change")), "1 :a :p :b\n2 :a :p :b",
+    ),
+}  # fmt: skip
+
+
+# What is read and matched, and what is so from the start
+
+
+def _endless(patch: pytest.MonkeyPatch) -> None:
+    take = Reader._take
+    patch.setattr(Reader, "_take", lambda self, given, start, end, facts: take(self, given, start, FOREVER, facts))
+
+
+def _miscounted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_Counted, "come", _late(_Counted.come))
+
+
+def _late(come: Callable[..., Iterator[Entry]]) -> Callable[..., Iterator[Entry]]:
+    def late(self: _Counted, fact: Any, time: int) -> Iterator[Entry]:
+        return ((*entry[:-3], entry[-3] + (entry[-1] < 0), *entry[-2:]) for entry in come(self, fact, time))
+
+    return late
+
+
+def _nothing_removed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Reader, "_removed", lambda self, stream, fact, time: iter(()))
+
+
+def _blind(patch: pytest.MonkeyPatch) -> None:
+    """The second occurrence of a variable fits anything."""
+
+    def loosened(op: ops.Match, known: Sequence[int] = ()) -> plain.Step:
+        seen = [isinstance(cell, int) and cell in op.cells[:place] for place, cell in enumerate(op.cells)]
+        cells = tuple(None if again else cell for again, cell in zip(seen, op.cells, strict=True))
+        return plain.match(ops.Match(cells), known)
+
+    patch.setattr(alpha, "match", loosened)
+
+
+def _since_the_epoch(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(machine, "UNIT", (0, FOREVER, 1))
+
+
+PATCHES: dict[str, tuple[type, Callable[[pytest.MonkeyPatch], None], System, str]] = {
+    "a window that never ends": (ops.Read, _endless, over(replace(rule(P), output="dstream"), Range(3)), CHAIN),
+    "a step that never ends": (ops.Read, _endless, over(replace(rule(P), output="rstream"), Stepped(4, 2)), CHAIN),
+    "a count that lets go too late": (ops.Read, _miscounted, over(replace(rule(P), output="dstream"), Count(2)), CHAIN),
+    "a removal that removes nothing": (
+        ops.Read, _nothing_removed, over(replace(rule(P), output="dstream"), removals=True), "1 :a :p :b\n4 - :a :p :b",
+    ),
+    "a match that compares nothing": (ops.Match, _blind, rule(pattern(X, "p", X), then=Select((X,))), CHAIN),
+    "an axiom of yesterday": (ops.Unit, _since_the_epoch, rule(then=Construct((pattern("a", "p", "b"),))), CHAIN),
+}  # fmt: skip
+
+
+def run(plan: Plan, system: System, events: Sequence[Event]) -> None:
+    """Event by event, so that much is kept in between."""
+    assert_as_oracle(system, list(squall.build(plan).run([event] for event in events)), events)
+
+
+def planned(kind: type, system: System) -> Plan:
+    plan = squall.plan(system, "greedy")
+    assert any(isinstance(node.op, kind) for node in plan.nodes), "the plan has to have what is broken"
+    return plan
+
+
+def break_(patch: pytest.MonkeyPatch, kind: type, damage: Damage) -> None:
+    """All operators of a kind are broken from now on."""
+
+    def broken(node: Node, plan: Plan) -> Operator:
+        op = operator(node, plan)
+        if isinstance(node.op, kind):
+            damage(op)
+        return op
+
+    patch.setattr(machine, "operator", broken)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_a_broken_operator_is_noticed(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, events = planned(case.kind, case.system), stream(case.events)
+    run(plan, case.system, events)
+    break_(monkeypatch, case.kind, case.damage)
+    with pytest.raises(AssertionError, match=r"the oracle misses|made by"):
+        run(plan, case.system, events)
+
+
+@pytest.mark.parametrize(("kind", "patch", "system", "text"), PATCHES.values(), ids=PATCHES.keys())
+def test_broken_reading_is_noticed(
+    kind: type, patch: Callable[[pytest.MonkeyPatch], None], system: System, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, events = planned(kind, system), stream(text)
+    run(plan, system, events)
+    patch(monkeypatch)
+    with pytest.raises(AssertionError, match="the oracle misses"):
+        run(plan, system, events)
+
+
+def by_hand(*nodes: Node) -> Plan:
+    """The plan of operators of which planners make little use; each reads the one before it."""
+    before = ("read", *(node.id for node in nodes))
+    joined = (replace(node, inputs=(Input(last),)) for node, last in zip(nodes, before, strict=False))
+    return check(Plan((Node("read", ops.Read(Source())), *joined, Node("end", ops.Deliver(), (Input(before[-1]),)))))
+
+
+PATHS = by_hand(
+    Node("match", ops.Match((0, iri(E + "p"), 1))),
+    Node("closure", ops.Closure()),
+    Node("emit", ops.Emit((0, iri(E + "r"), 1), rules=("r",))),
+)
+"""What `REACHES` means, by the operator for it."""
+SWITCHED = by_hand(
+    Node("match", ops.Match((0, 1, 2))),
+    Node("where", ops.Where(1, iri(E + "p"))),
+    Node("emit", ops.Emit((0, iri(E + "k"), 2), rules=("r",))),
+)
+"""What `rule(P)` means, by looking at the predicate last."""
+
+
+def _single_steps(patch: pytest.MonkeyPatch) -> None:
+    break_(patch, ops.Closure, lambda op: setattr(op, "apply", lambda port, entries: list(entries)))
+
+
+def _forgotten_paths(patch: pytest.MonkeyPatch) -> None:
+    break_(patch, ops.Closure, lambda op: setattr(op, "apply", lambda port, entries: type(op)().apply(port, entries)))
+
+
+def _anywhere(patch: pytest.MonkeyPatch) -> None:
+    def everything(self: Machine, column: int, table: dict[str, list[str]], entries: Sequence[Entry]) -> None:
+        for id in (id for ids in table.values() for id in ids):
+            self.answer(id, entries)
+
+    patch.setattr(Machine, "_switched", everything)
+
+
+BY_HAND: dict[str, tuple[Plan, System, Callable[[pytest.MonkeyPatch], None]]] = {
+    "a closure of single steps": (PATHS, REACHES, _single_steps),
+    "a closure of what comes together": (PATHS, REACHES, _forgotten_paths),
+    "a switch that all pass": (SWITCHED, rule(P), _anywhere),
+}
+
+
+@pytest.mark.parametrize(("plan", "system", "patch"), BY_HAND.values(), ids=BY_HAND.keys())
+def test_broken_operators_of_plans_made_by_hand_are_noticed(
+    plan: Plan, system: System, patch: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = stream(CHAIN)
+    run(plan, system, events)
+    patch(monkeypatch)
+    with pytest.raises(AssertionError, match="the oracle misses"):
+        run(plan, system, events)
+
+
+def test_there_is_a_broken_operator_of_each_kind() -> None:
+    broken = {case.kind for case in CASES.values()} | {kind for kind, *_ in PATCHES.values()} | {ops.Closure, ops.Where}
+    assert broken == set(get_args(ops.Operator))

@@ -1,0 +1,343 @@
+"""The end of a plan: what is handed on, when, and how often, against the answer at every instant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from squall import operators as ops
+from squall.builders.rows.deliver import Deliver, GrowingDeliver, Retract
+from squall.builders.rows.entries import Entry, Row, row_fact
+from squall.rdf import ALWAYS, FOREVER, Atom, Solution, Triple
+from squall.stages import Output
+from squall.system import Report
+from tests.snapshots import INSTANTS, ONE, REL, A, Advance, B, Bag, C, at, courses, entries, forget
+
+OUTPUTS = ("istream", "dstream", "rstream")
+CHANGE, NONEMPTY, PERIODIC = Report("change"), Report("nonempty"), Report("periodic", 3)
+TIMES = (ALWAYS, *range(2 * len(INSTANTS)))
+"""The instants at which anything may begin or end."""
+
+
+# The model
+
+
+def answer(taken: Iterable[Entry], instant: int) -> Counter[object]:
+    """The facts (a set) and solutions (a bag) that are valid at an instant."""
+    counts: Counter[Row] = Counter()
+    for row, count in at(taken, instant).items():
+        counts[row[:-1]] += count
+    found: Counter[object] = Counter()
+    for row, count in counts.items():
+        if count > 0:
+            found[row_fact(row)] = count if isinstance(row_fact(row), Solution) else 1
+    return found
+
+
+def told(output: str, report: Report, taken: Sequence[Entry], now: int, instants: Sequence[int]) -> Counter[object]:
+    """What is handed on up to a time: (time, fact)."""
+    times = instants if output == "rstream" else _reported(report, TIMES)
+    found: Counter[object] = Counter()
+    before: Counter[object] = Counter()
+    for time in (time for time in times if time <= now):
+        holds = answer(taken, time)
+        changed = {"istream": holds - before, "dstream": before - holds, "rstream": holds}[output]
+        if output != "rstream" or report.policy != "change" or holds != before:
+            found.update({(time, fact): count for fact, count in changed.items()})
+        before = holds
+    return found
+
+
+def _reported(report: Report, times: Sequence[int]) -> Sequence[int]:
+    return [time for time in times if report.policy != "periodic" or time == ALWAYS or time % report.period == 0]
+
+
+def rows_of(entry: Entry, kind: str) -> Entry:
+    """An entry of one term and a rule as one of a fact or a solution."""
+    term, rule, *rest = entry
+    if kind == "solutions":
+        return ("?x y", term, None, rule, *rest)
+    return (term, B, C, rule, *rest)
+
+
+def course_of(course: Sequence[Advance], kind: str) -> list[Advance]:
+    return [Advance(step.now, [rows_of(entry, kind) for entry in step.batch]) for step in course]
+
+
+COURSES = courses(2, (A, B), always=True)
+"""Of a term and the name of a rule."""
+
+
+# What is handed on
+
+
+@pytest.mark.parametrize("kind", ["facts", "solutions"])
+@pytest.mark.parametrize(
+    ("output", "report"),
+    [
+        *((output, Report()) for output in OUTPUTS), *((output, PERIODIC) for output in OUTPUTS),
+        ("rstream", CHANGE), ("rstream", NONEMPTY), ("istream", CHANGE),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.policy,
+)  # fmt: skip
+@given(course=COURSES, grid=st.sets(st.sampled_from(TIMES)))
+@settings(max_examples=15, deadline=None)
+def test_it_tells_the_answer_as_time_goes_on(
+    kind: str, output: str, report: Report, course: list[Advance], grid: set[int]
+) -> None:
+    """grid: the evaluation instants, of which only an answer told whole takes notice."""
+    op = Deliver(ops.Deliver(output, report=report))
+    instants = _reported(report, sorted(grid))
+    taken: list[Entry] = []
+    came: list[Output] = []
+    passed = ALWAYS - 1
+    for step in course_of(course, kind):
+        op.apply(0, step.batch)
+        taken += step.batch
+        found = op.flush(step.now, [time for time in instants if passed < time <= step.now])
+        assert all(passed < out.time <= step.now for out in found)
+        came += found
+        passed = step.now
+        assert Counter((out.time, out.fact) for out in came) == told(output, report, taken, passed, instants)
+    assert [out.time for out in came] == sorted(out.time for out in came)
+    # A solution that becomes more may name a rule since which it is one.
+    at_once = kind == "facts" and output == "istream" and report.policy != "periodic"
+    _is_made_by_a_maker(came, taken, now=at_once)
+
+
+def _is_made_by_a_maker(came: Iterable[Output], taken: Sequence[Entry], now: bool) -> None:
+    """The rule that is named makes the fact: now, or at some time up to then."""
+    for out in came:
+        since = [out.time] if now else [time for time in TIMES if time <= out.time]
+        makers = {row[-1] for time in since for row in at(taken, time) if row_fact(row[:-1]) == out.fact}
+        assert out.rule in makers, out
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@given(course=COURSES)
+@settings(max_examples=15, deadline=None)
+def test_it_goes_on_elsewhere_from_what_it_kept(output: str, course: list[Advance]) -> None:
+    op = Deliver(ops.Deliver(output))
+    taken: list[Entry] = []
+    store: list[Entry] = []
+    came: list[Output] = []
+    passed = ALWAYS - 1
+    for step in course_of(course, "facts"):
+        op = Deliver(ops.Deliver(output))
+        op.restore(0, store)
+        op.flush(passed, [passed])
+        op.keep()
+        op.apply(0, step.batch)
+        taken += step.batch
+        came += op.flush(step.now, [time for time in TIMES if passed < time <= step.now])
+        store += [entry for _, kept in op.kept() for entry in kept]
+        passed = step.now
+    assert Counter((out.time, out.fact) for out in came) == told(output, Report(), taken, passed, TIMES)
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@given(course=COURSES)
+@settings(max_examples=10, deadline=None)
+def test_what_has_ended_is_forgotten(output: str, course: list[Advance]) -> None:
+    op = Deliver(ops.Deliver(output))
+    for step in course_of(course, "facts"):
+        op.apply(0, step.batch)
+        op.flush(step.now)
+    assert op.size() == 0
+    assert not op.rules
+
+
+def fact(subject: str, rule: str = "rule") -> Row:
+    return (subject, C, C, rule)
+
+
+def test_a_fact_is_told_once_whichever_rules_make_it() -> None:
+    op = Deliver(ops.Deliver())
+    op.apply(0, [(*fact(A, "one"), 1, FOREVER, 1), (*fact(A, "two"), 1, FOREVER, 1)])
+    assert op.flush(1) == [Output(Triple(A, C, C), 1, "one")]
+    op.apply(0, [(*fact(A, "two"), 2, FOREVER, 1)])
+    assert op.flush(2) == []
+
+
+def test_a_fact_that_comes_again_is_told_again_with_the_rule_that_brings_it_back() -> None:
+    op = Deliver(ops.Deliver())
+    op.apply(0, [(*fact(A, "one"), 1, 3, 1), (*fact(A, "two"), 5, 7, 1)])
+    assert op.flush(9) == [Output(Triple(A, C, C), 1, "one"), Output(Triple(A, C, C), 5, "two")]
+
+
+def test_a_fact_that_is_back_after_a_while_names_the_rule_that_makes_it_still() -> None:
+    op = Deliver(ops.Deliver())
+    op.apply(0, [(*fact(A, "one"), 1, FOREVER, 1)])
+    op.flush(2)
+    op.apply(0, [(*fact(A, "one"), 3, 8, -1)])
+    assert op.flush(9) == [Output(Triple(A, C, C), 8, "one")]
+
+
+def test_a_rule_that_did_not_make_it_after_all_is_not_named() -> None:
+    op = Deliver(ops.Deliver())
+    op.apply(0, [(*fact(A, "one"), 5, 9, 1), (*fact(A, "two"), 5, 9, 1)])
+    op.apply(0, [(*fact(A, "one"), 5, 9, -1)])
+    assert op.flush(9) == [Output(Triple(A, C, C), 5, "two")]
+
+
+def test_what_goes_names_a_rule_that_made_it() -> None:
+    op = Deliver(ops.Deliver("dstream"))
+    op.apply(0, [(*fact(A, "one"), 1, 5, 1), (*fact(A, "two"), 3, 7, 1)])
+    assert op.flush(9) == [Output(Triple(A, C, C), 7, "one")]
+
+
+def test_it_hands_on_what_holds_always() -> None:
+    op = Deliver(ops.Deliver())
+    op.apply(0, [(REL, A, "axiom", ALWAYS, FOREVER, 1)])
+    assert op.flush(ALWAYS) == [Output(Atom(C, (A,)), ALWAYS, "axiom")]
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_what_is_no_rdf_stays_inside(output: str) -> None:
+    op = Deliver(ops.Deliver(output))
+    op.apply(0, [(ONE, C, C, "r", 1, 3, 1), (A, "_:b", C, "r", 1, 3, 1)])
+    assert op.flush(9, [1, 2, 3]) == []
+
+
+def test_a_solution_is_told_as_often_as_it_is_one_more() -> None:
+    op = Deliver(ops.Deliver())
+    op.apply(0, [("?x", A, "q", 1, 5, 2), ("?x", A, "q", 3, 9, 2), ("?x", A, "q", 7, 9, 1)])
+    told_at = [out.time for out in op.flush(9)]
+    assert told_at == [1, 1, 3, 3, 7]
+
+
+def test_an_answer_told_on_change_counts_solutions_and_not_reasons() -> None:
+    op = Deliver(ops.Deliver("rstream", report=CHANGE))
+    op.apply(0, [(*fact(A, "one"), 1, 9, 1), (*fact(A, "two"), 2, 9, 1), ("?x", A, "q", 3, 9, 1)])
+    assert [out.time for out in op.flush(5, [1, 2, 3, 4])] == [1, 3, 3]
+
+
+def test_between_two_periods_nothing_is_told() -> None:
+    op = Deliver(ops.Deliver(report=Report("periodic", 10)))
+    op.apply(0, [(*fact(A), 1, 9, 1), (*fact(B), 8, 12, 1)])
+    assert op.flush(30) == [Output(Triple(B, C, C), 10, "rule")]
+
+
+# What only grows
+
+
+GROWING = st.lists(
+    st.tuples(st.sampled_from([A, B]), st.integers(0, 6), st.integers(1, 6), st.integers(0, 6), st.sampled_from("rs")),
+    max_size=8,
+)
+"""Facts by subject: since when, how long, how long before that they come, and the name of a rule."""
+
+
+def growing(spans: Iterable[tuple[str, int, int, int, str]], last: int) -> list[Advance]:
+    coming = [
+        (start - early, (*fact(subject, rule), start, start + length, 1))
+        for subject, start, length, early, rule in spans
+    ]
+    return [
+        Advance(now, [entry for due, entry in coming if due == now or (now == 0 and due < 0)]) for now in range(last)
+    ]
+
+
+@given(spans=GROWING, forgets=st.booleans(), twice=st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_what_only_grows_is_told_when_it_comes_in(
+    spans: list[tuple[str, int, int, int, str]], forgets: bool, twice: bool
+) -> None:
+    """twice: what begins at an instant comes in two batches."""
+    op = GrowingDeliver(ops.Deliver(), remembers=True)
+    taken: list[Entry] = []
+    came: list[Output] = []
+    for step in growing(spans, max(TIMES)):
+        half = len(step.batch) // 2 if twice else 0
+        for part in (step.batch[:half], step.batch[half:]):
+            op.apply(0, part)
+            came += op.flush(step.now)
+            if forgets:
+                forget(op, step.now)
+        taken += step.batch
+    assert Counter((out.time, out.fact) for out in came) == told("istream", Report(), taken, max(TIMES), ())
+    assert [out.time for out in came] == sorted(out.time for out in came)
+    _is_made_by_a_maker(came, taken, now=True)
+    forget(op, max(TIMES))
+    assert op.size() == 0
+
+
+@given(spans=GROWING)
+@settings(max_examples=25, deadline=None)
+def test_what_only_grows_goes_on_elsewhere(spans: list[tuple[str, int, int, int, str]]) -> None:
+    """Where nothing waits for its time: everything comes when it begins."""
+    store: list[Entry] = []
+    taken: list[Entry] = []
+    came: list[Output] = []
+    for step in growing([(subject, start, length, 0, rule) for subject, start, length, _, rule in spans], max(TIMES)):
+        op = GrowingDeliver(ops.Deliver(), remembers=True)
+        op.restore(0, store)
+        op.keep()
+        op.apply(0, step.batch)
+        came += op.flush(step.now)
+        store += [entry for _, kept in op.kept() for entry in kept]
+        taken += step.batch
+    assert Counter((out.time, out.fact) for out in came) == told("istream", Report(), taken, max(TIMES), ())
+
+
+def test_it_forgets_where_nothing_comes_twice() -> None:
+    op = GrowingDeliver(ops.Deliver(), remembers=False)
+    op.apply(0, [(*fact(A), 1, FOREVER, 1), (*fact(A), 1, FOREVER, 1), (*fact(B), 5, FOREVER, 1)])
+    assert op.due == 1
+    assert op.flush(1) == [Output(Triple(A, C, C), 1, "rule")]
+    assert op.size() == 1, "what waits for its time"
+    assert op.due == 5
+    assert op.flush(5) == [Output(Triple(B, C, C), 5, "rule")]
+    assert op.size() == 0
+    assert op.due == FOREVER
+
+
+def test_what_only_grows_is_rdf_as_well() -> None:
+    op = GrowingDeliver(ops.Deliver(), remembers=True)
+    op.apply(0, [(ONE, C, C, "r", ALWAYS, FOREVER, 1), (REL, ONE, "r", ALWAYS, FOREVER, 1)])
+    assert op.flush(ALWAYS) == [Output(Atom(C, (ONE,)), ALWAYS, "r")]
+
+
+# What is taken out of the streams
+
+
+def _demands(template: Callable[[str], Triple], taken: Sequence[Entry], now: int) -> Counter[object]:
+    """(time, fact) where an instance of the template begins to be demanded."""
+    found: Counter[object] = Counter()
+    before: Bag = Counter()
+    for time in [time for time in TIMES if time <= now]:
+        rows: Bag = Counter()
+        for row, count in at(taken, time).items():
+            if row[0] is not None:
+                rows[template(row[0])] += count
+        found.update((time, row) for row in rows if rows[row] > 0 >= before[row])
+        before = rows
+    return found
+
+
+@given(course=courses(2, (A, B, None), always=True))
+@settings(max_examples=30, deadline=None)
+def test_a_fact_is_demanded_when_a_row_for_it_begins(course: list[Advance]) -> None:
+    """Two rows may demand the same fact; one with an unbound cell demands none."""
+    op = Retract(ops.Retract((0, B, C), rules=("r",)), 2, {0, 1})
+    taken: list[Entry] = []
+    came: list[tuple[int, object]] = []
+    for step in course:
+        op.apply(0, step.batch)
+        taken += step.batch
+        came += op.demanded(step.now)
+        assert Counter(came) == _demands(lambda cell: Triple(cell, B, C), taken, step.now)  # type: ignore[arg-type]
+    assert op.size() == 0
+    assert op.due == FOREVER
+
+
+@given(batch=entries(1, (1,)))
+def test_how_time_comes_to_it_makes_no_difference(batch: list[Entry]) -> None:
+    once, often = (Retract(ops.Retract((0, B, C)), 1, ()) for _ in range(2))
+    once.apply(0, batch)
+    often.apply(0, batch)
+    assert once.demanded(max(TIMES)) == [found for time in TIMES for found in often.demanded(time)]

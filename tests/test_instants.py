@@ -1,0 +1,149 @@
+"""Evaluation instants against their definition (docs/semantics.md, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from squall.builders.instants import Instants
+from squall.operators import Deliver
+from squall.plan import Node, Plan
+from squall.rdf import ALWAYS, FOREVER, Event, Triple, heartbeat, iri
+from squall.system import CLOSE, Report, Source
+from squall.windows import LANDMARK, Count, Landmark, Range, Stepped, Window
+
+S, T = "urn:s", "urn:t"
+FACT = Triple(*[iri("urn:a")] * 3)
+PERIODIC = Report("periodic", 4)
+WINDOWS = (
+    LANDMARK, Range(3), Range(7), Stepped(4, 2), Stepped(4, 2, closed=True), Stepped(6, 4), Stepped(3, 3, origin=1),
+    Stepped(2, 5), Count(2), Count(3, tumbling=True),
+)  # fmt: skip
+END = FOREVER - 1
+
+
+def instants_of(sources: Sequence[Source], report: Report = CLOSE) -> Instants:
+    return Instants(Plan((Node("end", Deliver("rstream", report=report, sources=tuple(sources))),)))
+
+
+def defined(sources: Sequence[Source], events: Sequence[Event]) -> set[int]:
+    found = {ALWAYS}
+    for source in sources:
+        for event in events:
+            if source.iri in ("", event.stream):
+                found |= _of(source.window_of(event.stream), event.time)
+                found |= {event.time} if event.removed else set()
+    return found
+
+
+def _of(window: Window, time: int) -> set[int]:
+    match window:
+        case Landmark() | Count():
+            return {time}
+        case Range(size=size):
+            return {time, time + size}
+        case Stepped(step=step):
+            start, end = window.validity(time)
+            return set(range(start, end + 1, step))
+
+
+def periodic(sources: Sequence[Source], events: Sequence[Event], period: int) -> set[int]:
+    read = [event.time for event in events if any(source.iri in ("", event.stream) for source in sources)]
+    if not read:
+        return {ALWAYS}
+    last = max(defined(sources, events))
+    return {ALWAYS} | {time for time in range(-period, last + period) if time % period == 0 and time >= min(read)}
+
+
+windows = st.sampled_from(WINDOWS)
+SOURCES = st.lists(
+    st.builds(Source, st.just(""), windows, windows.map(lambda window: ((S, window),)))
+    | st.builds(Source, st.sampled_from([S, T]), windows),
+    min_size=1, max_size=2,
+)  # fmt: skip
+STREAMS = st.lists(
+    st.tuples(st.sampled_from([0, 1, 2, 9, 30]), st.sampled_from(["", S, T]), st.booleans(), st.booleans()), max_size=6
+)
+
+
+def events_of(pauses: Sequence[tuple[int, str, bool, bool]]) -> list[Event]:
+    found: list[Event] = []
+    time = 0
+    for pause, stream, brings, removes in pauses:
+        time += pause
+        found.append(Event(time, (FACT,) * brings, stream, (FACT,) * removes))
+    return found
+
+
+@pytest.mark.parametrize("report", [CLOSE, PERIODIC], ids=["close", "periodic"])
+@given(sources=SOURCES, pauses=STREAMS, stops=st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_they_are_given_in_order_once_as_time_goes_on(
+    report: Report, sources: list[Source], pauses: list[tuple[int, str, bool, bool]], stops: bool
+) -> None:
+    """stops: time stops just before each event too, as it does where the next one is known."""
+    events = events_of(pauses)
+    made = instants_of(sources, report)
+    found = made.upto(ALWAYS)
+    assert found == [ALWAYS]
+    for time in sorted({event.time for event in events}):
+        found += made.upto(time - 1) if stops else []
+        made.add([event for event in events if event.time == time])
+        found += made.upto(time)
+        assert all(one <= time for one in found)
+    found += made.upto(END)
+    expected = periodic(sources, events, report.period) if report.period else defined(sources, events)
+    assert found == sorted(expected)
+
+
+@given(sources=SOURCES, pauses=STREAMS)
+@settings(max_examples=50, deadline=None)
+def test_how_events_are_cut_makes_no_difference(
+    sources: list[Source], pauses: list[tuple[int, str, bool, bool]]
+) -> None:
+    events = events_of(pauses)
+    whole, parts = instants_of(sources), instants_of(sources)
+    whole.add(events)
+    found: list[int] = []
+    for event in events:
+        found += parts.upto(event.time - 1)
+        parts.add([event])
+    assert found + parts.upto(END) == whole.upto(END)
+
+
+@pytest.mark.parametrize("report", [CLOSE, PERIODIC], ids=["close", "periodic"])
+def test_a_heartbeat_is_no_instant(report: Report) -> None:
+    made = instants_of([Source()], report)
+    made.add([heartbeat(3)])
+    assert made.upto(END) == [ALWAYS]
+
+
+def test_an_instant_of_its_own() -> None:
+    made = instants_of([Source()])
+    made.add_instant(7)
+    made.add_instant(7)
+    assert made.upto(6) == [ALWAYS]
+    assert made.upto(7) == [7]
+    assert made.upto(END) == []
+
+
+def test_a_fine_grid_in_a_long_gap_is_not_gone_through() -> None:
+    """What nothing is valid at has no instants, however far apart two events are."""
+    made = instants_of([Source("", Stepped(10, 1))])
+    made.add([Event(0, (FACT,))])
+    assert len(made.upto(10**15)) == 12
+    made.add([Event(10**15 + 1, (FACT,))])
+    assert len(made.upto(END)) == 11
+
+
+@pytest.mark.parametrize("report", [CLOSE, PERIODIC], ids=["close", "periodic"])
+@pytest.mark.parametrize("window", [LANDMARK, Range(50), Stepped(50, 5), Stepped(1000, 500)], ids=repr)
+def test_what_has_passed_is_forgotten(report: Report, window: Window) -> None:
+    made = instants_of([Source("", window)], report)
+    for time in range(2000):
+        made.add([Event(time, (FACT,))])
+        made.upto(time)
+        assert len(made.single) + len(made.grids) + len(made.until) < 60

@@ -1,0 +1,169 @@
+"""The oracle finds out operators that are broken on purpose, one of each kind, on programs that hypothesis makes up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+import squall
+from squall.functions.jena import function_iri
+from squall.operators import (
+    Answer,
+    AntiJoin,
+    Apply,
+    Closure,
+    Deliver,
+    Distinct,
+    Emit,
+    Extend,
+    Group,
+    Invoke,
+    Join,
+    LeftJoin,
+    Match,
+    Operator,
+    Project,
+    Read,
+    Retract,
+    Slice,
+    Union,
+    Unit,
+    Where,
+)
+from squall.operators import Test as Condition
+from squall.plan import Node, Plan
+from squall.planners.passes import constants
+from squall.rdf import Event
+from squall.system import Construct, Pattern, Source, System, Variable
+from squall.testing import assert_as_oracle, stream, term
+from squall.testing.strategies import ALL, CORE, LITERALS, NODES, event_streams, systems
+from squall.windows import LANDMARK
+
+Change = Callable[[Any], Operator]
+
+
+def _loose(match: Match) -> Match:
+    """Fits whatever its last cell is, if that is no variable."""
+    last = match.cells[-1]
+    return match if isinstance(last, int) else replace(match, cells=(*match.cells[:-1], None))
+
+
+def _landmark(read: Read) -> Read:
+    return Read(replace(read.source, window=LANDMARK, windows=()))
+
+
+def _true(test: Condition) -> Condition:
+    return Condition(Invoke(function_iri("isLiteral"), (LITERALS[0],)))
+
+
+def _counting(group: Group) -> Group:
+    return replace(group, aggregates=tuple(replace(one, kind="count") for one in group.aggregates))
+
+
+def _turned(template: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (template[0], template[1], template[0])
+
+
+BROKEN: dict[type, tuple[str, Change]] = {
+    Read: ("windows", _landmark),
+    Match: ("", _loose),
+    Join: ("", lambda op: replace(op, on=op.on[:-1])),
+    LeftJoin: ("maybe", lambda op: Join(op.on, op.keep)),
+    AntiJoin: ("negation", lambda op: replace(op, on=())),
+    Project: ("either parts distinct", lambda op: Project((op.columns[0],) * len(op.columns))),
+    Condition: ("", _true),
+    Extend: ("", lambda op: replace(op, expression=LITERALS[4])),
+    Apply: ("compute", lambda op: replace(op, arguments=(LITERALS[0],))),
+    Distinct: ("", lambda op: Distinct(max(op.by - 1, 0))),
+    Group: ("grouping", _counting),
+    Slice: ("slice", lambda op: replace(op, limit=None)),
+    Emit: ("", lambda op: replace(op, template=_turned(op.template))),
+    Answer: ("", lambda op: replace(op, columns=op.columns[:1] * len(op.columns))),
+    Retract: ("delete", lambda op: replace(op, template=_turned(op.template))),
+    Deliver: ("", lambda op: replace(op, output="rstream" if op.output == "istream" else "istream")),
+}
+"""For each kind of operator the features that programs need to have it, and what is done to it instead."""
+
+
+def _with(plan: Plan, change: Callable[[Node], Node]) -> Plan:
+    return replace(plan, nodes=tuple(map(change, plan.nodes)))
+
+
+@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
+def test_a_broken_operator_is_found_out(kind: type) -> None:
+    needed, change = BROKEN[kind]
+    features = CORE | {"select"} | set(needed.split())
+
+    def spoilt(plan: Plan) -> Plan:
+        return _with(plan, lambda node: replace(node, op=change(node.op)) if isinstance(node.op, kind) else node)
+
+    _is_found_out(spoilt, features)
+
+
+def test_a_union_without_its_last_branch_is_found_out() -> None:
+    def cut(node: Node) -> Node:
+        return replace(node, inputs=node.inputs[:-1]) if isinstance(node.op, Union) else node
+
+    _is_found_out(lambda plan: _with(plan, cut), CORE | {"select", "either"})
+
+
+def test_an_axiom_that_is_not_put_in_is_found_out() -> None:
+    def emptied(plan: Plan) -> Plan:
+        units = [node.id for node in plan.nodes if isinstance(node.op, Unit)]
+        reading = Read(Source("urn:nothing"))
+        return _with(plan, lambda node: replace(node, op=reading) if node.id in units else node)
+
+    _is_found_out(emptied, CORE)
+
+
+def test_a_closure_of_one_step_is_found_out() -> None:
+    """Only the rete planner makes one, of a rule that is transitive."""
+    x, y, z = map(Variable, "xyz")
+    p = term(":p")
+    body, head = (Pattern(x, p, y), Pattern(y, p, z)), Construct((Pattern(x, p, z),))
+    system, events = System(joinables=body, consequences=(head,)), stream("1 :a :p :b\n2 :b :p :c\n3 :c :p :d")
+    _is_found_out_by_hand(system, events, Closure, lambda op: Distinct(2))
+
+
+def test_a_look_up_of_another_constant_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "FEW", 0)
+    x, y, p = Variable("x"), Variable("y"), term(":p")
+    rules = tuple(
+        System(f"r{node}", joinables=(Pattern(x, p, y), Pattern(y, p, node)), consequences=(Construct((head,)),))
+        for node in NODES
+        for head in (Pattern(x, term(":q"), node),)
+    )
+    system, events = System(subsystems=rules), stream("1 :a :p :b\n2 :b :p :c\n3 :c :p :b")
+    _is_found_out_by_hand(system, events, Where, lambda op: replace(op, term=NODES[0]))
+
+
+def test_every_kind_is_broken() -> None:
+    apart = {Union, Unit, Closure, Where}
+    assert BROKEN.keys() | apart == set(get_args(Operator))
+
+
+def _is_found_out_by_hand(system: System, events: list[Event], kind: type, change: Change) -> None:
+    plan = squall.plan(system)
+    assert any(isinstance(node.op, kind) for node in plan.nodes)
+    assert_as_oracle(system, list(squall.run(plan, events)), events)
+    spoilt = _with(plan, lambda node: replace(node, op=change(node.op)) if isinstance(node.op, kind) else node)
+    with pytest.raises(AssertionError):
+        assert_as_oracle(system, list(squall.run(spoilt, events)), events)
+
+
+def _is_found_out(spoil: Callable[[Plan], Plan], features: frozenset[str]) -> None:
+    """An answer of the spoilt plan is another one than the oracle's, within a few programs."""
+    assert features <= ALL
+
+    @settings(max_examples=400, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(systems(features=features), event_streams(features=features))
+    def law(system: System, events: list[Event]) -> None:
+        plan = squall.plan(system, "greedy")
+        assert_as_oracle(system, list(squall.run(spoil(plan), events)), events)
+
+    with pytest.raises(AssertionError, match="the oracle misses"):
+        law()

@@ -1,0 +1,443 @@
+"""Each pass of the Rete planner: what it makes of a plan, as golden texts, and that no answer changes with it or
+without it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import squall
+from squall import show
+from squall.operators import (
+    Answer,
+    AntiJoin,
+    Closure,
+    Column,
+    Deliver,
+    Distinct,
+    Emit,
+    Invoke,
+    Join,
+    Match,
+    Operator,
+    Project,
+)
+from squall.operators import Test as Condition
+from squall.plan import Plan
+from squall.planners import rete
+from squall.planners.passes.closure import close
+from squall.planners.passes.columns import drop_columns
+from squall.planners.passes.constants import FEW, share_constants
+from squall.planners.passes.duplicates import drop_checks
+from squall.planners.passes.order import order_joins
+from squall.planners.passes.tests import push_tests
+from squall.rdf import Event, Triple, iri
+from squall.statistics import Statistics
+from squall.system import System, over
+from squall.testing import assert_as_oracle
+from squall.testing.check import assert_outputs
+from squall.testing.strategies import ALL, event_streams, static_data, systems
+from squall.testing.suites import permuted, renamed
+from squall.windows import LANDMARK, Range, Window
+
+GOLDEN = Path(__file__).parent / "golden" / "plans"
+PREFIX = "@prefix : <http://example.org/> .\n@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .\n"
+E = "http://example.org/"
+P = iri(E + "p")
+JENA = "urn:x-squall:jena:"
+
+ONLY = {f"only {one.__name__}": (one,) for one in rete.PASSES}
+BUT = {f"all but {one.__name__}": tuple(other for other in rete.PASSES if other is not one) for one in rete.PASSES}
+CHOICES: dict[str, tuple[rete.Pass, ...]] = {"none": (), "all": rete.PASSES, **ONLY, **BUT}
+EXAMPLES = 8
+
+
+def program(text: str, window: Window = LANDMARK) -> System:
+    return over(squall.compile(PREFIX + text, lexer="jena"), window)
+
+
+def plan(text: str, *passes: rete.Pass, window: Window = LANDMARK, statistics: Statistics | None = None) -> Plan:
+    return squall.plan(program(text, window), partial(rete.plan, passes=passes, statistics=statistics))
+
+
+def found(of: Plan, kind: type[Operator]) -> list[Operator]:
+    return [node.op for node in of.nodes if isinstance(node.op, kind)]
+
+
+def kinds(of: Plan) -> Counter[str]:
+    return Counter(type(node.op).__name__ for node in of.nodes)
+
+
+def order(of: Plan) -> list[str]:
+    """The kinds of the nodes on the way from the first source to the end, by the first input of each."""
+    node, names = of.nodes[-1], []
+    while node.inputs:
+        names.append(type(node.op).__name__)
+        node = of.by_id[node.inputs[0].node]
+    return names[::-1]
+
+
+# No answer changes
+
+
+def _as_oracle(passes: tuple[rete.Pass, ...], data: st.DataObject) -> None:
+    system = data.draw(systems(features=ALL))
+    events, facts = data.draw(event_streams(features=ALL)), data.draw(static_data(features=ALL))
+    statistics = data.draw(st.sampled_from([None, Statistics.of([*events, *facts])]))
+    made = squall.plan(system, partial(rete.plan, passes=passes, statistics=statistics))
+    assert_as_oracle(system, list(squall.run(made, events, static=facts)), events, facts)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.data())
+def test_answers_are_those_of_the_oracle(name: str, data: st.DataObject) -> None:
+    _as_oracle(CHOICES[name], data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHOICES)
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_answers_are_those_of_the_oracle_at_length(name: str, data: st.DataObject) -> None:
+    _as_oracle(CHOICES[name], data)
+
+
+@settings(max_examples=40, deadline=None)
+@given(systems(features=ALL - {"select"}), st.data())  # the names of a query's variables are part of its answers
+def test_passes_give_one_plan_to_one_meaning(system: System, data: st.DataObject) -> None:
+    assert squall.plan(permuted(renamed(system), data)) == squall.plan(system)
+
+
+# Golden: before and after
+
+PROGRAMS: dict[str, tuple[Sequence[rete.Pass], str, Window]] = {
+    "closure": ((close,), "[t: (?x :p ?y) (?y :p ?z) -> (?x :p ?z)] [o: (?x :q ?y) -> (?x :p ?y)]", LANDMARK),
+    "order": (
+        (order_joins,),
+        "[r: (?x rdf:type :C) (?x :p ?y) (?y :q ?z) (?z :r :k) -> (?x :s ?y)]",
+        LANDMARK,
+    ),
+    "constants": (
+        (share_constants,),
+        " ".join(f"[r{n}: (?x :p ?y) (?x :by :s{n}) -> (?y :of :s{n})]" for n in range(FEW + 1)),
+        LANDMARK,
+    ),
+    "tests": (
+        (push_tests,),
+        "[r: (?x :p ?y) (?x :q ?z) (?z :r ?w) lessThan(?y, 5) notEqual(?y, ?z) -> (?x :s ?w)]",
+        LANDMARK,
+    ),
+    "columns": (
+        (drop_columns,),
+        "[r: (?x :p ?y) (?y :q ?z) (?z :r ?w) noValue(?x :t ?any) -> (?x :s :k)]",
+        LANDMARK,
+    ),
+    "duplicates": ((drop_checks,), "[r: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]", Range(10_000)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_golden(name: str) -> None:
+    """To write the texts anew: delete them, and run this test twice."""
+    passes, text, window = PROGRAMS[name]
+    for when, chosen in (("before", ()), ("after", passes)):
+        path = GOLDEN / f"{name}.{when}.txt"
+        printed = show.text(plan(text, *chosen, window=window)) + "\n"
+        if not path.exists():
+            path.write_text(printed, encoding="utf-8")
+            pytest.fail(f"{path} was missing, and is written now")
+        assert printed == path.read_text(encoding="utf-8")
+
+
+# A transitive rule
+
+TRANSITIVE = "[t: (?x :p ?y) (?y :p ?z) -> (?x :p ?z)]"
+
+
+def loops(of: Plan) -> list[int]:
+    """How many nodes are recursive together."""
+    return [len(component) for component in of.components if len(component) > 1]
+
+
+def test_a_transitive_rule_is_no_recursion() -> None:
+    made = plan(TRANSITIVE, close)
+    assert kinds(made)["Closure"] == 1
+    assert not loops(made)
+    assert loops(plan(TRANSITIVE))
+
+
+@pytest.mark.parametrize("body", ["(?y :p ?z) (?x :p ?y)", "(?b :p ?z) (?x :p ?b)"])
+def test_however_it_is_written(body: str) -> None:
+    assert plan(f"[t: {body} -> (?x :p ?z)]", close) == plan(TRANSITIVE, close)
+
+
+def test_a_step_that_was_given_is_derived_only_if_there_is_another_way() -> None:
+    for passes in ((close,), rete.PASSES):
+        system = program(TRANSITIVE)
+        events = [
+            Event(time, (Triple(iri(E + edge[0]), P, iri(E + edge[1])),))
+            for time, edge in enumerate(("ab", "bc", "ac", "da", "cd"))
+        ]
+        made = squall.plan(system, partial(rete.plan, passes=passes))
+        assert_as_oracle(system, list(squall.run(made, events)), events)
+
+
+@pytest.mark.parametrize("window", [LANDMARK, Range(3)], ids=str)
+@pytest.mark.parametrize(
+    "other",
+    ["[s: (?x :p ?y) -> (?y :p ?x)]", "[o: (?x :q ?y) -> (?x :p ?y)]", "[t2: (?a :q ?b) (?b :q ?c) -> (?a :q ?c)]", ""],
+)
+@settings(max_examples=15, deadline=None)
+@given(event_streams())
+def test_with_what_other_rules_make(other: str, window: Window, events: list[Event]) -> None:
+    system = over(program(f"{TRANSITIVE} {other}"), window)
+    made = squall.plan(system, partial(rete.plan, passes=(close,)))
+    assert kinds(made)["Closure"] == 1 + ("t2" in other)
+    assert_as_oracle(system, list(squall.run(made, events)), events)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[t: (?x :p ?y) (?y :p ?z) -> (?z :p ?x)]",
+        "[t: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]",
+        "[t: (?x :p ?y) (?z :p ?y) -> (?x :p ?z)]",
+        "[t: (?x :p ?y) (?y :q ?z) -> (?x :p ?z)]",
+        "[t: (?x :p ?y) (?y :p ?z) notEqual(?x, ?z) -> (?x :p ?z)]",
+        "[t: (?x :p ?y) (?y :p ?z) -> (?x :p ?z)] [n: (?x :q ?y) noValue(?x :r ?y) -> (?x :p ?y)]",
+    ],
+)
+def test_what_is_no_closure(text: str) -> None:
+    """Another rule, or pairs that may be withdrawn."""
+    assert plan(text, close) == plan(text)
+
+
+def test_what_a_stream_may_take_back_is_not_closed() -> None:
+    system = over(squall.compile(PREFIX + TRANSITIVE, lexer="jena"), removals=True)
+    assert kinds(squall.plan(system))["Closure"] == 0
+
+
+# The order of joins
+
+
+def joined(of: Plan) -> list[set[str]]:
+    """The predicates of the matches below each join."""
+
+    def below(id: str) -> set[str]:
+        node = of.by_id[id]
+        if isinstance(node.op, Match):
+            return {str(node.op.cells[1])[len(E) + 1 : -1]}
+        return set().union(*(below(edge.node) for edge in node.inputs if not edge.feedback))
+
+    return [below(node.id) for node in of.nodes if isinstance(node.op, Join)]
+
+
+def test_constants_make_a_pattern_selective() -> None:
+    made = plan("[r: (?x :p ?y) (?x :q ?z) (?x :r :k) -> (?y :s ?z)]", order_joins)
+    assert "r" in joined(made)[0]
+
+
+def test_types_are_joined_last() -> None:
+    made = plan("[r: (?x rdf:type :C) (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]", order_joins)
+    assert joined(made)[0] == {"p", "q"}
+
+
+def test_what_is_said_to_be_functional_is_joined_first() -> None:
+    axiom = "[a: -> (:{} rdf:type <http://www.w3.org/2002/07/owl#FunctionalProperty>)]"
+    for name in "pq":
+        made = plan(f"{axiom.format(name)} [r: (?x :p ?y) (?x :q ?z) (?x :r ?w) (?x :t ?v) -> (?y :s ?z)]", order_joins)
+        assert name in joined(made)[0]
+
+
+def data(**counts: int) -> Statistics:
+    """Statistics of so many triples of each predicate, each with a subject and an object of its own."""
+    triples = [
+        Triple(iri(f"{E}s{number}"), iri(E + name), iri(f"{E}o{number}"))
+        for name, count in counts.items()
+        for number in range(count)
+    ]
+    return Statistics.of([Event(0, tuple(triples))])
+
+
+@pytest.mark.parametrize(
+    ("counts", "first"),
+    [
+        ({"p": 1000, "q": 10, "r": 10}, {"q", "r"}),
+        ({"p": 10, "q": 1000, "r": 10}, {"p", "r"}),
+        ({"p": 10, "q": 10, "r": 1000}, {"p", "q"}),
+    ],
+)
+def test_statistics_turn_the_order(counts: dict[str, int], first: set[str]) -> None:
+    text = "[r: (?x :p ?y) (?x :q ?z) (?x :r ?w) -> (?y :s ?z)]"
+    made = plan(text, order_joins, statistics=data(**counts))
+    assert joined(made) == [first, {"p", "q", "r"}]
+
+
+def test_a_chain_is_joined_from_both_ends() -> None:
+    made = plan("[r: (?a :p ?b) (?b :q ?c) (?c :r ?d) (?d :t ?e) -> (?a :s ?e)]", order_joins)
+    assert sorted(map(len, joined(made))) == [2, 2, 4]
+
+
+def test_what_has_nothing_in_common_is_joined_last() -> None:
+    made = plan("[r: (?a :p ?b) (?c :q ?d) (?b :r ?e) -> (?a :s ?d)]", order_joins)
+    assert joined(made) == [{"p", "r"}, {"p", "q", "r"}]
+
+
+@pytest.mark.parametrize("own", ["(?o :by :s{})", "(?o :own{} ?w)"])
+def test_a_hundred_rules_share_the_prefix_that_they_have_in_common(own: str) -> None:
+    """Though what each has for itself is the more selective."""
+    rules = " ".join(
+        f"[r{n}: (?o rdf:type :Output) (?o :hasValue ?v) (?v :numericValue ?n) {own.format(n)} -> (?o :made{n} ?n)]"
+        for n in range(100)
+    )
+    made = kinds(plan(rules, order_joins))
+    assert made["Join"] == 2 + 100
+    assert made["Match"] == 3 + 100
+
+
+# Tests
+
+
+def test_a_test_is_made_before_the_join() -> None:
+    made = plan("[r: (?x :p ?y) (?x :q ?z) lessThan(?y, 5) -> (?x :s ?z)]", push_tests)
+    assert found(made, Condition) == [
+        Condition(Invoke(JENA + "lessThan", (Column(1), squall.Term(f'"5"^^<{XSD_INT}>'))))
+    ]
+    (test,) = (node for node in made.nodes if isinstance(node.op, Condition))
+    assert isinstance(made.by_id[test.inputs[0].node].op, Match)
+
+
+XSD_INT = "http://www.w3.org/2001/XMLSchema#int"
+
+
+def test_a_test_of_what_is_joined_on_is_made_on_both_sides() -> None:
+    made = plan("[r: (?x :p ?y) (?x :q ?z) notEqual(?x, :k) -> (?x :s ?z)]", push_tests)
+    assert kinds(made)["Test"] == 2
+    assert not {
+        type(made.by_id[edge.node].op) for node in made.nodes if isinstance(node.op, Emit) for edge in node.inputs
+    } - {Join}
+
+
+def test_a_test_stays_above_what_is_shared() -> None:
+    text = "[a: (?x :p ?y) (?x :q ?z) lessThan(?y, 5) -> (?x :s ?z)] [b: (?x :p ?y) (?x :q ?z) -> (?x :t ?z)]"
+    assert plan(text, push_tests) == plan(text)
+
+
+def test_what_has_an_effect_stays_and_nothing_passes_it() -> None:
+    text = "[r: (?x :p ?y) (?x :q ?z) print(?y) lessThan(?y, 5) -> (?x :s ?z)]"
+    assert plan(text, push_tests) == plan(text)
+
+
+def test_a_test_goes_below_a_negation_and_a_computation_that_it_does_not_read() -> None:
+    text = "[r: (?x :p ?y) sum(?y, 1, ?s) noValue(?x :q ?y) lessThan(?y, 5) greaterThan(?s, 1) -> (?x :t ?s)]"
+    assert order(plan(text, push_tests)) == [
+        "Match", "Test", "Distinct", "AntiJoin", "Extend", "Test", "Emit", "Distinct", "Deliver",
+    ]  # fmt: skip
+
+
+def test_a_function_of_time_is_not_moved() -> None:
+    text = "[r: (?x :p ?y) (?x :q ?z) now(?t) greaterThan(?t, ?y) -> (?x :s ?z)]"
+    assert order(plan(text, push_tests)) == order(plan(text))
+
+
+# Columns
+
+
+def test_columns_that_nothing_reads_are_not_kept() -> None:
+    made = plan("[r: (?x :p ?y) (?y :q ?z) (?z :r ?w) -> (?x :s :k)]", drop_columns)
+    assert Match((0, iri(E + "r"), None)) in found(made, Match)
+    assert found(made, Distinct).count(Distinct(1)) == 1
+    assert max(len(op.keep) for op in found(made, Join) if isinstance(op, Join)) == 2
+
+
+def test_a_repeated_variable_is_compared_even_if_nothing_reads_it() -> None:
+    made = plan("[r: (?y :p ?y) -> (:k :s :k)]", drop_columns)
+    assert found(made, Match) == [Match((0, P, 0))]
+
+
+def test_what_is_negated_keeps_what_is_compared_alone() -> None:
+    made = plan("[r: (?x :p ?y) noValue(?x :q ?any) -> (?x :s ?y)]", drop_columns)
+    assert Match((0, iri(E + "q"), None)) in found(made, Match)
+    assert found(made, AntiJoin) == [AntiJoin(((0, 0),))]
+
+
+def test_a_count_sees_all_columns_of_a_set() -> None:
+    from squall.system import Aggregate, Grouping, Pattern, Select, Variable
+
+    x, y, n = map(Variable, "xyn")
+    rule = System(
+        "q", joinables=(Pattern(x, P, y),), grouping=Grouping((x,), (Aggregate(n, "count"),)),
+        consequences=(Select((x, n)),),
+    )  # fmt: skip
+    made = squall.plan(rule, partial(rete.plan, passes=(drop_columns,)))
+    assert found(made, Match) == [Match((0, P, 1))]
+    assert found(made, Distinct) == [Distinct(2)]
+
+
+def test_what_orders_columns_anew_is_not_needed() -> None:
+    text = "[r: (?z :r :k) (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]"
+    assert found(plan(text, order_joins), Project) == [Project((2, 1, 0))]
+    assert found(plan(text, order_joins, drop_columns), Project) == []
+
+
+# Duplicates
+
+
+def test_a_window_that_forgets_needs_no_check_before_a_join() -> None:
+    text = "[r: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]"
+    assert kinds(plan(text, drop_checks, window=Range(10)))["Distinct"] == 0
+    assert kinds(plan(text, drop_checks))["Distinct"] == 2, "in a landmark window repeated triples would fill memories"
+
+
+def test_the_end_checks_facts_that_nothing_else_reads() -> None:
+    made = plan("[a: (?x :p ?y) -> (?x :s ?y)] [b: (?x :q ?y) -> (?x :s ?y)]", drop_checks)
+    assert kinds(made)["Distinct"] == 0
+    assert found(made, Deliver) == [Deliver("istream", distinct=True)]
+
+
+def test_facts_that_are_read_again_are_checked_where_they_are() -> None:
+    made = plan("[a: (?x :p ?y) -> (?x :s ?y)] [b: (?x :s ?y) -> (?x :t ?y)]", drop_checks)
+    assert found(made, Distinct) == [Distinct(3), Distinct(3)]
+    assert found(made, Deliver) == [Deliver("istream", distinct=False)]
+
+
+def test_solutions_are_counted() -> None:
+    from squall.system import Pattern, Select, Variable
+
+    x, y = map(Variable, "xy")
+    rule = over(System("q", joinables=(Pattern(x, P, y),), consequences=(Select((x,)),)), Range(10))
+    made = squall.plan(rule, partial(rete.plan, passes=(drop_checks,)))
+    assert found(made, Distinct) == [Distinct(2)]
+    assert found(made, Answer) == [Answer(("x",), (0,))]
+
+
+def test_a_whole_program() -> None:
+    assert_outputs(
+        program(f"{TRANSITIVE} [far: (?x :p ?y) (?y :q ?n) lessThan(?n, 5) notEqual(?x, ?y) -> (?x :near ?n)]"),
+        "1 :a :p :b\n2 :b :p :c\n3 :c :q 4",
+        "2 :a :p :c\n3 :a :near 4\n3 :b :near 4",
+    )
+
+
+def test_the_closure_is_an_operator() -> None:
+    assert found(plan(TRANSITIVE, *rete.PASSES), Closure) == [Closure()]
+
+
+@pytest.mark.slow
+def test_ten_thousand_rules_are_planned_in_seconds() -> None:
+    import time
+
+    rules = " ".join(
+        f"[r{n}: (?o rdf:type :C) (?o :v ?v) (?v :n ?n) (?o :by :s{n}) -> (?o :made{n} ?n)]" for n in range(10_000)
+    )
+    system = program(rules)
+    begun = time.process_time()
+    squall.plan(system)
+    assert time.process_time() - begun < 60

@@ -1,0 +1,278 @@
+"""Reading through windows: which facts are valid when, against the definition (docs/semantics.md, section 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from squall.builders.rows.entries import Entry, fact_row
+from squall.builders.rows.memory import SWEPT
+from squall.builders.rows.read import Facts, Reader
+from squall.errors import SourceError
+from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Triple, heartbeat, iri
+from squall.system import Source
+from squall.windows import LANDMARK, Count, Range, Stepped, Window
+from tests.snapshots import ONE, A, B, Bag, C, at
+
+S, T = "urn:s", "urn:t"
+P, Q = iri("urn:p"), iri("urn:q")
+FACTS: tuple[Fact, ...] = (Triple(A, P, B), Triple(A, Q, B), Triple(B, P, ONE), Atom(C, (A, ONE)))
+INSTANTS = (ALWAYS, *range(-2, 30))
+WINDOWS = (
+    LANDMARK, Range(3), Range(1), Stepped(4, 2), Stepped(4, 2, closed=True), Stepped(3, 3, origin=1),
+    Stepped(2, 4), Stepped(5, 3, origin=-7, closed=True), Count(1), Count(3), Count(2, tumbling=True),
+    Count(1, tumbling=True),
+)  # fmt: skip
+
+
+# The definition
+
+
+@dataclass
+class Stay:
+    """A fact that an event brought: when, and over which instants it is valid."""
+
+    fact: Fact
+    stream: str
+    came: int
+    start: int
+    end: int
+
+
+def stays(source: Source, events: Sequence[Event]) -> list[Stay]:
+    """What a source makes of events in the order in which they come."""
+    found: list[Stay] = []
+    for stream in dict.fromkeys(event.stream for event in events):
+        if source.iri in ("", stream):
+            found += _windowed(source.window_of(stream), [event for event in events if event.stream == stream])
+    for event in events:
+        for stay in found:
+            if stay.fact in event.removed and stay.stream == event.stream and stay.came < event.time:
+                stay.end = min(stay.end, event.time)
+    return found
+
+
+def _windowed(window: Window, events: Sequence[Event]) -> Iterator[Stay]:
+    """The facts of one stream through its window."""
+    brought = [(fact, event.time) for event in events for fact in event.facts if event.time != ALWAYS]
+    times = [time for _, time in brought]
+    for number, (fact, time) in enumerate(brought):
+        start, end = _counted(window, number, times) if isinstance(window, Count) else window.validity(time)
+        yield Stay(fact, events[0].stream, time, start, end)
+    for event in events:
+        if event.time == ALWAYS:
+            yield from (Stay(fact, event.stream, FOREVER, ALWAYS, FOREVER) for fact in event.facts)
+
+
+def _counted(window: Count, number: int, times: Sequence[int]) -> tuple[int, int]:
+    """The validity of the fact of this number: until as many more have come, or from when its block is complete until
+    the next block is."""
+    if not window.tumbling:
+        return times[number], _nth(times, number + window.size)
+    last = number - number % window.size + window.size - 1
+    return _nth(times, last), _nth(times, last + window.size)
+
+
+def _nth(times: Sequence[int], number: int) -> int:
+    return times[number] if number < len(times) else FOREVER
+
+
+def snapshot(known: Sequence[Stay], instant: int) -> Bag:
+    found: Bag = Bag()
+    for stay in known:
+        if stay.start <= instant < stay.end:
+            found[fact_row(stay.fact)] += 1
+    return found
+
+
+# Streams
+
+
+@st.composite
+def streams(draw: st.DrawFn, removals: bool = True) -> list[Event]:
+    """Static facts, then events in the order of time, many at one instant, some of which remove."""
+    some = st.lists(st.sampled_from(FACTS), max_size=3).map(tuple)
+    names = st.sampled_from(["", S, S, T])
+    found = [Event(ALWAYS, facts, name) for facts, name in draw(st.lists(st.tuples(some, names), max_size=1))]
+    time = 0
+    for pause, facts, name, gone in draw(
+        st.lists(
+            st.tuples(st.sampled_from([0, 0, 1, 2, 5]), some, names, some if removals else st.just(())), max_size=8
+        )
+    ):
+        time += pause
+        found.append(Event(time, facts, name, gone))
+    return found
+
+
+def reader(source: Source, wanted: Sequence[str] = (), every: bool = True, atoms: bool = True) -> Reader:
+    return Reader(source, wanted, every, atoms, remembers=source.removals)  # type: ignore[arg-type]
+
+
+def cut(events: Sequence[Event], bounds: set[int]) -> Iterator[Sequence[Event]]:
+    places = [0, *sorted(bound for bound in bounds if bound < len(events)), len(events)]
+    return (events[start:end] for start, end in pairwise(places))
+
+
+def holds(known: Sequence[Stay], came: Sequence[Entry]) -> None:
+    assert all(start < end for *_, start, end, _ in came)
+    for instant in INSTANTS:
+        assert at(came, instant) == snapshot(known, instant), instant
+
+
+# Windows
+
+
+@pytest.mark.parametrize("removals", [True, False], ids=["removals", ""])
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+@given(data=st.data(), bounds=st.sets(st.integers(0, 8)))
+@settings(max_examples=12, deadline=None)
+def test_facts_are_valid_as_their_window_says(
+    removals: bool, window: Window, data: st.DataObject, bounds: set[int]
+) -> None:
+    """Also when the reader forgets, from batch to batch, what has ended."""
+    source = Source("", Range(4), ((S, window),), removals)
+    events = data.draw(streams(removals))
+    op = reader(source)
+    came: list[Entry] = []
+    for batch in cut(events, bounds):
+        facts = op.read(batch)
+        came += facts.triples + facts.atoms
+        if batch:
+            op.limit = 0
+            op.expire(batch[-1].time)
+    holds(stays(source, events), came)
+
+
+@pytest.mark.parametrize("window", [Range(3), Stepped(4, 2), Count(2)], ids=repr)
+@given(events=streams())
+@settings(max_examples=12, deadline=None)
+def test_a_source_with_a_name_reads_that_stream_alone(window: Window, events: list[Event]) -> None:
+    source = Source(S, window, removals=True)
+    facts = reader(source).read(events)
+    holds(stays(source, events), facts.triples + facts.atoms)
+    holds(stays(source, [event for event in events if event.stream == S]), facts.triples + facts.atoms)
+
+
+@pytest.mark.parametrize("window", [LANDMARK, Range(3), Count(2)], ids=repr)
+@given(events=streams(), every=st.booleans(), atoms=st.booleans())
+@settings(max_examples=12, deadline=None)
+def test_only_what_is_wanted_is_handed_on(window: Window, events: list[Event], every: bool, atoms: bool) -> None:
+    facts = reader(Source("", window, removals=True), [P], every, atoms).read(events)
+    whole = reader(Source("", window, removals=True)).read(events)
+    assert facts.boxes.get(P, []) == [entry for entry in whole.triples if entry[1] == P]
+    assert set(facts.boxes) <= {P}
+    assert facts.triples == (whole.triples if every else [])
+    assert facts.atoms == (whole.atoms if atoms else [])
+
+
+def test_a_window_that_no_instant_falls_into_has_no_facts() -> None:
+    facts = reader(Source("", Stepped(1, 10))).read([Event(3, FACTS), Event(9, FACTS[:1])])
+    assert facts == Facts(triples=[(*fact_row(FACTS[0]), 10, 20, 1)])
+
+
+def test_the_ends_of_a_grid() -> None:
+    """At the instant T a window holds [T - size, T), or, if it is closed, (T - size, T]."""
+    facts = [Event(time, FACTS[:1]) for time in (5, 6, 9, 10)]
+    half_open = reader(Source("", Stepped(10, 5))).read(facts).triples
+    closed = reader(Source("", Stepped(10, 5, closed=True))).read(facts).triples
+    assert [entry[-3:-1] for entry in half_open] == [(10, 20), (10, 20), (10, 20), (15, 25)]
+    assert [entry[-3:-1] for entry in closed] == [(5, 15), (10, 20), (10, 20), (10, 20)]
+
+
+def test_a_heartbeat_brings_nothing() -> None:
+    op = reader(Source("", Count(1)))
+    assert op.read([Event(1, FACTS[:1]), heartbeat(5)]).triples == [(*fact_row(FACTS[0]), 1, FOREVER, 1)]
+
+
+# Removals
+
+
+def test_what_comes_at_the_instant_of_its_removal_stays() -> None:
+    fact = FACTS[0]
+    events = [Event(1, (fact,)), Event(3, (fact,), removed=(fact,)), Event(5, ())]
+    came = reader(Source(removals=True)).read(events).triples
+    assert [entry[-3:] for entry in came] == [(1, FOREVER, 1), (3, FOREVER, -1), (3, FOREVER, 1)]
+
+
+def test_what_has_not_begun_when_it_is_removed_never_does() -> None:
+    fact = FACTS[0]
+    events = [Event(1, (fact,)), Event(4, (), removed=(fact,))]
+    came = reader(Source("", Stepped(5, 5), removals=True)).read(events).triples
+    assert [entry[-3:] for entry in came] == [(5, 10, 1), (5, 10, -1)]
+
+
+def test_a_removal_on_one_stream_leaves_the_others_alone() -> None:
+    fact = FACTS[0]
+    op = reader(Source(removals=True))
+    op.read([Event(1, (fact,), S), Event(1, (fact,), T)])
+    assert [entry[-3:] for entry in op.read([Event(3, (), S, (fact,))]).triples] == [(3, FOREVER, -1)]
+    assert op.read([Event(4, (), S, (fact,))]).triples == []
+
+
+def test_what_is_static_cannot_be_removed() -> None:
+    op = reader(Source(removals=True))
+    op.read([Event(ALWAYS, FACTS)])
+    assert op.read([Event(3, (), removed=FACTS)]) == Facts()
+
+
+@pytest.mark.parametrize("window", [LANDMARK, Count(2)], ids=repr)
+def test_a_removal_that_nobody_announced_is_an_error(window: Window) -> None:
+    op = reader(Source("", window))
+    with pytest.raises(SourceError, match="the stream `urn:s` carries a removal at 3") as caught:
+        op.read([Event(3, (), S, (FACTS[0],))])
+    assert "removals" in (caught.value.hint or "")
+
+
+def test_a_removal_on_a_stream_that_is_not_read_is_none() -> None:
+    assert reader(Source(S)).read([Event(3, FACTS, T, FACTS)]) == Facts()
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+@given(events=streams(), fact=st.sampled_from(FACTS), wait=st.integers(1, 4))
+@settings(max_examples=8, deadline=None)
+def test_a_rule_takes_a_fact_out_of_all_streams(window: Window, events: list[Event], fact: Fact, wait: int) -> None:
+    source = Source("", window, removals=True)
+    op = reader(source)
+    facts = op.read(events)
+    time = max([event.time for event in events if event.time != ALWAYS], default=0) + wait
+    came = [*facts.triples, *facts.atoms, *op.remove(fact, time)]
+    ends = [Event(time, (), stream, (fact,)) for stream in ("", S, T)]
+    holds(stays(source, [*events, *ends]), came)
+    assert op.remove(fact, time + 1) == []
+
+
+# Memory
+
+
+def test_nothing_is_remembered_where_nothing_can_be_removed() -> None:
+    op = reader(Source())
+    op.read([Event(time, FACTS) for time in range(9)])
+    assert op.size() == 0
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+def test_memories_stay_small(window: Window) -> None:
+    op = reader(Source("", window, removals=True))
+    largest = 0
+    for time in range(4 * SWEPT):
+        op.read([Event(time, (Triple(iri(f"urn:{time}"), P, B),), removed=(Triple(iri(f"urn:{time - 20}"), P, B),))])
+        op.expire(time)
+        largest = max(largest, op.size())
+    assert largest <= SWEPT + 50
+
+
+@pytest.mark.parametrize("window", [Range(3), Stepped(4, 2), Stepped(4, 2, closed=True)], ids=repr)
+@given(events=streams())
+@settings(max_examples=8, deadline=None)
+def test_nothing_is_left_when_all_has_ended(window: Window, events: list[Event]) -> None:
+    op = reader(Source("", window, removals=True))
+    op.read(events)
+    op.limit = 0
+    op.expire(max(INSTANTS))
+    assert op.size() == 0

@@ -1,0 +1,184 @@
+"""Counts of data, kept as JSON, and the estimates that are made from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+import squall
+from squall.errors import UsageError
+from squall.operators import Answer, Group, Join, Match, Operator
+from squall.plan import Plan
+from squall.rdf import Atom, Event, Term, Triple, iri
+from squall.statistics import MOST, NOTHING, Counts, Guess, Statistics, estimates
+from squall.strata import relation_mark
+from squall.system import (
+    Aggregate,
+    AtomPattern,
+    Construct,
+    Either,
+    Grouping,
+    Maybe,
+    Pattern,
+    Select,
+    Slice,
+    System,
+    Variable,
+    Without,
+)
+from squall.testing.strategies import ALL, event_streams, static_data, systems
+
+P, Q, R, K = (iri(f"urn:{name}") for name in "pqrk")
+TYPE = iri("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
+X, Y, Z, N = map(Variable, "xyzn")
+
+
+def triples(predicate: Term, pairs: list[tuple[int, int]]) -> tuple[Triple, ...]:
+    return tuple(Triple(iri(f"urn:s{one}"), predicate, iri(f"urn:s{other}")) for one, other in pairs)
+
+
+CHAIN = Event(0, triples(P, [(n, n + 1) for n in range(100)]))
+STAR = Event(0, triples(Q, [(n, 0) for n in range(50)]) + triples(Q, [(n, n) for n in range(50)]))
+DATA = Statistics.of([CHAIN, STAR])
+
+
+def rows(rule: System, kind: type[Operator], statistics: Statistics | None = DATA, planner: str = "greedy") -> float:
+    """How many rows the last node of a kind is estimated to make."""
+    made = squall.plan(System(subsystems=(rule,)), planner)
+    found = estimates(made, statistics)
+    return [found[node.id] for node in made.nodes if isinstance(node.op, kind)][-1]
+
+
+def rule(*joinables: Pattern | AtomPattern | Either | System, **more: object) -> System:
+    return System("r", joinables=joinables, consequences=(Select((X,)),), **more)  # type: ignore[arg-type]
+
+
+# Counts
+
+
+def test_facts_are_counted_once() -> None:
+    assert Statistics.of([CHAIN, CHAIN]) == Statistics.of([CHAIN])
+    assert DATA.counts(None) == Counts(199, 100, 101)
+    assert DATA.counts(P).triples == 100
+    assert (DATA.counts(Q).subjects, DATA.counts(Q).objects) == (50, 50)
+    assert DATA.counts(R) == NOTHING
+
+
+def test_frequent_objects_are_counted_one_by_one() -> None:
+    assert DATA.counts(Q).of_object(iri("urn:s0")) == 50
+    assert DATA.counts(Q).of_object(iri("urn:s7")) == 1
+    many = Statistics.of([Event(0, triples(R, [(n, n) for n in range(MOST + 40)] + [(n, 0) for n in range(50)]))])
+    assert len(many.counts(R).values) == MOST
+    rare = [value for value in (iri(f"urn:s{n}") for n in range(MOST + 40)) if value not in dict(many.counts(R).values)]
+    assert many.counts(R).of_object(rare[0]) == pytest.approx(1)
+
+
+def test_atoms_are_counted_by_relation() -> None:
+    counted = Statistics.of([Event(0, (Atom(R, (P, Q, K)), Atom(R, (P, K, Q)), Atom(Q, ())))])
+    assert counted.counts(relation_mark(R)).triples == 2
+    assert counted.counts(relation_mark(R)).subjects == 1
+    assert counted.counts(None) == NOTHING
+
+
+# Kept
+
+
+@settings(max_examples=25, deadline=None)
+@given(event_streams(features=ALL))
+def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, events: list[Event]) -> None:
+    path = tmp_path_factory.mktemp("statistics") / "counts.json"
+    found = Statistics.of(events)
+    found.save(path)
+    assert Statistics.load(path) == found
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"all": {}, "predicates": []}', '{"all": 3, "predicates": [[]]}'])
+def test_a_file_without_statistics_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "counts.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="has no statistics"):
+        Statistics.load(path)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no statistics"):
+        Statistics.load(tmp_path / "away.json")
+
+
+# Estimates
+
+
+@pytest.mark.parametrize(
+    ("pattern", "count"),
+    [
+        (Pattern(X, P, Y), 100),
+        (Pattern(X, Y, Z), 199),
+        (Pattern(X, Q, iri("urn:s0")), 50),
+        (Pattern(iri("urn:s1"), Q, X), 2),
+        (Pattern(iri("urn:s1"), Q, iri("urn:s0")), 1),
+        (Pattern(X, Q, X), 2),
+        (Pattern(X, R, Y), 0),
+    ],
+)
+def test_patterns(pattern: Pattern, count: float) -> None:
+    assert rows(rule(pattern), Match) == pytest.approx(count, rel=0.05)
+
+
+def test_joins() -> None:
+    assert rows(rule(Pattern(X, P, Y), Pattern(Y, P, Z)), Join) == pytest.approx(100)
+    assert rows(rule(Pattern(X, P, Y), Pattern(X, Q, Z)), Join) == pytest.approx(99, rel=0.05)
+    assert rows(rule(Pattern(X, P, Y), Pattern(N, Q, Z)), Join) == pytest.approx(9900, rel=0.05)
+
+
+def test_other_operators() -> None:
+    p = Pattern(X, P, Y)
+    one, other = System(joinables=(p,)), System(joinables=(Pattern(X, Q, Y),))
+    count = Grouping((Y,), (Aggregate(N, "count"),))
+    assert rows(rule(Either((one, other))), Answer) == pytest.approx(199)
+    assert rows(rule(p, predicates=(Maybe(System(joinables=(Pattern(X, R, Z),))),)), Answer) == pytest.approx(100)
+    assert rows(rule(p, predicates=(Without((Pattern(X, R, Z),)),)), Answer) == pytest.approx(100)
+    assert rows(rule(p, predicates=(Without((Pattern(X, P, Z),)),)), Answer) == pytest.approx(10)
+    assert rows(rule(Pattern(X, Q, Y), grouping=count), Group) == pytest.approx(50)
+    assert rows(rule(p, grouping=Grouping((), count.aggregates)), Group) == 1
+    assert rows(rule(p, slice=Slice(limit=7)), Answer) == 7
+
+
+def test_what_rules_derive_counts() -> None:
+    made = System("m", joinables=(Pattern(X, P, Y),), consequences=(Construct((Pattern(Y, R, X),)),))
+    read = rule(Pattern(X, R, Y), Pattern(Y, P, Z))
+    plan = squall.plan(System(subsystems=(made, read)), "greedy")
+    found = estimates(plan, DATA)
+    assert found[_match_of(plan, R)] == pytest.approx(100)
+
+
+def _match_of(plan: Plan, predicate: Term) -> str:
+    return next(node.id for node in plan.nodes if isinstance(node.op, Match) and node.op.cells[1] == predicate)
+
+
+def test_guesses_put_patterns_in_order() -> None:
+    """Constants are selective, objects more than subjects; types are not."""
+    patterns = [
+        Pattern(K, P, K), Pattern(X, P, K), Pattern(K, P, X), Pattern(X, P, Y), Pattern(X, TYPE, K), Pattern(X, Y, Z),
+    ]  # fmt: skip
+    guessed = [rows(rule(pattern), Match, None) for pattern in patterns]
+    assert guessed == sorted(guessed)
+    assert len(set(guessed)) == len(guessed)
+
+
+def test_a_functional_predicate_has_one_object_for_each_subject() -> None:
+    counts = Guess(frozenset((P,))).counts(P)
+    assert counts.triples == counts.subjects
+    assert Guess().counts(P).triples > Guess().counts(P).subjects
+
+
+@settings(max_examples=25, deadline=None)
+@given(systems(features=ALL), event_streams(features=ALL), static_data(features=ALL))
+def test_every_node_has_an_estimate(system: System, events: list[Event], facts: list[Event]) -> None:
+    for planner in ("greedy", "rete"):
+        plan = squall.plan(system, planner)
+        for statistics in (None, Statistics(), Statistics.of([*events, *facts])):
+            found = estimates(plan, statistics)
+            assert set(found) == {node.id for node in plan.nodes}
+            assert all(0 <= count < float("inf") for count in found.values())

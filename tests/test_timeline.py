@@ -1,0 +1,272 @@
+"""Grouping and slicing at every instant that time has passed, against the bags that are valid then."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from squall import operators as ops
+from squall.builders.rows.entries import Entry, Row
+from squall.builders.rows.timeline import Changes, Group, Slice, TimeDriven
+from squall.functions.jena import function_iri
+from squall.functions.ordering import key
+from squall.operators import Aggregate, Column, Invoke
+from squall.rdf import ALWAYS, FOREVER, XSD, literal
+from tests.snapshots import ALSO_ONE, INSTANTS, ONE, TWO, A, Advance, B, Bag, C, at, courses, driven, nonzero, ready
+from tests.test_aggregates import naive
+
+TEXT = literal("x")
+HALF = literal("0.5", XSD + "decimal")
+CELLS = (ONE, ALSO_ONE, TWO, HALF, A, TEXT, None)
+NUMBERS = (ONE, ALSO_ONE, TWO, HALF)
+PLUS = Invoke(function_iri("addOne"), (Column(1),))
+FOLLOWING: dict[str | None, str] = {ONE: literal("2", XSD + "int"), TWO: literal("3", XSD + "int")}
+"""What `PLUS` comes to."""
+
+Expected = Callable[[Bag], Bag]
+
+
+def holds(op: TimeDriven, course: Sequence[Advance], expected: Expected) -> None:
+    """What the operator has said of the instants that have passed is what they come to."""
+    for now, taken, came in driven(op, course):
+        assert all(start < end and weight for *_, start, end, weight in came)
+        for instant in (ALWAYS, *INSTANTS):
+            if instant <= now:
+                assert at(came, instant) == expected(at(taken, instant)), instant
+
+
+# Groups
+
+
+def grouped(op: ops.Group, values: Callable[[Row], Row] = lambda row: row) -> Expected:
+    """values: the row whose columns the aggregates' expressions name."""
+
+    def snapshot(bag: Bag) -> Bag:
+        groups: dict[Row, list[Row]] = {} if op.keys else {(): []}
+        for row in bag.elements():
+            groups.setdefault(tuple(row[column] for column in op.keys), []).append(values(row))
+        return Counter({(*found, *(_value(one, rows) for one in op.aggregates)): 1 for found, rows in groups.items()})
+
+    return snapshot
+
+
+def _value(aggregate: Aggregate, rows: Sequence[Row]) -> str | None:
+    place = aggregate.expression.index if isinstance(aggregate.expression, Column) else 2
+    return naive(aggregate, [row[place] if aggregate.expression else None for row in rows])  # type: ignore[misc]
+
+
+KINDS = [
+    Aggregate("count"), Aggregate("count", Column(1)), Aggregate("count", Column(1), distinct=True),
+    Aggregate("sum", Column(1)), Aggregate("sum", Column(1), distinct=True), Aggregate("avg", Column(1)),
+    Aggregate("min", Column(1)), Aggregate("max", Column(1)), Aggregate("sample", Column(1)),
+    Aggregate("group_concat", Column(1), separator=", "), Aggregate("group_concat", Column(1), distinct=True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("keys", [(), (0,)], ids=["all", "by key"])
+@pytest.mark.parametrize("aggregate", KINDS, ids=lambda one: one.kind + " distinct" * one.distinct)
+@given(course=courses(2, CELLS, always=True))
+@settings(max_examples=8, deadline=None)
+def test_a_group_has_its_aggregate_at_every_instant(
+    keys: tuple[int, ...], aggregate: Aggregate, course: list[Advance]
+) -> None:
+    op = ops.Group(keys, (aggregate,))
+    holds(_group(op), course, grouped(op))
+
+
+def _group(op: ops.Group, width: int = 2) -> Group:
+    made = ready(op, width)
+    assert isinstance(made, Group)
+    return made
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        ops.Group((0, 1), (Aggregate("count"),)),
+        ops.Group((1, 0), ()),
+        ops.Group((), ()),
+        ops.Group((0,), (Aggregate("sum", Column(1)), Aggregate("count"), Aggregate("max", Column(0)))),
+        ops.Group((), (Aggregate("avg", Column(1)), Aggregate("min", Column(0)))),
+    ],
+    ids=["two keys", "keys alone", "nothing", "three aggregates", "two of all"],
+)
+@given(course=courses(2, NUMBERS, always=True))
+@settings(max_examples=15, deadline=None)
+def test_groups_by_several_columns_with_several_aggregates(op: ops.Group, course: list[Advance]) -> None:
+    holds(_group(op), course, grouped(op))
+
+
+@given(course=courses(2, (ONE, TWO, A, None)))
+@settings(max_examples=15, deadline=None)
+def test_an_aggregate_of_an_expression(course: list[Advance]) -> None:
+    """What has no value is unbound, which a count leaves out and which makes a sum unbound."""
+    op = ops.Group((0,), (Aggregate("sum", PLUS), Aggregate("count", PLUS)))
+    holds(_group(op), course, grouped(op, lambda row: (*row, FOLLOWING.get(row[1]))))
+
+
+def test_of_nothing_there_is_one_group_from_the_start_if_there_are_no_keys() -> None:
+    count = Aggregate("count")
+    none = literal("0", XSD + "int")
+    assert _group(ops.Group((), (count,))).advance(ALWAYS) == [(none, ALWAYS, FOREVER, 1)]
+    assert _group(ops.Group((0,), (count,))).advance(ALWAYS) == []
+
+
+def test_what_holds_now_is_said_to_last_and_taken_back_when_it_does_not() -> None:
+    one, two = literal("1", XSD + "int"), literal("2", XSD + "int")
+    op = _group(ops.Group((0,), (Aggregate("count"),)), 1)
+    op.apply(0, [(A, 1, 4, 1)])
+    assert op.advance(2) == [(A, one, 1, FOREVER, 1)]
+    op.apply(0, [(A, 3, 9, 1)])
+    assert op.due == 3
+    assert op.advance(9) == [
+        (A, one, 3, FOREVER, -1),
+        (A, two, 3, 4, 1),
+        (A, one, 4, 9, 1),
+    ]
+    assert op.due == FOREVER
+
+
+def test_a_row_that_stays_the_same_is_not_said_again() -> None:
+    op = _group(ops.Group((0,), (Aggregate("max", Column(1)),)))
+    op.apply(0, [(A, TWO, 1, FOREVER, 1)])
+    op.advance(1)
+    op.apply(0, [(A, ONE, 2, 3, 1)])
+    assert op.advance(3) == []
+
+
+# Slices
+
+
+def sliced(op: ops.Slice) -> Expected:
+    def snapshot(bag: Bag) -> Bag:
+        found = sorted(bag.elements(), key=_text)
+        for value, falls in reversed(op.order):
+            found.sort(key=partial(_sort_key, value), reverse=falls)
+        last = None if op.limit is None else op.offset + op.limit
+        return Counter(found[op.offset : last])
+
+    return snapshot
+
+
+def _text(row: Row) -> tuple[str, ...]:
+    return tuple(cell or "" for cell in row)
+
+
+def _sort_key(value: ops.Expression, row: Row) -> Any:
+    return key(_computed(value, row))
+
+
+def _computed(value: ops.Expression, row: Row) -> str | None:
+    if isinstance(value, Column):
+        return row[value.index]
+    return FOLLOWING.get(row[1])
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        ops.Slice(limit=2),
+        ops.Slice(offset=1),
+        ops.Slice(offset=1, limit=2),
+        ops.Slice(limit=0),
+        ops.Slice(((Column(1), False),), limit=1),
+        ops.Slice(((Column(1), True),), limit=2),
+        ops.Slice(((Column(0), True), (Column(1), False)), offset=1, limit=1),
+        ops.Slice(((PLUS, True),), limit=2),
+        ops.Slice(),
+    ],
+    ids=["limit", "offset", "both", "none", "rising", "falling", "by two", "by an expression", "all"],
+)
+@given(course=courses(2, (ONE, TWO, A, None), always=True))
+@settings(max_examples=20, deadline=None)
+def test_a_slice_has_its_rows_at_every_instant(op: ops.Slice, course: list[Advance]) -> None:
+    holds(_slice(op), course, sliced(op))
+
+
+def _slice(op: ops.Slice, width: int = 2) -> Slice:
+    made = ready(op, width)
+    assert isinstance(made, Slice)
+    return made
+
+
+def test_a_row_goes_when_another_comes_before_it() -> None:
+    op = _slice(ops.Slice(((Column(0), True),), limit=1), 1)
+    op.apply(0, [(A, 1, 9, 1)])
+    assert op.advance(2) == [(A, 1, FOREVER, 1)]
+    op.apply(0, [(B, 3, 5, 1)])
+    assert sorted(op.advance(5)) == [(A, 3, FOREVER, -1), (A, 5, FOREVER, 1), (B, 3, 5, 1)]
+
+
+# What both have in common
+
+
+BOTH = (ops.Group((0,), (Aggregate("max", Column(1)),)), ops.Slice(limit=2), ops.Group((), (Aggregate("count"),)))
+
+
+@pytest.mark.parametrize("op", BOTH, ids=["group", "slice", "all"])
+@given(course=courses(2, NUMBERS), data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_how_often_time_stops_makes_no_difference(
+    op: ops.Group | ops.Slice, course: list[Advance], data: st.DataObject
+) -> None:
+    every = [entry for step in course for entry in step.batch]
+    once = ready(op, 2)
+    assert isinstance(once, TimeDriven)
+    once.apply(0, data.draw(st.permutations(every)))
+    whole = once.advance(course[-1].now)
+    often = ready(op, 2)
+    for _, _, came in driven(often, course):
+        parts = came
+    for instant in INSTANTS:
+        assert at(parts, instant) == at(whole, instant)
+
+
+@pytest.mark.parametrize("op", BOTH[:2], ids=["group", "slice"])
+@given(course=courses(2, CELLS))
+@settings(max_examples=15, deadline=None)
+def test_nothing_is_left_when_all_has_ended(op: ops.Group | ops.Slice, course: list[Advance]) -> None:
+    made = ready(op, 2)
+    assert isinstance(made, TimeDriven)
+    for _, _, came in driven(made, course):
+        said: list[Entry] = came
+    assert made.size() == 0
+    assert made.due == FOREVER
+    assert not at(said, FOREVER - 1)
+
+
+@given(course=courses(1, (A, B, C)))
+@settings(max_examples=20, deadline=None)
+def test_changes_add_up_to_the_bag_at_each_instant(course: list[Advance]) -> None:
+    changes = Changes()
+    bag: Bag = Counter()
+    taken: list[Entry] = []
+    for step in course:
+        for *row, start, end, weight in step.batch:
+            changes.add(tuple(row), start, end, weight)
+            taken.append((*row, start, end, weight))
+        passed = changes.passed
+        for time, change in changes.upto(step.now):
+            assert passed <= time <= step.now
+            passed = time
+            for row_of, weight in change.items():
+                bag[row_of] += weight
+            assert nonzero(bag) == at(taken, time)
+        assert nonzero(bag) == at(taken, step.now)
+        assert changes.passed == step.now
+        assert changes.due > step.now
+
+
+def test_what_was_over_before_time_came_to_it_changes_nothing() -> None:
+    changes = Changes()
+    list(changes.upto(5))
+    changes.add((A,), 1, 5, 1)
+    assert changes.due == FOREVER
+    changes.add((A,), 1, 7, 1)
+    assert dict(changes.upto(9)) == {5: {(A,): 1}, 7: {(A,): -1}}

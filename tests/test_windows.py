@@ -1,0 +1,113 @@
+"""Windows: the texts that name them, and what each holds at an instant."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from squall.errors import UsageError
+from squall.rdf import FOREVER
+from squall.windows import LANDMARK, Count, Landmark, Range, Stepped, Window, duration, milliseconds, parse
+
+TIMES = st.integers(-30, 30)
+SIZES = st.integers(1, 12)
+STEPPED = st.builds(Stepped, SIZES, SIZES, st.integers(-9, 9), st.booleans())
+
+
+# What is valid when
+
+
+@given(TIMES)
+def test_a_landmark_window_keeps_everything(time: int) -> None:
+    assert Landmark().validity(time) == (time, FOREVER)
+
+
+@given(SIZES, TIMES, TIMES)
+def test_a_range_holds_what_came_within_its_size(size: int, time: int, instant: int) -> None:
+    start, end = Range(size).validity(time)
+    assert (start <= instant < end) == (instant - size < time <= instant)
+
+
+@given(STEPPED, TIMES, st.integers(-6, 6))
+def test_a_stepped_window_holds_at_its_instants_what_came_before_within_its_size(
+    window: Stepped, time: int, number: int
+) -> None:
+    instant = window.origin + number * window.step
+    start, end = window.validity(time)
+    if window.closed:
+        assert (start <= instant < end) == (instant - window.size < time <= instant)
+    else:
+        assert (start <= instant < end) == (instant - window.size <= time < instant)
+
+
+@given(STEPPED, TIMES)
+def test_the_content_of_a_stepped_window_changes_at_its_instants_only(window: Stepped, time: int) -> None:
+    for bound in window.validity(time):
+        assert (bound - window.origin) % window.step == 0
+
+
+# Texts
+
+
+@pytest.mark.parametrize(
+    ("text", "window"),
+    [
+        ("", LANDMARK), ("LANDMARK", LANDMARK), ("landmark ", LANDMARK),
+        ("RANGE 10s", Range(10_000)), ("range 10 S", Range(10_000)), ("[RANGE 500ms]", Range(500)),
+        ("RANGE 10s STEP 5s", Stepped(10_000, 5_000)), ("[ range 1h step 1m ]", Stepped(3_600_000, 60_000)),
+        ("RANGE 2d TUMBLING", Stepped(172_800_000, 172_800_000)),
+        ("TRIPLES 100", Count(100)), ("[triples 5 tumbling]", Count(5, tumbling=True)),
+    ],
+)  # fmt: skip
+def test_a_text_names_a_window(text: str, window: Window) -> None:
+    assert parse(text) == window
+
+
+DURATIONS = st.integers(1, 10**10)
+NAMED = st.one_of(
+    st.just(LANDMARK),
+    st.builds(Range, DURATIONS),
+    st.builds(Stepped, DURATIONS, DURATIONS),
+    st.builds(lambda size: Stepped(size, size), DURATIONS),
+    st.builds(Count, DURATIONS, st.booleans()),
+)
+
+
+@given(NAMED)
+def test_a_window_prints_as_the_text_that_names_it(window: Window) -> None:
+    assert parse(str(window)) == window
+    assert parse(f"[{window}]".lower() if window != LANDMARK else "landmark") == window
+
+
+@pytest.mark.parametrize(
+    "text", ["RANGE", "RANGE 10", "RANGE 10w", "RANGE 1.5s", "RANGE 10s STEP", "TRIPLES", "TRIPLES -1", "ROWS 5"]
+)
+def test_what_is_no_window_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a window") as caught:
+        parse(text)
+    assert "RANGE 10s STEP 5s" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("text", ["RANGE 0s", "RANGE 5s STEP 0ms", "TRIPLES 0", "RANGE 0s TUMBLING"])
+def test_an_empty_window_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is empty"):
+        parse(text)
+
+
+@given(st.integers(0, 10**12))
+def test_a_length_of_time_and_back(length: int) -> None:
+    assert milliseconds(duration(length)) == length
+
+
+@pytest.mark.parametrize(
+    ("length", "text"), [(1, "1ms"), (1500, "1500ms"), (10_000, "10s"), (90_000, "90s"), (7_200_000, "2h"), (0, "0d")]
+)
+def test_a_length_of_time_is_written_in_the_largest_unit_that_is_exact(length: int, text: str) -> None:
+    assert duration(length) == text
+
+
+@pytest.mark.parametrize("text", ["", "5", "s", "5 weeks", "-5s"])
+def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a length of time"):
+        milliseconds(text)
