@@ -252,9 +252,9 @@ class Machine:
         for port in sorted(ports, reverse=True):
             parts = ports[port]
             entries = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
-            self.answer(id, self.work(id, port, entries))
+            self.answer(id, self.apply(id, port, entries))
 
-    def work(self, id: str, port: int, entries: Sequence[Entry]) -> Sequence[Entry]:
+    def apply(self, id: str, port: int, entries: Sequence[Entry]) -> Sequence[Entry]:
         """What a node that keeps rows makes of entries."""
         return self.operators[id].apply(port, entries)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from time import perf_counter
 
@@ -20,7 +20,7 @@ class Measured(Machine):
 
     def __init__(self, plan: Plan) -> None:
         self.rows: Counter[str] = Counter()
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         super().__init__(plan)
 
     def figures(self, outputs: int) -> dict[str, NodeFigures]:
@@ -38,9 +38,9 @@ class Measured(Machine):
         self.rows[id] += len(entries)
         super().answer(id, entries)
 
-    def work(self, id: str, port: int, entries: Sequence[Entry]) -> Sequence[Entry]:
+    def apply(self, id: str, port: int, entries: Sequence[Entry]) -> Sequence[Entry]:
         began = perf_counter()
-        found = super().work(id, port, entries)
+        found = super().apply(id, port, entries)
         self.seconds[id] += perf_counter() - began
         return found
 

@@ -42,11 +42,13 @@ from squall.builders.worker import (
     spool_line,
 )
 from squall.errors import BuilderError
+from squall.operators import Answer, Deliver, Group, LeftJoin, Operator, Project, Read, Retract, Slice
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from squall.stages import Options, Output, Rewindable
 from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.formats import of_path, told
+from squall.windows import Landmark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,11 +78,49 @@ DEFAULTS = {
 def build(plan: Plan, options: Options) -> SparkJob:
     """The plan as a job on the active Spark session, or on one of our own with `options.conf`.
 
-    Raises BuilderError where the checkpoint is that of another plan. Spark is not started yet.
+    Raises BuilderError where the checkpoint is that of another plan, and for what does not run on Spark yet. Spark is
+    not started yet.
     """
+    _check_supported(plan)
     if options.checkpoint is not None:
         _check_owner(plan, options.checkpoint)
     return SparkJob(plan, options)
+
+
+def _check_supported(plan: Plan) -> None:
+    """Raises BuilderError, naming what a plan has that this builder does not run yet."""
+    for node in plan.nodes:
+        if (what := _unsupported(node.op)) is not None:
+            raise BuilderError(
+                f"the Spark builder does not run {what} yet (`{node.id}`)",
+                hint="use `--builder iterator`; docs/spark.md says what runs on Spark",
+            )
+
+
+def _unsupported(op: Operator) -> str | None:
+    match op:
+        case Read(source=source) if source.removals:
+            return "streams that carry removals"
+        case Read(source=source):
+            windows = (source.window, *(window for _, window in source.windows))
+            ending = next((window for window in windows if not isinstance(window, Landmark)), None)
+            return None if ending is None else f"the window {ending}"
+        case LeftJoin():
+            return "left joins (OPTIONAL)"
+        case Group():
+            return "aggregates"
+        case Slice():
+            return "slices (ORDER BY, LIMIT)"
+        case Answer():
+            return "queries that select solutions"
+        case Retract():
+            return "rules that take facts out of the streams"
+        case Project(columns=columns) if None in columns:
+            return "unions in which a variable is unbound"
+        case Deliver(report=report) if report.policy != "close":
+            return f"the report policy `{report.policy}`"
+        case _:
+            return None
 
 
 META = "meta.json"
@@ -254,7 +294,7 @@ class _Run:
         documents = [_document(source) for source in own]
         rest: Iterable[Sequence[Event]] | None = batches
         if isinstance(batches, Sources):
-            rest = Sources(others) if others else None
+            rest = Sources(others, batches.clock, batches.heartbeat) if others else None
         live = any(source.live for source in sources) if sources else not isinstance(batches, list)
         if rest is not None:
             documents.append(Document(str(self.spool / "events"), folder=True, spooled=True))

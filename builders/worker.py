@@ -29,7 +29,7 @@ from squall.builders.rows.memory import Keeping
 from squall.errors import UsageError
 from squall.operators import Deliver, is_stateful
 from squall.plan import Plan
-from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact
+from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, HEARTBEAT, Event, Fact
 from squall.streams.files import grouped
 from squall.streams.formats import parse_lines, told
 
@@ -281,7 +281,7 @@ def _source_messages(program: Program, passed: int, every_time: bool, parsed: It
             if event.time < passed:
                 yield from (lost_message(late(event.stream, event.time, fact)) for fact in event.facts)
         machine.read(timely)
-        times.update(event.time for event in timely)
+        times.update(event.time for event in timely if not (every_time and event.stream == HEARTBEAT))
         machine.run()
         yield from _outbox(machine, addressing)
     for time in sorted(times) if every_time else sorted(times)[-1:]:

@@ -67,7 +67,9 @@ def test_a_rule_is_a_system_beside_the_others() -> None:
 def test_both_arrows_run_forward_with_all_heads() -> None:
     forward = translated("[x: (?a <urn:p> ?b) -> (?a <urn:q> ?b) (?b <urn:q> ?a)]")
     assert translated("[x: (?a <urn:q> ?b) (?b <urn:q> ?a) <- (?a <urn:p> ?b)]") == forward
-    assert len(forward[0].consequences[0].template) == 2
+    (construct,) = forward[0].consequences
+    assert isinstance(construct, Construct)
+    assert len(construct.template) == 2
 
 
 def test_rules_keep_their_names_and_get_one_by_position() -> None:
@@ -82,7 +84,9 @@ def test_rules_keep_their_names_and_get_one_by_position() -> None:
 
 def test_places_are_kept_and_do_not_count() -> None:
     (rule,) = translated("\n[x: (?a <urn:p> ?b) -> (?a <urn:q> ?b)]")
-    assert [str(rule.origin), str(rule.joinables[0].origin)] == ["folder/test.jena:2:1", "folder/test.jena:2:5"]
+    (pattern,) = rule.joinables
+    assert isinstance(pattern, Pattern)
+    assert [str(rule.origin), str(pattern.origin)] == ["folder/test.jena:2:1", "folder/test.jena:2:5"]
     assert translated("[x: (?a <urn:p> ?b) -> (?a <urn:q> ?b)]") == (rule,)
 
 

@@ -11,7 +11,7 @@ import pytest
 import squall
 from squall.errors import BuilderError, PlannerError
 from squall.operators import AntiJoin, Deliver, Join, Match, Project
-from squall.plan import Plan
+from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, Event
 from squall.stages import Builder, Job, Options, Output
 from squall.system import System

@@ -45,7 +45,7 @@ class GrowingDistinct(Keeping):
             if key not in valid:
                 valid[key] = entry[-3] if entry[-2] == FOREVER else (entry[-3:-1],)
                 found.append(entry if entry[-1] == 1 else (*entry[:-1], 1))
-            elif (known := valid[key]).__class__ is not int or known > entry[-3]:  # type: ignore[operator]
+            elif (known := valid[key]).__class__ is not int or known > entry[-3]:
                 found += self._more(key, entry)
         if self.log is not None:
             self.note(0, found)

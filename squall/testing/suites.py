@@ -40,6 +40,7 @@ from squall.plan import Input, Node, Plan, check
 from squall.rdf import Event, Term
 from squall.stages import Builder, Lexer, Output, Planner
 from squall.system import (
+    AtomPattern,
     Construct,
     Pattern,
     Source,
@@ -396,7 +397,10 @@ COPY = _rule("copy", [("?x", ":p", "?y")], [("?x", ":q", "?y")])
 def _elsewhere(system: System) -> System:
     """The same system, written elsewhere."""
     origin = Origin("elsewhere", "text", 1, 1)
-    moved = [replace(pattern, origin=origin) for pattern in system.joinables]
+    moved = [
+        replace(one, origin=origin) if isinstance(one, Pattern | AtomPattern | System) else one
+        for one in system.joinables
+    ]
     inner = [_elsewhere(rule) for rule in system.subsystems]
     return replace(system, joinables=tuple(moved), subsystems=tuple(inner), origin=origin)
 
