@@ -317,4 +317,6 @@ def _answer(draft: Draft, rows: Rows, names: Sequence[Variable], rule: System) -
     if not set(names) <= set(rows.names):
         rows = _columns(draft, rows, names)
     columns = tuple(rows.names.index(name) for name in names)
-    return draft.add(ops.Answer(tuple(name.name for name in names), columns, (rule.name,)), rows.node)
+    by = rule.slice.order if rule.slice is not None else ()
+    order = tuple((expression_of(one.expression, rows.names), one.descending) for one in by)
+    return draft.add(ops.Answer(tuple(name.name for name in names), columns, (rule.name,), order), rows.node)

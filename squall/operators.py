@@ -199,11 +199,15 @@ class Emit:
 
 @dataclass(frozen=True)
 class Answer:
-    """A solution from each row, as a bag: the values of `columns` under `names`. `rules`: as in `Emit`."""
+    """A solution from each row, as a bag: the values of `columns` under `names`. `rules`: as in `Emit`.
+
+    order: as in `Slice`: in which order the solutions of an instant are handed on where all of them are (rstream).
+    """
 
     names: tuple[str, ...]
     columns: tuple[int, ...]
     rules: tuple[str, ...] = field(default=(), compare=False)
+    order: tuple[tuple[Expression, bool], ...] = ()
 
 
 @dataclass(frozen=True)

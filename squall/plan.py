@@ -106,6 +106,14 @@ class Plan:
         return found
 
     @cached_property
+    def unbound(self) -> dict[str, frozenset[int]]:
+        """The columns of each node's rows that may be unbound."""
+        found: dict[str, frozenset[int]] = {}
+        for node in self.nodes:
+            found[node.id] = _unbound(node, self, found)
+        return found
+
+    @cached_property
     def components(self) -> tuple[tuple[str, ...], ...]:
         """The strongly connected components in topological order; the nodes of each in the order of the plan."""
         import networkx
@@ -129,6 +137,29 @@ class Plan:
             found |= behind
             waiting += behind
         return frozenset(found)
+
+
+def _unbound(node: Node, plan: Plan, found: dict[str, frozenset[int]]) -> frozenset[int]:
+    below = [found[edge.node] for edge in node.inputs if not edge.feedback]
+    left = plan.widths[node.inputs[0].node] if node.inputs else 0
+    places: Iterable[int] = ()
+    match node.op:
+        case LeftJoin(keep=keep):
+            places = (place for place, column in enumerate(keep) if column >= left or column in below[0])
+        case Join(keep=keep):
+            either = below[0] | {left + column for column in below[1]}
+            places = (place for place, column in enumerate(keep) if column in either)
+        case Project(columns=columns):
+            places = (place for place, column in enumerate(columns) if column is None or column in below[0])
+        case Union() | Distinct():
+            places = frozenset().union(*below)
+        case Group(keys=keys, aggregates=aggregates):
+            places = (place for place, key in enumerate((*keys, *aggregates)) if key in below[0] or place >= len(keys))
+        case Apply(results=results):
+            places = below[0] | set(range(left, left + results))
+        case AntiJoin() | Where() | Test() | Extend() | Slice():
+            places = below[0]
+    return frozenset(places)
 
 
 def _withdraws(op: Operator, retracts: bool) -> bool:
@@ -257,8 +288,9 @@ def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
             yield from _computes((expression for expression, _ in order), inputs[0])
         case Emit(template=template) | Retract(template=template):
             yield from (("emits", cell, inputs[0]) for cell in template if isinstance(cell, int))
-        case Answer(columns=columns):
+        case Answer(columns=columns, order=order):
             yield from (("answers with", column, inputs[0]) for column in columns)
+            yield from _computes((expression for expression, _ in order), inputs[0])
         case Distinct(by=by):
             for width in inputs:
                 yield "compares", by - 1 if by else 0, max(width, 1)

@@ -22,7 +22,7 @@ from tests.snapshots import ONE, A, B, Bag, C, at
 S, T = "urn:s", "urn:t"
 P, Q = iri("urn:p"), iri("urn:q")
 FACTS: tuple[Fact, ...] = (Triple(A, P, B), Triple(A, Q, B), Triple(B, P, ONE), Atom(C, (A, ONE)))
-INSTANTS = (ALWAYS, *range(-2, 30))
+INSTANTS = (ALWAYS, *range(-2, 50))
 WINDOWS = (
     LANDMARK, Range(3), Range(1), Stepped(4, 2), Stepped(4, 2, closed=True), Stepped(3, 3, origin=1),
     Stepped(2, 4), Stepped(5, 3, origin=-7, closed=True), Count(1), Count(3), Count(2, tumbling=True),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from squall import functions
 from squall import operators as ops
-from squall.builders.rows import operator, plain, unbound
+from squall.builders.rows import operator, plain
 from squall.builders.rows.deliver import Deliver, GrowingDeliver, Retract
 from squall.builders.rows.entries import Entry, Row, fact_row, is_rdf, row_fact, settle
 from squall.builders.rows.join import AntiJoin
@@ -516,9 +516,9 @@ def timed_rows(op: ops.Extend | ops.Test, taken: Sequence[Entry], instant: int) 
     for row, count in at(taken, instant).items():
         start = since(taken, row, instant)
         if count > 0 and isinstance(op, ops.Extend):
-            found[(*row, str(now.evaluate(start)))] = 1
+            found[(*row, str(now.evaluate(start)))] = count
         elif count > 0 and start < 4:
-            found[row] = 1
+            found[row] = count
     return found
 
 
@@ -725,7 +725,7 @@ def _unbound(op: ops.Operator, *inputs: ops.Operator, width: int = 2) -> set[int
     nodes = [Node("read", ops.Read(Source())), Node("match", ops.Match(tuple(range(width))), (Input("read"),))]
     nodes += [Node(f"in{port}", one, (Input("match"),)) for port, one in enumerate(inputs)]
     node = Node("op", op, tuple(Input(f"in{port}") for port in range(len(inputs))))
-    return set(unbound(Plan((*nodes, node)), "op"))
+    return set(Plan((*nodes, node)).unbound["op"])
 
 
 HOLED = ops.Project((0, None))
@@ -762,7 +762,7 @@ def test_what_may_be_unbound(op: ops.Operator, inputs: tuple[ops.Operator, ...],
 
 def test_a_recursion_does_not_lose_itself_in_what_may_be_unbound() -> None:
     plan = _nodes(recursive=True, negates=False)
-    assert not unbound(plan, "set")
+    assert not plan.unbound["set"]
 
 
 def test_a_fact_is_not_made_of_what_is_unbound() -> None:

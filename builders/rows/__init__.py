@@ -12,7 +12,7 @@ takes them back, which is how a distributed builder stores and moves state.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from squall import operators as ops
@@ -58,11 +58,11 @@ def operator(node: Node, plan: Plan) -> Operator:
         case ops.Where():
             return Plain(plain.where(op))
         case ops.Emit(template=template, rules=rules):
-            return Plain(plain.emit(template, rules, widths[0], unbound(plan, node.inputs[0].node)))
+            return Plain(plain.emit(template, rules, widths[0], plan.unbound[node.inputs[0].node]))
         case ops.Retract():
-            return Retract(op, widths[0], unbound(plan, node.inputs[0].node))
+            return Retract(op, widths[0], plan.unbound[node.inputs[0].node])
         case ops.Answer():
-            return Plain(plain.answer(op, widths[0]))
+            return Plain(plain.answer(op, widths[0], _tells_all(plan)))
         case ops.Join():
             return Join(op, (widths[0], widths[1]), growing)
         case ops.LeftJoin():
@@ -79,6 +79,10 @@ def operator(node: Node, plan: Plan) -> Operator:
             return _distinct(node, by, plan)
         case ops.Deliver():
             return deliver(node, plan)
+
+
+def _tells_all(plan: Plan) -> bool:
+    return any(isinstance(node.op, ops.Deliver) and node.op.output == "rstream" for node in plan.nodes)
 
 
 def deliver(node: Node, plan: Plan) -> Deliver | GrowingDeliver:
@@ -112,30 +116,3 @@ def _distinct(node: Node, by: int, plan: Plan) -> Operator:
         return GrowingDistinct(by)
     recursive = any(node.id in component and len(component) > 1 for component in plan.components)
     return RecursiveDistinct(by) if recursive else CountingDistinct(by)
-
-
-def unbound(plan: Plan, id: str) -> Collection[int]:
-    """The columns of a node's rows that may be unbound."""
-    node = plan.by_id[id]
-    below = [unbound(plan, edge.node) for edge in node.inputs if not edge.feedback]
-    width = plan.widths[id]
-    match node.op:
-        case ops.LeftJoin(keep=keep):
-            left = plan.widths[node.inputs[0].node]
-            return {place for place, column in enumerate(keep) if column >= left or column in below[0]}
-        case ops.Join(keep=keep):
-            left = plan.widths[node.inputs[0].node]
-            either = set(below[0]) | {left + column for column in below[1]}
-            return {place for place, column in enumerate(keep) if column in either}
-        case ops.Project(columns=columns):
-            return {place for place, column in enumerate(columns) if column is None or column in below[0]}
-        case ops.Union() | ops.Distinct():
-            return set().union(*below)
-        case ops.Group(keys=keys):
-            return {place for place, key in enumerate(keys) if key in below[0]} | set(range(len(keys), width))
-        case ops.Apply(results=results):
-            return set(below[0]) | set(range(width - results, width))
-        case ops.AntiJoin() | ops.Where() | ops.Test() | ops.Extend() | ops.Slice():
-            return below[0]
-        case _:
-            return ()

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, cast
 
 from squall import operators as ops
-from squall.builders.rows.entries import SOLUTION, Entry, Row, is_rdf, row_fact, triple
+from squall.builders.rows.entries import SOLUTION, Entry, Head, Row, is_rdf, row_fact, triple
 from squall.builders.rows.memory import SWEPT, Keeping
 from squall.builders.rows.plain import emit
 from squall.builders.rows.timeline import Change, TimeDriven
@@ -102,11 +102,12 @@ class Deliver(TimeDriven):
         return known != self.reported
 
     def _whole(self, instant: int) -> list[Output]:
-        """All that is in the answer."""
+        """All that is in the answer, solutions of a query with an order in that order."""
         return [
             output
-            for row, count in self.counts.items()
-            for output in [Output(row_fact(row), instant, self.rules.get(row, ""))] * _difference(row, 0, count)
+            for row in sorted(self.counts, key=_place)
+            for output in [Output(row_fact(row), instant, self.rules.get(row, ""))]
+            * _difference(row, 0, self.counts[row])
         ]
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
@@ -115,6 +116,12 @@ class Deliver(TimeDriven):
 
     def size(self) -> int:
         return self.changes.size() + len(self.counts)
+
+
+def _place(row: Row) -> tuple[str, Any]:
+    """Where in an answer a row is told: facts first, then query by query."""
+    head = row[0]
+    return (str(head), head.key) if isinstance(head, Head) else ("", ())
 
 
 def _by_row(change: Change) -> dict[Row, tuple[int, str | None]]:
@@ -195,7 +202,7 @@ class GrowingDeliver(Keeping):
         # What ends at `now` is kept: a fact that begins then goes on with it.
         if len(self.until) >= self.limit:
             self.until = {row: end for row, end in self.until.items() if end >= now}
-            self.limit = max(SWEPT, 2 * len(self.until))
+            self.limit = max(SWEPT, len(self.until) + len(self.until) // 2)
 
     def size(self) -> int:
         return len(self.until) + len(self.waiting)

@@ -23,6 +23,24 @@ SOLUTION = "?"
 """What the first cell of a solution's row begins with; the names of its variables follow."""
 
 
+class Head(str):
+    """The first cell of a solution's row that has a place in an order: equal solutions at different places are
+    different rows."""
+
+    key: Any
+
+    def __new__(cls, text: str, key: Any) -> Head:
+        made = super().__new__(cls, text)
+        made.key = key
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Head) and str.__eq__(self, other) and bool(self.key == other.key)
+
+    def __hash__(self) -> int:
+        return str.__hash__(self)
+
+
 def fact_row(fact: Fact, rule: str = "") -> Row:
     """A triple as (s, p, o, rule), an atom as (``@relation``, arguments..., rule). rule: the name of one that made
     it."""

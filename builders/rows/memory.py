@@ -85,6 +85,7 @@ class Index:
         self.sweeps += 1
         buckets = self.buckets
         thorough = self.sweeps % THOROUGH == 0
+        self._settle()
         for key in list(buckets) if thorough else [key for key, bucket in buckets.items() if bucket[0][-2] <= now]:
             bucket = buckets[key]
             left = [entry for entry in bucket if entry[-2] > now] if thorough or len(bucket) > 1 else ()
@@ -92,9 +93,18 @@ class Index:
                 buckets[key] = left
             else:
                 del buckets[key]
-                self.taken.pop(key, None)
         self.stored = self.size()
-        self.limit = max(SWEPT, 2 * self.stored)
+        self.limit = max(SWEPT, self.stored + self.stored // 2)
+
+    def _settle(self) -> None:
+        """Adds up what has been taken back: else two entries that add up to nothing would stay for ever."""
+        for key in self.taken:
+            settled = settle(self.buckets[key])
+            if settled:
+                self.buckets[key] = settled
+            else:
+                del self.buckets[key]
+        self.taken.clear()
 
     def size(self) -> int:
         return sum(map(len, self.buckets.values()))

@@ -8,7 +8,8 @@ from typing import Any
 from squall import functions
 from squall import operators as ops
 from squall.builders.rows.code import Names, cells, compiled, computed, entry, expression
-from squall.builders.rows.entries import SOLUTION, Entry
+from squall.builders.rows.entries import SOLUTION, Entry, Head
+from squall.builders.rows.timeline import ordering
 from squall.functions.values import value_key
 from squall.operators import Value
 from squall.rdf import Term
@@ -119,9 +120,13 @@ def emit(template: Sequence[int | Term], rules: Sequence[str], width: int, unbou
     return compiled(source, names)
 
 
-def answer(op: ops.Answer, width: int) -> Step:
-    """A solution from each row."""
+def answer(op: ops.Answer, width: int, ordered: bool) -> Step:
+    """A solution from each row. ordered: with its place in the order."""
     row = cells("a", width)
-    names = {"first": SOLUTION + " ".join(op.names), "rule": op.rules[0] if op.rules else ""}
-    made = ["first", *(row[column] for column in op.columns), "rule"]
+    names: Names = {"first": SOLUTION + " ".join(op.names), "rule": op.rules[0] if op.rules else ""}
+    first = "first"
+    if ordered and op.order:
+        names.update({"Head": Head, "key_of": ordering(op.order)})
+        first = f"Head(first, key_of(({''.join(f'{cell}, ' for cell in row)})))"
+    made = [first, *(row[column] for column in op.columns), "rule"]
     return compiled(f"def run(entries):\n return [{entry(made)} for {entry(row)} in entries]", names)

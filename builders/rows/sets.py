@@ -84,7 +84,7 @@ class GrowingDistinct(Keeping):
                 valid[key] = left
             else:
                 del valid[key]
-        self.limit = max(SWEPT, 2 * len(valid))
+        self.limit = max(SWEPT, len(valid) + len(valid) // 2)
 
     def size(self) -> int:
         return len(self.valid)
@@ -240,27 +240,58 @@ class RecursiveDistinct(CountingDistinct):
             self.valid[key] = union((*self.valid.get(key, ()), *((s, e) for s, e, _ in levels(found))))
 
 
+_Stretch = tuple[int, int, int, int]
+"""(since, start, end, count): a row holds so often over [start, end), and has held since a time."""
+
+
 class Timed(CountingDistinct):
-    """An expression that is computed at the time since which a row holds, and again when that changes."""
+    """An expression that is computed at the time since which a row holds, and again when that changes. It counts its
+    rows as a set does, but hands each on as often as it comes."""
 
     def __init__(self, op: ops.Test | ops.Extend, width: int) -> None:
         super().__init__(width)
         self.compute = computed("def run(x, t):\n return {0}", [op.expression], "x", "t")
         self.extends = isinstance(op, ops.Extend)
+        self.told: dict[Row, tuple[_Stretch, ...]] = {}
 
     def _update(self, keys: Iterable[Row]) -> list[Entry]:
         found: list[Entry] = []
         for key in keys:
-            old, new = self.valid.get(key, ()), positive(self.counts[key])
+            old, new = self.told.get(key, ()), tuple(_stretches(self.counts[key]))
             found += self._rows(key, [one for one in old if one not in new], -1)
             found += self._rows(key, [one for one in new if one not in old], 1)
-            self._set(key, new)
+            self._tell(key, new)
         return found
 
-    def _rows(self, row: Row, intervals: Iterable[tuple[int, int]], weight: int) -> Iterator[Entry]:
-        for start, end in intervals:
-            value = self.compute(row, start)
+    def _tell(self, key: Row, told: tuple[_Stretch, ...]) -> None:
+        self._set(key, positive(self.counts[key]))
+        if told:
+            self.told[key] = told
+        else:
+            self.told.pop(key, None)
+
+    def _rows(self, row: Row, stretches: Iterable[_Stretch], sign: int) -> Iterator[Entry]:
+        for since, start, end, count in stretches:
+            value = self.compute(row, since)
             if not self.extends and value:
-                yield (*row, start, end, weight)
+                yield (*row, start, end, sign * count)
             elif self.extends and isinstance(value, str):
-                yield (*row, value, start, end, weight)
+                yield (*row, value, start, end, sign * count)
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        for key in self._count(entries):
+            self._tell(key, tuple(_stretches(self.counts[key])))
+
+    def expire(self, now: int) -> None:
+        known = len(self.counts)
+        super().expire(now)
+        if len(self.counts) < known:
+            self.told = {key: told for key, told in self.told.items() if key in self.counts}
+
+
+def _stretches(steps: Steps) -> Iterator[_Stretch]:
+    """The stretches over which a row holds equally often, each with the time since which it has held without a gap."""
+    whole = positive(steps)
+    for start, end, count in levels(steps):
+        if count > 0:
+            yield next(first for first, last in whole if first <= start < last), start, end, count

@@ -100,7 +100,7 @@ class _Narrowing(Rewrite):
             case Emit(template=cells) | Retract(template=cells):
                 return [{cell for cell in cells if isinstance(cell, int)}]
             case Answer(columns=columns):
-                return [columns]
+                return [{*columns, *_computed(node.op)}]
             case _:
                 return [range(width) for width in widths]
 
@@ -228,6 +228,8 @@ def _computed(op: Operator) -> set[int]:
             expressions = (expression,)
         case Apply(arguments=arguments):
             expressions = arguments
+        case Answer(order=order):
+            expressions = tuple(value for value, _ in order)
         case Group(aggregates=aggregates):
             expressions = tuple(aggregate.expression for aggregate in aggregates)
     return {column for expression in expressions for column in columns_of(expression)}
@@ -247,5 +249,6 @@ def _over(op: Group | Emit | Retract | Answer, places: Places) -> Operator:
             return Group(tuple(map(at, keys)), made)
         case Emit(template=cells) | Retract(template=cells):
             return replace(op, template=tuple(at(cell) if isinstance(cell, int) else cell for cell in cells))
-        case Answer(columns=columns):
-            return replace(op, columns=tuple(map(at, columns)))
+        case Answer(columns=columns, order=order):
+            by = tuple((moved(value, places), falls) for value, falls in order)
+            return replace(op, columns=tuple(map(at, columns)), order=by)

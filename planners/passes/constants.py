@@ -84,7 +84,7 @@ def _looked_up(rewrite: Rewrite, kind: _Kind, term: Term) -> str:
     matched = rewrite.add(Match(kind.cells), *_sources(rewrite, kind))
     again = tuple(edge.node for edge in kind.inputs if edge.feedback)
     if again:
-        rewrite.feedback[matched] = again
+        rewrite.feedback[matched] = tuple(dict.fromkeys((*rewrite.feedback.get(matched, ()), *again)))
     width = 1 + max(cell for cell in kind.cells if isinstance(cell, int))
     if kind.unique:
         matched = rewrite.add(Distinct(width), matched)

@@ -74,8 +74,10 @@ class _Kinds:
 
     def join(self, left: _Part, right: _Part) -> _Part:
         """The natural join of two parts, the one way round or the other: that which comes first."""
-        on, turned = _shared(left.names, right.names), _shared(right.names, left.names)
-        if (right.kind, left.kind, turned) < (left.kind, right.kind, on):
+        if right.kind < left.kind:
+            left, right = right, left
+        on = _shared(left.names, right.names)
+        if left.kind == right.kind and (turned := _shared(right.names, left.names)) < on:
             left, right, on = right, left, turned
         key = (left.kind, right.kind, on)
         if key not in self.numbers:

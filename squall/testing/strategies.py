@@ -318,8 +318,7 @@ def _rules(draw: st.DrawFn, name: str, shape: _Shape) -> System:
     readable = shape.below if binds or whole else shape.readable
     body, known = draw(_bodies(shape, readable, sources, most=3))
     predicates, known = draw(_predicates(shape, known, sources, binds))
-    computed = any(isinstance(one, Compute) for one in predicates)
-    if "now" in whole and not known.maybe and not computed and all(isinstance(one, Pattern) for one in body):
+    if "now" in whole and not known.maybe and all(isinstance(one, Pattern) for one in body):
         predicates, known = (*predicates, Bind(Variable("now"), Call(function_iri("now"), ()))), _with(known, "now")
     grouping = draw(_groupings(shape, known, "n")) if "grouping" in whole and _may_group(shape, known) else None
     if grouping:

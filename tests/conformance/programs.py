@@ -42,7 +42,8 @@ def answer(system: System, facts: Iterable[Fact], stages: Stages, static: Iterab
     job = squall.build(plan, stages.builder, Options())
     arriving = Event(0, tuple(facts))
     outputs = list(job.run([[arriving]], [Event(ALWAYS, (fact,)) for fact in static]))
-    return {out.fact for out in outputs if out.time == arriving.time and isinstance(out.fact, Triple | Atom)}
+    last = max((out.time for out in outputs), default=0)  # what has no patterns is evaluated before all events only
+    return {out.fact for out in outputs if out.time == last and isinstance(out.fact, Triple | Atom)}
 
 
 def same(left: Iterable[Sequence[Term]], right: Iterable[Sequence[Term]], by_value: bool = False) -> bool:
