@@ -10,9 +10,10 @@ Importing this module loads no engine and no grammar.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from squall import plugins
 from squall.errors import SquallError, UsageError, each, raise_all
@@ -22,6 +23,9 @@ from squall.stages import Builder, Job, Lexer, Options, Output, Planner, Transla
 from squall.system import System, over
 from squall.windows import LANDMARK, Window
 from squall.windows import parse as parse_window
+
+if TYPE_CHECKING:
+    from squall.statistics import Statistics
 
 __all__ = [
     "ALWAYS", "FOREVER", "Atom", "Event", "Fact", "Job", "Options", "Output", "Plan", "SquallError", "System", "Term",
@@ -74,10 +78,19 @@ def _window(given: str | Window) -> Window:
     return parse_window(given) if isinstance(given, str) else given
 
 
-def plan(system: System, planner: str | Planner = "rete") -> Plan:
-    """The Planned Production System, checked. `planner` is a name or a planner itself. Raises PlannerError."""
-    make = cast(Planner, plugins.load("squall.planners", planner)) if isinstance(planner, str) else planner
-    return check(make(system))
+def plan(system: System, planner: str | Planner = "rete", statistics: Statistics | None = None) -> Plan:
+    """The Planned Production System, checked. `planner` is a name or a planner itself.
+
+    statistics: what data the plan is for (`squall.statistics.Statistics.of`). Raises PlannerError, and UsageError if
+    the planner has no use for statistics.
+    """
+    found = plugins.load("squall.planners", planner) if isinstance(planner, str) else planner
+    make = cast(Callable[..., Plan], found)
+    if statistics is None:
+        return check(make(system))
+    if "statistics" not in signature(make).parameters:
+        raise UsageError(f"the planner `{planner}` has no use for statistics", hint="the planner `rete` has")
+    return check(make(system, statistics=statistics))
 
 
 def build(plan: Plan, builder: str | Builder = "iterator", options: Options | None = None) -> Job:

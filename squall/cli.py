@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
-from inspect import signature
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -346,12 +345,9 @@ def _planner(name: str, statistics: Path | None) -> Callable[[System], Plan]:
     from squall import plugins
     from squall.statistics import Statistics
 
-    make = plugins.load(plugins.PLANNERS, name)
-    if statistics is None:
-        return partial(squall.plan, planner=make)
-    if "statistics" not in signature(make).parameters:
-        raise UsageError(f"the planner `{name}` has no use for statistics", hint="`--planner rete` has")
-    return partial(squall.plan, planner=partial(make, statistics=Statistics.load(statistics)))
+    plugins.load(plugins.PLANNERS, name)
+    known = Statistics.load(statistics) if statistics is not None else None
+    return partial(squall.plan, planner=name, statistics=known)
 
 
 def _sampled(builder: str, file: Path | None) -> None:
