@@ -5,7 +5,7 @@ spark/                  Structured Streaming's own checkpoint: offsets and commi
 spool/                  events that Spark cannot read by itself, as files that it can
 runs/<n>/<step>/        batch n: the messages of each step, by kind and level (Parquet)
 base/<n>/               the state after batch n, compacted
-marks/<n>.json          the lengths of the sink and the dead-letter file before batch n
+marks/<n>.json          the lengths of the sink and the ledger file before batch n
 commits/<n>.json        batch n is done
 """
 

@@ -226,8 +226,8 @@ class Deliver:
 
     output: ``istream``, ``dstream`` or ``rstream``.
     distinct: whether its inputs may bring a fact more than once, so that the node has to remember what it has handed
-    on. report: see `squall.system.Report`. sources: those of the program's rules, whose events and windows say when
-    the answer is evaluated (rstream); also those of rules that read nothing of them.
+    on. report: see `squall.system.Report`. sources: those that the program's patterns read: their events and windows
+    say when the answer is evaluated (rstream).
     """
 
     output: str = "istream"
