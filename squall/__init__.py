@@ -78,11 +78,13 @@ def _window(given: str | Window) -> Window:
     return parse_window(given) if isinstance(given, str) else given
 
 
-def plan(system: System, planner: str | Planner = "rete", statistics: Statistics | None = None) -> Plan:
+def plan(
+    system: System, planner: str | Planner = "rete", statistics: Statistics | str | Path | None = None
+) -> Plan:
     """The Planned Production System, checked. `planner` is a name or a planner itself.
 
-    statistics: what data the plan is for (`squall.statistics.Statistics.of`). Raises PlannerError, and UsageError if
-    the planner has no use for statistics.
+    statistics: what data the plan is for (`squall.statistics.Statistics.of`), or the file that holds them. Raises
+    PlannerError, and UsageError if the planner has no use for statistics or the file does not hold any.
     """
     found = plugins.load("squall.planners", planner) if isinstance(planner, str) else planner
     make = cast(Callable[..., Plan], found)
@@ -90,7 +92,13 @@ def plan(system: System, planner: str | Planner = "rete", statistics: Statistics
         return check(make(system))
     if "statistics" not in signature(make).parameters:
         raise UsageError(f"the planner `{planner}` has no use for statistics", hint="the planner `rete` has")
-    return check(make(system, statistics=statistics))
+    return check(make(system, statistics=_loaded(statistics)))
+
+
+def _loaded(statistics: Statistics | str | Path) -> Statistics:
+    from squall.statistics import Statistics
+
+    return statistics if isinstance(statistics, Statistics) else Statistics.load(statistics)
 
 
 def build(plan: Plan, builder: str | Builder = "iterator", options: Options | None = None) -> Job:

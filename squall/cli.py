@@ -343,11 +343,9 @@ def _planner(name: str, statistics: Path | None) -> Callable[[System], Plan]:
     them."""
     import squall
     from squall import plugins
-    from squall.statistics import Statistics
 
     plugins.load(plugins.PLANNERS, name)
-    known = Statistics.load(statistics) if statistics is not None else None
-    return partial(squall.plan, planner=name, statistics=known)
+    return partial(squall.plan, planner=name, statistics=statistics)
 
 
 def _sampled(builder: str, file: Path | None) -> None:

@@ -89,8 +89,12 @@ class Statistics:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
             predicates = tuple((Term(name), _loaded(counts)) for name, counts in found["predicates"])
             return cls(_loaded(found["all"]), predicates)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"`{path}` has no statistics: {error}") from error
+        except OSError as error:
+            raise UsageError(f"the statistics `{path}` cannot be read: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(
+                f"`{path}` has no statistics: {error}", hint="`squall build --collect-statistics` writes them"
+            ) from error
 
 
 def _row(fact: Fact) -> tuple[Term, Term, Term]:

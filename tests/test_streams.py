@@ -13,7 +13,7 @@ from typing import Any
 
 import pyoxigraph
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from squall.errors import PluginError, SinkError, SourceError, UsageError
@@ -260,6 +260,44 @@ def test_the_short_cut_says_what_the_parser_says(text: list[str]) -> None:
     timed, worse = parse_lines([f"12 {line}" for line in text], "d", timed=True)
     assert timed == [(12, fact) for _, fact in expected]
     assert len(worse) == len(bad)
+
+
+PIECES = st.sampled_from(
+    [f"<{E}a>", f"<{E}b>", "_:b1", '"a b"', '"x"', '"a . b"@en', '"\\u0041"', '"', "<b>", "1", "# c", "\xa0"]
+)
+BLANKS = st.sampled_from([" ", " ", " ", " ", "  ", "\t", "", "\r", "\x0b"])
+ODD = st.lists(st.tuples(PIECES, BLANKS), max_size=5).map(lambda cells: "".join(map("".join, cells)))
+PLAIN = st.builds("{} {} {} .".format, IRIS | st.just("_:b1"), IRIS, IRIS | st.sampled_from(['"a b"', '"x"', "_:x"]))
+
+
+@given(
+    st.lists(
+        PLAIN | ODD | st.builds("{}{}".format, ODD, st.sampled_from([".", " .", " . ", " .\r", " .\x0b"])), max_size=9
+    )
+)
+@example(["<urn:a:a> <urn:a:b>", "<urn:a:c> <urn:a:d> <urn:a:e> <urn:a:f> ."])
+@example([f"<{E}a> <{E}b>", f"<{E}c> .", f"<{E}a> <{E}b> <{E}c> ."])
+@example([f'"x" <{E}b> <{E}c> .', f"<{E}a> _:b <{E}c> .", f'<{E}a> <{E}b> "a . b" .'])
+def test_a_block_says_what_its_lines_say(text: list[str]) -> None:
+    for timed in (False, True):
+        stamped = [f"{index // 2} {line}" if timed else line for index, line in enumerate(text)]
+        each = [parse_lines([line], "d", timed) for line in stamped]
+        found, bad = parse_lines(stamped, "d", timed)
+        assert found == [pair for pairs, _ in each for pair in pairs]
+        assert bad == [(index, *rest) for index, (_, lost) in enumerate(each) for _, *rest in lost]
+
+
+@pytest.mark.parametrize("stamp", ["2026-01-01\t10:00", "2026-01-01\x0b10:00", "#1"])
+def test_blanks_end_a_time_and_a_comment_has_none(stamp: str) -> None:
+    found, bad = parse_lines([f"{stamp} {t('a')}", f"1 {t('b')}"], "d", timed=True)
+    assert found == [(1, t("b"))]
+    assert len(bad) == (stamp != "#1")
+
+
+def test_equal_terms_of_a_block_are_one_object() -> None:
+    (_, first), (_, second) = parse_lines([f"1 {t('a', 'b')}", f"2 {t('b', 'a')}"], "d", timed=True)[0]
+    assert first.subject is second.object
+    assert first.predicate is second.predicate
 
 
 # Files

@@ -123,14 +123,15 @@ def parse_lines(
 
 
 def parse_block(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Triple], list[Bad]]:
-    """The triples of whole lines, all at once; line by line only if that fails, to find out which are malformed.
+    """The triples of whole lines, all at once; in halves if that fails, to find out which are malformed.
 
     `own`: the document's `suffix`. Returns triples and (index of the line, reason, text).
     """
     try:
         return _triples(block, syntax, own), []
     except SyntaxError:
-        return _one_by_one(block.split(b"\n"), lambda line: _triples(line, syntax, own))
+        parse = partial(_triples, syntax=syntax, own=own)
+        return _halves(block.split(b"\n"), parse, parse)
 
 
 def parse_document(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str) -> Iterator[list[Triple]]:
@@ -249,15 +250,30 @@ def _renamed(triple: Triple, rename: Callable[[str], str]) -> Triple:
     return Triple(subject, predicate, object)
 
 
-def _one_by_one(lines: Sequence[bytes], parse: Callable[[bytes], list[T]]) -> tuple[list[T], list[Bad]]:
+def _halves(
+    lines: Sequence[bytes], whole: Callable[[bytes], list[T]], single: Callable[[bytes], list[T]], first: int = 0
+) -> tuple[list[T], list[Bad]]:
+    """What can be read of lines that cannot be read all at once: they are halved until a malformed one is alone."""
+    if len(lines) == 1:
+        return _single(lines[0], single, first)
     found: list[T] = []
     bad: list[Bad] = []
-    for index, line in enumerate(lines):
+    middle = len(lines) // 2
+    for start, half in ((first, lines[:middle]), (first + middle, lines[middle:])):
         try:
-            found.extend(parse(line))
-        except SyntaxError as error:
-            bad.append((index, _reason(error), line.decode("utf-8", "replace").rstrip("\r\n")))
+            found += whole(b"\n".join(half))
+        except SyntaxError:
+            good, malformed = _halves(half, whole, single, start)
+            found += good
+            bad += malformed
     return found, bad
+
+
+def _single(line: bytes, parse: Callable[[bytes], list[T]], index: int) -> tuple[list[T], list[Bad]]:
+    try:
+        return parse(line), []
+    except SyntaxError as error:
+        return [], [(index, _reason(error), line.decode("utf-8", "replace").rstrip("\r\n"))]
 
 
 def parse_timed(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Timed], list[Bad]]:
@@ -265,7 +281,8 @@ def parse_timed(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Timed],
     try:
         return _timed_at_once(block, syntax, own), []
     except SyntaxError:
-        return _one_by_one(block.split(b"\n"), lambda line: _timed_line(line, syntax, own))
+        whole, single = partial(_timed_at_once, syntax=syntax, own=own), partial(_timed_line, syntax=syntax, own=own)
+        return _halves(block.split(b"\n"), whole, single)
 
 
 def _timed_at_once(block: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
@@ -282,7 +299,7 @@ def _timed_at_once(block: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
             stamp = fields[0]
             time = time_of(stamp.decode("utf-8", "replace"))
         times.append(time)
-        statements.append(fields[-1].rstrip())
+        statements.append(fields[-1].rstrip(b" \t\r"))
     joined = b"\n".join(statements)
     triples = _triples(joined, syntax, own)
     # A carriage return ends a statement as well, and a comment has none: then they cannot be paired with times.
