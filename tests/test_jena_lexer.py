@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 
 import pytest
@@ -176,8 +177,9 @@ _IRIS = st.builds(
     st.text(string.ascii_letters + string.digits + "()[],_.#*-:'", max_size=6),
 )
 _TEXTS = st.text("ab'\"\\,()[]#/ \n@.^?", max_size=12).map(
-    # What a text of the language can hold: no blanks around line ends, and no line that a comment would hide.
-    lambda text: "\n".join(line.strip() for line in text.split("\n")).replace("\n//", "\n/")
+    # What a text of the language can hold: no blanks around line ends (a line end is one, too), and no line that a
+    # comment would hide.
+    lambda text: re.sub(r"\s*\n\s*", "\n", text).replace("\n//", "\n/")
 )
 _LITERALS = st.builds(literal, _TEXTS, st.sampled_from([None, XSD + "int", "http://e.org/t", "foo:t", "u:("]))
 _BLANKS = st.builds(lambda label: Term(f"_:{label}"), st.text(string.ascii_letters, min_size=1, max_size=3))
