@@ -98,12 +98,12 @@ def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, event
 def test_a_file_without_statistics_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "counts.json"
     path.write_text(text)
-    with pytest.raises(UsageError, match="has no statistics|cannot be read"):
+    with pytest.raises(UsageError, match="has no statistics"):
         Statistics.load(path)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="has no statistics|cannot be read"):
+    with pytest.raises(UsageError, match="cannot be read"):
         Statistics.load(tmp_path / "away.json")
 
 
