@@ -78,9 +78,7 @@ def _window(given: str | Window) -> Window:
     return parse_window(given) if isinstance(given, str) else given
 
 
-def plan(
-    system: System, planner: str | Planner = "rete", statistics: Statistics | str | Path | None = None
-) -> Plan:
+def plan(system: System, planner: str | Planner = "rete", statistics: Statistics | str | Path | None = None) -> Plan:
     """The Planned Production System, checked. `planner` is a name or a planner itself.
 
     statistics: what data the plan is for (`squall.statistics.Statistics.of`), or the file that holds them. Raises
