@@ -320,10 +320,12 @@ def test_no_built_in_fails_whatever_the_terms(function: Function, data: st.DataO
 
 @pytest.fixture
 def clean() -> Iterator[None]:
-    """A registry that forgets what the test registers."""
+    """A registry that forgets what the test registers, and knows afterwards what other tests have registered."""
+    others = functions.own()
     functions._registry.cache_clear()
     yield
     functions._registry.cache_clear()
+    functions.register(*others)
 
 
 @pytest.mark.usefixtures("clean")

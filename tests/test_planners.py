@@ -649,7 +649,8 @@ def test_rows_are_distinct_and_then_sliced_in_the_order_of_their_names(planner: 
     )  # fmt: skip
     made = made_of(rule, planner)
     chain = [node.op for node in made.nodes if isinstance(node.op, Project | SliceOf | Answer)]
-    assert chain == [Project((0, 2)), Project((1, 0)), SliceOf(((Column(0), True),), 1, 3), Answer(("z", "x"), (0, 1))]
+    by = ((Column(0), True),)
+    assert chain == [Project((0, 2)), Project((1, 0)), SliceOf(by, 1, 3), Answer(("z", "x"), (0, 1), order=by)]
     assert found(made, Distinct).count(Distinct(2)) == 3
 
 
