@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
-from squall.operators import Deliver
 from squall.plan import Plan
 from squall.rdf import ALWAYS, HEARTBEAT, Event
 from squall.system import Source
@@ -16,7 +15,7 @@ class Instants:
     """The evaluation instants that events lead to, given in order as time passes."""
 
     def __init__(self, plan: Plan) -> None:
-        deliver = next(node.op for node in plan.nodes if isinstance(node.op, Deliver))
+        _, deliver = plan.delivery
         self.sources = deliver.sources
         self.report = deliver.report
         self.single: list[int] = [ALWAYS]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from squall.builders.instants import Instants
-from squall.builders.machine import Machine, deliver_of
+from squall.builders.machine import Machine
 from squall.builders.measured import Measured
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.errors import BuilderError
@@ -43,7 +43,7 @@ class IteratorJob:
         self.options = options
         self.machine = Measured(plan) if options.measure else Machine(plan)
         self.outputs = 0
-        deliver = self.machine.operators[deliver_of(plan)]
+        deliver = self.machine.operators[plan.delivery[0].id]
         assert isinstance(deliver, Deliver | GrowingDeliver)
         self.deliver = deliver
         self.instants = Instants(plan) if isinstance(deliver, Deliver) and deliver.output == "rstream" else None

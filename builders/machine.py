@@ -22,8 +22,7 @@ from squall.builders.rows.plain import Plain, Step
 from squall.builders.rows.read import Facts, Reader
 from squall.builders.rows.sets import RecursiveDistinct
 from squall.builders.rows.timeline import TimeDriven
-from squall.operators import AntiJoin, Join, LeftJoin, Match, Read, Where, is_stateful
-from squall.operators import Deliver as DeliverNode
+from squall.operators import AntiJoin, Join, LeftJoin, Match, Read, Unit, Where, is_stateful
 from squall.operators import Operator as Kind
 from squall.operators import Retract as RetractNode
 from squall.plan import Node, Plan
@@ -125,7 +124,7 @@ class Machine:
     def start(self) -> None:
         """Puts in what holds without any input: the bodies of axioms."""
         for node in self.plan.nodes:
-            if not node.inputs and not isinstance(node.op, Read | DeliverNode):
+            if isinstance(node.op, Unit):
                 self.answer(node.id, [UNIT])
 
     def read(self, events: Sequence[Event]) -> None:
@@ -313,8 +312,3 @@ def _tells_apart(op: Kind) -> bool:
 
 def _ends(op: TimeDriven) -> bool:
     return isinstance(op, Deliver | Retract)
-
-
-def deliver_of(plan: Plan) -> str:
-    """The id of the operation node."""
-    return next(node.id for node in plan.nodes if isinstance(node.op, DeliverNode))

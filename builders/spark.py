@@ -102,8 +102,7 @@ def _unsupported(op: Operator) -> str | None:
         case Read(source=source) if source.removals:
             return "streams that carry removals"
         case Read(source=source):
-            windows = (source.window, *(window for _, window in source.windows))
-            ending = next((window for window in windows if not isinstance(window, Landmark)), None)
+            ending = next((window for window in source.all_windows if not isinstance(window, Landmark)), None)
             return None if ending is None else f"the window {ending}"
         case LeftJoin():
             return "left joins (OPTIONAL)"

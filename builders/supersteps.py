@@ -36,7 +36,6 @@ from squall.builders.worker import (
     superstep,
     unpack,
 )
-from squall.operators import Deliver
 from squall.rdf import ALWAYS, FOREVER
 from squall.stages import Output
 
@@ -114,7 +113,7 @@ class Batches:
         self.together = together
         self.partitions = max(2, spark.sparkContext.defaultParallelism)
         self.owners = _owners(spark, self.partitions)
-        deliver = next(node.op for node in program.plan.nodes if isinstance(node.op, Deliver))
+        _, deliver = program.plan.delivery
         self.every_time = deliver.output == "rstream"
         self.remembers = remembers(program.plan)
         self.whole_instants = bool(program.plan.retractable) or deliver.output != "istream"

@@ -27,7 +27,7 @@ from squall.builders.rows import deliver
 from squall.builders.rows.entries import Entry, Row, fact_row, row_fact
 from squall.builders.rows.memory import Keeping
 from squall.errors import UsageError
-from squall.operators import Deliver, is_stateful
+from squall.operators import is_stateful
 from squall.plan import Plan
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, HEARTBEAT, Event, Fact
 from squall.streams.files import grouped
@@ -133,7 +133,7 @@ class Addressing:
         self.ids = [node.id for node in plan.nodes]
         self.numbers = {id: number for number, id in enumerate(self.ids)}
         self.levels = {id: level.number for level in program.levels for id in level.nodes}
-        self.levels.update({node.id: DELIVER for node in plan.nodes if isinstance(node.op, Deliver)})
+        self.levels[plan.delivery[0].id] = DELIVER
         self.keys = {
             (node.id, port): edge.columns or ()
             for node in plan.nodes if is_stateful(node.op)
@@ -420,8 +420,8 @@ def delivery(
 
 def _delivery(program: Program, instants: Sequence[int], messages: Iterable[Message]) -> Iterator[Message]:
     addressing = program.addressing()
-    node = next(node for node in program.plan.nodes if isinstance(node.op, Deliver))
-    at_work = deliver(node, program.plan)
+    node, _ = program.plan.delivery
+    at_work = deliver(program.plan)
     entries: dict[str, list[Entry]] = {ROW: [], STATE: []}
     for message in messages:
         entries[message.kind].append((*unpack(message.row), message.start, message.end, message.weight))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from squall import operators as ops
 from squall.errors import Origin, PlannerError
@@ -62,27 +62,6 @@ def condition_of(expression: Expression, names: Sequence[Variable]) -> Invoke:
     if not isinstance(condition, Invoke):
         raise PlannerError(f"a test has to call a function, not {condition!r}")
     return condition
-
-
-Places = Mapping[int, int | None]
-"""Columns by number, with the place where each is in other rows (None: it is unbound there)."""
-
-
-def moved(expression: ops.Expression, places: Places) -> ops.Expression:
-    """The expression over rows in which the columns are at other places."""
-    match expression:
-        case Column(index=index):
-            place = places[index]
-            return None if place is None else Column(place)
-        case Invoke():
-            return moved_call(expression, places)
-        case _:
-            return expression
-
-
-def moved_call(call: Invoke, places: Places) -> Invoke:
-    """The call over rows in which the columns are at other places."""
-    return Invoke(call.function, tuple(moved(argument, places) for argument in call.arguments))
 
 
 def untimed(expressions: Iterable[Expression | None], what: str, rule: System) -> None:

@@ -6,7 +6,7 @@ and makes. docs/pps.md is the specification; `squall.builders.rows` says what ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from squall.rdf import Term
@@ -263,3 +263,24 @@ def columns_of(expression: Expression) -> Iterator[int]:
                 yield from columns_of(argument)
         case str() | None:
             return
+
+
+Places = Mapping[int, int | None]
+"""Columns by number, with the place where each is in other rows (None: it is unbound there)."""
+
+
+def moved(expression: Expression, places: Places) -> Expression:
+    """The expression over rows in which the columns are at other places."""
+    match expression:
+        case Column(index=index):
+            place = places[index]
+            return None if place is None else Column(place)
+        case Invoke():
+            return moved_call(expression, places)
+        case _:
+            return expression
+
+
+def moved_call(call: Invoke, places: Places) -> Invoke:
+    """The call over rows in which the columns are at other places."""
+    return Invoke(call.function, tuple(moved(argument, places) for argument in call.arguments))

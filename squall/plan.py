@@ -106,6 +106,11 @@ class Plan:
         return found
 
     @cached_property
+    def delivery(self) -> tuple[Node, Deliver]:
+        """The operation node, and its operator."""
+        return next((node, node.op) for node in self.nodes if isinstance(node.op, Deliver))
+
+    @cached_property
     def unbound(self) -> dict[str, frozenset[int]]:
         """The columns of each node's rows that may be unbound."""
         found: dict[str, frozenset[int]] = {}
@@ -170,7 +175,7 @@ def _withdraws(op: Operator, retracts: bool) -> bool:
 
 def is_shrinking(source: Source) -> bool:
     """Whether the end of a fact's validity may become earlier after it has been read."""
-    return source.removals or any(isinstance(one, Count) for one in (source.window, *(w for _, w in source.windows)))
+    return source.removals or any(isinstance(window, Count) for window in source.all_windows)
 
 
 def _width(node: Node, found: dict[str, int]) -> int:

@@ -43,6 +43,11 @@ class Source:
     windows: tuple[tuple[str, Window], ...] = ()
     removals: bool = False
 
+    @property
+    def all_windows(self) -> tuple[Window, ...]:
+        """Every window through which something may be read."""
+        return (self.window, *(window for _, window in self.windows))
+
     def window_of(self, stream: str) -> Window:
         """The window through which a stream is read."""
         return dict(self.windows).get(stream, self.window)

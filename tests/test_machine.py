@@ -15,7 +15,7 @@ import squall
 from squall import operators as ops
 from squall.builders import iterator
 from squall.builders.iterator import IteratorJob
-from squall.builders.machine import Machine, deliver_of
+from squall.builders.machine import Machine
 from squall.builders.rows.deliver import Deliver
 from squall.builders.rows.entries import Entry, Row
 from squall.builders.rows.memory import Keeping
@@ -89,7 +89,7 @@ def test_deletions_lead_to_what_would_be_computed_anew(planner: str, rules: str,
     """A graph grows and is shut edge by edge; after each batch, what is valid is what follows from what is there."""
     made = plan(rules, planner)
     machine = Machine(made)
-    deliver = machine.operators[deliver_of(made)]
+    deliver = machine.operators[made.delivery[0].id]
     assert isinstance(deliver, Deliver)
     machine.start()
     edges: set[tuple[str, str]] = set()
@@ -305,7 +305,7 @@ def test_two_machines_that_exchange_their_outboxes_do_the_same_as_one(events: li
                 sent, one.outbox = one.outbox, {}
                 for address, rows in sent.items():
                     other.receive(address, rows)
-        deliver = deliver_of(made)
+        deliver = made.delivery[0].id
         assert not any(part.inbox or part.outbox for part in parts)
         last = next(part.operators[deliver] for part in parts if deliver in part.operators)
         assert _counts(last) == _counts(whole.operators[deliver])
@@ -338,7 +338,7 @@ def test_what_is_kept_is_told_once_and_restores_a_machine() -> None:
     whole.run()
     whole.read(after)
     whole.run()
-    assert _counts(second.operators[deliver_of(made)]) == _counts(whole.operators[deliver_of(made)])
+    assert _counts(second.operators[made.delivery[0].id]) == _counts(whole.operators[made.delivery[0].id])
 
 
 def test_the_right_side_of_a_negation_is_worked_off_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ def operator(node: Node, plan: Plan) -> Operator:
         case ops.Retract():
             return Retract(op, widths[0], plan.unbound[node.inputs[0].node])
         case ops.Answer():
-            return Plain(plain.answer(op, widths[0], _tells_all(plan)))
+            return Plain(plain.answer(op, widths[0], plan.delivery[1].output == "rstream"))
         case ops.Join():
             return Join(op, (widths[0], widths[1]), growing)
         case ops.LeftJoin():
@@ -78,17 +78,12 @@ def operator(node: Node, plan: Plan) -> Operator:
         case ops.Distinct(by=by):
             return _distinct(node, by, plan)
         case ops.Deliver():
-            return deliver(node, plan)
+            return deliver(plan)
 
 
-def _tells_all(plan: Plan) -> bool:
-    return any(isinstance(node.op, ops.Deliver) and node.op.output == "rstream" for node in plan.nodes)
-
-
-def deliver(node: Node, plan: Plan) -> Deliver | GrowingDeliver:
-    """The operation node of a plan."""
-    op = node.op
-    assert isinstance(op, ops.Deliver)
+def deliver(plan: Plan) -> Deliver | GrowingDeliver:
+    """The operation node of a plan, ready to work."""
+    node, op = plan.delivery
     solutions = any(isinstance(plan.by_id[edge.node].op, ops.Answer) for edge in node.inputs)
     if op.output != "istream" or node.id in plan.retractable or solutions or op.report.policy == "periodic":
         return Deliver(op)
@@ -97,18 +92,13 @@ def deliver(node: Node, plan: Plan) -> Deliver | GrowingDeliver:
 
 def remembers(plan: Plan) -> bool:
     """Whether the operation node has to know what it has handed on before."""
-    return deliver(next(node for node in plan.nodes if isinstance(node.op, ops.Deliver)), plan).remembers
+    return deliver(plan).remembers
 
 
 def ends(plan: Plan) -> bool:
     """Whether what is read of a stream may be valid for a limited time."""
-    windows = [
-        window
-        for node in plan.nodes
-        if isinstance(node.op, ops.Read)
-        for window in (node.op.source.window, *(window for _, window in node.op.source.windows))
-    ]
-    return any(not isinstance(window, Landmark) for window in windows)
+    sources = (node.op.source for node in plan.nodes if isinstance(node.op, ops.Read))
+    return any(not isinstance(window, Landmark) for source in sources for window in source.all_windows)
 
 
 def _distinct(node: Node, by: int, plan: Plan) -> Operator:

@@ -7,11 +7,10 @@ from typing import Any
 
 from squall import operators as ops
 from squall.builders.intervals import Intervals, Steps, add_step, changes, inside, outside, positive, union
-from squall.builders.rows.code import cells, compiled, computed, entry
+from squall.builders.rows import plain
+from squall.builders.rows.code import cells, compiled, entry
 from squall.builders.rows.entries import Entry, key_of
 from squall.builders.rows.memory import SWEPT, Index, Keeping
-
-Probe = Callable[[Sequence[Entry], dict[Hashable, list[Entry]], dict[Hashable, list[Entry]]], list[Entry]]
 
 
 def _store(key: Sequence[int], growing: bool) -> str:
@@ -71,12 +70,8 @@ class Join(Keeping):
         return found
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
-        index, key_of_row = self.indexes[slot], self.keys[slot]
         for one in _singly(entries) if self.growing else entries:
-            key = key_of_row(one)
-            index.buckets.setdefault(key, []).append(one)
-            if one[-1] < 0:
-                index.take_back(key)
+            self.indexes[slot].store(self.keys[slot](one), one)
 
     def expire(self, now: int) -> None:
         for index in self.indexes:
@@ -110,18 +105,12 @@ class AntiJoin(Keeping):
         return list(self._lefts(entries) if port == 0 else self._rights(entries))
 
     def _lefts(self, entries: Sequence[Entry]) -> Iterator[Entry]:
-        self.left.stored += len(entries)
         for one in entries:
             *row, start, end, weight = one
             key = self.keys[0](one)
-            self._store(key, one)
+            self.left.store(key, one)
             for first, last in outside(start, end, self.covered.get(key, ())):
                 yield (*row, first, last, weight)
-
-    def _store(self, key: Hashable, one: Entry) -> None:
-        self.left.buckets.setdefault(key, []).append(one)
-        if one[-1] < 0:
-            self.left.take_back(key)
 
     def _rights(self, entries: Sequence[Entry]) -> Iterator[Entry]:
         for key, old, new in self._covered_anew(entries):
@@ -166,7 +155,7 @@ class AntiJoin(Keeping):
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         if slot == 0:
             for one in entries:
-                self._store(self.keys[0](one), one)
+                self.left.store(self.keys[0](one), one)
         else:
             for _ in self._covered_anew(entries):
                 pass
@@ -196,9 +185,11 @@ class LeftJoin(Keeping):
         width = widths[0]
         self.join = Join(ops.Join(op.on, tuple(range(sum(widths)))), widths, growing)
         self.alone = AntiJoin(ops.AntiJoin(tuple((column, column) for column in range(width))), growing)
-        self.condition = _condition(op)
-        self.pairs = _picked(op.keep, sum(widths))
-        self.singles = _padded(op.keep, width)
+        places = dict(enumerate(op.keep))
+        self.condition = plain.test(ops.Test(ops.moved_call(op.condition, places))) if op.condition else plain.same
+        self.pairs = plain.project(ops.Project(op.keep), sum(widths))
+        alone = tuple(column if column < width else None for column in op.keep)
+        self.singles = plain.project(ops.Project(alone), width)
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
         if self.log is not None:
@@ -206,8 +197,7 @@ class LeftJoin(Keeping):
         found = self.condition(self.join.apply(port, entries))
         singles = self.alone.apply(0, entries) if port == 0 else []
         singles += self.alone.apply(1, found)
-        pairs: list[Entry] = self.pairs(found)
-        return pairs + self.singles(singles)
+        return self.pairs(found) + self.singles(singles)
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         # What the pairs are is known only when both sides are there: the other slot may come before or after.
@@ -222,34 +212,3 @@ class LeftJoin(Keeping):
 
     def size(self) -> int:
         return self.join.size() + self.alone.size()
-
-
-def _condition(op: ops.LeftJoin) -> Callable[[list[Entry]], list[Entry]]:
-    """The pairs, all columns of both sides, for which the condition on the columns kept is true."""
-    if op.condition is None:
-        return lambda entries: entries
-    moved = _moved(op.condition, op.keep)
-    return computed("def run(entries):\n return [x for x in entries if {0}]", [moved], "x", "x[-3]")
-
-
-def _moved(value: ops.Expression, columns: Sequence[int]) -> ops.Expression:
-    """The expression over other columns: `columns` says where each of its own now is."""
-    match value:
-        case ops.Column(index=index):
-            return ops.Column(columns[index])
-        case ops.Invoke(function=function, arguments=arguments):
-            return ops.Invoke(function, tuple(_moved(argument, columns) for argument in arguments))
-        case _:
-            return value
-
-
-def _picked(keep: Sequence[int], width: int) -> Callable[[list[Entry]], list[Entry]]:
-    row = cells("a", width)
-    made = entry([row[column] for column in keep])
-    return compiled(f"def run(entries):\n return [{made} for {entry(row)} in entries]", {})
-
-
-def _padded(keep: Sequence[int], width: int) -> Callable[[list[Entry]], list[Entry]]:
-    row = cells("a", width)
-    made = entry([row[column] if column < width else "None" for column in keep])
-    return compiled(f"def run(entries):\n return [{made} for {entry(row)} in entries]", {})

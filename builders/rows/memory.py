@@ -63,6 +63,13 @@ class Index:
         self.limit = SWEPT
         self.sweeps = 0
 
+    def store(self, key: Hashable, entry: Entry) -> None:
+        """Adds an entry. (Joins, which store most, do the same in source of their own.)"""
+        self.stored += 1
+        self.buckets.setdefault(key, []).append(entry)
+        if entry[-1] < 0:
+            self.take_back(key)
+
     def take_back(self, key: Hashable) -> None:
         """An entry with a negative weight has been stored under the key."""
         count = self.taken.get(key, 0) + 1

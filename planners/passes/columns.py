@@ -24,6 +24,7 @@ from squall.operators import (
     LeftJoin,
     Match,
     Operator,
+    Places,
     Project,
     Read,
     Retract,
@@ -34,9 +35,10 @@ from squall.operators import (
     Where,
     columns_of,
     is_timed,
+    moved,
+    moved_call,
 )
 from squall.plan import Node, Plan
-from squall.planners.columns import Places, moved, moved_call
 from squall.planners.passes.counted import counted
 from squall.planners.rewriting import Rewrite
 from squall.statistics import Statistics

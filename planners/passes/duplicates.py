@@ -21,7 +21,7 @@ from squall.windows import Landmark
 def drop_checks(plan: Plan, statistics: Statistics | None = None) -> Plan:
     """The plan without the duplicate checks that make no difference."""
     rewrite = Rewrite(plan)
-    seen, last = counted(plan), _delivering(plan)
+    seen, last = counted(plan), plan.delivery[0]
     for node in plan.nodes:
         if isinstance(node.op, Distinct) and node.id not in seen and _forgets(plan, node):
             rewrite.new[node.id] = rewrite.inputs(node)[0]
@@ -36,17 +36,8 @@ def _forgets(plan: Plan, node: Node) -> bool:
     """Whether the set is one of a match's rows, each of which is valid for a limited time."""
     below = plan.by_id[node.inputs[0].node]
     sources = [plan.by_id[edge.node].op for edge in below.inputs if not edge.feedback]
-    windows = [
-        window
-        for op in sources
-        if isinstance(op, Read)
-        for window in (op.source.window, *(window for _, window in op.source.windows))
-    ]
+    windows = [window for op in sources if isinstance(op, Read) for window in op.source.all_windows]
     return isinstance(below.op, Match) and not any(isinstance(window, Landmark) for window in windows)
-
-
-def _delivering(plan: Plan) -> Node:
-    return next(node for node in plan.nodes if isinstance(node.op, Deliver))
 
 
 def _deliver(rewrite: Rewrite, node: Node) -> None:

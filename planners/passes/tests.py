@@ -21,14 +21,15 @@ from squall.operators import (
     Join,
     LeftJoin,
     Operator,
+    Places,
     Project,
     Test,
     Union,
     columns_of,
     is_timed,
+    moved_call,
 )
 from squall.plan import Node, Plan
-from squall.planners.columns import Places, moved_call
 from squall.planners.rewriting import Rewrite
 from squall.statistics import Statistics
 
