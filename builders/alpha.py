@@ -4,54 +4,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import cast
 
-from squall.builders.rows.entries import Entry
+from squall.builders.rows.entries import Boxes, Entry
 from squall.builders.rows.plain import Step, match
 from squall.functions.values import value_key
-from squall.operators import Distinct, Emit, Match, Value
+from squall.operators import Cell, Distinct, Emit, Match, Value
 from squall.plan import Node, Plan
 from squall.rdf import Term
 
+Cells = tuple[Cell, ...]
 Matched = tuple[str, list[Entry]]
 """The id of a `Match` node, and its rows."""
 Kind = tuple[str | None, int]
-"""Which facts have the same cells: the mark of an atom's relation (None: a triple), and the length of an entry."""
-TRIPLE: Kind = (None, 7)
+"""Which facts have the same cells: the mark of an atom's relation (None: a triple), and the number of cells."""
+TRIPLE: Kind = (None, 3)
+Matching = Callable[[Cells, Sequence[int]], Step]
+Places = tuple[tuple[int, bool], ...]
+"""Places of cells, each with whether what is there matches by value."""
 
 
 def kind(entry: Entry) -> Kind:
     """The kind of a fact's entry."""
     first = entry[0]
-    return (first if first[0] == "@" else None), len(entry)
+    return (first if first[0] == "@" else None), len(entry) - 4
+
+
+PAIR = itemgetter(0, 2)
+"""Of a triple's cells, or those of a pattern, the subject and the object."""
 
 
 class Alpha:
-    """The `Match` nodes that one node feeds, arranged by what they test."""
+    """The `Match` nodes that one node feeds, arranged by what they test.
 
-    def __init__(self, plan: Plan, id: str) -> None:
+    Triples whose predicate is known are *pairs*, (subject, object, start, end, weight): most matches want just these.
+    timed: False where facts are rows without their validity and without a rule's name.
+    """
+
+    def __init__(self, plan: Plan, id: str, timed: bool = True) -> None:
+        self.timed = timed
         self.predicates: dict[Term, _Tests] = {}
-        """The matches of triples with a constant predicate."""
+        """The matches of triples with a constant predicate: they are given pairs."""
         self.anything: _Tests | None = None
         """The matches of triples whose predicate varies."""
-        self.atoms: dict[Kind, _Tests] = {}
+        self.atoms: dict[Hashable, _Tests] = {}
         self.shapes = _shapes(plan, id)
         for consumer, _ in plan.consumers[id]:
             op = plan.by_id[consumer].op
             if isinstance(op, Match):
-                self._tests(op).add(consumer, op)
+                self._add(consumer, op.cells)
 
-    def _tests(self, op: Match) -> _Tests:
-        first = op.cells[0]
+    def _add(self, id: str, cells: Cells) -> None:
+        first = cells[0]
         if isinstance(first, str) and first[0] == "@":
-            return self.atoms.setdefault((first, len(op.cells) + 4), _Tests((0,)))
-        if len(op.cells) == 3 and isinstance(op.cells[1], str):
-            return self.predicates.setdefault(op.cells[1], _Tests((1,)))
-        if self.anything is None:
-            self.anything = _Tests(())
-        return self.anything
+            self.atoms.setdefault((first, len(cells)), self._tests((0,))).add(id, cells)
+        elif len(cells) != 3 or not isinstance(cells[1], str):
+            self.anything = self.anything or self._tests(())
+            self.anything.add(id, cells)
+        elif self.timed:
+            self.predicates.setdefault(cells[1], _Tests((), partial(match, rule=False))).add(id, PAIR(cells))
+        else:
+            self.predicates.setdefault(cells[1], self._tests((1,))).add(id, cells)
+
+    def _tests(self, known: tuple[int, ...]) -> _Tests:
+        return _Tests(known, partial(match, rule=self.timed, timed=self.timed))
+
+    def bare(self, key: Hashable, rows: Sequence[Entry]) -> Iterator[Matched]:
+        """The rows that facts are to the matches, where they are not timed. key: their predicate, or their kind."""
+        if isinstance(key, tuple):
+            yield from self.atoms_rows(key, rows)
+        else:
+            yield from self.triples({cast(Term, key): rows}, rows)
 
     def rows(self, entries: Sequence[Entry]) -> Iterator[Matched]:
         """The rows that facts are to the matches."""
@@ -69,53 +95,56 @@ class Alpha:
         if kind_of != TRIPLE:
             yield from self.atoms_rows(kind_of, entries)
         elif predicate is not None:
-            yield from self.triples({predicate: entries}, entries)
+            pairs = [(s, o, start, end, weight) for s, _, o, _, start, end, weight in entries]
+            yield from self.triples({predicate: pairs} if predicate in self.predicates else {}, entries)
         else:
-            boxes: dict[Term, list[Entry]] = {}
+            boxes: Boxes = {}
             wanted = self.predicates
-            for entry in entries:
-                if (term := entry[1]) in wanted:
-                    if term in boxes:
-                        boxes[term].append(entry)
+            for subject, predicate, object, _, start, end, weight in entries:
+                if predicate in wanted:
+                    if predicate in boxes:
+                        boxes[predicate].append((subject, object, start, end, weight))
                     else:
-                        boxes[term] = [entry]
+                        boxes[predicate] = [(subject, object, start, end, weight)]
             yield from self.triples(boxes, entries)
 
-    def triples(self, boxes: dict[Term, Any], entries: Sequence[Entry]) -> Iterator[Matched]:
-        """The rows of triples, those whose predicate is wanted in boxes by predicate, and all of them."""
+    def triples(self, boxes: Mapping[Term, Sequence[Entry]], entries: Sequence[Entry]) -> Iterator[Matched]:
+        """The rows of triples: boxes has pairs by predicate, of the predicates that are wanted; entries are all."""
         for predicate, part in boxes.items():
             if predicate in self.predicates:
                 yield from self.predicates[predicate].rows(part)
         if self.anything is not None and entries:
             yield from self.anything.rows(entries)
 
-    def atoms_rows(self, kind_of: Kind, entries: Sequence[Entry]) -> Iterator[Matched]:
+    def atoms_rows(self, kind_of: Hashable, entries: Sequence[Entry]) -> Iterator[Matched]:
         """The rows of atoms of one kind."""
         if kind_of in self.atoms:
             yield from self.atoms[kind_of].rows(entries)
 
 
 class _Tests:
-    """Matches that agree in the cells `known`, in tables by their other constants."""
+    """Matches that agree in the cells `known`, in tables by their other constants. match: makes the step of one."""
 
-    def __init__(self, known: tuple[int, ...]) -> None:
+    def __init__(self, known: tuple[int, ...], match: Matching) -> None:
         self.known = known
+        self.match = match
         self.free: list[tuple[str, Step]] = []
         """Those that have no other constants."""
-        self.tables: dict[tuple[tuple[int, bool], ...], _Table] = {}
+        self.tables: dict[Places, _Table] = {}
         """The others, by the places of their constants and whether these match by value."""
 
-    def add(self, id: str, op: Match) -> None:
-        constants = [
+    def add(self, id: str, cells: Cells) -> None:
+        constants = tuple(
             (place, isinstance(cell, Value))
-            for place, cell in enumerate(op.cells)
+            for place, cell in enumerate(cells)
             if isinstance(cell, str | Value) and place not in self.known
-        ]
-        step = match(op, known=[*self.known, *(place for place, _ in constants)])
+        )
         if constants:
-            self.tables.setdefault(tuple(constants), _Table(constants)).add(op, (id, step))
+            if constants not in self.tables:
+                self.tables[constants] = _Table(constants, self.known, self.match)
+            self.tables[constants].add(id, cells)
         else:
-            self.free.append((id, step))
+            self.free.append((id, self.match(cells, self.known)))
 
     def rows(self, entries: Sequence[Entry]) -> Iterator[Matched]:
         for id, step in self.free:
@@ -127,20 +156,32 @@ class _Tests:
 class _Table:
     """Matches by the values of some cells."""
 
-    def __init__(self, places: Sequence[tuple[int, bool]]) -> None:
+    def __init__(self, places: Places, known: tuple[int, ...], match: Matching) -> None:
         self.places = places
+        self.known = known
+        self.match = match
         self.key_of = _key_of(places)
         self.matches: dict[Hashable, list[tuple[str, Step]]] = {}
+        """By key, for facts that have it."""
+        self.only: list[tuple[str, Step]] = []
+        """Where there is one key, for any facts: then these need not be told apart first."""
 
-    def add(self, op: Match, found: tuple[str, Step]) -> None:
-        keys = [
-            value_key(cell.term) if isinstance(cell, Value) else cell
-            for place, _ in self.places
-            for cell in [op.cells[place]]
-        ]
-        self.matches.setdefault(keys[0] if len(keys) == 1 else tuple(keys), []).append(found)
+    def add(self, id: str, cells: Cells) -> None:
+        constants = [cells[place] for place, _ in self.places]
+        keys = [value_key(cell.term) if isinstance(cell, Value) else cell for cell in constants]
+        key = keys[0] if len(keys) == 1 else tuple(keys)
+        step = self.match(cells, (*self.known, *(place for place, _ in self.places)))
+        self.matches.setdefault(key, []).append((id, step))
+        if len(self.matches) == 1:
+            self.only.append((id, self.match(cells, self.known)))
+        else:
+            self.only.clear()
 
     def rows(self, entries: Sequence[Entry]) -> Iterator[Matched]:
+        if self.only:
+            for id, step in self.only:
+                yield id, step(entries)
+            return
         hits: dict[Hashable, list[Entry]] = {}
         matches, key_of = self.matches, self.key_of
         for entry in entries:
@@ -151,7 +192,7 @@ class _Table:
                 yield id, step(part)
 
 
-def _key_of(places: Sequence[tuple[int, bool]]) -> Callable[[Entry], Hashable]:
+def _key_of(places: Places) -> Callable[[Entry], Hashable]:
     if not any(by_value for _, by_value in places):
         return itemgetter(*(place for place, _ in places))
     if len(places) == 1:
@@ -173,7 +214,7 @@ def _shapes(plan: Plan, id: str) -> set[tuple[Kind, Term | None]]:
         mark = first if isinstance(first, str) and first[0] == "@" else None
         second = emit.template[1] if len(emit.template) > 1 else None
         predicate = second if isinstance(second, str) and mark is None else None
-        made.add(((mark, len(emit.template) + 4), predicate))
+        made.add(((mark, len(emit.template)), predicate))
     return made
 
 

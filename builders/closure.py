@@ -42,6 +42,11 @@ class Closure:
             self.growing = None
         return self.growing.add(ordered) if self.growing else self.timed.add(ordered)
 
+    def add_lasting(self, steps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Takes steps that hold always; answers with the new pairs alone. Of one that has taken no others."""
+        assert self.growing is not None
+        return self.growing.add_lasting(steps)
+
     def expire(self, now: int) -> None:
         """Forgets the pairs over what ended at `now` or before: no entry that is still to come begins before `now`."""
         self.timed.expire(now)
@@ -154,8 +159,12 @@ class _Growing:
         found: list[Pair] = []
         for start, entries in groupby(ordered, key=itemgetter(2)):
             self._spread(self._take(entries))
-            found += self._told(start)
+            found += self._told(start, FOREVER)
         return found
+
+    def add_lasting(self, steps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        self._spread(self._take((x, y, ALWAYS, FOREVER) for x, y in steps))
+        return self._told()
 
     def _take(self, entries: Iterable[Pair]) -> list[int]:
         """Takes steps. Their nodes, those first that lead to others, so far as there is such an order."""
@@ -217,18 +226,21 @@ class _Growing:
             for kept in (self.fresh, self.pending):
                 kept.update((node, kind.of(old.select(found, everything))) for node, found in kept.items())
 
-    def _told(self, start: int) -> list[Pair]:
-        """The fresh pairs. Nodes to which one node leads are put together, because many of them are often new."""
+    def _told(self, *times: int) -> list[Any]:
+        """The fresh pairs, with these times behind them.
+
+        Nodes to which one node leads are put together, because many of them are often new.
+        """
         kind, names = self.kind, self.names
-        found: list[Pair] = []
+        found: list[Any] = []
         lone: dict[int, list[str]] = {}
         for node, new in self.fresh.items():
             if kind.count(new) == 1:
                 lone.setdefault(kind.lone(new), []).append(names[node])
             else:
-                found.extend(zip(kind.select(new, names), repeat(names[node]), repeat(start), repeat(FOREVER)))
+                found.extend(zip(kind.select(new, names), repeat(names[node]), *map(repeat, times)))
         for source, targets in lone.items():
-            found.extend(zip(repeat(names[source]), targets, repeat(start), repeat(FOREVER)))
+            found.extend(zip(repeat(names[source]), targets, *map(repeat, times)))
         self.fresh = {}
         return found
 

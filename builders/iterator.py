@@ -8,7 +8,11 @@ events are held back until time has passed it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 
+from squall.builders.bulk import Bulk, fits
 from squall.builders.instants import Instants
 from squall.builders.machine import Machine
 from squall.builders.measured import Measured
@@ -19,6 +23,12 @@ from squall.plan import Plan
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact
 from squall.stages import Options, Output
 
+BULK = 256
+"""How many facts an instant has to have, on average, for it to be worth while to work it off by itself,"""
+PATIENCE = 16
+"""and how many instants may have fewer before that is given up."""
+Outputs = list[Output]
+"""Those of some instants, in the order of time."""
 TOGETHER = 4096
 """How many events are worked off at once, at most: what is at hand together should fit the processor's caches, and what
 has ended be forgotten in time."""
@@ -41,19 +51,35 @@ class IteratorJob:
     def __init__(self, plan: Plan, options: Options) -> None:
         self.plan = plan
         self.options = options
-        self.machine = Measured(plan) if options.measure else Machine(plan)
+        self.bulk = Bulk(plan) if fits(plan) and not options.measure else None
+        """What works while instants are large."""
+        self.passes = self.facts = 0
+        """How many instants that did, and how many facts they had."""
         self.outputs = 0
-        deliver = self.machine.operators[plan.delivery[0].id]
-        assert isinstance(deliver, Deliver | GrowingDeliver)
-        self.deliver = deliver
-        self.instants = Instants(plan) if isinstance(deliver, Deliver) and deliver.output == "rstream" else None
-        self.whole_instants = isinstance(deliver, Deliver)
+        self.whole_instants = not self.bulk and isinstance(self.deliver, Deliver)
+        self.instants = Instants(plan) if self.whole_instants and plan.delivery[1].output == "rstream" else None
         self.passed = ALWAYS - 1
         """The latest time that has been worked off; what is earlier is late."""
         self.held: list[Event] = []
         """Events of an instant that may not be complete yet."""
         self.demands: dict[int, list[Fact]] = {}
         """Facts that rules take out of the streams, by the time at which they do."""
+
+    @cached_property
+    def machine(self) -> Machine:
+        """What works otherwise; it takes over what the other has done."""
+        machine = Measured(self.plan) if self.options.measure else Machine(self.plan)
+        if self.bulk:
+            for id, slot, entries in self.bulk.kept():
+                machine.keeping[id].restore(slot, entries)
+            self.bulk = None
+        return machine
+
+    @cached_property
+    def deliver(self) -> Deliver | GrowingDeliver:
+        deliver = self.machine.operators[self.plan.delivery[0].id]
+        assert isinstance(deliver, Deliver | GrowingDeliver)
+        return deliver
 
     def describe(self) -> str:
         """The job as text: one stage, every node in this process."""
@@ -63,20 +89,30 @@ class IteratorJob:
         """What each node has done so far, if the options asked to measure it; only what it keeps, otherwise."""
         if isinstance(self.machine, Measured):
             return self.machine.figures(self.outputs)
-        return {id: NodeFigures(state=size) for id, size in self.machine.state().items()}
+        state = self.bulk.state() if self.bulk else self.machine.state()
+        return {id: NodeFigures(state=size) for id, size in state.items()}
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.stages.Job.run`."""
-        self.machine.start()
-        self.machine.read(list(static))
-        yield from self._advance(ALWAYS)
+        for outputs in self._parts(batches, list(static)):
+            yield from outputs
+
+    def _parts(self, batches: Iterable[Sequence[Event]], static: Sequence[Event]) -> Iterator[Outputs]:
+        if self.bulk:
+            self.bulk.start()
+            yield self._instant(self.bulk, static, ALWAYS)
+        else:
+            self.machine.start()
+            self.machine.read(static)
+            yield from self._advance(ALWAYS)
         for batch in batches:
             for first in range(0, len(batch), TOGETHER):
                 part = batch[first : first + TOGETHER]
                 yield from self._work(self._due(self._timely(part)))
         held, self.held = self.held, []
         yield from self._work(held)
-        yield from self._advance(FOREVER - 1)
+        if not self.bulk:
+            yield from self._advance(FOREVER - 1)
 
     def _timely(self, batch: Sequence[Event]) -> Sequence[Event]:
         """The events that are not late; the others go to the ledger."""
@@ -111,9 +147,12 @@ class IteratorJob:
         self.held = waiting[len(due) :]
         return due
 
-    def _work(self, events: Sequence[Event]) -> Iterator[Output]:
+    def _work(self, events: Sequence[Event]) -> Iterator[Outputs]:
         """Works events off, and time up to those that are held back."""
-        if self.machine.retracts:
+        if self.bulk and self._in_bulk(events):
+            for time, together in groupby(events, key=attrgetter("time")):
+                yield self._instant(self.bulk, list(together), time)
+        elif self.machine.retracts:
             yield from self._instant_by_instant(events)
         elif events:
             self._read(events)
@@ -121,30 +160,46 @@ class IteratorJob:
         if self.held and self.held[0].time - 1 > self.passed:
             yield from self._advance(self.held[0].time - 1)
 
+    def _in_bulk(self, events: Sequence[Event]) -> bool:
+        """Whether instants are large enough, on the whole, to be worked off one by one."""
+        self.passes += len({event.time for event in events if event.facts})
+        self.facts += sum(len(event.facts) for event in events)
+        return self.facts >= BULK * (self.passes - PATIENCE)
+
+    def _instant(self, bulk: Bulk, events: Sequence[Event], time: int) -> Outputs:
+        for event in events:
+            bulk.read(event)
+        bulk.run()
+        self.passed = time
+        found = bulk.flush(time)
+        self.outputs += len(found)
+        return found
+
     def _read(self, events: Sequence[Event]) -> None:
         if self.instants is not None:
             self.instants.add(events)
         self.machine.read(events)
 
-    def _advance(self, now: int) -> Iterator[Output]:
+    def _advance(self, now: int) -> Iterator[Outputs]:
         """Lets time go on to `now`: all that begins then or before has been read."""
         if self.machine.retracts:
             yield from self._retracting(now)
         else:
             yield from self._pass(now)
 
-    def _pass(self, now: int) -> Iterator[Output]:
+    def _pass(self, now: int) -> Iterator[Outputs]:
         self.machine.run(now)
         self.passed = now
         instants = self.instants.upto(now) if self.instants is not None else ()
         found = self.deliver.flush(now, instants)
         self.outputs += len(found)
         self.machine.expire(now)
-        yield from found
+        if found:
+            yield found
 
     # Rules that take facts out of the streams: what they do at an instant is seen at the next one
 
-    def _instant_by_instant(self, events: Sequence[Event]) -> Iterator[Output]:
+    def _instant_by_instant(self, events: Sequence[Event]) -> Iterator[Outputs]:
         place = 0
         while place < len(events):
             time = events[place].time
@@ -154,14 +209,14 @@ class IteratorJob:
             yield from self._one_instant(time)
             place = after
 
-    def _retracting(self, now: int) -> Iterator[Output]:
+    def _retracting(self, now: int) -> Iterator[Outputs]:
         """Lets time go on to `now`, stopping wherever something begins or ends."""
         while (due := min(self.machine.due(), min(self.demands, default=FOREVER))) <= now:
             yield from self._one_instant(due)
         if now > self.passed:
             yield from self._one_instant(now)
 
-    def _one_instant(self, time: int) -> Iterator[Output]:
+    def _one_instant(self, time: int) -> Iterator[Outputs]:
         for fact in self.demands.pop(time, ()):
             self.machine.remove(fact, time)
         yield from self._pass(time)

@@ -9,12 +9,13 @@ the outbox.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, cast
 
 from squall.builders.alpha import Alpha, kind
-from squall.builders.rows import Operator, ends, operator
+from squall.builders.network import Address, Network
+from squall.builders.rows import Operator, ends, operator, plain
 from squall.builders.rows.deliver import Deliver, GrowingDeliver, Retract
 from squall.builders.rows.entries import UNIT, Entry
 from squall.builders.rows.memory import Keeping
@@ -28,9 +29,6 @@ from squall.operators import Retract as RetractNode
 from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact
 
-Address = tuple[str, int]
-"""A node and the number of one of its inputs."""
-
 
 class Target(NamedTuple):
     """Where rows go: what is made of them on the way, and the input of a node that keeps rows, or else (address None)
@@ -41,37 +39,19 @@ class Target(NamedTuple):
     inner: str
 
 
-def _chained(steps: Sequence[Step]) -> Step | None:
-    """One step after the other."""
-    if len(steps) < 2:
-        return steps[0] if steps else None
-
-    def chained(entries: Sequence[Entry]) -> list[Entry]:
-        for step in steps:
-            entries = step(entries)
-        return list(entries)
-
-    return chained
-
-
-class Machine:
+class Machine(Network[Sequence[Entry]]):
     """The nodes of a plan at work. `hosted`: the ids of those that keep rows (None: all); others work everywhere."""
 
     def __init__(self, plan: Plan, hosted: Collection[str] | None = None) -> None:
-        self.plan = plan
+        super().__init__(plan)
         self.hosted = set(plan.by_id) if hosted is None else set(hosted)
         working = (node for node in plan.nodes if self._works(node))
         self.operators: dict[str, Operator] = {node.id: operator(node, plan) for node in working}
-        self.inbox: dict[str, dict[int, list[Sequence[Entry]]]] = {}
-        """What has come for each node, by the number of the input."""
         self.outbox: dict[Address, list[Entry]] = {}
-        self.alphas = {node.id: Alpha(plan, node.id) for node in plan.nodes if self._feeds_matches(node)}
+        self.alphas = {node.id: Alpha(plan, node.id) for node in plan.nodes if self.feeds_matches(node)}
         self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
-        self.switches = {node.id: self._switch(node.id) for node in plan.nodes}
+        self.switches = {node.id: self.switch(node.id) for node in plan.nodes}
         self.readers = {node.id: self._reader(node) for node in plan.nodes if isinstance(node.op, Read)}
-        self.component_of = {id: number for number, part in enumerate(plan.components) for id in part}
-        self.waiting: list[int] = []
-        """The numbers of the components that have work, as a heap: topological order."""
         self.driven = {id: op for id, op in self.operators.items() if isinstance(op, TimeDriven) and not _ends(op)}
         """The nodes inside the plan that look at whole instants."""
         self.retracts = [op for op in self.operators.values() if isinstance(op, Retract)]
@@ -80,9 +60,6 @@ class Machine:
 
     def _works(self, node: Node) -> bool:
         return not is_stateful(node.op) or node.id in self.hosted
-
-    def _feeds_matches(self, node: Node) -> bool:
-        return any(isinstance(self.plan.by_id[id].op, Match) for id, _ in self.plan.consumers[node.id])
 
     def _targets(self, id: str) -> tuple[Target, ...]:
         """Where the rows of a node go, `Match` and `Where` nodes apart."""
@@ -97,18 +74,9 @@ class Machine:
             targets = self.plan.consumers[node.id]
             following = self.plan.by_id[targets[0][0]] if len(targets) == 1 else None
             if following is None or isinstance(following.op, Match | Where):
-                return Target(_chained(steps), None, node.id)
+                return Target(plain.chained(steps), None, node.id)
             node, port = following, targets[0][1]
-        return Target(_chained(steps), (node.id, port if _tells_apart(node.op) else 0), "")
-
-    def _switch(self, id: str) -> dict[int, dict[str, list[str]]]:
-        """The `Where` nodes that read a node, by column and term."""
-        found: dict[int, dict[str, list[str]]] = {}
-        for consumer, _ in self.plan.consumers[id]:
-            op = self.plan.by_id[consumer].op
-            if isinstance(op, Where):
-                found.setdefault(op.column, {}).setdefault(op.term, []).append(consumer)
-        return found
+        return Target(plain.chained(steps), (node.id, port if _tells_apart(node.op) else 0), "")
 
     def _reader(self, node: Node) -> Reader:
         op = node.op
@@ -156,18 +124,6 @@ class Machine:
             self.receive(address, entries)
         else:
             self.outbox.setdefault(address, []).extend(entries)
-
-    def receive(self, address: Address, entries: Sequence[Entry]) -> None:
-        """Puts entries into the inbox of a node that works here."""
-        id, port = address
-        known = self.inbox.get(id)
-        if known is None:
-            self.inbox[id] = {port: [entries]}
-            heapq.heappush(self.waiting, self.component_of[id])
-        elif port in known:
-            known[port].append(entries)
-        else:
-            known[port] = [entries]
 
     def answer(self, id: str, entries: Sequence[Entry]) -> None:
         """Hands on what a node has made, through the nodes that keep no rows."""
@@ -235,16 +191,6 @@ class Machine:
         """How many rows each node keeps."""
         return {id: op.size() for id, op in self.keeping.items()} | {id: r.size() for id, r in self.readers.items()}
 
-    def busy(self) -> Iterator[tuple[str, ...]]:
-        """The components that have work, in topological order, until none has. Each has to be worked off when given."""
-        last = None
-        while self.waiting:
-            number = heapq.heappop(self.waiting)
-            component = self.plan.components[number]
-            if number != last or self.pending(component):
-                yield component
-            last = number
-
     def step(self, id: str) -> None:
         """Lets one node work off its inbox; the right side of two first, so that less has to be taken back."""
         ports = self.inbox.pop(id, {})
@@ -282,17 +228,6 @@ class Machine:
             op = self.operators.get(id)
             if isinstance(op, RecursiveDistinct):
                 op.deleting = deleting
-
-    def fixpoint(self, component: Sequence[str]) -> None:
-        """Works off a component, round by round, until none of its nodes has anything in its inbox."""
-        while self.pending(component):
-            for id in component:
-                if id in self.keeping:
-                    self.step(id)
-
-    def pending(self, component: Iterable[str]) -> bool:
-        """Whether a node of the component has work."""
-        return any(id in self.inbox for id in component)
 
     def kept(self) -> Iterator[tuple[str, int, list[Entry]]]:
         """(node, slot, entries) for all that went into memories since the last call, if `keep` was called before."""

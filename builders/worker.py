@@ -22,7 +22,8 @@ import pyarrow
 
 from squall import functions
 from squall.builders.cut import Level
-from squall.builders.machine import Address, Machine
+from squall.builders.machine import Machine
+from squall.builders.network import Address
 from squall.builders.rows import deliver
 from squall.builders.rows.entries import Entry, Row, fact_row, row_fact
 from squall.builders.rows.memory import Keeping

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from squall import operators as ops
 from squall.builders.rows import Operator, operator
 from squall.builders.rows.entries import Entry, Row
-from squall.builders.rows.memory import THOROUGH, Index, Keeping
+from squall.builders.rows.memory import Index, Keeping
 from squall.plan import Input, Node, Plan
 from squall.rdf import ALWAYS, FOREVER, XSD, iri, literal
 from squall.strata import relation_mark
@@ -64,13 +64,12 @@ def ready(op: ops.Operator, *widths: int, grows: bool = False) -> Operator:
 
 def forget(op: Keeping, now: int) -> None:
     """Makes an operator forget all that has ended, however little it is."""
-    for _ in range(THOROUGH):
-        _be_eager(op)
-        op.expire(now)
+    _be_eager(op)
+    op.expire(now)
 
 
 def _be_eager(part: Any) -> None:
-    part.limit = 0
+    part.limit = part.full = 0
     for found in vars(part).values():
         for inner in found if isinstance(found, tuple) else (found,):
             if isinstance(inner, Keeping | Index):

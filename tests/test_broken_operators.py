@@ -11,7 +11,7 @@ import pytest
 import squall
 from squall import functions
 from squall import operators as ops
-from squall.builders import alpha, machine
+from squall.builders import alpha, iterator, machine
 from squall.builders.machine import Machine
 from squall.builders.rows import Operator, operator, plain
 from squall.builders.rows.entries import Entry
@@ -371,8 +371,7 @@ CASES = {
 
 
 def _endless(patch: pytest.MonkeyPatch) -> None:
-    take = Reader._take
-    patch.setattr(Reader, "_take", lambda self, given, start, end, facts: take(self, given, start, FOREVER, facts))
+    patch.setattr(Reader, "_validity", lambda self, stream: lambda time: (time, FOREVER))
 
 
 def _miscounted(patch: pytest.MonkeyPatch) -> None:
@@ -393,10 +392,10 @@ def _nothing_removed(patch: pytest.MonkeyPatch) -> None:
 def _blind(patch: pytest.MonkeyPatch) -> None:
     """The second occurrence of a variable fits anything."""
 
-    def loosened(op: ops.Match, known: Sequence[int] = ()) -> plain.Step:
-        seen = [isinstance(cell, int) and cell in op.cells[:place] for place, cell in enumerate(op.cells)]
-        cells = tuple(None if again else cell for again, cell in zip(seen, op.cells, strict=True))
-        return plain.match(ops.Match(cells), known)
+    def loosened(cells: Sequence[ops.Cell], known: Sequence[int] = (), *, rule: bool = True) -> plain.Step:
+        seen = [isinstance(cell, int) and cell in cells[:place] for place, cell in enumerate(cells)]
+        loose = tuple(None if again else cell for again, cell in zip(seen, cells, strict=True))
+        return plain.match(loose, known, rule=rule)
 
     patch.setattr(alpha, "match", loosened)
 
@@ -415,6 +414,12 @@ PATCHES: dict[str, tuple[type, Callable[[pytest.MonkeyPatch], None], System, str
     "a match that compares nothing": (ops.Match, _blind, rule(pattern(X, "p", X), then=Select((X,))), CHAIN),
     "an axiom of yesterday": (ops.Unit, _since_the_epoch, rule(then=Construct((pattern("a", "p", "b"),))), CHAIN),
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _no_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What works on large instants has operators of its own (tests/test_bulk.py)."""
+    monkeypatch.setattr(iterator, "fits", lambda plan: False)
 
 
 def run(plan: Plan, system: System, events: Sequence[Event]) -> None:

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import squall
+from squall.builders import iterator
 from squall.builders.iterator import IteratorJob
 from squall.builders.rows import memory
 from squall.planners.passes import constants
@@ -48,18 +49,20 @@ def came(system: System, planner: str, batches: Sequence[Sequence[Event]], facts
 
 @pytest.fixture(params=["as it is", "at once"])
 def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has ended is forgotten when enough of it has gathered, and rules that differ in a constant share a join when
-    there are enough of them; or both at once, or else it would never be seen in programs so small."""
+    """What has ended is forgotten when enough of it has gathered, rules that differ in a constant share a join when
+    there are enough of them, and large instants are no longer looked for after some small ones; or all that at once, or
+    else it would never be seen in programs so small."""
     if request.param == "at once":
         forget_at_once(monkeypatch)
         monkeypatch.setattr(constants, "FEW", 0)
+        monkeypatch.setattr(iterator, "PATIENCE", -1)
 
 
 def forget_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("deliver", "join", "memory", "read", "sets"):
         module = import_module(f"squall.builders.rows.{name}")
         monkeypatch.setattr(module, "SWEPT", 0)
-    monkeypatch.setattr(memory, "THOROUGH", 1)
+    monkeypatch.setattr(memory, "PATIENCE", 1)
 
 
 def forget_all(job: IteratorJob) -> None:
@@ -67,7 +70,7 @@ def forget_all(job: IteratorJob) -> None:
     for keeper in (*job.machine.keeping.values(), *job.machine.readers.values()):
         for part in parts(keeper):
             if hasattr(part, "limit"):
-                part.limit = 0
+                part.limit = part.full = 0
     job.machine.expire(squall.FOREVER - 1)
 
 

@@ -209,7 +209,7 @@ def _anti(on: tuple[tuple[int, int], ...], grows: bool = False) -> Case:
 
 def _match(*cells: ops.Cell) -> Case:
     terms = (A, B, ONE, ALSO_ONE, TWO, REL)
-    return Case(lambda: Plain(plain.match(ops.Match(cells))), (len(cells) + 1,), linear(match_of(*cells)), cells=terms)
+    return Case(lambda: Plain(plain.match(cells)), (len(cells) + 1,), linear(match_of(*cells)), cells=terms)
 
 
 def _project(*columns: int | None) -> Case:
@@ -392,8 +392,7 @@ def test_an_index_is_swept_when_as_much_again_has_come() -> None:
     index = Index()
     swept = []
     for time in range(5000):
-        index.buckets.setdefault(time % 50, []).append((A, time, time + 100, 1))
-        index.stored += 1
+        index.store(time % 50, (A, time, time + 100, 1))
         before = index.sweeps
         index.sweep(time)
         swept += [time] * (index.sweeps - before)

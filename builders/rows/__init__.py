@@ -44,7 +44,7 @@ def operator(node: Node, plan: Plan) -> Operator:
         case ops.Read() | ops.Unit() | ops.Union():
             return Plain(plain.same)
         case ops.Match():
-            return Plain(plain.match(op))
+            return Plain(plain.match(op.cells))
         case ops.Test() | ops.Extend() if ops.is_timed(op):
             return Timed(op, widths[0])
         case ops.Test():

@@ -54,7 +54,7 @@ def computed(body: str, expressions: Sequence[Expression], row: str, time: str) 
     return run
 
 
-def cells(letter: str, count: int) -> list[str]:
+def column_names(letter: str, count: int) -> list[str]:
     """The names of so many columns: ``a0``, ``a1``, ..."""
     return [f"{letter}{number}" for number in range(count)]
 
@@ -62,6 +62,11 @@ def cells(letter: str, count: int) -> list[str]:
 def entry(columns: Sequence[str], start: str = "s", end: str = "e", weight: str = "w") -> str:
     """The text of an entry."""
     return f"({', '.join([*columns, start, end, weight])})"
+
+
+def bare(columns: Sequence[str]) -> str:
+    """The text of a row without its validity."""
+    return f"({''.join(f'{column}, ' for column in columns)})"
 
 
 def expression(value: Expression, row: str, time: str, names: Names, careful: bool = False) -> str:

@@ -10,14 +10,14 @@ from typing import Any, cast
 
 from squall import operators as ops
 from squall.builders.rows.entries import SOLUTION, Entry, Head, Row, is_rdf, row_fact, triple
-from squall.builders.rows.memory import SWEPT, Keeping
+from squall.builders.rows.memory import SWEPT, Keeping, oldest
 from squall.builders.rows.plain import emit
 from squall.builders.rows.timeline import Change, TimeDriven
 from squall.rdf import ALWAYS, FOREVER, Fact
 from squall.stages import Output
 
 _START: Callable[[Entry], Any] = itemgetter(-3)
-_output = cast(Callable[[tuple[Any, int, str]], Output], partial(tuple.__new__, Output))  # faster than Output._make
+output = cast(Callable[[tuple[Any, int, str]], Output], partial(tuple.__new__, Output))  # faster than Output._make
 
 
 class Deliver(TimeDriven):
@@ -155,6 +155,7 @@ class GrowingDeliver(Keeping):
         self.until: dict[Row, int] = {}
         self.waiting: list[Entry] = []
         self.limit = SWEPT
+        self.full = 2 * SWEPT
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
         self.waiting += entries
@@ -176,19 +177,19 @@ class GrowingDeliver(Keeping):
         self.note(0, entries)
         until, found = self.until, []
         for entry in entries:
-            row = entry[:-4]
+            *_, rule, start, end, _ = entry
+            row = triple(entry[:-4])  # most are triples: the same object as key and in the output
             known = until.get(row)
-            if known is None or known < entry[-3]:
+            if known is None or known < start:
                 if row[0][0] == "<" and row[1][0] == "<":  # most facts, for which no function need be called
-                    fact: Any = triple(row)
+                    found.append(output((row, start, rule)))
                 elif is_rdf(row):
-                    fact = row_fact(row)
+                    found.append(output((row_fact(row), start, rule)))
                 else:
                     continue
-                found.append(_output((fact, entry[-3], entry[-4])))
-                until[row] = entry[-2]
-            elif known < entry[-2]:
-                until[row] = entry[-2]
+                until[row] = end
+            elif known < end:
+                until[row] = end
         if not self.remembers:
             until.clear()
         return found
@@ -200,9 +201,16 @@ class GrowingDeliver(Keeping):
 
     def expire(self, now: int) -> None:
         # What ends at `now` is kept: a fact that begins then goes on with it.
-        if len(self.until) >= self.limit:
-            self.until = {row: end for row, end in self.until.items() if end >= now}
-            self.limit = max(SWEPT, len(self.until) + len(self.until) // 2)
+        until = self.until
+        if len(until) < self.limit:
+            return
+        if len(until) < self.full:
+            for row in oldest(until, until.values, now - 1):
+                del until[row]
+        if len(until) >= self.full:
+            self.until = until = {row: end for row, end in until.items() if end >= now}
+            self.full = 2 * max(SWEPT, len(until))
+        self.limit = max(SWEPT, len(until) + len(until) // 8)
 
     def size(self) -> int:
         return len(self.until) + len(self.waiting)

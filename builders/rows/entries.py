@@ -16,6 +16,8 @@ from squall.rdf import ALWAYS, FOREVER, Atom, Fact, Solution, Term, Triple
 
 Row = tuple[str | None, ...]
 Entry = tuple[Any, ...]
+Boxes = dict[Term, list[Entry]]
+"""Triples by predicate, as (subject, object, start, end, weight)."""
 
 UNIT: Entry = (ALWAYS, FOREVER, 1)
 """The entry of the row without columns."""

@@ -8,7 +8,7 @@ from typing import Any
 from squall import operators as ops
 from squall.builders.intervals import Intervals, Steps, add_step, changes, inside, outside, positive, union
 from squall.builders.rows import plain
-from squall.builders.rows.code import cells, compiled, entry
+from squall.builders.rows.code import column_names, compiled, entry
 from squall.builders.rows.entries import Entry, key_of
 from squall.builders.rows.memory import SWEPT, Index, Keeping
 
@@ -16,12 +16,16 @@ from squall.builders.rows.memory import SWEPT, Index, Keeping
 def _store(key: Sequence[int], growing: bool) -> str:
     """The source that stores entries under their key. growing: none takes back another."""
     stored = f"""\
+ index.stored += len(entries)
+ first, more = index.first, index.more
  for x in entries:
   k = {_key([f"x[{column}]" for column in key])}
-  if k in mine:
-   mine[k].append(x)
+  if k not in first:
+   first[k] = x
+  elif k in more:
+   more[k].append(x)
   else:
-   mine[k] = [x]
+   more[k] = [x]
 """
     return stored if growing else stored + "  if x[-1] < 0:\n   index.take_back(k)\n"
 
@@ -35,17 +39,23 @@ def probe(op: ops.Join, widths: tuple[int, int], side: int, growing: bool) -> Ca
 
     growing: nothing is ever taken back, and all weights are 1, on both sides.
     """
-    left, right = cells("a", widths[0]), cells("b", widths[1])
+    left, right = column_names("a", widths[0]), column_names("b", widths[1])
     weight = "1" if growing else "w * v"
     made = entry([(left + right)[column] for column in op.keep], "s if s > t else t", "e if e < f else f", weight)
-    mine, other = (left, right) if side == 0 else (right, left)
-    key = [pair[side] for pair in op.on]
-    inner = entry(other, "t", "f", "v")
+    mine, theirs = (left, right) if side == 0 else (right, left)
+    key = _key([mine[pair[side]] for pair in op.on])
+    inner = entry(theirs, "t", "f", "v")
     source = f"""\
-def run(entries, mine, other, index):
-{_store(key, growing)} return [{made}
-  for {entry(mine)} in entries if {_key([mine[column] for column in key])} in other
-  for {inner} in other[{_key([mine[column] for column in key])}] if s < f and t < e]
+def run(entries, index, other):
+{_store([pair[side] for pair in op.on], growing)} first, more = other.first, other.more
+ found = [{made}
+  for {entry(mine)} in entries if {key} in first
+  for {inner} in (first[{key}],) if s < f and t < e]
+ if more:
+  found += [{made}
+   for {entry(mine)} in entries if {key} in more
+   for {inner} in more[{key}] if s < f and t < e]
+ return found
 """
     return compiled(source, {})
 
@@ -64,9 +74,7 @@ class Join(Keeping):
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
         if self.log is not None:
             self.note(port, entries)
-        mine = self.indexes[port]
-        mine.stored += len(entries)
-        found: list[Entry] = self.probes[port](entries, mine.buckets, self.indexes[1 - port].buckets, mine)
+        found: list[Entry] = self.probes[port](entries, self.indexes[port], self.indexes[1 - port])
         return found
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
@@ -115,7 +123,7 @@ class AntiJoin(Keeping):
     def _rights(self, entries: Sequence[Entry]) -> Iterator[Entry]:
         for key, old, new in self._covered_anew(entries):
             for start, end, sign in changes(old, new):
-                for *row, left_start, left_end, weight in self.left.buckets.get(key, ()):
+                for *row, left_start, left_end, weight in self.left.get(key):
                     for first, last in inside(left_start, left_end, ((start, end),)):
                         yield (*row, first, last, -sign * weight)
 

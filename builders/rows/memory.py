@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from itertools import islice, takewhile
+from operator import itemgetter
+from typing import TypeVar
 
 from squall.builders.rows.entries import Entry, settle
 
+Key = TypeVar("Key", bound=Hashable)
 Kept = tuple[int, list[Entry]]
 """A slot of an operator's memory, and the entries that went into it."""
-THOROUGH = 8
-"""Every so many sweeps, all is looked at."""
+PATIENCE = 64
+"""A sweep that begins with the oldest rows gives up when it has met so many that are still valid."""
 SWEPT = 256
 """Below so many rows, looking for what has ended is not worth it."""
+
+
+_END = itemgetter(-2)
 
 
 class Keeping:
@@ -47,71 +54,121 @@ class Keeping:
         """Forgets what ended at `now` or before: no entry that is still to come begins before `now`."""
 
 
+def oldest(keys: Collection[Key], ends: Callable[[], Iterable[int]], now: int) -> list[Key]:
+    """The keys of what ended at `now` or before, from those that came first until too many are met that did not.
+
+    Mostly all that have ended come first: these are counted without a step of ours for each.
+    """
+    ended = list(islice(keys, sum(map(bool, takewhile(now.__ge__, ends())))))
+    if len(ended) > len(keys) // PATIENCE:
+        return ended
+    patience = PATIENCE
+    for key, end in islice(zip(keys, ends(), strict=True), len(ended), None):
+        if end <= now:
+            ended.append(key)
+        else:
+            patience -= 1
+            if not patience:
+                break
+    return ended
+
+
 class Index:
-    """Entries by key.
+    """Entries by key, the first of each key apart from the others: most keys have one, which then needs no list.
 
     What has been taken back is settled when it makes up half of the entries of a key, so that a bucket is at most twice
     as long as it need be, and taking back costs a constant on average.
     """
 
     def __init__(self) -> None:
-        self.buckets: dict[Hashable, list[Entry]] = {}
+        self.first: dict[Hashable, Entry] = {}
+        self.more: dict[Hashable, list[Entry]] = {}
+        """Further entries of the keys that have several."""
         self.taken: dict[Hashable, int] = {}
         """How many entries of a key take back others."""
         self.stored = 0
-        """Entries stored since the last sweep, and those that it left."""
+        """How many entries there are."""
         self.limit = SWEPT
+        """So many make a sweep worth while,"""
+        self.full = 2 * SWEPT
+        """and so many one in which all is looked at."""
         self.sweeps = 0
+
+    def get(self, key: Hashable) -> list[Entry]:
+        """The entries of a key."""
+        return [self.first[key], *self.more.get(key, ())] if key in self.first else []
 
     def store(self, key: Hashable, entry: Entry) -> None:
         """Adds an entry. (Joins, which store most, do the same in source of their own.)"""
         self.stored += 1
-        self.buckets.setdefault(key, []).append(entry)
+        if key in self.first:
+            self.more.setdefault(key, []).append(entry)
+        else:
+            self.first[key] = entry
         if entry[-1] < 0:
             self.take_back(key)
 
     def take_back(self, key: Hashable) -> None:
         """An entry with a negative weight has been stored under the key."""
         count = self.taken.get(key, 0) + 1
-        bucket = self.buckets[key]
-        if 2 * count < len(bucket):
+        if 2 * count < 1 + len(self.more.get(key, ())):
             self.taken[key] = count
+        else:
+            self.taken.pop(key, None)
+            self._put(key, settle(self.get(key)))
+
+    def _put(self, key: Hashable, entries: list[Entry]) -> None:
+        """These are the entries of a key now."""
+        before = 1 + len(self.more.pop(key, ()))
+        self.stored += len(entries) - before
+        if not entries:
+            del self.first[key]
             return
-        self.taken.pop(key, None)
-        bucket[:] = settle(bucket)
-        if not bucket:
-            del self.buckets[key]
+        self.first[key] = entries[0]
+        if len(entries) > 1:
+            self.more[key] = entries[1:]
 
     def sweep(self, now: int) -> None:
-        """Forgets what has ended, when as many entries again have come as the last sweep left.
+        """Forgets what has ended, when enough has come to make it worth while.
 
-        The oldest entry of a key is mostly the first to end: only now and then are the others looked at as well.
+        What came first is mostly the first to end, and a dictionary is in the order in which keys came: a sweep begins
+        with the oldest, and gives up where most of what it finds is still valid. All is looked at when there is twice
+        as much as there was after that was done the last time.
         """
         if self.stored < self.limit:
             return
         self.sweeps += 1
-        buckets = self.buckets
-        thorough = self.sweeps % THOROUGH == 0
-        self._settle()
-        for key in list(buckets) if thorough else [key for key, bucket in buckets.items() if bucket[0][-2] <= now]:
-            bucket = buckets[key]
-            left = [entry for entry in bucket if entry[-2] > now] if thorough or len(bucket) > 1 else ()
+        if self.stored < self.full:
+            self._forget(oldest(self.first, lambda: map(_END, self.first.values()), now), now)
+        if self.stored >= self.full:
+            self._forget([key for key, entry in self.first.items() if entry[-2] <= now or key in self.more], now)
+            self._settle()
+            self.full = 2 * max(SWEPT, self.stored)
+        self.limit = max(SWEPT, self.stored + self.stored // 8)
+
+    def _forget(self, keys: Iterable[Hashable], now: int) -> None:
+        """Drops the entries of these keys that have ended."""
+        first, more = self.first, self.more
+        gone = 0
+        for key in keys:
+            if key not in more:
+                del first[key]
+                gone += 1
+                continue
+            entries = first.pop(key), *more.pop(key)
+            left = [entry for entry in entries if entry[-2] > now]
+            gone += len(entries) - len(left)
             if left:
-                buckets[key] = left
-            else:
-                del buckets[key]
-        self.stored = self.size()
-        self.limit = max(SWEPT, self.stored + self.stored // 2)
+                first[key] = left[0]  # at the end of the order now, so that it does not hide what is behind it
+            if len(left) > 1:
+                more[key] = left[1:]
+        self.stored -= gone
 
     def _settle(self) -> None:
         """Adds up what has been taken back: else two entries that add up to nothing would stay for ever."""
-        for key in self.taken:
-            settled = settle(self.buckets[key])
-            if settled:
-                self.buckets[key] = settled
-            else:
-                del self.buckets[key]
+        for key in [key for key in self.taken if key in self.first]:
+            self._put(key, settle(self.get(key)))
         self.taken.clear()
 
     def size(self) -> int:
-        return sum(map(len, self.buckets.values()))
+        return len(self.first) + sum(map(len, self.more.values()))

@@ -7,7 +7,7 @@ from typing import Any
 
 from squall import functions
 from squall import operators as ops
-from squall.builders.rows.code import Names, cells, compiled, computed, entry, expression
+from squall.builders.rows.code import Names, bare, column_names, compiled, computed, entry, expression
 from squall.builders.rows.entries import SOLUTION, Entry, Head
 from squall.builders.rows.timeline import ordering
 from squall.functions.values import value_key
@@ -29,26 +29,46 @@ class Plain:
 
 def same(entries: Sequence[Entry]) -> list[Entry]:
     """Read, Unit, Union: entries as they are."""
-    return list(entries)
+    return entries if isinstance(entries, list) else list(entries)
 
 
-def match(op: ops.Match, known: Collection[int] = ()) -> Step:
+def chained(steps: Sequence[Step]) -> Step | None:
+    """One step after the other; None: there is none."""
+    if len(steps) < 2:
+        return steps[0] if steps else None
+
+    def all_of_them(entries: Sequence[Entry]) -> list[Entry]:
+        for step in steps:
+            entries = step(entries)
+        return list(entries)
+
+    return all_of_them
+
+
+# Steps are for entries; with `timed` False, for rows without their validity
+
+
+def match(cells: Sequence[ops.Cell], known: Collection[int] = (), *, rule: bool = True, timed: bool = True) -> Step:
     """Facts as rows. `known`: the cells of which it is known that the fact fits them. Entries are of facts of the kind
-    and the number of cells that the operator asks for (see `squall.builders.alpha`)."""
+    and the number of cells that are asked for (see `squall.builders.alpha`). rule: they have the name of one behind
+    their cells."""
     names: Names = {}
-    row = cells("a", len(op.cells))
+    row = column_names("a", len(cells))
     first: dict[int, str] = {}
     conditions: list[str] = []
-    for place, (name, cell) in enumerate(zip(row, op.cells, strict=True)):
+    for place, (name, cell) in enumerate(zip(row, cells, strict=True)):
         if isinstance(cell, int):
             if first.setdefault(cell, name) != name:
                 conditions.append(f"{name} == {first[cell]}")
         elif cell is not None and place not in known:
             conditions.append(_condition(name, cell, names))
     columns = [first[column] for column in sorted(first)]
+    if columns == row and not conditions and not rule:
+        return same
     where = f" if {' and '.join(conditions)}" if conditions else ""
-    source = f"def run(entries):\n return [{entry(columns)} for {entry([*row, '_'])} in entries{where}]"
-    return compiled(source, names)
+    given = [*row, "_"] if rule else row
+    shape = entry if timed else bare
+    return compiled(f"def run(entries):\n return [{shape(columns)} for {shape(given)} in entries{where}]", names)
 
 
 def _condition(name: str, cell: Term | Value, names: Names) -> str:
@@ -65,19 +85,21 @@ def test(op: ops.Test) -> Step:
     return computed("def run(entries):\n return [x for x in entries if {0}]", [op.expression], "x", "x[-3]")
 
 
-def extend(op: ops.Extend) -> Step:
+def extend(op: ops.Extend, timed: bool = True) -> Step:
     """Rows with one more column."""
-    made = "(*x[:-3], v, *x[-3:]) for x in entries if isinstance(v := {0}, str)"
+    row = "(*x[:-3], v, *x[-3:])" if timed else "(*x, v)"
+    made = row + " for x in entries if isinstance(v := {0}, str)"
     return computed(f"def run(entries):\n return [{made}]", [op.expression], "x", "x[-3]")
 
 
-def apply(op: ops.Apply) -> Step:
+def apply(op: ops.Apply, timed: bool = True) -> Step:
     """Rows with the columns of each row that a table function makes."""
     function = functions.lookup(op.function)
     names: Names = {"rows_of": lambda *arguments: _checked(function, op.results, arguments)}
     given = [expression(argument, "x", "x[-3]", names) for argument in op.arguments]
     called = ["x[-3]", *given] if function.timed else given
-    made = f"(*x[:-3], *made, *x[-3:]) for x in entries for made in rows_of({', '.join(called)})"
+    row = "(*x[:-3], *made, *x[-3:])" if timed else "(*x, *made)"
+    made = f"{row} for x in entries for made in rows_of({', '.join(called)})"
     return compiled(f"def run(entries):\n return [{made}]", names)
 
 
@@ -90,11 +112,12 @@ def _checked(function: functions.Function, results: int, arguments: Sequence[Any
     return rows
 
 
-def project(op: ops.Project, width: int) -> Step:
+def project(op: ops.Project, width: int, timed: bool = True) -> Step:
     """Rows of some columns."""
-    row = cells("a", width)
+    row = column_names("a", width)
     columns = ["None" if column is None else row[column] for column in op.columns]
-    return compiled(f"def run(entries):\n return [{entry(columns)} for {entry(row)} in entries]", {})
+    shape = entry if timed else bare
+    return compiled(f"def run(entries):\n return [{shape(columns)} for {shape(row)} in entries]", {})
 
 
 def where(op: ops.Where) -> Step:
@@ -102,11 +125,13 @@ def where(op: ops.Where) -> Step:
     return compiled(f"def run(entries):\n return [x for x in entries if x[{op.column}] == k0]", {"k0": op.term})
 
 
-def emit(template: Sequence[int | Term], rules: Sequence[str], width: int, unbound: Collection[int]) -> Step:
-    """A fact from each row, with the name of a rule that makes it behind it. A row in which a cell of `unbound` that
-    the template needs is unbound makes none (SPARQL 1.1, section 16.2)."""
+def emit(
+    template: Sequence[int | Term], rules: Sequence[str], width: int, unbound: Collection[int], timed: bool = True
+) -> Step:
+    """A fact from each row; in an entry, with the name of a rule that makes it behind it. A row in which a cell of
+    `unbound` that the template needs is unbound makes none (SPARQL 1.1, section 16.2)."""
     names: Names = {"rule": rules[0] if rules else ""}
-    row = cells("a", width)
+    row = column_names("a", width)
     made = []
     for cell in template:
         if isinstance(cell, int):
@@ -116,13 +141,13 @@ def emit(template: Sequence[int | Term], rules: Sequence[str], width: int, unbou
             names[f"k{len(names)}"] = cell
     needed = sorted({cell for cell in template if isinstance(cell, int) and cell in unbound})
     where = f" if {' and '.join(f'{row[cell]} is not None' for cell in needed)}" if needed else ""
-    source = f"def run(entries):\n return [{entry([*made, 'rule'])} for {entry(row)} in entries{where}]"
-    return compiled(source, names)
+    fact, given = (entry([*made, "rule"]), entry(row)) if timed else (bare(made), bare(row))
+    return compiled(f"def run(entries):\n return [{fact} for {given} in entries{where}]", names)
 
 
 def answer(op: ops.Answer, width: int, ordered: bool) -> Step:
     """A solution from each row. ordered: with its place in the order."""
-    row = cells("a", width)
+    row = column_names("a", width)
     names: Names = {"first": SOLUTION + " ".join(op.names), "rule": op.rules[0] if op.rules else ""}
     first = "first"
     if ordered and op.order:

@@ -7,21 +7,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from squall.builders.rows.entries import Entry, Row, fact_row
+from squall.builders.rows.entries import Boxes, Entry, Row, fact_row
 from squall.builders.rows.memory import SWEPT
 from squall.errors import SourceError
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple
 from squall.system import Source
 from squall.windows import Count
 
-Boxes = dict[Term, list[Entry]]
-
 
 @dataclass
 class Facts:
     """The facts of some events as entries.
 
-    boxes: triples by predicate, of the predicates that are wanted. triples, atoms: all of them, if they are wanted.
+    boxes: triples by predicate, of the predicates that are wanted. triples, atoms: all of them, if they are wanted,
+    with an empty name of a rule.
     """
 
     boxes: Boxes = field(default_factory=dict)
@@ -38,7 +37,7 @@ class Facts:
             if every:
                 self.triples.append(entry)
             if entry[1] in wanted:
-                self.boxes.setdefault(entry[1], []).append(entry)
+                self.boxes.setdefault(entry[1], []).append((entry[0], entry[2], *entry[4:]))
 
 
 class _Given(NamedTuple):
@@ -64,6 +63,14 @@ def _CAREFUL(time: int) -> tuple[int, int]:
     raise NotImplementedError
 
 
+def unprepared(event: Event) -> SourceError:
+    """The error for a removal in a stream of which it was not said that it has any."""
+    return SourceError(
+        f"the stream `{event.stream}` carries a removal at {event.time}",
+        hint="say of the source that it does (`removals`), so that the plan is prepared for it",
+    )
+
+
 class Reader:
     """What one `Read` node reads. wanted: the predicates that anything is done with; every, atoms: whether something is
     done with triples of any predicate, with atoms. remembers: whether facts may be taken back by removals."""
@@ -82,20 +89,38 @@ class Reader:
         self.limit = SWEPT
 
     def read(self, events: Iterable[Event]) -> Facts:
-        """The facts of events in the order of time."""
+        """The facts of events in the order of time.
+
+        Every statement of every stream passes here: most are of no interest, and have to cost little.
+        """
         facts = Facts()
+        wanted, boxes = self.wanted, facts.boxes
         for event in events:
             validity = self.validity.get(event.stream) or self._validity(event.stream)
             if validity is _UNREAD:
                 continue
-            time = event.time
             if validity is _CAREFUL or event.removed:
-                facts.put(self._carefully(event), self.wanted, self.every, self.atoms)
+                facts.put(self._carefully(event), wanted, self.every, self.atoms)
                 continue
-            start, end = (ALWAYS, FOREVER) if time == ALWAYS else validity(time)
-            if start < end:
-                self._take(event.facts, start, end, facts)
+            start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else validity(event.time)
+            if start >= end:
+                continue
+            for fact in event.facts:
+                if (predicate := fact[1]) in wanted:
+                    if predicate in boxes:
+                        boxes[predicate].append((fact[0], fact[2], start, end, 1))  # type: ignore[misc]
+                    else:
+                        boxes[predicate] = [(fact[0], fact[2], start, end, 1)]  # type: ignore[index, misc]
+            if self.every or self.atoms:
+                self._take_whole(event.facts, start, end, facts)
         return facts
+
+    def _take_whole(self, given: Sequence[Fact], start: int, end: int, facts: Facts) -> None:
+        if self.every:
+            rest = ("", start, end, 1)
+            facts.triples += [fact + rest for fact in given if isinstance(fact, Triple)]
+        if self.atoms:
+            facts.atoms += [(*fact_row(fact), start, end, 1) for fact in given if not isinstance(fact, Triple)]
 
     def _validity(self, stream: str) -> Validity:
         """How the events of a stream are read."""
@@ -109,29 +134,12 @@ class Reader:
         self.validity[stream] = found
         return found
 
-    def _take(self, given: Sequence[Fact], start: int, end: int, facts: Facts) -> None:
-        """Every statement of every stream passes here: most are of no interest, and have to cost little."""
-        wanted, boxes, rest = self.wanted, facts.boxes, ("", start, end, 1)
-        for fact in given:
-            if (predicate := fact[1]) in wanted:
-                if predicate in boxes:
-                    boxes[predicate].append(fact + rest)
-                else:
-                    boxes[predicate] = [fact + rest]  # type: ignore[index]
-        if self.every:
-            facts.triples += [fact + rest for fact in given if isinstance(fact, Triple)]
-        if self.atoms:
-            facts.atoms += [(*fact_row(fact), start, end, 1) for fact in given if not isinstance(fact, Triple)]
-
     # What may be taken back
 
     def _carefully(self, event: Event) -> Iterator[Entry]:
         """The entries of an event whose facts may be taken back before they end, or which takes back others."""
         if event.removed and not self.remembers:
-            raise SourceError(
-                f"the stream `{event.stream}` carries a removal at {event.time}",
-                hint="say of the source that it does (`removals`), so that the plan is prepared for it",
-            )
+            raise unprepared(event)
         for fact in event.removed:
             yield from self._removed(event.stream, fact, event.time)
         window = self.source.window_of(event.stream)

@@ -56,6 +56,7 @@ def main(name: str, run: str, folder: str) -> None:
     work = WORKS[name]
     evaluate = prepare(run, Task(work, work.files(Path(folder)), work.slide))
     gc.collect()
+    gc.set_threshold(100_000, 50, 100)  # for all that are written in Python; as squall's command line does
     gc.freeze()  # what the harness has loaded does not cost the engine anything
     say("start")
     wall, cpu = time.perf_counter(), time.process_time()

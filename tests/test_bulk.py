@@ -1,0 +1,184 @@
+"""Whole instants over rows without times: the answers of the oracle, and when a machine takes over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import squall
+from squall import operators as ops
+from squall.builders import iterator
+from squall.builders.bulk import Bulk, fits
+from squall.builders.iterator import IteratorJob
+from squall.builders.rows import plain
+from squall.builders.rows.entries import Entry
+from squall.errors import SourceError
+from squall.plan import Input, Node, Plan
+from squall.rdf import ALWAYS, Atom, Event, Term, Triple, iri
+from squall.stages import Options
+from squall.system import Source, System
+from squall.testing import assert_as_oracle
+from squall.testing.strategies import event_streams, static_data, systems
+from squall.testing.streams import static, stream
+
+E = "http://example.org/"
+SCHEMA = """
+[domain: (?x ?p ?y) (?p :domain ?c) -> (?x :type ?c)]
+[range: (?x ?p ?y) (?p :range ?c) notLiteral(?y) -> (?y :type ?c)]
+[inherited: (?x ?p ?y) (?p :below ?q) -> (?x ?q ?y)]
+[class: (?x :type ?c) (?c :under ?d) -> (?x :type ?d)]
+[up: (?x :under ?y) (?y :under ?z) -> (?x :under ?z)]
+[same: (?x ?p ?y) (?z ?p ?x) -> (?z :likes ?y)]
+[few: (?x :type :a) -> (?x :is :a)]
+[every: -> (:a :under :b)]
+"""
+"""Joins on predicates, of all kinds; a closure; a rule that holds anyway."""
+
+
+def plan(text: str, planner: str = "rete") -> Plan:
+    return squall.plan(squall.compile(f"@prefix : <{E}> .\n{text}", lexer="jena"), planner)
+
+
+def job(made: Plan) -> IteratorJob:
+    found = squall.build(made, "iterator")
+    assert isinstance(found, IteratorJob)
+    return found
+
+
+@pytest.fixture
+def wait(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """After how many small instants a machine takes over."""
+
+    def set_to(instants: int) -> None:
+        monkeypatch.setattr(iterator, "PATIENCE", instants)
+        monkeypatch.setattr(iterator, "BULK", 1000)
+
+    return set_to
+
+
+@pytest.mark.parametrize("planner", ["greedy", "rete"])
+def test_a_program_of_any_kind(planner: str, wait: Callable[[int], None]) -> None:
+    """And whenever a machine takes over."""
+
+    def law(system: System, events: list[Event], facts: list[Event], instants: int, cuts: list[int]) -> None:
+        made = squall.plan(system, planner)
+        assume(fits(made))
+        wait(instants)
+        places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
+        batches = [events[begin:end] for begin, end in pairwise(places)]
+        assert_as_oracle(system, list(job(made).run(batches, facts)), events, facts)
+
+    data = {"events": event_streams(), "facts": static_data(), "cuts": st.lists(st.integers(0, 12), max_size=4)}
+    checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+    hold = given(system=systems(output="istream"), instants=st.integers(0, 9), **data)(law)
+    settings(max_examples=60, deadline=None, suppress_health_check=checks)(hold)()
+
+
+WORDS = ("a", "b", "c", "domain", "range", "below", "under", "type", "likes")
+TRIPLES = st.tuples(*[st.sampled_from([iri(E + word) for word in WORDS])] * 3).map(lambda found: Triple(*found))
+EVENTS = st.lists(st.tuples(st.integers(0, 2), st.lists(TRIPLES, min_size=1, max_size=3)), max_size=4).map(
+    lambda drawn: [Event(time, tuple(found)) for time, found in sorted(drawn, key=lambda one: one[0])]
+)
+
+
+@pytest.mark.parametrize("planner", ["greedy", "rete"])
+@given(events=EVENTS, facts=st.lists(TRIPLES, max_size=4), instants=st.integers(0, 4))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_rules_about_predicates(
+    planner: str, events: list[Event], facts: list[Triple], instants: int, wait: Callable[[int], None]
+) -> None:
+    """What is known of a predicate may come before its facts, with them, or after them."""
+    wait(instants)
+    system = squall.compile(f"@prefix : <{E}> .\n{SCHEMA}", lexer="jena")
+    made = squall.plan(system, planner)
+    given_facts = [Event(ALWAYS, tuple(facts))]
+    assert_as_oracle(system, list(job(made).run([events], given_facts)), events, given_facts)
+
+
+def read(*more: Node) -> Plan:
+    nodes = Node("read", ops.Read(Source())), *more
+    return Plan((*nodes, Node("end", ops.Deliver(), (Input(more[-1].id),))))
+
+
+def test_atoms_are_told_apart_by_their_relation_and_length() -> None:
+    made = read(
+        Node("match", ops.Match((Term("@r"), 0, 1)), (Input("read"),)),
+        Node("emit", ops.Emit((1, Term("<urn:p>"), 0), ("rule",)), (Input("match"),)),
+    )
+    a, b = Term("<urn:a>"), Term("<urn:b>")
+    facts = Atom(Term("r"), (a, b)), Atom(Term("r"), (a,)), Atom(Term("s"), (a, b)), Triple(a, b, a)
+    work = Bulk(made)
+    work.read(Event(3, facts))
+    work.run()
+    assert [(out.fact, out.time, out.rule) for out in work.flush(3)] == [(Triple(b, Term("<urn:p>"), a), 3, "rule")]
+
+
+def test_rows_of_predicates_of_which_nothing_is_known_are_not_even_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    tested: list[Sequence[object]] = []
+    test = plain.test
+
+    def noted(op: ops.Test) -> plain.Step:
+        step = test(op)
+
+        def run(rows: Sequence[Entry]) -> list[Entry]:
+            tested.extend(rows)
+            return step(rows)
+
+        return run
+
+    monkeypatch.setattr(plain, "test", noted)
+    domain = "[domain: (?x ?p ?y) (?p :domain ?c) -> (?x :type ?c)]"
+    running = job(plan(f"{domain} [range: (?x ?p ?y) (?p :range ?c) notLiteral(?y) -> (?y :type ?c)]"))
+    outputs = running.run([], static(":q :range :c . :a :q :b . :a :p :b . :c :p :d ."))
+    assert [str(out.fact) for out in outputs] == [f"<{E}b> <{E}type> <{E}c> ."]
+    assert len(tested) == 1, tested
+
+
+def test_small_instants_are_for_the_machine_and_large_ones_are_not() -> None:
+    rule = plan("[r: (?x :p ?y) -> (?y :q ?x)]")
+    small = [Event(time, (Triple(iri(f"{E}{time}"), iri(E + "p"), iri(E + "o")),)) for time in range(100)]
+    large = [Event(time, tuple(Triple(iri(f"{E}{time}x{n}"), iri(E + "p"), iri(E + "o")) for n in range(300)))
+             for time in range(30)]  # fmt: skip
+    for events, stays in ((small, False), (large, True), (small[:9], True)):
+        running = job(rule)
+        assert len(list(running.run([[event] for event in events]))) == sum(len(event.facts) for event in events)
+        assert (running.bulk is not None) is stays
+
+
+@pytest.mark.parametrize(
+    ("text", "window"),
+    [
+        ("[r: (?x :p ?y) noValue(?x :q ?y) -> (?y :q2 ?x)]", "LANDMARK"),
+        ("[r: (?x :p ?y) now(?t) -> (?y :q ?t)]", "LANDMARK"),
+        ("[r: (?x :p ?y) -> (?y :q ?x)]", "RANGE 10s"),
+    ],
+    ids=["negation", "time", "a window"],
+)
+def test_what_ends_or_is_taken_back_is_for_the_machine(text: str, window: str) -> None:
+    system = squall.compile(f"@prefix : <{E}> .\n{text}", lexer="jena", window=window)
+    assert not fits(squall.plan(system))
+
+
+def test_what_measures_is_a_machine() -> None:
+    made = squall.build(plan("[r: (?x :p ?y) -> (?y :q ?x)]"), "iterator", Options(measure=True))
+    list(made.run([stream("1 :a :p :b")]))
+    assert isinstance(made, IteratorJob)
+    assert {figures.rows for figures in made.figures().values()} == {1}
+
+
+def test_figures_tell_what_is_kept() -> None:
+    running = job(plan(SCHEMA))
+    list(running.run([], static(":a :under :b . :b :under :c .")))
+    assert running.bulk is not None
+    told = {running.plan.by_id[id].op.__class__: figures.state for id, figures in running.figures().items()}
+    assert told[ops.Closure] == 3
+
+
+def test_a_removal_is_refused_where_the_plan_is_not_prepared_for_it() -> None:
+    event = Event(1, (), removed=(Triple(iri(E + "a"), iri(E + "p"), iri(E + "b")),))
+    with pytest.raises(SourceError, match="carries a removal at 1"):
+        list(job(plan("[r: (?x :p ?y) -> (?y :q ?x)]")).run([[event]]))
