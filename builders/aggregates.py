@@ -1,5 +1,8 @@
 """The aggregates of a group, kept up to date as values come and go (SPARQL 1.1, section 18.5.1).
 
+An error among the values (None) is an error of the aggregate, but for COUNT and SAMPLE, which leave errors out; so do
+Jena and Oxigraph read the specification, which says nothing of MIN and MAX.
+
 Nothing here depends on the order in which values come: sums are kept as exact rationals and rounded once, and which
 type a result has follows from what is there now.
 """
@@ -19,7 +22,7 @@ from squall.errors import BuilderError
 from squall.functions import values
 from squall.functions.ordering import Key, key
 from squall.operators import Aggregate
-from squall.rdf import XSD, Term, literal
+from squall.rdf import Term, is_blank, literal
 
 INTEGER, DECIMAL, FLOAT, DOUBLE = range(4)
 """The numeric types, each promoted to those after it (SPARQL 1.1, section 17.1)."""
@@ -77,10 +80,12 @@ def accumulator(aggregate: Aggregate) -> Accumulator:
             return _Once(_Sum()) if distinct else _Sum()
         case "avg":
             return _Once(_Average()) if distinct else _Average()
-        case "min" | "sample":
+        case "sample":
             return _First(tuple)
+        case "min":
+            return _Extreme(tuple)
         case "max":
-            return _First(_Falling)
+            return _Extreme(_Falling)
         case "group_concat":
             return _Concatenation(aggregate.separator, distinct)
     raise BuilderError(f"there is no aggregate like `{aggregate}`")
@@ -225,7 +230,7 @@ def number(value: Fraction | float, kind: int) -> Term:
     if kind == DECIMAL:
         numerator, denominator = value.as_integer_ratio()
         return values.decimal(values.ARITHMETIC.divide(Decimal(numerator), Decimal(denominator)))
-    return values.double(_double(value)) if kind == DOUBLE else _float_literal(_single(value))
+    return values.double(_double(value)) if kind == DOUBLE else values.float_(values.single(value))
 
 
 def _double(value: Fraction | float) -> float:
@@ -234,27 +239,6 @@ def _double(value: Fraction | float) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-
-
-def _single(value: Fraction | float) -> float:
-    """The nearest value of single precision. By way of a double it would be rounded twice."""
-    if isinstance(value, float):
-        return value
-    size = abs(value)
-    exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    exponent -= size < Fraction(2) ** exponent
-    unit = Fraction(2) ** max(exponent - 23, -149)
-    nearest = round(size / unit) * unit
-    rounded = math.inf if nearest >= 2**128 else float(nearest)
-    return rounded if value >= 0 else -rounded
-
-
-def _float_literal(value: float) -> Term:
-    """The xsd:float literal of a value of single precision, with no more digits than tell it from all others."""
-    if math.isfinite(value):
-        lengths = (float(f"{value:.{digits}g}") for digits in range(1, 10))
-        value = next(short for short in lengths if _single(Fraction(short)) == value)
-    return literal(values.text(values.double(value)), XSD + "float")
 
 
 class _Falling(tuple[Any, ...]):
@@ -296,22 +280,46 @@ class _First(Accumulator):
         return Term(heap[0][-1]) if heap else None
 
 
-class _Concatenation(Accumulator):
-    """The texts of the values in order, with a separator between them."""
+class _Extreme(_First):
+    """The first value in an order of keys; none while there is an error."""
 
-    __slots__ = ("counts", "distinct", "separator")
+    __slots__ = ("errors",)
+
+    def __init__(self, turned: Callable[[Key], Key]) -> None:
+        super().__init__(turned)
+        self.errors = 0
+
+    def take(self, value: str | None, weight: int) -> None:
+        if value is None:
+            self.errors += weight
+        else:
+            super().take(value, weight)
+
+    def value(self) -> Term | None:
+        return None if self.errors else super().value()
+
+
+class _Concatenation(Accumulator):
+    """The texts of the values in order, with a separator between them; none while there is one without a text."""
+
+    __slots__ = ("counts", "distinct", "errors", "separator")
 
     def __init__(self, separator: str, distinct: bool) -> None:
         super().__init__()
         self.separator = separator
         self.distinct = distinct
+        self.errors = 0
         self.counts: dict[str, int] = {}
 
     def take(self, value: str | None, weight: int) -> None:
-        if value is not None:
+        if value is None or is_blank(value):
+            self.errors += weight
+        else:
             _step(self.counts, value, weight)
 
-    def value(self) -> Term:
+    def value(self) -> Term | None:
+        if self.errors:
+            return None
         # Left in order, they take linear time to sort the next time.
         self.counts = dict(sorted(self.counts.items(), key=lambda item: key(item[0])))
         times = ((value, min(count, 1) if self.distinct else count) for value, count in self.counts.items())

@@ -368,10 +368,10 @@ def aggregate(kind: str, expression: Expression | None = Y, **rest: Any) -> Syst
 @pytest.mark.parametrize(
     ("system", "facts", "expected"),
     [
-        (aggregate("count", None), "1 , 2 , :b", '"3"^^xsd:int'),
-        (aggregate("count"), "1 , 2 , :b", '"3"^^xsd:int'),
-        (aggregate("count", call("sum", Y, Y)), "1 , 2 , :b", '"2"^^xsd:int'),
-        (aggregate("sum"), "1 , 2", '"3"^^xsd:int'),
+        (aggregate("count", None), "1 , 2 , :b", "3"),
+        (aggregate("count"), "1 , 2 , :b", "3"),
+        (aggregate("count", call("sum", Y, Y)), "1 , 2 , :b", "2"),
+        (aggregate("sum"), "1 , 2", "3"),
         (aggregate("sum"), "1 , 0.5", "1.5"),
         (aggregate("sum"), '0.1 , 0.2 , 0.3 , "1"^^xsd:double', '"1.6"^^xsd:double'),
         (aggregate("sum"), '1 , "0.1"^^xsd:float', '"1.1"^^xsd:float'),
@@ -387,7 +387,8 @@ def aggregate(kind: str, expression: Expression | None = Y, **rest: Any) -> Syst
         (aggregate("min"), "2 , 1.5 , :b", ":b"),
         (aggregate("min"), '10 , 9 , "z"', "9"),
         (aggregate("max"), '10 , 9 , "z"', '"z"'),
-        (aggregate("max", call("sum", Y, Y)), "1 , :b", '"2"^^xsd:int'),
+        (aggregate("max", call("sum", Y, Y)), "1 , 2", '"4"^^xsd:int'),
+        (aggregate("max", call("sum", Y, Y)), "1 , :b", ""),
         (aggregate("sample"), "2 , 1 , 3", "1"),
         (aggregate("group_concat"), '"b" , "a" , 3', '"3 a b"'),
         (aggregate("group_concat", separator=", "), ":b , :a", '"http://example.org/a, http://example.org/b"'),
@@ -402,10 +403,10 @@ def test_aggregates(system: System, facts: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "distinct", "expected"),
     [
-        ("sum", False, '"4"^^xsd:int'),
-        ("sum", True, '"3"^^xsd:int'),
-        ("count", False, '"3"^^xsd:int'),
-        ("count", True, '"2"^^xsd:int'),
+        ("sum", False, "4"),
+        ("sum", True, "3"),
+        ("count", False, "3"),
+        ("count", True, "2"),
         ("avg", True, "1.5"),
         ("group_concat", False, '"1 1 2"'),
         ("group_concat", True, '"1 2"'),
@@ -423,7 +424,7 @@ def test_distinct_aggregates(kind: str, distinct: bool, expected: str) -> None:
 def test_without_keys_there_is_one_group_of_nothing_too() -> None:
     many = Grouping((), (Aggregate(Y, "count"), Aggregate(Z, "min", X), Aggregate(Variable("s"), "avg", X)))
     system = over(part("?x :p ?o", grouping=many, **selects("y z s")), Range(5))
-    zero, one = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#int>' for number in (0, 1))
+    zero, one = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' for number in (0, 1))
     nothing = f"?y={zero} ?z= ?s={zero}"
     assert lines(system, "1 :a :p :b") == [f"always {nothing}", f"1 ?y={one} ?z=:a ?s=", f"6 {nothing}"]
 
@@ -431,10 +432,10 @@ def test_without_keys_there_is_one_group_of_nothing_too() -> None:
 def test_with_keys_there_is_no_group_of_nothing() -> None:
     counted = Grouping((X,), (Aggregate(Z, "count"),))
     system = over(part("?x :p ?y", grouping=counted, **makes("?x :n ?z")), Range(5))
-    one = '"1"^^<http://www.w3.org/2001/XMLSchema#int>'
+    one = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
     assert lines(system, "1 :a :p :b\n2 :a :p :c") == [
         f"1 :a :n {one}",
-        '2 :a :n "2"^^<http://www.w3.org/2001/XMLSchema#int>',
+        '2 :a :n "2"^^<http://www.w3.org/2001/XMLSchema#integer>',
         f"6 :a :n {one}",
     ]
     assert lines(system, "1 :a :p :b", output="dstream") == [f"6 :a :n {one}"]
@@ -443,7 +444,7 @@ def test_with_keys_there_is_no_group_of_nothing() -> None:
 def test_what_is_unbound_is_a_key_like_others() -> None:
     counted = Grouping((Z,), (Aggregate(Y, "count"),))
     system = part("?x :p :b", predicates=(Maybe(part("?x :r ?z")),), grouping=counted, **selects("z y"))
-    one, two = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#int>' for number in (1, 2))
+    one, two = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' for number in (1, 2))
     assert lines(system, "1 :a :p :b\n1 :c :p :b\n1 :d :p :b ; :r :e") == [f"1 ?z= ?y={two}", f"1 ?z=:e ?y={one}"]
 
 
@@ -604,5 +605,5 @@ def test_aggregates_are_taken_of_all_that_rules_make() -> None:
     count = part("?x :q ?y", grouping=total, **makes(":all :count ?z"))
     twice = part("?x :p ?y", **makes("?x :q ?y. ?y :q ?x"))
     found = lines(System(subsystems=(count, twice)), "1 :a :p :b")
-    two = '"2"^^<http://www.w3.org/2001/XMLSchema#int>'
+    two = '"2"^^<http://www.w3.org/2001/XMLSchema#integer>'
     assert found[1:] == ["1 :a :q :b", f"1 :all :count {two}", "1 :b :q :a"]

@@ -113,13 +113,13 @@ def test_an_aggregate_of_an_expression(course: list[Advance]) -> None:
 
 def test_of_nothing_there_is_one_group_from_the_start_if_there_are_no_keys() -> None:
     count = Aggregate("count")
-    none = literal("0", XSD + "int")
+    none = literal("0", XSD + "integer")
     assert _group(ops.Group((), (count,))).advance(ALWAYS) == [(none, ALWAYS, FOREVER, 1)]
     assert _group(ops.Group((0,), (count,))).advance(ALWAYS) == []
 
 
 def test_what_holds_now_is_said_to_last_and_taken_back_when_it_does_not() -> None:
-    one, two = literal("1", XSD + "int"), literal("2", XSD + "int")
+    one, two = literal("1", XSD + "integer"), literal("2", XSD + "integer")
     op = _group(ops.Group((0,), (Aggregate("count"),)), 1)
     op.apply(0, [(A, 1, 4, 1)])
     assert op.advance(2) == [(A, one, 1, FOREVER, 1)]

@@ -92,6 +92,8 @@ class Builtin:
     test: the truth function that a call without a computed argument stands for; modes: how arguments are computed, the
     first mode that can be used is. Neither: the language's translator gives the call its meaning (``noValue``).
     same: the truth function that compares a computed argument with the value it has already.
+    In a language with expressions a call is its own value: `modes` name the function (of several, by the number of
+    arguments), and `test` the truth function that stands for it where only its truth matters.
     where: ``body``, ``head`` or ``both``.
     """
 

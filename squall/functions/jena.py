@@ -16,30 +16,28 @@ from functools import lru_cache
 from hashlib import blake2b, md5
 from typing import TYPE_CHECKING, Any
 
-from squall.errors import BuilderError
 from squall.functions import SAME_VALUE, Builtin, Function, Mode
+from squall.functions.limits import REGEX_SECONDS, too_slow
 from squall.functions.values import (
     ARITHMETIC,
+    INT,
+    LONG,
     Number,
     compare,
     date_time,
     decimal,
     double,
     floating,
-    integer,
     is_of_type,
     is_well_formed,
     number,
     same,
     text,
 )
-from squall.rdf import ALWAYS, RDFS, Term, blank, iri, iri_text, is_blank, is_iri, is_literal, literal
+from squall.rdf import ALWAYS, RDFS, XSD, Term, blank, iri, iri_text, is_blank, is_iri, is_literal, literal
 
 if TYPE_CHECKING:
     import regex
-
-REGEX_SECONDS = 5.0
-"""How long one match of a regular expression may take."""
 
 _PRINT = logging.getLogger("squall.print")
 _NOT_IN_IRI = frozenset('<>"{}|^`\\') | {chr(code) for code in range(0x21)}
@@ -114,6 +112,13 @@ def _arithmetic(
         return None if exact is None else decimal(exact)
 
     return compute
+
+
+def integer(value: int) -> Term:
+    """The literal of an integer: xsd:int, or xsd:long or xsd:integer where it is too large for that."""
+    if INT[0] <= value <= INT[1]:
+        return literal(str(value), XSD + "int")
+    return literal(str(value), XSD + ("long" if LONG[0] <= value <= LONG[1] else "integer"))
 
 
 def _divide_integers(left: int, right: int) -> int | None:
@@ -205,10 +210,7 @@ def _match(value: Maybe, pattern: Maybe) -> regex.Match[str] | None:
     except regex.error:
         return None
     except TimeoutError as error:
-        raise BuilderError(
-            f"the regular expression `{text(pattern)}` took more than {REGEX_SECONDS:g} s on {value[:80]}",
-            hint="nested repetitions such as `(a+)+` take exponential time: write it without, or with possessive `++`",
-        ) from error
+        raise too_slow(text(pattern), value, REGEX_SECONDS) from error
 
 
 def _regex(value: Maybe, pattern: Maybe) -> bool:
@@ -244,19 +246,19 @@ def _check_group(place: Maybe, value: Maybe, pattern: Maybe) -> str | None:
 
 
 def _is_literal(term: Maybe) -> bool:
-    return term is not None and is_literal(term)
+    return term is not None and term[0] == '"'
 
 
 def _not_literal(term: Maybe) -> bool:
-    return not _is_literal(term)
+    return term is None or term[0] != '"'
 
 
 def _is_blank(term: Maybe) -> bool:
-    return term is not None and is_blank(term)
+    return term is not None and term[0] == "_"
 
 
 def _not_blank(term: Maybe) -> bool:
-    return not _is_blank(term)
+    return term is None or term[0] != "_"
 
 
 def _is_type(term: Maybe, datatype: Maybe) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from squall.functions.values import instant, number, value_key
+from squall.functions.values import duration, instant, number, value_key
 from squall.rdf import XSD, XSD_STRING, Term, is_blank, is_literal, parts
 
 Key = tuple[Any, ...]
 """Keys compare with each other, hash, and are equal only for equal terms."""
 
-_UNBOUND, _BLANK, _IRI, _NUMERIC, _STRING, _BOOLEAN, _CALENDAR, _OTHER = range(8)
+_UNBOUND, _BLANK, _IRI, _NUMERIC, _STRING, _BOOLEAN, _CALENDAR, _DURATION, _OTHER = range(9)
 
 
 @lru_cache(maxsize=65536)
@@ -20,8 +20,9 @@ def key(term: str | None) -> Key:
 
     Unbound, blank nodes, IRIs, literals (SPARQL 1.1, section 15.1); of the literals: numeric ones by exact value, all
     types together, with -INF first, INF behind all finite ones and NaN behind that; then xsd:string by code points;
-    booleans, false first; calendar types by family, then point in time, one without a time zone as if in UTC; others,
-    ill-typed ones too, by datatype, then lexical form. What is still tied is ordered by its text.
+    booleans, false first; calendar types by family, then point in time, one without a time zone as if in UTC;
+    durations, months before days and seconds; others, ill-typed ones too, by datatype, then lexical form. What is still
+    tied is ordered by its text.
     """
     if term is None:
         return (_UNBOUND,)
@@ -45,4 +46,7 @@ def _literal(term: Term) -> Key:
     truth = value_key(term)
     if datatype == XSD + "boolean" and truth != term:
         return (_BOOLEAN, truth, term)
+    length = duration(term)
+    if length:
+        return (_DURATION, length, term)
     return (_OTHER, datatype, lexical, term)

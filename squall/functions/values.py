@@ -12,6 +12,7 @@ import struct
 from collections.abc import Hashable
 from datetime import date
 from decimal import Context, Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from squall.rdf import LANG_STRING, XSD, XSD_STRING, Term, iri_text, is_iri, is_
 INT = (-(2**31), 2**31 - 1)
 LONG = (-(2**63), 2**63 - 1)
 
-_INTEGERS: dict[str, tuple[int | None, int | None]] = {
+INTEGERS: dict[str, tuple[int | None, int | None]] = {
     XSD + name: bounds
     for name, bounds in {
         "integer": (None, None),
@@ -40,11 +41,12 @@ _INTEGERS: dict[str, tuple[int | None, int | None]] = {
 }
 """The integer types with their least and greatest value."""
 
-_DECIMAL = XSD + "decimal"
-_FLOAT = XSD + "float"
-_DOUBLE = XSD + "double"
-_BOOLEAN = XSD + "boolean"
-_NUMERIC = {*_INTEGERS, _DECIMAL, _FLOAT, _DOUBLE}
+INTEGER = XSD + "integer"
+DECIMAL = XSD + "decimal"
+FLOAT = XSD + "float"
+DOUBLE = XSD + "double"
+BOOLEAN = XSD + "boolean"
+NUMERIC = {*INTEGERS, DECIMAL, FLOAT, DOUBLE}
 
 # No more digits than this, so that a product stays below the 4300 that Python prints; longer ones are no data.
 _MOST_DIGITS = 2000
@@ -66,6 +68,15 @@ class Number(NamedTuple):
     def is_floating(self) -> bool:
         return self.kind != "decimal"
 
+    @property
+    def is_finite(self) -> bool:
+        return not isinstance(self.value, float) or math.isfinite(self.value)
+
+    @property
+    def is_truthful(self) -> bool:
+        """Whether its effective boolean value is true (SPARQL 1.1, section 17.2.2): it is neither zero nor NaN."""
+        return self.value != 0 and self.value == self.value
+
 
 @lru_cache(maxsize=65536)
 def number(term: Term) -> Number | None:
@@ -73,16 +84,16 @@ def number(term: Term) -> Number | None:
     if not is_literal(term):
         return None
     lexical, datatype, _ = parts(term)
-    if datatype not in _NUMERIC or len(lexical) > _MOST_DIGITS:
+    if datatype not in NUMERIC or len(lexical) > _MOST_DIGITS:
         return None
-    if datatype in _INTEGERS:
-        return _integer(lexical, *_INTEGERS[datatype])
-    if datatype == _DECIMAL:
+    if datatype in INTEGERS:
+        return _integer(lexical, *INTEGERS[datatype])
+    if datatype == DECIMAL:
         return Number(Decimal(lexical), "decimal") if _DECIMAL_FORM.fullmatch(lexical) else None
     if not _FLOAT_FORM.fullmatch(lexical):
         return None
     value = float(lexical)
-    return Number(value, "double") if datatype == _DOUBLE else Number(_single(value), "float")
+    return Number(value, "double") if datatype == DOUBLE else Number(_single(value), "float")
 
 
 def _integer(lexical: str, least: int | None, most: int | None) -> Number | None:
@@ -124,6 +135,34 @@ _CALENDAR = {
 }
 
 
+_SHOWN = {
+    "dateTime": "{date}T{clock}",
+    "date": "{date}",
+    "time": "{clock}",
+    "gYearMonth": "{year}-{month}",
+    "gYear": "{year}",
+    "gMonthDay": "--{month}-{day}",
+    "gDay": "---{day}",
+    "gMonth": "--{month}",
+}
+"""The lexical form of each family, without the time zone."""
+
+
+class Point(NamedTuple):
+    """What a calendar literal says.
+
+    family: the local name of its type (of xsd:dateTimeStamp, ``dateTime``).
+    seconds: since the epoch, by the clocks where it was written; of a date, to its first; of a time, since midnight.
+    fraction: the digits of the second's fraction without trailing zeros (as text: exact, ordered).
+    zone: how far those clocks are ahead of UTC, in seconds; None where the literal does not say.
+    """
+
+    family: str
+    seconds: int
+    fraction: str
+    zone: int | None
+
+
 class Instant(NamedTuple):
     """A point on the time line. Instants of one family are ordered by the tuple.
 
@@ -136,11 +175,8 @@ class Instant(NamedTuple):
 
 
 @lru_cache(maxsize=65536)
-def instant(term: Term) -> Instant | None:
-    """The instant that a calendar literal denotes (for a date, its first); None for everything else.
-
-    A missing time zone is read as UTC, as Jena does. A year may have up to nine digits.
-    """
+def point(term: Term) -> Point | None:
+    """What a calendar literal says; None for everything else. A year may have up to nine digits."""
     if not is_literal(term):
         return None
     lexical, datatype, _ = parts(term)
@@ -153,18 +189,30 @@ def instant(term: Term) -> Instant | None:
     clock = tuple(int(field.get(name) or 0) for name in ("hour", "minute", "second"))
     if clock[0] == 24 and (clock[1] or clock[2] or fraction):
         return None
-    days = _days(int(field.get("year") or 1972), int(field.get("month") or 1), int(field.get("day") or 1))
+    days = day_number(int(field.get("year") or 1972), int(field.get("month") or 1), int(field.get("day") or 1))
     if days is None:
         return None
-    seconds = days * 86400 + clock[0] * 3600 + clock[1] * 60 + clock[2] - _offset(field["zone"])
-    return Instant(family, seconds % 86400 if family == "time" else seconds, fraction)
+    seconds = clock[0] * 3600 + clock[1] * 60 + clock[2]
+    return Point(
+        family, seconds % 86400 if family == "time" else days * 86400 + seconds, fraction, _zone(field["zone"])
+    )
+
+
+@lru_cache(maxsize=65536)
+def instant(term: Term) -> Instant | None:
+    """The instant that a calendar literal denotes (for a date, its first); None for everything else.
+
+    A missing time zone is read as UTC, as Jena does.
+    """
+    found = point(term)
+    return Instant(found.family, found.seconds - (found.zone or 0), found.fraction) if found else None
 
 
 _CYCLE = 146097
 """The days of 400 years, after which the Gregorian calendar repeats itself."""
 
 
-def _days(year: int, month: int, day: int) -> int | None:
+def day_number(year: int, month: int, day: int) -> int | None:
     """The days from the epoch, for any year; None where there is no such day."""
     cycles, rest = divmod(year - 1, 400)
     try:
@@ -174,14 +222,64 @@ def _days(year: int, month: int, day: int) -> int | None:
     return ordinal + cycles * _CYCLE - date(1970, 1, 1).toordinal()
 
 
-def _offset(zone: str | None) -> int:
+def civil(days: int) -> tuple[int, int, int]:
+    """The year (0 is the one before 1), month and day that is so many days from the epoch."""
+    cycles, ordinal = divmod(days + date(1970, 1, 1).toordinal() - 1, _CYCLE)
+    day = date.fromordinal(ordinal + 1)
+    return day.year + cycles * 400, day.month, day.day
+
+
+def _zone(zone: str | None) -> int | None:
     if zone is None or zone == "Z":
-        return 0
+        return None if zone is None else 0
     seconds = int(zone[1:3]) * 3600 + int(zone[4:6]) * 60
     return -seconds if zone[0] == "-" else seconds
 
 
+_DURATION = re.compile(
+    r"(?P<sign>-?)P(?=[0-9T])(?:(?P<years>[0-9]+)Y)?(?:(?P<months>[0-9]+)M)?(?:(?P<days>[0-9]+)D)?"
+    r"(?:T(?=[0-9])(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+(?:\.[0-9]+)?)S)?)?"
+)
+DURATION, DAY_TIME, YEAR_MONTH = (XSD + name for name in ("duration", "dayTimeDuration", "yearMonthDuration"))
+_NOT_SAID = {DURATION: (), DAY_TIME: ("years", "months"), YEAR_MONTH: ("days", "hours", "minutes", "seconds")}
+_LONGEST_DURATION = 100
+"""No more characters than this: what is longer is no data."""
+
+
+class Duration(NamedTuple):
+    """The value of a duration: both parts have the same sign (XSD 1.1, section 3.3.6.1)."""
+
+    months: int
+    seconds: Decimal
+
+
+@lru_cache(maxsize=65536)
+def duration(term: Term) -> Duration | None:
+    """The duration that a literal of xsd:duration or one of its two subtypes denotes; None for everything else."""
+    if not is_literal(term):
+        return None
+    lexical, datatype, _ = parts(term)
+    found = _DURATION.fullmatch(lexical) if datatype in _NOT_SAID and len(lexical) < _LONGEST_DURATION else None
+    if found is None or any(found[name] is not None for name in _NOT_SAID[datatype]):
+        return None
+    sign = -1 if found["sign"] else 1
+    years, months, days, hours, minutes = (
+        int(found[name] or 0) for name in ("years", "months", "days", "hours", "minutes")
+    )
+    whole = Decimal(days * 86400 + hours * 3600 + minutes * 60)
+    seconds = ARITHMETIC.add(whole, Decimal(found["seconds"] or 0))
+    return Duration(sign * (years * 12 + months), seconds * sign)
+
+
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
+
+
+def boolean(term: Term) -> bool | None:
+    """The truth value that an xsd:boolean literal denotes; None for everything else."""
+    if not is_literal(term):
+        return None
+    lexical, datatype, _ = parts(term)
+    return _TRUTH.get(lexical) if datatype == BOOLEAN else None
 
 
 @lru_cache(maxsize=262144)
@@ -200,7 +298,7 @@ def value_key(term: Term) -> Hashable:
         return ("string", lexical, language.lower())
     if datatype in _CALENDAR:
         return instant(term) or term
-    if datatype == _BOOLEAN and lexical in _TRUTH:
+    if datatype == BOOLEAN and lexical in _TRUTH:
         return ("boolean", _TRUTH[lexical])
     value = number(term)
     if value is None:
@@ -251,21 +349,42 @@ def text(term: Term) -> str:
 
 
 def integer(value: int) -> Term:
-    """The literal of an integer: xsd:int, or xsd:long or xsd:integer where it is too large for that."""
-    if INT[0] <= value <= INT[1]:
-        return literal(str(value), XSD + "int")
-    return literal(str(value), XSD + ("long" if LONG[0] <= value <= LONG[1] else "integer"))
+    """The xsd:integer literal of a number."""
+    return Term(f'"{value}"^^<{INTEGER}>')
 
 
 def decimal(value: Decimal) -> Term:
-    """The xsd:decimal literal of a number."""
-    plain = format(value, "f")
-    return literal(plain.rstrip("0").rstrip(".") if "." in plain else plain, _DECIMAL)
+    """The xsd:decimal literal of a number. There is one zero, without a sign."""
+    plain = format(value, "f") if value else "0"
+    return literal(plain.rstrip("0").rstrip(".") if "." in plain else plain, DECIMAL)
+
+
+def single(value: Fraction | float) -> float:
+    """The nearest value of single precision, half to even. By way of a double an exact value would be rounded twice."""
+    if isinstance(value, float):
+        return _single(value)
+    size = abs(value)
+    if size == 0:
+        return 0.0
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    exponent -= size < Fraction(2) ** exponent
+    unit = Fraction(2) ** max(exponent - 23, -149)
+    nearest = round(size / unit) * unit
+    rounded = math.inf if nearest >= 2**128 else float(nearest)
+    return rounded if value >= 0 else -rounded
+
+
+def float_(value: float) -> Term:
+    """The xsd:float literal of a value of single precision, with no more digits than tell it from all others."""
+    if math.isfinite(value):
+        lengths = (float(f"{value:.{digits}g}") for digits in range(1, 10))
+        value = next(short for short in lengths if single(Fraction(short)) == value)
+    return literal(_double_text(value), FLOAT)
 
 
 def double(value: float) -> Term:
     """The xsd:double literal of a number, written as Java does: with an exponent below 0.001 and from 10 million on."""
-    return literal(_double_text(value), _DOUBLE)
+    return literal(_double_text(value), DOUBLE)
 
 
 def _double_text(value: float) -> str:
@@ -284,26 +403,58 @@ def _double_text(value: float) -> str:
 
 def date_time(milliseconds: int) -> Term:
     """The xsd:dateTime, in UTC, of a time in milliseconds since the epoch."""
-    days, rest = divmod(milliseconds, 86_400_000)
-    cycles, ordinal = divmod(days + date(1970, 1, 1).toordinal() - 1, _CYCLE)
-    day = date.fromordinal(ordinal + 1)
-    year = day.year + cycles * 400
-    seconds, fraction = divmod(rest, 1000)
-    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    if fraction:
-        clock += f".{fraction:03}".rstrip("0")
-    sign = "-" if year < 0 else ""
-    return literal(f"{sign}{abs(year):04}-{day.month:02}-{day.day:02}T{clock}Z", XSD + "dateTime")
+    seconds, fraction = divmod(milliseconds, 1000)
+    return calendar(Point("dateTime", seconds, f"{fraction:03}".rstrip("0"), 0))
+
+
+def calendar(at: Point) -> Term:
+    """The literal that says a point; what its family has no field for is left out."""
+    days, rest = divmod(at.seconds, 86400)
+    year, month, day = civil(days)
+    clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+    field = {
+        "year": f"{'-' if year < 0 else ''}{abs(year):04}",
+        "month": f"{month:02}",
+        "day": f"{day:02}",
+        "clock": f"{clock}.{at.fraction}" if at.fraction else clock,
+    }
+    field["date"] = "{year}-{month}-{day}".format(**field)
+    return literal(_SHOWN[at.family].format(**field) + zone_text(at.zone), XSD + at.family)
+
+
+def zone_text(zone: int | None) -> str:
+    """How a time zone is written, empty where there is none."""
+    if not zone:
+        return "" if zone is None else "Z"
+    minutes = abs(zone) // 60
+    return f"{'-' if zone < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
+
+
+def duration_literal(value: Duration, datatype: str) -> Term:
+    """The literal of a duration, in its canonical form (XSD 1.1, section E.2). datatype: `DURATION` or a subtype."""
+    months, seconds = abs(value.months), abs(value.seconds)
+    minutes, rest = divmod(int(seconds), 60)
+    year_month = _shown((months // 12, "Y"), (months % 12, "M"))
+    fraction = f"{seconds % 1:f}"[1:].rstrip("0").rstrip(".")
+    exact = f"{rest}{fraction}S" if rest or fraction else ""
+    time = _shown((minutes // 60 % 24, "H"), (minutes % 60, "M")) + exact
+    said = year_month + _shown((minutes // 1440, "D")) + (f"T{time}" if time else "")
+    sign = "-" if value.months < 0 or value.seconds < 0 else ""
+    return literal(f"{sign}P{said or ('0M' if datatype == YEAR_MONTH else 'T0S')}", datatype)
+
+
+def _shown(*fields: tuple[int, str]) -> str:
+    return "".join(f"{value}{name}" for value, name in fields if value)
 
 
 def is_well_formed(term: Term) -> bool:
     """Whether a literal's lexical form belongs to its datatype. Datatypes that are not known here admit all forms."""
     lexical, datatype, _ = parts(term)
-    if datatype in _NUMERIC:
+    if datatype in NUMERIC:
         return number(term) is not None
     if datatype in _CALENDAR:
         return instant(term) is not None
-    return datatype != _BOOLEAN or lexical in _TRUTH
+    return datatype != BOOLEAN or lexical in _TRUTH
 
 
 def is_of_type(term: Term, datatype: str) -> bool:
@@ -314,7 +465,7 @@ def is_of_type(term: Term, datatype: str) -> bool:
     if not is_literal(term) or not is_well_formed(term):
         return False
     lexical, own, _ = parts(term)
-    exact = {*_INTEGERS, _DECIMAL}
+    exact = {*INTEGERS, DECIMAL}
     if own in exact and datatype in exact:
         return number(literal(lexical, datatype)) is not None
     return own == datatype

@@ -33,6 +33,7 @@ from squall.rdf import (
     Solution,
     Term,
     Triple,
+    is_blank,
     is_iri,
     is_literal,
     literal,
@@ -594,15 +595,19 @@ def _aggregated(aggregate: Aggregate, members: list[_Bindings], instant: _Instan
     if aggregate.distinct:
         given = list(dict.fromkeys(given))
     there = sorted((term for term in given if term is not None), key=key)
+    failed = len(there) < len(given)
     match aggregate.kind:
         case "count":
             return values.integer(len(there))
-        case "min" | "sample":
+        case "sample":
             return there[0] if there else None
+        case "min":
+            return there[0] if there and not failed else None
         case "max":
-            return there[-1] if there else None
+            return there[-1] if there and not failed else None
         case "group_concat":
-            return literal(aggregate.separator.join(map(values.text, there)))
+            failed = failed or any(map(is_blank, there))
+            return None if failed else literal(aggregate.separator.join(map(values.text, there)))
         case "sum":
             return _sum(given)
         case "avg":

@@ -1,0 +1,22 @@
+"""The function library of SPARQL 1.1 (section 17), as functions over terms in which None is an error.
+
+docs/languages/sparql-functions.md lists all of it; `squall.functions.sparql.calls` composes expressions.
+"""
+
+from __future__ import annotations
+
+from squall.functions.sparql import arithmetic, casts, comparison, dates, hashes, logic, patterns, strings, terms
+from squall.functions.sparql.names import Members
+
+FUNCTIONS: Members = (
+    *logic.MEMBERS,
+    *comparison.MEMBERS,
+    *arithmetic.MEMBERS,
+    *terms.MEMBERS,
+    *strings.MEMBERS,
+    *patterns.MEMBERS,
+    *dates.MEMBERS,
+    *hashes.MEMBERS,
+    *casts.MEMBERS,
+)
+"""What the entry point `sparql` of the group ``squall.functions`` names."""

@@ -1,0 +1,132 @@
+"""Arithmetic: ``+ - * /`` and signs, ABS, ROUND, CEIL, FLOOR (SPARQL 1.1, sections 17.3, 17.4.4; XPath functions 6.2).
+
+Integers stay xsd:integer, but divided they make an xsd:decimal; of other types the result has the one that is promoted
+to last. Decimals are exact up to `squall.functions.values.ARITHMETIC`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+from squall.functions.sparql import temporal
+from squall.functions.sparql.names import Maybe, Members, defined
+from squall.functions.sparql.operands import Operand, promoted
+from squall.functions.values import ARITHMETIC, Number, decimal, double, float_, integer, number, single
+from squall.rdf import Term
+
+_Other = Callable[[Term, Term], Maybe]
+
+
+def _operand(value: Number) -> Operand:
+    return Operand(value.kind if value.is_floating else "exact", value.value)
+
+
+def _binary(
+    integers: Callable[[int, int], int] | None,
+    decimals: Callable[[Decimal, Decimal], Decimal | None],
+    floats: Callable[[float, float], float],
+    other: _Other,
+) -> Callable[[Maybe, Maybe], Maybe]:
+    """A function of two numbers; integers: None where they are computed with as decimals. other: of what is no two
+    numbers."""
+
+    def compute(left: Maybe, right: Maybe) -> Maybe:
+        if left is None or right is None:
+            return None
+        one, two = number(left), number(right)
+        if one is None or two is None:
+            return other(left, right)
+        if integers is not None and isinstance(one.value, int) and isinstance(two.value, int):
+            return integer(integers(one.value, two.value))
+        if not one.is_floating and not two.is_floating:
+            exact = decimals(Decimal(one.value), Decimal(two.value))
+            return None if exact is None else decimal(exact)
+        result = floats(*promoted(_operand(one), _operand(two)))
+        return double(result) if "double" in (one.kind, two.kind) else float_(single(result))
+
+    return compute
+
+
+def divide_decimals(left: Decimal, right: Decimal) -> Decimal | None:
+    """Division; None by zero."""
+    return ARITHMETIC.divide(left, right) if right else None
+
+
+def _divide_floats(left: float, right: float) -> float:
+    """Division by IEEE 754, by zero as well."""
+    if right:
+        return left / right
+    if left == 0 or math.isnan(left):
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)
+
+
+def _unary(
+    integers: Callable[[int], int], decimals: Callable[[Decimal], Decimal], floats: Callable[[float], float]
+) -> Callable[[Maybe], Maybe]:
+    """A function of a number that gives one of the same type."""
+
+    def compute(value: Maybe) -> Maybe:
+        found = None if value is None else number(value)
+        if found is None:
+            return None
+        if isinstance(found.value, int):
+            return integer(integers(found.value))
+        if isinstance(found.value, Decimal):
+            return decimal(decimals(found.value))
+        result = floats(found.value)
+        return double(result) if found.kind == "double" else float_(single(result))
+
+    return compute
+
+
+def _whole(rounded: Callable[[Fraction], int]) -> Callable[[Maybe], Maybe]:
+    """A function that makes a number whole; one that is not finite stays as it is, and zero keeps its sign."""
+
+    def of_float(value: float) -> float:
+        return math.copysign(float(rounded(Fraction(value))), value) if math.isfinite(value) else value
+
+    return _unary(lambda value: value, lambda value: Decimal(rounded(Fraction(value))), of_float)
+
+
+def _half_up(value: Fraction) -> int:
+    """The nearest integer; of two the greater (fn:round)."""
+    return math.floor(value + Fraction(1, 2))
+
+
+_same = _unary(lambda value: value, lambda value: value, lambda value: value)
+_negative = _unary(lambda value: -value, Decimal.copy_negate, lambda value: -value)
+_absolute = _unary(abs, Decimal.copy_abs, abs)
+
+
+def _none(left: Term, right: Term) -> Maybe:
+    return None
+
+
+MEMBERS: Members = (
+    *defined(
+        "+", "plus", _binary(int.__add__, ARITHMETIC.add, float.__add__, temporal.plus), 2, 2,
+        "the sum of numbers or durations, or a calendar value that much later",
+    ),
+    *defined(
+        "-", "subtract", _binary(int.__sub__, ARITHMETIC.subtract, float.__sub__, temporal.minus), 2, 2,
+        "the difference of numbers, durations or calendar values, or a calendar value that much earlier",
+    ),
+    *defined(
+        "*", "multiply", _binary(int.__mul__, ARITHMETIC.multiply, float.__mul__, temporal.times), 2, 2,
+        "the product of numbers, or of a number and a duration",
+    ),
+    *defined(
+        "/", "divide", _binary(None, divide_decimals, _divide_floats, temporal.over), 2, 2,
+        "the quotient of numbers, of durations, or of a duration and a number; of integers a decimal",
+    ),
+    *defined("unary +", "unary-plus", _same, 1, 1, "the number"),
+    *defined("unary -", "unary-minus", _negative, 1, 1, "the number with the other sign"),
+    *defined("ABS", "abs", _absolute, 1, 1, "the number without its sign", xpath="abs"),
+    *defined("ROUND", "round", _whole(_half_up), 1, 1, "the nearest whole number, of two the greater", xpath="round"),
+    *defined("CEIL", "ceil", _whole(math.ceil), 1, 1, "the least whole number that is not less", xpath="ceiling"),
+    *defined("FLOOR", "floor", _whole(math.floor), 1, 1, "the greatest whole number that is not more", xpath="floor"),
+)  # fmt: skip

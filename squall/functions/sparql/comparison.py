@@ -1,0 +1,36 @@
+"""The comparisons ``= != < > <= >=`` and sameTerm (SPARQL 1.1, sections 17.3 and 17.4.1)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from squall.functions.sparql.names import FALSE, TRUE, Maybe, Members, defined
+from squall.functions.sparql.operands import comparison, equality
+
+
+def _same_term(left: Maybe, right: Maybe) -> Maybe:
+    return None if left is None or right is None else TRUE if left == right else FALSE
+
+
+def _is_same_term(left: Maybe, right: Maybe) -> bool:
+    return left is not None and left == right
+
+
+def _ordered(sign: str, local: str, accepts: Callable[[Any, Any], bool], doc: str) -> Members:
+    value, test = comparison(accepts, TRUE, FALSE, None), comparison(accepts, True, False, False)
+    return defined(sign, local, value, 2, 2, f"{doc}: numbers, strings, booleans, calendar types, durations", test=test)
+
+
+MEMBERS: Members = (
+    *defined("=", "equals", equality(TRUE, FALSE, None), 2, 2, "equal values", test=equality(True, False, False)),
+    *defined(
+        "!=", "not-equals", equality(FALSE, TRUE, None), 2, 2, "different values", test=equality(False, True, False)
+    ),
+    *_ordered("<", "less-than", operator.lt, "less"),
+    *_ordered(">", "greater-than", operator.gt, "greater"),
+    *_ordered("<=", "less-than-or-equal", operator.le, "less or equal"),
+    *_ordered(">=", "greater-than-or-equal", operator.ge, "greater or equal"),
+    *defined("SAMETERM", "sameTerm", _same_term, 2, 2, "the same RDF term", test=_is_same_term),
+)

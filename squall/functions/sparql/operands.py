@@ -1,0 +1,161 @@
+"""What the operators of SPARQL compare: the value spaces of terms, their order and their equality.
+
+Sources: SPARQL 1.1, sections 17.3 (operator mapping) and 17.4.1.7 (RDFterm-equal); XPath functions and operators 2.0,
+sections 6.3, 7.2, 9.2 and 10.4; XSD 1.1 part 2, section 3.3.7 (order of dateTime).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from squall.functions.sparql.names import Maybe
+from squall.functions.values import (
+    Duration,
+    Number,
+    Point,
+    boolean,
+    duration,
+    floating,
+    number,
+    point,
+    single,
+)
+from squall.rdf import LANG_STRING, XSD_STRING, Term, is_literal, parts
+
+_PLAIN = {"exact", "float", "double", "string", "boolean"}
+"""Value spaces that Python orders as XPath does; NaN among them: it is in no order and equals nothing."""
+_SAME_IF_EQUAL = {*_PLAIN, "resource", "language", "duration"}
+_NUMBERS = ("exact", "float", "double")
+_UNKNOWN = "unknown"
+_UNTYPED = {"resource", "language"}
+"""What no literal with a datatype of its own can denote, whatever the datatype."""
+
+_MOST_AHEAD = 14 * 3600
+"""The time zone that is farthest from UTC, in seconds."""
+
+
+class Operand(NamedTuple):
+    """The value of a term. kind: the value space; ``unknown`` where a datatype has none that is known, or where the
+    lexical form is none of the datatype."""
+
+    kind: str
+    value: Any
+
+
+@lru_cache(maxsize=262144)
+def operand(term: Term) -> Operand:
+    """The value of a term."""
+    if not is_literal(term):
+        return Operand("resource", term)
+    lexical, datatype, language = parts(term)
+    if datatype == XSD_STRING:
+        return Operand("string", lexical)
+    if datatype == LANG_STRING:
+        return Operand("language", (lexical, language.lower()))
+    found = number(term)
+    if found is not None:
+        return Operand(found.kind if found.is_floating else "exact", found.value)
+    truth = boolean(term)
+    if truth is not None:
+        return Operand("boolean", truth)
+    return _temporal(term)
+
+
+def _temporal(term: Term) -> Operand:
+    at = point(term)
+    if at is not None:
+        return Operand(at.family, at)
+    length = duration(term)
+    return Operand(_UNKNOWN, term) if length is None else Operand("duration", length)
+
+
+def promoted(one: Operand, other: Operand) -> tuple[Any, Any]:
+    """Two numbers in the type to which both are promoted (SPARQL 1.1, section 17.3)."""
+    rank = max(_NUMBERS.index(one.kind), _NUMBERS.index(other.kind))
+    return _as(_NUMBERS[rank], one), _as(_NUMBERS[rank], other)
+
+
+def _as(kind: str, value: Operand) -> Any:
+    if kind == value.kind or value.kind != "exact":
+        return value.value
+    return single(Fraction(value.value)) if kind == "float" else floating(Number(value.value, "decimal"))
+
+
+def _moments(one: Point, other: Point) -> tuple[Any, Any] | None:
+    """Two points of one family, so that they can be compared; None where a time zone that one does not have decides."""
+    left, right = (one.seconds - (one.zone or 0), one.fraction), (other.seconds - (other.zone or 0), other.fraction)
+    if (one.zone is None) == (other.zone is None):
+        return left, right
+    early, late = min(left, right), max(left, right)
+    return (left, right) if (early[0] + _MOST_AHEAD, early[1]) < late else None
+
+
+def _lengths(one: Duration, other: Duration) -> tuple[Any, Any] | None:
+    """Two durations as what they have of months, or else of seconds; those that have both are in no order."""
+    if one.months == other.months == 0:
+        return one.seconds, other.seconds
+    return (one.months, other.months) if one.seconds == other.seconds == 0 else None
+
+
+def _ordered(one: Operand, other: Operand) -> tuple[Any, Any] | None:
+    """Two values as Python orders them, None where they have no order."""
+    if one.kind in _NUMBERS and other.kind in _NUMBERS:
+        return promoted(one, other)
+    if one.kind != other.kind:
+        return None
+    if one.kind == "duration":
+        return _lengths(one.value, other.value)
+    return _moments(one.value, other.value) if isinstance(one.value, Point) else None
+
+
+def comparison(accepts: Callable[[Any, Any], bool], yes: Any, no: Any, error: Any) -> Callable[[Maybe, Maybe], Any]:
+    """A function that compares by order: with what is accepted, is not, and has no order."""
+
+    def compare(left: Maybe, right: Maybe) -> Any:
+        if left is None or right is None:
+            return error
+        one, other = operand(left), operand(right)
+        if one[0] == other[0] and one[0] in _PLAIN:
+            return yes if accepts(one[1], other[1]) else no
+        pair = _ordered(one, other)
+        return error if pair is None else yes if accepts(*pair) else no
+
+    return compare
+
+
+def equality(yes: Any, no: Any, error: Any) -> Callable[[Maybe, Maybe], Any]:
+    """A function that compares two terms: with what is the same value, what is another one, and what cannot be told."""
+
+    def compare(left: Maybe, right: Maybe) -> Any:
+        if left is None or right is None:
+            return error
+        one, other = operand(left), operand(right)
+        if one[0] == other[0] and one[0] in _SAME_IF_EQUAL:
+            return yes if one[1] == other[1] else no
+        same = _equal(one, other)
+        return error if same is None else yes if same else no
+
+    return compare
+
+
+def _equal(one: Operand, other: Operand) -> bool | None:
+    """Whether two values are the same. Value spaces that are known have nothing in common; of a literal whose value is
+    not known it can be said only that it is itself, and no IRI, blank node or text in a language."""
+    if one == other:
+        return True
+    if _UNKNOWN in (one.kind, other.kind):
+        return None if _UNTYPED.isdisjoint((one.kind, other.kind)) else False
+    if one.kind in _NUMBERS and other.kind in _NUMBERS:
+        left, right = promoted(one, other)
+        return bool(left == right)
+    if one.kind != other.kind:
+        return False
+    pair = _moments(one.value, other.value)
+    return None if pair is None else pair[0] == pair[1]
+
+
+equal = equality(True, False, None)
+"""Whether two terms are equal (the operator ``=``); None is an error."""

@@ -1,0 +1,146 @@
+"""Functions on strings (SPARQL 1.1, section 17.4.3), but for those with regular expressions.
+
+A *string literal* is an xsd:string or a literal with a language tag; what is cut out of one keeps its tag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import quote
+
+from squall.functions.sparql.names import FALSE, TRUE, Maybe, Members, defined
+from squall.functions.sparql.terms import simple
+from squall.functions.values import integer, number
+from squall.rdf import LANG_STRING, XSD_STRING, Literal, Term, is_literal, literal, parts
+
+
+def string(term: Maybe) -> Literal | None:
+    """The parts of a string literal; None of everything else."""
+    if term is None or not is_literal(term):
+        return None
+    found = parts(term)
+    return found if found.datatype in (XSD_STRING, LANG_STRING) else None
+
+
+def like(source: Literal, characters: str) -> Term:
+    """A literal of the same kind with other characters."""
+    return literal(characters, None, source.language or None)
+
+
+def _compatible(left: Maybe, right: Maybe) -> tuple[Literal, Literal] | None:
+    """Two string literals that may be compared (section 17.4.3.1.2)."""
+    one, other = string(left), string(right)
+    if one is None or other is None or other.language not in ("", one.language):
+        return None
+    return one, other
+
+
+def _strlen(term: Maybe) -> Maybe:
+    found = string(term)
+    return None if found is None else integer(len(found.lexical))
+
+
+def _whole(term: Maybe) -> int | None:
+    found = None if term is None else number(term)
+    return found.value if found is not None and isinstance(found.value, int) else None
+
+
+def _substr(term: Maybe, *places: Maybe) -> Maybe:
+    """The characters from a place (the first is 1) on, so many or all."""
+    found, given = string(term), [_whole(place) for place in places]
+    start = given[0]
+    if found is None or start is None:
+        return None
+    if len(given) == 1:
+        return like(found, found.lexical[max(start - 1, 0) :])
+    length = given[1]
+    return None if length is None else like(found, found.lexical[max(start - 1, 0) : max(start - 1 + length, 0)])
+
+
+def _changed(change: Callable[[str], str]) -> Callable[[Maybe], Maybe]:
+    def compute(term: Maybe) -> Maybe:
+        found = string(term)
+        return None if found is None else like(found, change(found.lexical))
+
+    return compute
+
+
+def _relation(name: str, local: str, holds: Callable[[str, str], bool], doc: str, xpath: str) -> Members:
+    def value(left: Maybe, right: Maybe) -> Maybe:
+        pair = _compatible(left, right)
+        return None if pair is None else TRUE if holds(pair[0].lexical, pair[1].lexical) else FALSE
+
+    def test(left: Maybe, right: Maybe) -> bool:
+        pair = _compatible(left, right)
+        return pair is not None and holds(pair[0].lexical, pair[1].lexical)
+
+    return defined(name, local, value, 2, 2, doc, test=test, xpath=xpath)
+
+
+def _cut(side: int) -> Callable[[Maybe, Maybe], Maybe]:
+    """What is before (0) or after (2) the first occurrence; a simple empty string where there is none."""
+
+    def compute(left: Maybe, right: Maybe) -> Maybe:
+        pair = _compatible(left, right)
+        if pair is None:
+            return None
+        source, sought = pair[0], pair[1].lexical
+        if not sought:
+            return like(source, source.lexical if side else "")
+        cut = source.lexical.partition(sought)
+        return like(source, cut[side]) if cut[1] else literal("")
+
+    return compute
+
+
+def _encode(term: Maybe) -> Maybe:
+    found = string(term)
+    return None if found is None else literal(quote(found.lexical, safe="-_.~"))
+
+
+def _concat(*terms: Maybe) -> Maybe:
+    """The texts joined, with the language tag that all have."""
+    found = [string(term) for term in terms]
+    given = [one for one in found if one is not None]
+    if len(given) < len(found):
+        return None
+    languages = {one.language for one in given}
+    return literal(
+        "".join(one.lexical for one in given), None, languages.pop() or None if len(languages) == 1 else None
+    )
+
+
+def _matching_language(tag: Maybe, wanted: Maybe) -> bool | None:
+    """Basic filtering of RFC 4647, section 3.3.1."""
+    language, extent = simple(tag), simple(wanted)
+    if language is None or extent is None:
+        return None
+    language, extent = language.lower(), extent.lower()
+    if extent == "*":
+        return language != ""
+    return language == extent or language.startswith(f"{extent}-")
+
+
+def _lang_matches(tag: Maybe, wanted: Maybe) -> Maybe:
+    found = _matching_language(tag, wanted)
+    return None if found is None else TRUE if found else FALSE
+
+
+def _test_lang_matches(tag: Maybe, wanted: Maybe) -> bool:
+    return _matching_language(tag, wanted) is True
+
+
+MEMBERS: Members = (
+    *defined("STRLEN", "strlen", _strlen, 1, 1, "the number of characters", xpath="string-length"),
+    *defined("SUBSTR", "substr", _substr, 2, 3, "the characters from a place on, so many or all", xpath="substring"),
+    *defined("UCASE", "ucase", _changed(str.upper), 1, 1, "in upper case", xpath="upper-case"),
+    *defined("LCASE", "lcase", _changed(str.lower), 1, 1, "in lower case", xpath="lower-case"),
+    *_relation("STRSTARTS", "strstarts", str.startswith, "the first begins with the second", "starts-with"),
+    *_relation("STRENDS", "strends", str.endswith, "the first ends with the second", "ends-with"),
+    *_relation("CONTAINS", "contains", str.__contains__, "the second is in the first", "contains"),
+    *defined("STRBEFORE", "strbefore", _cut(0), 2, 2, "what is before the second in the first"),
+    *defined("STRAFTER", "strafter", _cut(2), 2, 2, "what is after the second in the first"),
+    *defined("ENCODE_FOR_URI", "encode-for-uri", _encode, 1, 1, "percent-encoded", xpath="encode-for-uri"),
+    *defined("CONCAT", "concat", _concat, 0, None, "the strings joined"),
+    *defined("LANGMATCHES", "langMatches", _lang_matches, 2, 2, "the tag is in the range", test=_test_lang_matches),
+)
