@@ -119,8 +119,9 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 @click.option("--lateness", default="0s", metavar="TIME", help="How far streams may be out of order [default: 0s].")
 @click.option("--heartbeat", default="1s", show_default=True, metavar="TIME", help="How long nothing may come before "
               "time goes on without it.")  # fmt: skip
-@click.option("--format", "format", metavar="NAME", help="Standard output as nt, ntt, nq, ndjson, csv or tsv.")
-@click.option("--timed", is_flag=True, help="Standard output as timed N-Triples (the same as --format ntt).")
+@click.option("--format", "format", metavar="NAME", help="Standard output as nt, ntt, nq, nqt, trig, ndjson, "
+              "ndjson-evaluations, csv, tsv, table, srj, srx, srcsv or srtsv.")  # fmt: skip
+@click.option("--timed", is_flag=True, help="Standard output with times: --format ntt, or with nq nqt.")
 @click.option("--strict", is_flag=True, help="Stop at the first malformed statement; exit code 1 for any loss.")
 @click.option("--ledger", "--dead-letter", "lost", type=click.Path(path_type=Path), metavar="FILE", help="Keep what "
               "could not be used (malformed, late) as lines of JSON.")  # fmt: skip
@@ -168,7 +169,10 @@ def build(
       --source 'a.nt?stream=urn:a&time=1000'  the stream and time (ms) of its statements
       --source 'obs=a.ntt?window=RANGE 10s'   a stream `obs` with a window
       --source 'a.nt?time=http://e.org/at'    the time is a property of each subject
-    Sinks by ending: .nt .ntt .nq .ndjson .csv .tsv, each also with .gz; -
+    Sinks by ending: .nt .ntt .nq .nqt .trig .ndjson .csv .tsv .srj .srx .srcsv .srtsv, each also with .gz; -
+      --sink derived.nt
+      --sink 'out.txt?format=table'
+      --sink 'answers-{time}.srj'             a file for each evaluation
     A line of .ntt is a time (integer ms, ISO 8601, or -infinity), blanks, and an N-Triples statement.
 
     \b
@@ -426,10 +430,13 @@ def _sink(uri: str, format: str | None, timed: bool) -> Sink:
     if (format or timed) and uri != "-":
         option = "--timed" if timed else "--format"
         raise UsageError(f"`{option}` is for standard output", hint=f"say it in the sink: `{uri}?format=ntt`")
-    if timed and format not in (None, "nt", "ntt"):
-        raise UsageError(f"`--timed` goes with N-Triples; `{format}` holds the time anyway")
-    name = "ntt" if timed else format
+    if timed and format not in _TIMED:
+        raise UsageError(f"`--timed` goes with N-Triples and N-Quads, not with `{format}`")
+    name = _TIMED[format] if timed else format
     return open_sink(f"-?format={name}" if name else uri)
+
+
+_TIMED = {None: "ntt", "nt": "ntt", "ntt": "ntt", "nq": "nqt", "nqt": "nqt"}
 
 
 def _removals(sources: Sequence[str]) -> bool:

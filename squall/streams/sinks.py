@@ -1,4 +1,4 @@
-"""Sinks: where outputs are written, and the formats in which they are."""
+"""Sinks: where outputs are written, and the formats in which they are (`squall.streams.encoders` and what it names)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn, Protocol, cast, runtime_checkable
 
@@ -16,6 +18,11 @@ from squall.errors import SinkError, UsageError
 from squall.rdf import ALWAYS, XSD_STRING, Solution, Triple, iri_text, is_blank, is_iri, parts
 from squall.stages import Output
 from squall.streams.address import Address
+from squall.streams.encoders import Encoder, EvaluationLines, Lines, OneDocument, Rows, comment_line
+from squall.streams.evaluations import Boolean, Evaluated, answered
+from squall.streams.graphs import TriG, timed_quad
+from squall.streams.patterns import PatternSink, expanded, is_pattern
+from squall.streams.results import DOCUMENTS, json_line
 
 
 @runtime_checkable
@@ -45,10 +52,8 @@ class StreamSink:
         self.format = format
         self._path = path
         self._open = open
-        self._line = self._row if format in _TABLES else _LINES[format]
-        self._columns: tuple[str, ...] | None = None
-        """Of a table: those of its head, where they are known."""
-        self._headed = False
+        self._encoder = _encoder(format, uri)
+        self._line = self._encoder.write
         self._prompt = False
         self._file: IO[bytes] | None = None
 
@@ -66,7 +71,7 @@ class StreamSink:
         except OSError as error:
             self._refused(error)
         self._prompt = prompt
-        self._headed = begun
+        self._encoder.begin(begun, self._file.isatty())
 
     def write(self, output: Output) -> None:
         """Raises SinkError where the format cannot hold the output, or the system refuses it."""
@@ -77,23 +82,12 @@ class StreamSink:
         except OSError as error:
             self._refused(error)
 
-    def _row(self, output: Output) -> bytes:
-        """A row of a table, with the head before the first one; the others have to have the same columns."""
-        write = _TABLES[self.format]
-        columns = output.fact.names if isinstance(output.fact, Solution) else _FACT
-        if self._headed and self._columns not in (None, columns):
-            raise SinkError(
-                f"`{self.uri}` cannot hold outputs with other columns than {', '.join(self._columns or ())}",
-                hint="the format `ndjson` can",
-            )
-        head = b"" if self._headed else write(("time", "rule", *columns))
-        self._headed, self._columns = True, columns
-        return head + write(_cells(output))
-
     def close(self) -> None:
-        if self._file is not None:
+        opened, self._file = self._file, None
+        if opened is not None:
             try:
-                self._file.close()
+                with opened as file:
+                    file.write(self._encoder.end())
             except OSError as error:
                 self._refused(error)
 
@@ -108,6 +102,7 @@ class FileSink(StreamSink):
     """A plain file: it can be cut back to where a batch began (`squall.stages.Rewindable`)."""
 
     def mark(self) -> int:
+        self.file.write(self._encoder.end())
         self.file.flush()
         os.fsync(self.file.fileno())
         return self.file.tell()
@@ -116,26 +111,40 @@ class FileSink(StreamSink):
         self.file.flush()
         self.file.truncate(mark)
         self.file.seek(mark)
-        if mark == 0:
-            self._headed, self._columns = False, None
+        self._encoder.begin(mark > 0, self.file.isatty())
 
 
 def open_path(address: Address) -> Sink:
-    """The sink of a ``file:`` address or a path; ``format`` is its one option, ``.gz`` compresses."""
+    """The sink of a ``file:`` address or a path, a file for each evaluation if ``{time}`` is in it; ``format`` is its
+    one option, ``.gz`` compresses."""
     address.only("format")
-    path = Path(address.path)
-    name = address.get("format") or _ending(path.name.removesuffix(".gz"))
+    name = address.get("format") or _ending(address.path.removesuffix(".gz"))
     if name is None:
         raise UsageError(
-            f"the format of `{path}` cannot be told from its name",
-            hint=f"known endings: {', '.join(_BY_ENDING)}, each also with .gz; or name it: `{path}?format=nt`",
+            f"the format of `{address.path}` cannot be told from its name",
+            hint=f"known endings: {', '.join(_BY_ENDING)}, each also with .gz; or name it: `{address.path}?format=nt`",
         )
-    _check_format(name)
-    check_writable(path)
-    if path.name.endswith(".gz") or name.endswith(".gz"):
-        plain = name.removesuffix(".gz")
-        return StreamSink(address.text, plain, lambda resume: cast(IO[bytes], gzip.open(path, _mode(resume))), path)
-    return FileSink(address.text, name, lambda resume: path.open(_mode(resume)), path)
+    plain = name.removesuffix(".gz")
+    compressed = address.path.endswith(".gz") or plain != name
+    _check_format(plain)
+    if not is_pattern(address.path):
+        check_writable(Path(address.path))
+        return _opened(address.text, Path(address.path), plain, compressed)
+    check_writable(expanded(address.path, 0, ""))
+    return PatternSink(address.text, address.path, partial(_write_file, format=plain, compressed=compressed))
+
+
+def _opened(uri: str, path: Path, format: str, compressed: bool) -> StreamSink:
+    if compressed:
+        return StreamSink(uri, format, lambda resume: cast(IO[bytes], gzip.open(path, _mode(resume))), path)
+    return FileSink(uri, format, lambda resume: path.open(_mode(resume)), path)
+
+
+def _write_file(uri: str, path: Path, outputs: Sequence[Output], format: str, compressed: bool) -> None:
+    with closing(_opened(uri, path, format, compressed)) as sink:
+        sink.start()
+        for output in outputs:
+            sink.write(output)
 
 
 def open_standard_output(address: Address) -> Sink:
@@ -162,7 +171,7 @@ def _mode(resume: bool) -> str:
 
 
 def _check_format(name: str) -> None:
-    if name.removesuffix(".gz") not in _FORMATS:
+    if name not in _FORMATS:
         raise UsageError(f"outputs cannot be written as `{name}`", hint=f"formats: {', '.join(_FORMATS)}")
 
 
@@ -177,45 +186,37 @@ def check_writable(path: Path) -> None:
 
 
 def _nt(output: Output) -> bytes:
-    return f"{_statement(output)}\n".encode()
+    return f"{output.fact}\n".encode() if isinstance(output.fact, Triple) else comment_line(output)
 
 
 def _ntt(output: Output) -> bytes:
     time = "-infinity" if output.time == ALWAYS else output.time
-    prefix = "" if isinstance(output.fact, Triple) else _comment(output)
-    return f"{prefix}{time} {output.fact}\n".encode()
-
-
-def _statement(output: Output) -> str:
-    return str(output.fact) if isinstance(output.fact, Triple) else f"{_comment(output)}{output.fact}"
-
-
-def _comment(output: Output) -> str:
-    """What begins the line of an atom, which has no RDF serialisation. Raises SinkError for a solution."""
-    if isinstance(output.fact, Solution):
-        raise SinkError(
-            "the solutions of a query are no triples",
-            hint="write them as ndjson, csv or tsv: `--format ndjson`, or `--sink` with such an ending",
-        )
-    return "# "
+    return f"{time} {output.fact}\n".encode() if isinstance(output.fact, Triple) else comment_line(output, f"{time} ")
 
 
 def _ndjson(output: Output) -> bytes:
     time = None if output.time == ALWAYS else output.time
     entry: dict[str, Any] = {"time": time, "rule": output.rule}
-    fact = output.fact
-    if isinstance(fact, Solution):
-        terms = (None if term is None else _json_term(term) for term in fact.values)
-        entry["solution"] = dict(zip(fact.names, terms, strict=True))
-    elif isinstance(fact, Triple):
-        entry.update(zip(("subject", "predicate", "object"), map(_json_term, fact), strict=True))
-    else:
-        entry.update(relation=_json_term(fact.relation), arguments=[_json_term(term) for term in fact.arguments])
+    answer = answered(output)
+    match answer:
+        case Evaluated():
+            return b""
+        case Boolean(value=value):
+            entry["boolean"] = value
+        case Solution(names=names, values=values):
+            terms = (None if term is None else _json_term(term) for term in values)
+            entry["solution"] = dict(zip(names, terms, strict=True))
+        case Triple():
+            entry.update(zip(("subject", "predicate", "object"), map(_json_term, answer), strict=True))
+        case _:
+            arguments = [_json_term(term) for term in answer.arguments]
+            entry.update(relation=_json_term(answer.relation), arguments=arguments)
     return (json.dumps(entry, ensure_ascii=False) + "\n").encode()
 
 
 def _json_term(term: str) -> dict[str, str]:
-    """A term as SPARQL 1.1 Query Results JSON has it (section 3.2.2)."""
+    """A term as SPARQL 1.1 Query Results JSON has it (section 3.2.2), but for the member ``language``, which is
+    ``xml:lang`` there."""
     if is_iri(term):
         return {"type": "uri", "value": iri_text(term)}
     if is_blank(term):
@@ -227,21 +228,6 @@ def _json_term(term: str) -> dict[str, str]:
     elif datatype != XSD_STRING:
         entry["datatype"] = datatype
     return entry
-
-
-_FACT = ("subject", "predicate", "object")
-
-
-def _cells(output: Output) -> tuple[str, ...]:
-    """The cells of a table; terms in N-Triples, so that nothing is lost. An atom's relation is the predicate, its
-    arguments are the object."""
-    fact = output.fact
-    time = "" if output.time == ALWAYS else str(output.time)
-    if isinstance(fact, Solution):
-        return time, output.rule, *(term or "" for term in fact.values)
-    if isinstance(fact, Triple):
-        return time, output.rule, *fact
-    return time, output.rule, "", fact.relation, " ".join(fact.arguments)
 
 
 def _csv(cells: Iterable[str]) -> bytes:
@@ -261,7 +247,25 @@ _LINES: dict[str, Callable[[Output], bytes]] = {
     "nt": _nt,
     "ntt": _ntt,
     "nq": _nt,
+    "nqt": timed_quad,
     "ndjson": _ndjson,
 }
-_FORMATS = (*_LINES, *_TABLES)
-_BY_ENDING = {f".{name}": name for name in _FORMATS} | {".jsonl": "ndjson"}
+_EVALUATIONS = {"ndjson-evaluations": json_line}
+_FORMATS = (*_LINES, *_TABLES, "trig", *DOCUMENTS, *_EVALUATIONS, "table")
+_BY_ENDING = {f".{name}": name for name in (*_LINES, *_TABLES, "trig", *DOCUMENTS)} | {".jsonl": "ndjson"}
+
+
+def _encoder(format: str, uri: str) -> Encoder:
+    if format in _TABLES:
+        return Rows(uri, _TABLES[format])
+    if format in DOCUMENTS:
+        return OneDocument(uri, format, DOCUMENTS[format])
+    if format in _EVALUATIONS:
+        return EvaluationLines(_EVALUATIONS[format])
+    if format == "trig":
+        return TriG()
+    if format == "table":
+        from squall.streams.tables import Tables  # on demand: it needs `rich` and `squall.show`
+
+        return Tables()
+    return Lines(_LINES[format])

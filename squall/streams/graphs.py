@@ -1,0 +1,62 @@
+"""Triples that are made over time as quads: a graph for each stream (timed N-Quads) or for each evaluation (TriG).
+
+Sources: the named graphs with ``prov:generatedAtTime`` of RDF Stream: Abstract Syntax and Semantics (W3C RDF Stream
+Processing Community Group); PROV-O.
+"""
+
+from __future__ import annotations
+
+from squall.functions.values import date_time
+from squall.rdf import ALWAYS, Term, Triple
+from squall.stages import Output
+from squall.streams.encoders import comment_line
+from squall.streams.evaluations import Evaluated, answered, evaluation_iri, stream_iri, time_text
+
+_GENERATED = "<http://www.w3.org/ns/prov#generatedAtTime>"
+
+
+def timed_quad(output: Output) -> bytes:
+    """A line of timed N-Quads: the time, and a statement whose graph is the stream of what its rule makes."""
+    fact = output.fact
+    time = time_text(output.time)
+    if not isinstance(fact, Triple):
+        return comment_line(output, f"{time} ")
+    subject, predicate, object = fact
+    return f"{time} {subject} {predicate} {object} {stream_iri(output.rule)} .\n".encode()
+
+
+class TriG:
+    """A graph for each evaluation, named after it; the default graph says when it was generated."""
+
+    def __init__(self) -> None:
+        self._open: tuple[int, str] | None = None
+        """The evaluation whose graph the next triple goes to, if it is of the same."""
+
+    def begin(self, begun: bool, terminal: bool) -> None:
+        self._open = None
+
+    def write(self, output: Output) -> bytes:
+        fact = answered(output)
+        if isinstance(fact, Evaluated):
+            return self._graph(output) + self.end()
+        if not isinstance(fact, Triple):
+            return comment_line(output)
+        return self._graph(output) + f"{fact}\n".encode()
+
+    def end(self) -> bytes:
+        closed, self._open = b"" if self._open is None else b"}\n", None
+        return closed
+
+    def _graph(self, output: Output) -> bytes:
+        """What begins the graph of the output's evaluation, unless it has begun."""
+        key = output.time, output.rule
+        if self._open == key:
+            return b""
+        closed, self._open = self.end(), key
+        name = evaluation_iri(*key)
+        return closed + f"{_generated(name, output.time)}{name} {{\n".encode()
+
+
+def _generated(graph: Term, time: int) -> str:
+    """The statement of when; what always holds has no such time."""
+    return "" if time == ALWAYS else f"{graph} {_GENERATED} {date_time(time)} .\n"
