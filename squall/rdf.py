@@ -10,6 +10,7 @@ Source: RDF 1.1 Concepts, sections 3.1 to 3.4; RDF 1.1 N-Triples, section 4 (can
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -111,7 +112,7 @@ def literal(lexical: str, datatype: str | None = None, language: str | None = No
 
     The lexical form is kept as it is: ``literal("01", XSD + "integer")`` is not ``1``.
     """
-    quoted = lexical.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    quoted = _ESCAPED.sub(_escape, lexical)
     if language is not None:
         return Term(f'"{quoted}"@{language.lower()}')
     if datatype is None or datatype == XSD_STRING:
@@ -144,7 +145,19 @@ class Literal(NamedTuple):
     language: str
 
 
-_UNESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
+_SHORT = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
+"""The escapes of one letter (RDF 1.2 N-Triples, section 3, canonical form)."""
+_ESCAPED = re.compile(r'[\x00-\x1f"\\\x7f\ufffe\uffff]')
+_ESCAPES = {character: f"\\{letter}" for letter, character in _SHORT.items()}
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}"
+
+
+def _unescape(found: re.Match[str]) -> str:
+    return _SHORT.get(found[3], found[3]) if found[3] else chr(int(found[1] or found[2], 16))
 
 
 @lru_cache(maxsize=65536)
@@ -153,24 +166,13 @@ def parts(term: str) -> Literal:
     close = term.rindex('"')
     lexical = term[1:close]
     if "\\" in lexical:
-        lexical = _unescape(lexical)
+        lexical = _ESCAPE.sub(_unescape, lexical)
     suffix = term[close + 1 :]
     if not suffix:
         return Literal(lexical, XSD_STRING, "")
     if suffix[0] == "@":
         return Literal(lexical, LANG_STRING, suffix[1:])
     return Literal(lexical, suffix[3:-1], "")
-
-
-def _unescape(text: str) -> str:
-    pieces = []
-    characters = iter(text)
-    for character in characters:
-        if character == "\\":
-            following = next(characters)
-            character = _UNESCAPED.get(following, following)
-        pieces.append(character)
-    return "".join(pieces)
 
 
 def term(value: Any) -> Term:

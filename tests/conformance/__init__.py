@@ -19,6 +19,9 @@ from squall.errors import SquallError
 SUITES = {
     "squall": "tests.conformance.squall_suite",
     "jena-rules": "tests.conformance.jena_rules_suite",
+    "w3c-rdf-tests": "tests.conformance.w3c_syntax_suite",
+    "csparql-engine": "tests.conformance.stream_syntax_suite",
+    "rsp-query-sets": "tests.conformance.stream_syntax_suite",
 }
 """The suites by name (a folder of the corpus), each with the module whose ``cases(folder)`` gives its cases."""
 

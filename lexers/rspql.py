@@ -1,0 +1,7 @@
+"""RSP-QL: SPARQL over named windows of streams. Source: named in rspql.lark."""
+
+from __future__ import annotations
+
+from squall.lexers.sparql import SparqlLexer
+
+lexer = SparqlLexer(("sparql", "streams", "rspql"), (".rspql",))

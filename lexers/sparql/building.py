@@ -1,0 +1,300 @@
+"""Makes trees of queries and updates out of lark's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lark import Token, Tree
+
+from squall.errors import Origin
+from squall.lexers.sparql import tree as q
+from squall.lexers.sparql.datasets import Datasets
+from squall.lexers.sparql.expressions import Part, Parts, first, has, is_iri, only, trees, variable_of, word
+from squall.lexers.sparql.triples import Triples
+from squall.rdf import Term, blank, iri
+from squall.system import Variable
+
+
+class Builder(Datasets):
+    """Reads lark's tree from the top down. What is wrong is noted in the text's `errors`."""
+
+    def program(self, tree: Tree[Token]) -> q.Program:
+        """The program of a tree whose name is ``start``."""
+        return q.Program(tuple(self._statements(tree)), self.text.name)
+
+    def _statements(self, tree: Tree[Token]) -> Iterator[q.Statement]:
+        registration = None
+        for part in trees(tree):
+            match part.data:
+                case "base":
+                    self.names.base = self.iri(part.children[0])[1:-1]
+                case "prefix":
+                    self._prefix(part)
+                case "registration":
+                    registration = self._registration(part)
+                case "select" | "construct" | "construct_where" | "describe" | "ask":
+                    body = self._query(part)
+                    yield q.Statement(body, self._registered(registration, part), self.names.base)
+                case _:
+                    yield q.Statement(self._operation(part), None, self.names.base)
+
+    def _prefix(self, tree: Tree[Token]) -> None:
+        prefix, namespace = tree.children
+        self.names.prefixes[str(prefix)[:-1]] = self.iri(namespace)[1:-1]
+
+    # Queries
+
+    def _query(self, tree: Tree[Token]) -> q.Query:
+        match tree.data:
+            case "select" | "sub_select":
+                return self._select(tree)
+            case "construct":
+                return self._construct(tree, self._quads(only(tree, "template")), self._where(tree))
+            case "construct_where":
+                return self._construct_where(tree)
+            case "describe":
+                return self._describe(tree)
+            case _:
+                dataset, modifiers, values = self._parts(tree)
+                return q.AskQuery(self._where(tree), dataset, modifiers, values, self.origin(tree))
+
+    def _parts(self, tree: Tree[Token]) -> tuple[tuple[q.DatasetClause, ...], q.Modifiers, q.Values | None]:
+        values = first(tree, "values")
+        return self._dataset(tree), self._modifiers(tree), None if values is None else self._values(values)
+
+    def _where(self, tree: Tree[Token]) -> q.Group:
+        return self.group(only(tree, "group"))
+
+    def _select(self, tree: Tree[Token]) -> q.SelectQuery:
+        items = None if has(tree, "STAR") else tuple(map(self._item, trees(tree, "item")))
+        quantifier = word(tree, "DISTINCT", "REDUCED") or ""
+        dataset, modifiers, values = self._parts(tree)
+        return q.SelectQuery(items, self._where(tree), quantifier, dataset, modifiers, values, self.origin(tree))
+
+    def _item(self, tree: Tree[Token]) -> q.SelectItem:
+        *expressions, variable = tree.children
+        expression = self.expression(expressions[0]) if expressions else None
+        return q.SelectItem(variable_of(variable), expression, self.origin(tree))
+
+    def _construct(self, tree: Tree[Token], template: tuple[q.QuadPattern, ...], where: q.Group) -> q.ConstructQuery:
+        dataset, modifiers, values = self._parts(tree)
+        return q.ConstructQuery(template, where, dataset, modifiers, values, self.origin(tree))
+
+    def _construct_where(self, tree: Tree[Token]) -> q.ConstructQuery:
+        """``CONSTRUCT WHERE { triples }`` (SPARQL 1.1 Query, section 16.2.4)."""
+        pattern = only(tree, "short_template")
+        template = self._quads(pattern)
+        blocks = self._block(trees(pattern)) if template else ()
+        return self._construct(tree, template, q.Group(blocks, self.origin(pattern)))
+
+    def _describe(self, tree: Tree[Token]) -> q.DescribeQuery:
+        named = [self.name(part) for part in tree.children if isinstance(part, Token) and part.type != "STAR"]
+        where = self._where(tree) if first(tree, "group") else None
+        dataset, modifiers, values = self._parts(tree)
+        resources = None if has(tree, "STAR") else tuple(named)
+        return q.DescribeQuery(resources, where, dataset, modifiers, values, self.origin(tree))
+
+    def _modifiers(self, tree: Tree[Token]) -> q.Modifiers:
+        parts = {str(part.data): part for part in trees(tree)}
+        aggregates = tuple(map(self._aggregates, trees(tree, "aggregates")))
+        if not aggregates and not parts.keys() & {"group_by", "having", "order_by", "limit", "offset"}:
+            return q.NO_MODIFIERS
+        group, having, order = (parts[name].children if name in parts else [] for name in _CLAUSES)
+        return q.Modifiers(
+            aggregates,
+            tuple(map(self._group_condition, group)),
+            tuple(map(self.expression, having)),
+            tuple(map(self._order_condition, order)),
+            _count(parts.get("limit")),
+            _count(parts.get("offset")),
+        )
+
+    def _group_condition(self, part: Part) -> q.GroupCondition:
+        assert isinstance(part, Tree)
+        expression, *named = part.children
+        return q.GroupCondition(
+            self.expression(expression), variable_of(named[0]) if named else None, self.origin(part)
+        )
+
+    def _order_condition(self, part: Part) -> q.OrderCondition:
+        assert isinstance(part, Tree)
+        return q.OrderCondition(self.expression(part.children[-1]), has(part, "DESC"), self.origin(part))
+
+    def _aggregates(self, tree: Tree[Token]) -> q.AggregateClause:
+        additions = tuple(map(self._addition, trees(tree, "addition")))
+        filters = tuple(
+            q.Filter(self.expression(part.children[0]), self.origin(part)) for part in trees(tree, "filter")
+        )
+        return q.AggregateClause(additions, filters, self.origin(tree))
+
+    def _addition(self, tree: Tree[Token]) -> q.Addition:
+        variable, column, keys = tree.children
+        assert isinstance(keys, Tree)
+        grouped = tuple(map(variable_of, keys.children))
+        return q.Addition(variable_of(variable), self._column(column), grouped, self.origin(tree))
+
+    def _column(self, part: Part) -> q.Aggregate:
+        if isinstance(part, Tree):
+            return self._aggregate(part)
+        if part.upper() != "COUNT":
+            hint = f"write `{part.upper()}(?variable)`"
+            self.text.fail(f"`{part}` needs to know of what", self.origin(part), hint)
+        return q.Aggregate(part.upper(), origin=self.origin(part))
+
+    # Updates
+
+    def _operation(self, tree: Tree[Token]) -> q.Operation:
+        origin, silent = self.origin(tree), has(tree, "SILENT")
+        match tree.data:
+            case "insert_data":
+                return q.InsertData(self._quads(only(tree, "quads")), origin)
+            case "delete_data":
+                return q.DeleteData(self._quads(only(tree, "quads")), origin)
+            case "delete_where":
+                return self._delete_where(tree)
+            case "modify":
+                return self._modify(tree)
+            case "load":
+                document, *into = [self.iri(part) for part in tree.children if is_iri(part)]
+                return q.Load(document, into[0] if into else None, silent, origin)
+            case "manage":
+                action, *_, graph = tree.children
+                return q.Manage(str(action).upper(), self._graph(graph), silent, origin)
+            case _:
+                action, *_, source, target = tree.children
+                return q.Transfer(str(action).upper(), self._graph(source), self._graph(target), silent, origin)
+
+    def _graph(self, part: Part) -> str:
+        return self.iri(part) if is_iri(part) else str(part).upper()
+
+    def _modify(self, tree: Tree[Token]) -> q.Modify:
+        delete, insert = first(tree, "delete"), first(tree, "insert")
+        with_ = first(tree, "with")
+        return q.Modify(
+            self._quads(only(delete, "quads")) if delete else (),
+            self._quads(only(insert, "quads")) if insert else (),
+            self._where(tree),
+            self.iri(with_.children[0]) if with_ else None,
+            tuple(map(self._graph_clause, trees(tree, "using"))),
+            self.origin(tree),
+        )
+
+    def _delete_where(self, tree: Tree[Token]) -> q.Modify:
+        """``DELETE WHERE { quads }`` (SPARQL 1.1 Update, section 3.1.3.3)."""
+        quads = only(tree, "quads")
+        elements: list[q.Element] = []
+        for part in _runs(quads.children):
+            if isinstance(part, Tree):
+                inner = q.Group(self._block(trees(part, "triples")), self.origin(part))
+                elements.append(q.Graph(self.name(part.children[0]), inner, self.origin(part)))
+            else:
+                elements.extend(self._block(part))
+        return q.Modify(self._quads(quads), (), q.Group(tuple(elements), self.origin(quads)), origin=self.origin(tree))
+
+    def _quads(self, tree: Tree[Token], graph: q.Slot | None = None) -> tuple[q.QuadPattern, ...]:
+        """The triples of a template or of data, each with its graph."""
+        quads: list[q.QuadPattern] = []
+        for part in trees(tree):
+            if part.data == "quads_of":
+                quads.extend(self._quads(part, self.name(part.children[0])))
+                continue
+            for subject, verb, object, origin in Triples(self, blank).read(part):
+                quads.append(q.QuadPattern(subject, self._plain(verb, origin), object, graph, origin))
+        return tuple(quads)
+
+    def _plain(self, verb: q.Path | Variable, origin: Origin) -> q.Slot:
+        if isinstance(verb, str | Variable):
+            return verb
+        self.text.fail(
+            "a property path cannot be in a template", origin, "write one predicate, or a triple for each step"
+        )
+        return iri("")
+
+    # Patterns
+
+    def group(self, tree: Tree[Token]) -> q.Group:
+        """``{ ... }``."""
+        elements: list[q.Element] = []
+        for part in _runs(tree.children):
+            elements.extend([self._element(part)] if isinstance(part, Tree) else self._block(part))
+        return q.Group(tuple(elements), self.origin(tree))
+
+    def _block(self, parts: Sequence[Tree[Token]]) -> tuple[q.TriplesBlock, ...]:
+        """The triples of trees that stand beside each other; nothing if there are none."""
+        triples = [
+            q.TriplePattern(subject, verb, object, origin)
+            for part in parts
+            for subject, verb, object, origin in Triples(self, _unnamed).read(part)
+        ]
+        return (q.TriplesBlock(tuple(triples), self.origin(parts[0], parts[-1])),) if triples else ()
+
+    def _element(self, tree: Tree[Token]) -> q.Element:
+        origin = self.origin(tree)
+        match tree.data:
+            case "union":
+                branches = tuple(map(self.group, trees(tree)))
+                return branches[0] if len(branches) == 1 else q.Union(branches, origin)
+            case "optional":
+                return q.Optional(self._where(tree), origin)
+            case "minus":
+                return q.Minus(self._where(tree), origin)
+            case "graph":
+                return q.Graph(self.name(tree.children[0]), self._where(tree), origin)
+            case "window":
+                return q.Window(self.name(tree.children[0]), self._where(tree), origin)
+            case "service":
+                return q.Service(self.name(tree.children[-2]), self._where(tree), has(tree, "SILENT"), origin)
+            case "filter":
+                return q.Filter(self.expression(tree.children[0]), origin)
+            case "bind":
+                expression, variable = tree.children
+                return q.Bind(self.expression(expression), variable_of(variable), origin)
+            case "values":
+                return self._values(tree)
+            case _:
+                return q.SubSelect(self._select(tree), origin)
+
+    def _values(self, tree: Tree[Token]) -> q.Values:
+        variables = tuple(variable_of(part) for part in tree.children if isinstance(part, Token))
+        rows = trees(tree)
+        for row in rows:
+            if len(row.children) != len(variables):
+                counted = f"{len(row.children)} value{'' if len(row.children) == 1 else 's'}"
+                hint = f"there are {len(variables)} variables; write `UNDEF` where there is no value"
+                self.text.fail(f"this row of `VALUES` has {counted}", self.origin(row), hint)
+        return q.Values(variables, tuple(tuple(map(self._value, row.children)) for row in rows), self.origin(tree))
+
+    def _value(self, part: Part) -> Term | None:
+        if isinstance(part, Token) and part.type == "UNDEF":
+            return None
+        term = self.term(part)
+        assert isinstance(term, str)  # the grammar has no variables here
+        return term
+
+
+_CLAUSES = ("group_by", "having", "order_by")
+
+
+def _unnamed(label: str) -> Variable:
+    """The variable that a blank node of a pattern is."""
+    return Variable(f"_:{label}")
+
+
+def _count(tree: Tree[Token] | None) -> int | None:
+    return None if tree is None else int(str(tree.children[0]))
+
+
+def _runs(parts: Parts) -> Iterator[Tree[Token] | list[Tree[Token]]]:
+    """The parts, those beside each other that are triples as one list."""
+    run: list[Tree[Token]] = []
+    for part in parts:
+        assert isinstance(part, Tree)
+        if part.data == "triples":
+            run.append(part)
+            continue
+        if run:
+            yield run
+            run = []
+        yield part
+    if run:
+        yield run

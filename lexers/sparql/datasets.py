@@ -1,0 +1,105 @@
+"""Makes registrations and data sets out of lark's trees: graphs, streams, windows, and lengths of time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+
+from lark import Token, Tree
+
+from squall.lexers.sparql import tree as q
+from squall.lexers.sparql.expressions import Expressions, first, has, is_iri, trees, word
+
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_ISO = re.compile(
+    r"P(?=[0-9T])(?:([0-9]+)W)?(?:([0-9]+)D)?(?:T(?=[0-9.])(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]+)?)S)?)?",
+    re.IGNORECASE,
+)
+_ISO_UNITS = (604_800_000, 86_400_000, 3_600_000, 60_000, 1000)
+
+
+class Datasets(Expressions):
+    """Reads what comes before a pattern."""
+
+    # Registration and data sets
+
+    def _registration(self, tree: Tree[Token]) -> q.Registration:
+        kind, named = tree.children[:2]
+        every = first(tree, "every")
+        name = str(named) if isinstance(named, Token) and named.type == "NAME" else self.iri(named)
+        period = None if every is None else self._duration(trees(every)[0])
+        return q.Registration(str(kind).upper(), name, period, self.origin(tree))
+
+    def _registered(self, registration: q.Registration | None, query: Tree[Token]) -> q.Registration | None:
+        """The registration, of the kind that ``SELECT ISTREAM`` or ``CONSTRUCT ISTREAM`` asks for."""
+        kind = word(query, "ISTREAM", "DSTREAM", "RSTREAM")
+        if kind is None:
+            return registration
+        if registration is None:
+            hint = f"write `REGISTER {kind} <name> AS` before the query"
+            self.text.fail(f"`{kind}` in a query that is not registered", self.origin(query), hint)
+            return None
+        return q.Registration(kind, registration.name, registration.period, registration.origin)
+
+    def _dataset(self, tree: Tree[Token]) -> tuple[q.DatasetClause, ...]:
+        return tuple(map(self._clause, trees(tree, "from_graph", "from_stream", "from_window")))
+
+    def _clause(self, tree: Tree[Token]) -> q.DatasetClause:
+        origin = self.origin(tree)
+        ranges = [self._range(part) for part in trees(tree)]
+        terms = [self.iri(part) for part in tree.children if isinstance(part, Token) and is_iri(part)]
+        match tree.data:
+            case "from_stream":
+                window = next((one for one in ranges if not isinstance(one, q.PastRange)), None)
+                return q.FromStream(terms[0], window, has(tree, "NAMED"), origin)
+            case "from_window":
+                return q.FromWindow(terms[0], terms[1], ranges[0], origin)
+            case _:
+                return self._graph_clause(tree)
+
+    def _graph_clause(self, tree: Tree[Token]) -> q.From | q.FromNamed:
+        graph = self.iri(tree.children[-1])
+        return q.FromNamed(graph, self.origin(tree)) if has(tree, "NAMED") else q.From(graph, self.origin(tree))
+
+    def _range(self, tree: Tree[Token]) -> q.Range:
+        lengths = [self._duration(part) for part in trees(tree)]
+        counts = [int(part) for part in tree.children if isinstance(part, Token) and part.type == "INTEGER"]
+        match tree.data:
+            case "count_range":
+                self._check_sizes(tree, counts)
+                return q.CountRange(counts[0], counts[0] if has(tree, "TUMBLING") else _second(counts))
+            case "past_range":
+                begin, end, *steps = lengths
+                if begin <= end:
+                    hint = "write `[FROM NOW-PT2H TO NOW-PT1H STEP PT1H]`"
+                    self.text.fail("this window ends before it begins", self.origin(tree), hint)
+                self._check_sizes(tree, steps)
+                return q.PastRange(begin, end, steps[0] if steps else None)
+            case _:
+                self._check_sizes(tree, lengths)
+                return q.TimeRange(lengths[0], lengths[0] if has(tree, "TUMBLING") else _second(lengths))
+
+    def _check_sizes(self, tree: Tree[Token], sizes: Sequence[int]) -> None:
+        if any(size <= 0 for size in sizes):
+            hint = "its size and step have to be more than 0"
+            self.text.fail("this window is empty", self.origin(tree), hint)
+
+    def _duration(self, tree: Tree[Token]) -> int:
+        """A length of time in integer ms. A number alone is one of ms."""
+        amount = str(tree.children[0])
+        if len(tree.children) == 2:
+            return int(amount) * _UNITS[str(tree.children[1]).lower()]
+        if amount.isdecimal():
+            return int(amount)
+        found = _ISO.fullmatch(amount)
+        exact = sum(Decimal(part or 0) * unit for part, unit in zip(found.groups(), _ISO_UNITS)) if found else None  # noqa: B905
+        if exact is None or exact != int(exact):
+            hint = "write days, hours, minutes and seconds, down to ms: PT10S, PT0.5S, P1DT12H"
+            self.text.fail(f"`{amount}` is not a length of time", self.origin(tree), hint)
+            return 1
+        return int(exact)
+
+
+def _second(numbers: Sequence[int]) -> int | None:
+    return numbers[1] if len(numbers) > 1 else None

@@ -1,0 +1,281 @@
+"""Makes terms, paths and expressions out of lark's trees, and notes what is wrong with their words."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from lark import Token, Tree
+
+from squall.errors import Origin, near
+from squall.lexers.sparql import tree as q
+from squall.lexers.sparql.terms import Names, Text, number, unquoted
+from squall.rdf import RDF, XSD, Term, iri, literal
+from squall.system import Variable
+
+Part = Token | Tree[Token]
+Parts = Sequence[Part]
+
+FUNCTIONS: dict[str, tuple[int, int | None]] = {
+    **dict.fromkeys(["NOW", "RAND", "UUID", "STRUUID"], (0, 0)),
+    **dict.fromkeys(["STR", "LANG", "DATATYPE", "BOUND", "IRI", "URI", "STRLEN", "UCASE", "LCASE"], (1, 1)),
+    **dict.fromkeys(["ENCODE_FOR_URI", "ABS", "CEIL", "FLOOR", "ROUND"], (1, 1)),
+    **dict.fromkeys(["YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ"], (1, 1)),
+    **dict.fromkeys(["MD5", "SHA1", "SHA256", "SHA384", "SHA512"], (1, 1)),
+    **dict.fromkeys(["ISIRI", "ISURI", "ISBLANK", "ISLITERAL", "ISNUMERIC"], (1, 1)),
+    **dict.fromkeys(["LANGMATCHES", "CONTAINS", "STRSTARTS", "STRENDS", "STRBEFORE", "STRAFTER"], (2, 2)),
+    **dict.fromkeys(["STRLANG", "STRDT", "SAMETERM"], (2, 2)),
+    **dict.fromkeys(["CONCAT", "COALESCE"], (0, None)),
+    **dict.fromkeys(["SUBSTR", "REGEX"], (2, 3)),
+    "BNODE": (0, 1),
+    "IF": (3, 3),
+    "REPLACE": (3, 4),
+}
+"""The built-in functions by name, with how few and how many (None: any number of) arguments they take (grammar rule
+BuiltInCall)."""
+
+_SET_FUNCTIONS = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
+SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
+TIMESTAMP = iri("http://larkc.eu/csparql/sparql/jena/ext#timestamp")
+"""The function that ``timestamp(?s, ?p, ?o)`` stands for: its name in C-SPARQL's engine."""
+
+
+def trees(tree: Tree[Token], *names: str) -> list[Tree[Token]]:
+    """The parts of a tree that are trees, of these names if there are any."""
+    found = [part for part in tree.children if isinstance(part, Tree)]
+    return [part for part in found if part.data in names] if names else found
+
+
+def first(tree: Tree[Token], *names: str) -> Tree[Token] | None:
+    """The first tree of these names among the parts of one."""
+    return next(iter(trees(tree, *names)), None)
+
+
+def has(tree: Tree[Token], kind: str) -> bool:
+    """Whether there is a token of a kind among the parts."""
+    return word(tree, kind) is not None
+
+
+def word(tree: Tree[Token], *kinds: str) -> str | None:
+    """The text of the first token of these kinds among the parts, in capitals."""
+    return next((part.upper() for part in tree.children if isinstance(part, Token) and part.type in kinds), None)
+
+
+def span(part: Part) -> tuple[int, int]:
+    """From where to where a part reaches."""
+    place = part if isinstance(part, Token) else part.meta
+    return place.start_pos or 0, place.end_pos or 0
+
+
+def variable_of(part: Part) -> Variable:
+    return Variable(str(part)[1:])
+
+
+def is_token(part: Part, kind: str) -> bool:
+    return isinstance(part, Token) and part.type == kind
+
+
+def is_iri(part: Part) -> bool:
+    return isinstance(part, Token) and part.type in ("IRIREF", "PNAME_LN", "PNAME_NS")
+
+
+def only(tree: Tree[Token], name: str) -> Tree[Token]:
+    """The part that has this name."""
+    return trees(tree, name)[0]
+
+
+class Expressions(ABC):
+    """Reads lark's tree from the top down. What is wrong is noted in the text's `errors`."""
+
+    def __init__(self, text: Text, base: str = "") -> None:
+        self.text = text
+        self.names = Names(text, base)
+
+    @abstractmethod
+    def group(self, tree: Tree[Token]) -> q.Group:
+        """``{ ... }``, which is in an expression after ``EXISTS``."""
+
+    def origin(self, part: Part, end: Part | None = None) -> Origin:
+        return self.text.origin(span(part)[0], span(end or part)[1])
+
+    # Terms
+
+    def iri(self, part: Part) -> Term:
+        """The term of a token ``<iri>``, ``prefix:local`` or ``a``."""
+        if isinstance(part, Token) and part.type == "A":
+            return iri(RDF + "type")
+        return self.names.iri(str(part), self.origin(part))
+
+    def name(self, part: Part) -> q.Slot:
+        """A variable or an IRI."""
+        return Variable(part[1:]) if isinstance(part, Token) and part.type == "VAR" else self.iri(part)
+
+    def term(self, part: Part) -> q.Slot:
+        """A variable, IRI or literal."""
+        if isinstance(part, Tree):
+            return self._literal(part.children)
+        match part.type:
+            case "NUMBER" | "SIGNED":
+                return number(part)
+            case "BOOLEAN":
+                return literal(part.lower(), XSD + "boolean")
+            case _:
+                return self.name(part)
+
+    def _literal(self, parts: Parts) -> Term:
+        text = unquoted(str(parts[0]))
+        if len(parts) == 1:
+            return literal(text)
+        kind = parts[1]
+        if isinstance(kind, Token) and kind.type == "LANGTAG":
+            return literal(text, language=kind[1:])
+        return literal(text, self.iri(kind)[1:-1])
+
+    # Paths
+
+    def verb(self, part: Part) -> q.Path | Variable:
+        """A predicate: a variable, an IRI or a path."""
+        if isinstance(part, Token):
+            return self.name(part)
+        match part.data:
+            case "path":
+                return q.Alternative(tuple(map(self._path, part.children)))
+            case "sequence":
+                return q.Steps(tuple(map(self._path, part.children)))
+            case "inverse":
+                return q.Inverse(self._path(part.children[0]))
+            case "repeat":
+                return q.Repeat(self._path(part.children[0]), str(part.children[1]))
+            case _:
+                forward = tuple(self.iri(one) for one in part.children if isinstance(one, Token))
+                return q.Negated(forward, tuple(self.iri(one.children[0]) for one in trees(part)))
+
+    def _path(self, part: Part) -> q.Path:
+        verb = self.verb(part)
+        assert not isinstance(verb, Variable)  # the grammar has no variables in a path
+        return verb
+
+    # Expressions
+
+    def expression(self, part: Part) -> q.Expression:
+        """Any expression, and any constraint."""
+        if isinstance(part, Token):
+            return self.term(part)
+        make = self._EXPRESSIONS.get(str(part.data))
+        return self.term(part) if make is None else make(self, part)
+
+    def _chain(self, sign: str, tree: Tree[Token]) -> q.Call:
+        return q.Call(sign, tuple(map(self.expression, tree.children)), origin=self.origin(tree))
+
+    def _compare(self, tree: Tree[Token]) -> q.Call:
+        left, sign, right = tree.children
+        return q.Call(str(sign), (self.expression(left), self.expression(right)), origin=self.origin(tree))
+
+    def _within(self, tree: Tree[Token]) -> q.Call:
+        candidates = only(tree, "list").children
+        arguments = tuple(map(self.expression, [tree.children[0], *candidates]))
+        return q.Call("NOT IN" if has(tree, "NOT") else "IN", arguments, origin=self.origin(tree))
+
+    def _additive(self, tree: Tree[Token]) -> q.Expression:
+        start, *parts = tree.children
+        result = self.expression(start)
+        while parts:
+            part = parts.pop(0)
+            if isinstance(part, Tree):
+                result = self._signed(result, part, self.origin(start, part))
+            else:
+                operand = parts.pop(0)
+                result = self._binary(result, part, operand, start)
+        return result
+
+    def _signed(self, left: q.Expression, tree: Tree[Token], origin: Origin) -> q.Call:
+        """``?x -1``: a sign before a number is an operator after an expression (grammar rule AdditiveExpression)."""
+        token, *parts = tree.children
+        right: q.Expression = number(str(token)[1:])
+        for sign, operand in zip(parts[::2], parts[1::2], strict=True):
+            right = self._binary(right, sign, operand, token)
+        return q.Call(str(token)[0], (left, right), origin=origin)
+
+    def _multiplicative(self, tree: Tree[Token]) -> q.Expression:
+        start, *parts = tree.children
+        result = self.expression(start)
+        for sign, operand in zip(parts[::2], parts[1::2], strict=True):
+            result = self._binary(result, sign, operand, start)
+        return result
+
+    def _binary(self, left: q.Expression, sign: Part, right: Part, start: Part) -> q.Call:
+        return q.Call(str(sign), (left, self.expression(right)), origin=self.origin(start, right))
+
+    def _unary(self, tree: Tree[Token]) -> q.Call:
+        sign, operand = tree.children
+        return q.Call(str(sign), (self.expression(operand),), origin=self.origin(tree))
+
+    def _call(self, tree: Tree[Token]) -> q.Call:
+        function, *arguments = [part for part in tree.children if not is_token(part, "DISTINCT")]
+        called = tuple(map(self.expression, arguments))
+        return q.Call(self.iri(function), called, has(tree, "DISTINCT"), self.origin(tree))
+
+    def _builtin(self, tree: Tree[Token]) -> q.Call:
+        function, *parts = tree.children
+        name = SYNONYMS.get(str(function).upper(), str(function).upper())
+        arguments = tuple(map(self.expression, parts))
+        self._check_call(function, arguments)
+        return q.Call(name, arguments, origin=self.origin(tree))
+
+    def _check_call(self, function: Part, arguments: tuple[q.Expression, ...]) -> None:
+        name = str(function).upper()
+        if name not in FUNCTIONS:
+            others = "a function that is not built in is called by its IRI: `ex:name(?x)`"
+            hint = near(name, [*FUNCTIONS, *_SET_FUNCTIONS]) or others
+            self.text.fail(f"there is no function `{function}`", self.origin(function), hint)
+            return
+        least, most = FUNCTIONS[name]
+        if len(arguments) < least or (most is not None and len(arguments) > most):
+            taken = f"{least} argument{'' if least == 1 else 's'}" if least == most else f"{least} or {most} arguments"
+            self.text.fail(f"`{name}` takes {taken}, not {len(arguments)}", self.origin(function))
+        elif name == "BOUND" and not isinstance(arguments[0], Variable):
+            self.text.fail("`BOUND` asks for a variable", self.origin(function), "write `BOUND(?variable)`")
+
+    def _aggregate(self, tree: Tree[Token]) -> q.Aggregate:
+        kind, *parts = [part for part in tree.children if not is_token(part, "DISTINCT")]
+        name = str(kind).upper()
+        separators = [unquoted(str(part)) for part in parts if is_token(part, "STRING")]
+        of_all = is_token(parts[0], "STAR")
+        if of_all and name != "COUNT":
+            self.text.fail(f"`{name}` needs to know of what", self.origin(tree), f"write `{name}(?variable)`")
+        if separators and name != "GROUP_CONCAT":
+            self.text.fail(f"`{name}` has no separator", self.origin(tree), "only `GROUP_CONCAT` has one")
+        expression = None if of_all else self.expression(parts[0])
+        separator = separators[0] if separators else None
+        return q.Aggregate(name, expression, has(tree, "DISTINCT"), separator, self.origin(tree))
+
+    def _exists(self, tree: Tree[Token]) -> q.Exists | q.NotExists:
+        group = self.group(only(tree, "group"))
+        return q.NotExists(group, self.origin(tree)) if has(tree, "NOT") else q.Exists(group, self.origin(tree))
+
+    def _timestamp(self, tree: Tree[Token]) -> q.Timestamp:
+        variable, *parts = tree.children
+        within: Term | q.Group | None = None
+        for part in parts:
+            within = self.group(part) if isinstance(part, Tree) else self.iri(part)
+        return q.Timestamp(variable_of(variable), within, self.origin(tree))
+
+    def _timestamp_of_triple(self, tree: Tree[Token]) -> q.Call:
+        return q.Call(TIMESTAMP, tuple(map(self.expression, tree.children)), origin=self.origin(tree))
+
+    _EXPRESSIONS: ClassVar[dict[str, Callable[[Expressions, Tree[Token]], q.Expression]]] = {
+        "expression": lambda self, tree: self._chain("||", tree),
+        "conjunction": lambda self, tree: self._chain("&&", tree),
+        "compare": _compare,
+        "within": _within,
+        "additive": _additive,
+        "multiplicative": _multiplicative,
+        "unary": _unary,
+        "call": _call,
+        "builtin": _builtin,
+        "aggregate": _aggregate,
+        "exists": _exists,
+        "timestamp": _timestamp,
+        "timestamp_of_triple": _timestamp_of_triple,
+    }

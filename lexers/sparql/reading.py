@@ -1,0 +1,237 @@
+"""Reads a text by lark's grammars, and says in words what is wrong where it cannot be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from typing import cast
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+from lark.parsers.lalr_interactive_parser import InteractiveParser
+
+from squall.errors import Origin, near
+from squall.lexers.sparql.terms import Text
+
+DEPTH = 100
+"""How deep brackets may be nested."""
+
+_OF_STREAMS = frozenset({"REGISTER", "STREAM", "WINDOW"})
+_CLOSING = {"LBRACE": "}", "LPAR": ")", "LSQB": "]"}
+_OPENING = frozenset(_CLOSING)
+_CLOSED = frozenset({"RBRACE", "RPAR", "RSQB"})
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_QUOTED = re.compile(r"""("{3}|'{3})(?:[^\\]|\\.)*?\1|(["'])(?:[^\\\r\n]|\\.)*?\2""")
+_WRONG_ESCAPE = re.compile(r"(?:[^\\]|\\[tbnrf\\\"'])*(\\.?)", re.DOTALL)
+_PIECE = re.compile(r"\S[^\s<>(){}\[\];,]*>?")
+
+_SIGNS = {
+    "DOT": ".", "SEMICOLON": ";", "COMMA": ",", "LBRACE": "{", "RBRACE": "}", "LPAR": "(", "RPAR": ")", "LSQB": "[",
+    "RSQB": "]", "VBAR": "|", "CIRCUMFLEX": "^", "EQUAL": "=", "STAR": "*", "SLASH": "/", "HYPHEN": "-", "TYPED": "^^",
+}  # fmt: skip
+_TERMS = frozenset({"VAR", "IRIREF", "PNAME_LN", "PNAME_NS", "STRING", "NUMBER", "SIGNED", "BOOLEAN"})
+_NODES = _TERMS | {"BLANK_NODE_LABEL", "LPAR", "LSQB"}
+_PATH = frozenset({"QUESTION", "STAR", "PLUS", "SLASH", "VBAR"})
+_PHRASES: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
+    ("an operator", frozenset({"COMPARE", "PLUS"}), frozenset({
+        "COMPARE", "PLUS", "HYPHEN", "STAR", "SLASH", "SIGNED", "AND", "OR", "NOT", "_IN"})),
+    ("an expression", frozenset({"FUNCTION", "HYPHEN", "VAR"}), _TERMS | {
+        "FUNCTION", "SET_FUNCTION", "_TIMESTAMP", "NEGATION", "PLUS", "HYPHEN", "LPAR", "_EXISTS", "NOT"}),
+    ("a condition", frozenset({"FUNCTION", "LPAR"}), frozenset({
+        "FUNCTION", "SET_FUNCTION", "_TIMESTAMP", "LPAR", "_EXISTS", "NOT", "VAR", "IRIREF", "PNAME_LN", "PNAME_NS"})),
+    ("a predicate", frozenset({"A", "NEGATION"}), frozenset({
+        "A", "VAR", "NEGATION", "CIRCUMFLEX", "LPAR", "IRIREF", "PNAME_LN", "PNAME_NS"})),
+    ("a term or variable", frozenset({"VAR", "STRING"}), _NODES),
+    ("a value", frozenset({"STRING", "IRIREF"}), _TERMS),
+    ("a variable or IRI", frozenset({"VAR", "IRIREF"}), _TERMS),
+    ("a variable", frozenset({"VAR"}), frozenset({"VAR"})),
+    ("an IRI", frozenset({"IRIREF", "PNAME_LN"}), _TERMS),
+    ("an IRI in `<` and `>`", frozenset({"IRIREF"}), _TERMS),
+    ("a prefix and its colon", frozenset({"PNAME_NS"}), _TERMS),
+    ("a text", frozenset({"STRING"}), frozenset({"STRING"})),
+    ("a length of time", frozenset({"ISO_DURATION"}), frozenset({"ISO_DURATION", "INTEGER"})),
+    ("a number", frozenset({"INTEGER"}), frozenset({"INTEGER"})),
+    ("a unit of time (ms, s, m, h, d)", frozenset({"UNIT"}), frozenset({"UNIT"})),
+    ("an aggregate", frozenset({"SET_FUNCTION"}), frozenset({"SET_FUNCTION", "COLUMN"})),
+    ("a name", frozenset({"NAME"}), _TERMS | {"NAME"}),
+    ("a keyword such as `FILTER`", frozenset({"_FILTER", "_OPTIONAL"}), frozenset({
+        "_FILTER", "_OPTIONAL", "_BIND", "_GRAPH", "_MINUS", "_SERVICE", "_VALUES", "_WINDOW", "_UNION"})),
+    ("a modifier such as `LIMIT`", frozenset({"_LIMIT", "_OFFSET"}), frozenset({
+        "_GROUP", "_HAVING", "_ORDER", "_LIMIT", "_OFFSET", "_VALUES", "_AGGREGATE"})),
+    ("an update such as `INSERT`", frozenset({"_INSERT", "_LOAD"}), frozenset({
+        "_INSERT", "_DELETE", "_LOAD", "_WITH", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY"})),
+    ("a query such as `SELECT`", frozenset({"_SELECT", "_ASK"}), frozenset({
+        "_SELECT", "_ASK", "_CONSTRUCT", "_DESCRIBE"})),
+)  # fmt: skip
+"""How sets of tokens are spoken of: the words, the tokens that have to be among those expected, and those that need no
+mention beside them. The first that fits comes first."""
+
+
+@cache
+def _grammar(names: tuple[str, ...]) -> Lark:
+    folder = files("squall.lexers.sparql")
+    text = "\n".join(folder.joinpath(f"{name}.lark").read_text(encoding="utf-8") for name in names)
+    return Lark(text, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=False)
+
+
+def read(text: Text, grammars: tuple[str, ...]) -> Tree[Token] | None:
+    """Lark's tree; None, and an error of the text, where it cannot be read.
+
+    grammars: the files without their endings; what comes later extends what comes before.
+    """
+    return _Reader(text, grammars).read()
+
+
+class _Reader:
+    def __init__(self, text: Text, grammars: tuple[str, ...]) -> None:
+        self.text = text
+        self.streams = "streams" in grammars
+        self.parser = _grammar(grammars).parse_interactive(text.text)
+        self.open: list[Token] = []
+
+    def read(self) -> Tree[Token] | None:
+        last = Token("BLANK", "", 0, 1, 1, 1, 1, 0)
+        try:
+            for token in _tokens(self.parser):
+                last = token
+                if not self._nests(token):
+                    return None
+            return _finished(self.parser, last)
+        except UnexpectedToken as error:
+            self._unexpected(error.token)
+        except UnexpectedCharacters as error:
+            self._unreadable(cast("int", error.pos_in_stream))
+        return None
+
+    def _nests(self, token: Token) -> bool:
+        """Keeps the brackets that are open; false, and an error, where there are too many."""
+        if token.type in _CLOSED and self.open:
+            self.open.pop()
+        elif token.type in _OPENING:
+            self.open.append(token)
+            if len(self.open) > DEPTH:
+                self.text.fail(f"brackets are nested deeper than {DEPTH}", self._origin(token))
+                return False
+        return True
+
+    def _unexpected(self, token: Token) -> None:
+        if token.type == "$END":
+            self._ended()
+        elif token.type in ("FUNCTION", "SET_FUNCTION", "NAME", "STREAM"):
+            self._misspelt(str(token), self._origin(token))
+        elif token.startswith("<") and "IRIREF" in _accepted(self.parser):
+            self._unreadable(token.start_pos or 0)
+        else:
+            self.text.fail(f"`{_short(token)}` cannot stand here", self._origin(token), self._expected())
+
+    def _ended(self) -> None:
+        end = len(self.text.text.rstrip())
+        if self.open:
+            bracket = self.open[-1]
+            hint = f"end it with `{_CLOSING[bracket.type]}`"
+            self.text.fail("this bracket is never closed", self._origin(bracket), hint)
+        elif not end:
+            self.text.fail("there is no query in this text", self.text.origin(0, 1))
+        else:
+            self.text.fail("the text ends too early", self.text.origin(max(0, end - 1), end), self._expected())
+
+    def _unreadable(self, place: int) -> None:
+        """No token begins here."""
+        found = self.text.text[place:]
+        if found[0] in "'\"":
+            self._text(place)
+        elif word := _WORD.match(found):
+            self._misspelt(word[0], self.text.origin(place, place + word.end()))
+        elif found[0] == "<":
+            piece = _PIECE.match(found)
+            end = place + (piece.end() if piece else 1)
+            hint = "an IRI ends with `>`, and has no blanks, quotes or brackets in it"
+            self.text.fail(f"`{self.text.text[place:end]}` is not an IRI", self.text.origin(place, end), hint)
+        else:
+            self.text.fail(f"`{found[0]}` cannot stand here", self.text.origin(place, place + 1), self._expected())
+
+    def _text(self, place: int) -> None:
+        quoted = _QUOTED.match(self.text.text, place)
+        wrong = quoted and _WRONG_ESCAPE.match(quoted[0])
+        if wrong and wrong[1]:
+            start = place + wrong.start(1)
+            hint = r"""escapes: \t \b \n \r \f \\ \" \' \uXXXX \UXXXXXXXX"""
+            self.text.fail(f"`{wrong[1]}` is no escape", self.text.origin(start, start + 2), hint)
+        else:
+            quote = self.text.text[place]
+            hint = f"end it with `{quote}`; a text of several lines begins and ends with three quotes"
+            self.text.fail("this text is never closed", self.text.origin(place, place + 1), hint)
+
+    def _misspelt(self, word: str, origin: Origin) -> None:
+        """A word that is not of the language, or not here."""
+        accepted = _accepted(self.parser)
+        hint = near(word.upper(), filter(None, map(_keyword, accepted)))
+        self.text.fail(f"`{word}` cannot stand here", origin, hint or self._advice(word, accepted))
+
+    def _advice(self, word: str, accepted: set[str]) -> str:
+        if word.upper() in _OF_STREAMS and not self.streams:
+            return "streams are of C-SPARQL and RSP-QL: name the file `*.csparql` or `*.rspql`, or say which `--lexer`"
+        if word.upper() == "STREAM" and "_OPTIONAL" in accepted:
+            return "a stream is named before the pattern: `FROM STREAM <http://example.org/stream> [RANGE 10s]`"
+        if {"DISTINCT", "REDUCED"} <= accepted:
+            return "what is not a variable is selected with a name: `(COUNT(?x) AS ?n)`"
+        if {"VAR", "PNAME_LN"} <= accepted and "DOT" not in accepted:
+            return f"a variable is written `?{word}`, and a name has a prefix: `:{word}`"
+        return self._expected()
+
+    def _expected(self) -> str:
+        return f"expected {_spoken(_accepted(self.parser))}"
+
+    def _origin(self, token: Token) -> Origin:
+        return self.text.origin(token.start_pos or 0, token.end_pos or 0)
+
+
+# lark leaves these methods without types.
+
+
+def _tokens(parser: InteractiveParser) -> Iterable[Token]:
+    return parser.iter_parse()
+
+
+def _finished(parser: InteractiveParser, last: Token) -> Tree[Token]:
+    return cast("Tree[Token]", parser.feed_eof(last))  # type: ignore[no-untyped-call]
+
+
+def _accepted(parser: InteractiveParser) -> set[str]:
+    return cast("set[str]", parser.accepts())  # type: ignore[no-untyped-call]
+
+
+def _keyword(token: str) -> str | None:
+    """The word of the language that a token is."""
+    name = token.strip("_")
+    named = token in _SIGNS or token in _TERMS or token in _UNSPOKEN
+    return name if name.isalpha() and not named else None
+
+
+_UNSPOKEN = frozenset({
+    "A", "AND", "OR", "PLUS", "QUESTION", "NEGATION", "COMPARE", "HYPHEN", "FUNCTION", "LANGTAG", "INTEGER", "UNIT",
+    "NAME", "COLUMN", "SET_FUNCTION", "BLANK_NODE_LABEL", "$END",
+})  # fmt: skip
+
+
+def _spoken(accepted: set[str]) -> str:
+    """What is expected, in words."""
+    left = set(accepted) - (_PATH if "QUESTION" in accepted else set())
+    phrases = []
+    for phrase, needed, covered in _PHRASES:
+        if needed <= left:
+            phrases.append(phrase)
+            left -= covered
+    signs = [f"`{sign}`" for name, sign in _SIGNS.items() if name in left]
+    words = sorted(f"`{word}`" for word in map(_keyword, left) if word)
+    end = ["the end"] if "$END" in left else []
+    *others, final = [*signs, *phrases, *words, *end]
+    return f"{', '.join(others)} or {final}" if others else final
+
+
+def _short(token: str) -> str:
+    """A token, or how it begins."""
+    line = token.split("\n", 1)[0]
+    return line if len(line) <= 40 and line == token else f"{line[:37]}..."

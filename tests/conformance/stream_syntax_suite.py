@@ -1,0 +1,69 @@
+"""Query texts over streams that are to be read: the suites ``csparql-engine`` and ``rsp-query-sets``.
+
+Text ``${...}`` stands for a number that the program around a query fills in.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from squall.errors import Errors, LexerError
+from squall.lexers import csparql, rspql
+from squall.lexers.sparql import SparqlLexer
+from tests.conformance import Case, LeftOut, Stages
+
+ENGINE = ("engine_java_queries.json", "readytogopack_queries.json")
+LEXERS = {".csparql": csparql.lexer, ".rspql": rspql.lexer, ".txt": rspql.lexer}
+OTHERS = {".cqels": "CQELS-QL", ".sparqlstream": "SPARQLStream"}
+"""The endings of languages that squall does not have."""
+
+UNGROUPED = "selects a variable that it neither groups by nor aggregates (SPARQL 1.1 Query, section 11.4)"
+REFUSED = {
+    "engine_java_queries.json/3": UNGROUPED,
+    "engine_java_queries.json/15": "selects nothing",
+    "yasper/queries/citybench/rspql/Q2.rspql": "has a stray `>` after `ssn:observedBy`",
+    "yasper/queries/citybench/rspql/Q7.rspql": "has no blank after `ON`",
+    "yasper/queries/citybench/rspql/Q9.rspql": "has a stray `>` after `ssn:observedBy`",
+    "yasper/queries/citybench/rspql/location_parking_1.txt": "has `ELECT` for `SELECT`",
+    "yasper/queries/citybench/rspql/pollution_weather_1.txt": "has a stray `>` after `ssn:observedBy`",
+    "yasper/queries/lsbench/q2.rspql": UNGROUPED,
+    "yasper/queries/sample-queries/rspql/query8.rspql": "has a CONSTRUCT for a sub-query, which its comment disowns",
+}
+"""The texts that are no queries of their language, and why."""
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """One case per text, in the order of the files' names."""
+    for file in ENGINE:
+        if (folder / file).exists():
+            for number, entry in enumerate(json.loads((folder / file).read_text(encoding="utf-8"))):
+                yield _case(f"{file}/{number}", entry["text"], csparql.lexer)
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.suffix in OTHERS:
+            yield Case(name, partial(_leave_out, f"no lexer for {OTHERS[path.suffix]}"))
+        elif (path.suffix in LEXERS and "queries" in path.parts) or path.suffix == ".rspql":
+            yield _case(name, path.read_text(encoding="utf-8"), LEXERS[path.suffix])
+
+
+def _case(name: str, text: str, lexer: SparqlLexer) -> Case:
+    return Case(name, partial(_run, name, re.sub(r"\$\{\w+\}", "5", text), lexer))
+
+
+def _leave_out(reason: str, stages: Stages) -> None:
+    raise LeftOut(reason)
+
+
+def _run(name: str, text: str, lexer: SparqlLexer, stages: Stages) -> None:
+    if name in REFUSED:
+        with pytest.raises((LexerError, Errors)):
+            lexer(text, name)
+        raise LeftOut(f"refused: it {REFUSED[name]}")
+    program = lexer(text, name)
+    assert lexer(str(program), name) == program, f"printed as another tree: {program}"
