@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 import sys
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from squall.errors import LexerError, Origin, near, raise_all
 from squall.rdf import OWL, RDF, RDFS, XSD, XSD_STRING, Term, blank, iri, iri_text, is_blank, is_iri, literal, parts
@@ -21,8 +22,6 @@ from squall.system import Variable
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
     from lark.parsers.lalr_interactive_parser import InteractiveParser
-
-    _Tree = Tree[Token]
 
 PREFIXES = {
     "rdf": RDF,
@@ -203,9 +202,16 @@ class _Text:
         self.errors: list[LexerError] = []
         self.prefixes = dict(PREFIXES)
         self.rules = "".join(self._line(number, line) for number, line in enumerate(_lines(text), 1))
+        self.starts = [0, *(feed.end() for feed in re.finditer("\n", text))]
+        """Where the lines of origins begin: a line feed ends a line."""
 
     def origin(self, line: int, column: int, length: int = 1) -> Origin:
         return Origin(self.name, self.text, line, column, length)
+
+    def at(self, start: int, end: int) -> Origin:
+        """The origin of the characters from `start` up to `end`."""
+        line = bisect_right(self.starts, start)
+        return Origin(self.name, self.text, line, start - self.starts[line - 1] + 1, end - start)
 
     def fail(self, message: str, origin: Origin, hint: str | None = None) -> None:
         self.errors.append(LexerError(message, origin, hint))
@@ -248,36 +254,98 @@ def _namespace(word: str) -> str | None:
     return text if _IRI.fullmatch(text) else None
 
 
-class _Trees:
-    """Makes the tree of a rule of lark's, and notes what is wrong with its words."""
+class _Words:
+    """The words of a text, by number: the terminal of the grammar that each is, and the place of its characters. Up to
+    the end, or up to a quote that is never closed (`cut`): nothing else fits no terminal."""
 
     def __init__(self, text: _Text) -> None:
+        self.source = text
+        self.kinds: list[str] = []
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.cut = False
+        for match in _terminals().finditer(text.rules):
+            kind = match.lastgroup
+            if kind is None:
+                break
+            start, end = match.span(kind)
+            if kind == "other":
+                self.cut = True
+                text.fail("this text is never closed", text.at(start, end), f"end it with `{match[kind]}`")
+                break
+            self.kinds.append(kind)
+            self.starts.append(start)
+            self.ends.append(end)
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def text(self, word: int) -> str:
+        return self.source.rules[self.starts[word] : self.ends[word]]
+
+    def origin(self, word: int) -> Origin:
+        return self.source.at(self.starts[word], self.ends[word])
+
+    def line(self, word: int) -> int:
+        return self.origin(word).line
+
+    def begins_line(self, word: int) -> bool:
+        """Whether a word stands in a later line than the one before."""
+        return self.line(word) > self.line(word - 1)
+
+
+class _Part(NamedTuple):
+    """A part of a rule: the name that the grammar gives it, the words it has (from `first` up to `end`), its parts."""
+
+    kind: str
+    first: int
+    end: int
+    parts: tuple[_Part, ...] = ()
+
+
+class _Trees:
+    """Makes the trees of rules, and notes what is wrong with their words."""
+
+    def __init__(self, text: _Text, words: _Words) -> None:
         self.text = text
+        self.words = words
+        self.first = 0
+        """The number of the first word of the rule at hand: parts count from it."""
+        self.variables: dict[str, Variable] = {}
 
-    def rule(self, tree: _Tree) -> Rule:
-        named = next((str(token) for token in tree.children if _kind(token) == "NAME"), "")
-        parts = [child for child in tree.children if _kind(child) not in ("NAME", "DOT")]
-        arrow = next(place for place, child in enumerate(parts) if _kind(child) == "arrow")
+    def tree(self, whole: _Part, first: int) -> Rule:
+        """The tree of the rule that begins with this word."""
+        self.first = first
+        return self.rule(whole)
+
+    def _text(self, part: _Part) -> str:
+        """The text of a part's first word."""
+        return self.words.text(self.first + part.first)
+
+    def rule(self, part: _Part) -> Rule:
+        named = next((self._text(inner) for inner in part.parts if inner.kind == "NAME"), "")
+        parts = [inner for inner in part.parts if inner.kind not in ("NAME", "DOT")]
+        arrow = next(place for place, inner in enumerate(parts) if inner.kind == "arrow")
         left, right = self._clauses(parts[:arrow]), self._clauses(parts[arrow + 1 :])
-        backward = _kind(cast("_Tree", parts[arrow]).children[0]) == "BACKWARD"
+        backward = parts[arrow].parts[0].kind == "BACKWARD"
         head, body = (left, right) if backward else (right, left)
-        return Rule(named[:-1] or None, head, body, backward, self._origin(tree))
+        return Rule(named[:-1] or None, head, body, backward, self._origin(part))
 
-    def _clauses(self, children: Sequence[Token | _Tree]) -> tuple[Clause, ...]:
-        return tuple(self.clause(cast("_Tree", child)) for child in children)
+    def _clauses(self, parts: Sequence[_Part]) -> tuple[Clause, ...]:
+        return tuple([self.clause(part) for part in parts])
 
-    def clause(self, tree: _Tree) -> Clause:
-        if tree.data == "rule":
-            return self.rule(tree)
-        if tree.data == "call":
-            name, *nodes = tree.children
-            return Call(str(name), self._nodes(nodes), self._origin(tree))
-        return self._pattern(tree)
+    def clause(self, part: _Part) -> Clause:
+        if part.kind == "pattern":
+            return self._pattern(part)
+        if part.kind == "rule":
+            return self.rule(part)
+        name, *nodes = part.parts
+        return Call(self._text(name), self._nodes(nodes), self._origin(part))
 
-    def _pattern(self, tree: _Tree) -> Pattern:
+    def _pattern(self, part: _Part) -> Pattern:
         known = len(self.text.errors)
-        nodes = self._nodes(tree.children)
-        origin = self._origin(tree)
+        nodes = self._nodes(part.parts)
+        origin = self._origin(part)
         if len(nodes) != 3:
             # A node that is wrong in itself is likely to be the cause.
             if len(self.text.errors) == known:
@@ -290,36 +358,44 @@ class _Trees:
                 self.text.fail(f"the functor `{node}` cannot be a {position}", place, "it may be an object")
         return Pattern(subject, predicate, object, origin)
 
-    def _nodes(self, children: Sequence[Token | _Tree]) -> tuple[Node, ...]:
-        return tuple(self._node(cast("_Tree", child)) for child in children)
+    def _nodes(self, parts: Sequence[_Part]) -> tuple[Node, ...]:
+        return tuple([self._node(part) for part in parts])
 
-    def _node(self, tree: _Tree) -> Node:
-        origin = self._origin(tree)
-        token = cast("Token", tree.children[0])
-        match tree.data:
+    def _node(self, part: _Part) -> Node:
+        origin = self._origin(part)
+        text = self._text(part)
+        match part.kind:
             case "variable":
-                return Node(Variable(token[1:]), origin)
+                return Node(self._variable(text), origin)
             case "iri":
-                return Node(Term(str(token)), origin)
+                return Node(Term(text), origin)
             case "literal":
-                return Node(self._literal(tree.children, origin), origin)
+                return Node(self._literal(part.parts, origin), origin)
             case "functor":
-                if not _WORD.fullmatch(token) or ":" in token:
-                    self.text.fail(f"`{token}` cannot be the name of a functor", origin)
-                return Node(Functor(str(token), self._nodes(tree.children[1:])), origin)
+                if not _WORD.fullmatch(text) or ":" in text:
+                    self.text.fail(f"`{text}` cannot be the name of a functor", origin)
+                return Node(Functor(text, self._nodes(part.parts[1:])), origin)
             case _:
-                return Node(self._word(str(token), origin), origin)
+                return Node(self._word(text, origin), origin)
 
-    def _literal(self, children: Sequence[object], origin: Origin) -> Term:
-        lexical = _unquoted(str(children[0]))
-        if len(children) == 1:
-            return literal(lexical)
-        datatype = str(children[1])[2:]
+    def _variable(self, text: str) -> Variable:
+        """The variable of this text: the same object wherever it occurs, so that it is soon seen to be equal."""
+        known = self.variables.get(text)
+        if known is None:
+            known = self.variables[text] = Variable(text[1:])
+        return known
+
+    def _literal(self, parts: Sequence[_Part], origin: Origin) -> Term:
+        lexical, *rest = map(self._text, parts)
+        text = _unquoted(lexical)
+        if not rest:
+            return literal(text)
+        datatype = rest[0][2:]
         if datatype.startswith("<"):
-            return literal(lexical, datatype[1:-1])
+            return literal(text, datatype[1:-1])
         if not datatype:
             self.text.fail("there is no datatype after `^^`", origin, "write no blank between `^^` and the datatype")
-        return literal(lexical, self._expanded(datatype, origin))
+        return literal(text, self._expanded(datatype, origin))
 
     def _word(self, word: str, origin: Origin) -> Term:
         if word in ("*", "_"):
@@ -358,14 +434,9 @@ class _Trees:
             self.text.fail(f"`{text}` is not an IRI", origin)
         return text
 
-    def _origin(self, tree: _Tree) -> Origin:
-        meta = tree.meta
-        return self.text.origin(meta.line, meta.column, meta.end_pos - meta.start_pos)
-
-
-def _kind(part: Token | _Tree) -> str:
-    """What a part of lark's tree is: the type of a token, the name of a tree."""
-    return cast("str", part.data if hasattr(part, "data") else part.type)
+    def _origin(self, part: _Part) -> Origin:
+        first = self.first
+        return self.text.at(self.words.starts[first + part.first], self.words.ends[first + part.end - 1])
 
 
 def _unquoted(quoted: str) -> str:
@@ -388,80 +459,93 @@ class _Reader:
 
     def __init__(self, text: _Text) -> None:
         self.text = text
-        self.grammar = _grammar()
-        self.trees = _Trees(text)
-        self.cut = False
+        self.words = _Words(text)
+        self.trees = _Trees(text, self.words)
+        self.shapes: dict[tuple[str, ...], _Part] = {}
+        """The parts of the rules so far, by the kinds of their words: nothing else of a word decides about them."""
 
     def rules(self) -> Iterator[Rule]:
-        tokens = list(self._tokens())
+        ends = _ends(self.words.kinds)
         position = 0
-        while position < len(tokens):
-            end = _end(tokens, position)
-            following = _restart(tokens, position) if end is None else end
-            tree = self._parse(tokens[position:following], complete=end is not None)
-            if tree is not None:
-                yield self.trees.rule(tree)
-            elif tokens[position].type != "LSQB":
-                following = min(following, _restart(tokens, position))
+        while position < len(self.words):
+            end = ends[position]
+            following = self._restart(position, len(self.words)) if end is None else end
+            whole = self._parse(position, following, complete=end is not None)
+            if whole is not None:
+                yield self.trees.tree(whole, position)
+            elif self.words.kinds[position] != "LSQB":
+                following = self._restart(position, following)
             position = following
 
-    def _tokens(self) -> Iterator[Token]:
-        """The words up to the end, or up to a quote that is never closed: nothing else fits no token."""
-        from lark.exceptions import UnexpectedCharacters
+    def _restart(self, start: int, stop: int) -> int:
+        """Where to go on after a rule that is wrong or has no end: at the next bracket that begins a line."""
+        words = self.words
+        brackets = (word for word in range(start + 1, stop) if words.kinds[word] == "LSQB" and words.begins_line(word))
+        return next(brackets, stop)
 
-        try:
-            yield from self.grammar.lex(self.text.rules)
-        except UnexpectedCharacters as error:
-            self.cut = True
-            quote = self.text.rules[cast("int", error.pos_in_stream)]
-            self.text.fail(
-                "this text is never closed", self.text.origin(error.line, error.column), f"end it with `{quote}`"
-            )
+    def _parse(self, first: int, stop: int, complete: bool) -> _Part | None:
+        kinds = tuple(self.words.kinds[first:stop])
+        whole = self.shapes.get(kinds) or self._parsed(first, kinds, complete)
+        if whole is not None:
+            self.shapes[kinds] = whole
+        return whole
 
-    def _parse(self, tokens: Sequence[Token], complete: bool) -> _Tree | None:
+    def _parsed(self, first: int, kinds: Sequence[str], complete: bool) -> _Part | None:
+        from lark import Token
         from lark.exceptions import UnexpectedToken
 
-        parser = self.grammar.parse_interactive()
-        for index, token in enumerate(tokens):
+        parser = _grammar().parse_interactive()
+        # The place of a token is its number: the tree that is made of them then tells the words of each part.
+        tokens = [Token(kind, "", number, 1, 1, 1, 1, number + 1) for number, kind in enumerate(kinds)]
+        for number, token in enumerate(tokens):
             try:
                 parser.feed_token(token)
             except UnexpectedToken:
-                self._unexpected(tokens, index, _accepted(parser))
+                self._unexpected(first, first + number, _accepted(parser))
                 return None
         if complete:
-            return _finished(parser, tokens[-1])
-        if not self.cut:
-            self._unfinished(tokens)
+            return _part(_finished(parser, tokens[-1]))
+        if not self.words.cut:
+            self._unfinished(first, first + len(kinds) - 1)
         return None
 
-    def _unexpected(self, tokens: Sequence[Token], index: int, accepted: set[str]) -> None:
-        token = tokens[index]
-        before = tokens[: index + 1]
-        comment = next((one for one in before if one.line == token.line and one.startswith(("#", "//"))), None)
+    def _unexpected(self, first: int, word: int, accepted: set[str]) -> None:
+        words = self.words
+        text, kind, origin = words.text(word), words.kinds[word], words.origin(word)
+        comment = next((one for one in range(first, word + 1) if self._is_comment(one, origin.line)), None)
         if comment is not None:
             hint = "`#` begins a comment in the first column only, and `//` at the start of a line only"
-            self.text.fail(f"`{comment}` does not begin a comment here", self._origin(comment), hint)
-        elif index > 0 and token == ":":
-            hint = f"write the name and its colon together: `{before[-2]}:`"
-            self.text.fail("a blank divides a rule's name from its colon", self._origin(token), hint)
-        elif index == 0 and token.type == "DOT":
-            self.text.fail("this dot ends no rule", self._origin(token), "a rule in brackets ends with its `]`")
-        elif token.type in ("RSQB", "DOT") and {"FORWARD", "BACKWARD"} & accepted:
-            self.text.fail("this rule has no arrow", self._origin(tokens[0]), "write `body -> head` or `head <- body`")
-        elif token.type == "RSQB" and "DOT" in accepted:
-            hint = "end the rule with `.`, or open it with `[`"
-            self.text.fail("this bracket closes nothing", self._origin(token), hint)
+            self.text.fail(f"`{words.text(comment)}` does not begin a comment here", words.origin(comment), hint)
+        elif word > first and text == ":":
+            hint = f"write the name and its colon together: `{words.text(word - 1)}:`"
+            self.text.fail("a blank divides a rule's name from its colon", origin, hint)
+        elif word == first and kind == "DOT":
+            self.text.fail("this dot ends no rule", origin, "a rule in brackets ends with its `]`")
+        elif kind in ("RSQB", "DOT") and {"FORWARD", "BACKWARD"} & accepted:
+            self.text.fail("this rule has no arrow", words.origin(first), "write `body -> head` or `head <- body`")
+        elif kind == "RSQB" and "DOT" in accepted:
+            self.text.fail("this bracket closes nothing", origin, "end the rule with `.`, or open it with `[`")
         else:
-            self.text.fail(f"`{token}` cannot stand here", self._origin(token), _expected(accepted))
+            self.text.fail(f"`{text}` cannot stand here", origin, _expected(accepted))
 
-    def _unfinished(self, tokens: Sequence[Token]) -> None:
-        if tokens[0].type == "LSQB":
-            self.text.fail("this bracket is never closed", self._origin(tokens[0]), "end the rule with `]`")
+    def _is_comment(self, word: int, line: int) -> bool:
+        """Whether a word in this line looks like the beginning of a comment."""
+        return self.words.text(word).startswith(("#", "//")) and self.words.line(word) == line
+
+    def _unfinished(self, first: int, last: int) -> None:
+        if self.words.kinds[first] == "LSQB":
+            self.text.fail("this bracket is never closed", self.words.origin(first), "end the rule with `]`")
         else:
-            self.text.fail("this rule never ends", self._origin(tokens[-1]), "end it with `.`")
+            self.text.fail("this rule never ends", self.words.origin(last), "end it with `.`")
 
-    def _origin(self, token: Token, length: int | None = None) -> Origin:
-        return self.text.origin(token.line or 1, token.column or 1, length or len(token))
+
+def _part(tree: Token | Tree[Token]) -> _Part:
+    """What a tree or token of lark's is, with the numbers of its words."""
+    from lark import Token
+
+    if isinstance(tree, Token):
+        return _Part(tree.type, cast("int", tree.start_pos), cast("int", tree.end_pos))
+    return _Part(str(tree.data), tree.meta.start_pos, tree.meta.end_pos, tuple(map(_part, tree.children)))
 
 
 # lark leaves these two methods without types.
@@ -471,27 +555,31 @@ def _accepted(parser: InteractiveParser) -> set[str]:
     return cast("set[str]", parser.accepts())  # type: ignore[no-untyped-call]
 
 
-def _finished(parser: InteractiveParser, last: Token) -> _Tree:
-    return cast("_Tree", parser.feed_eof(last))  # type: ignore[no-untyped-call]
+def _finished(parser: InteractiveParser, last: Token) -> Tree[Token]:
+    return cast("Tree[Token]", parser.feed_eof(last))  # type: ignore[no-untyped-call]
 
 
-def _end(tokens: Sequence[Token], start: int) -> int | None:
-    """The place after the rule that begins at `start`; None if it has no end."""
-    closing = "RSQB" if tokens[start].type == "LSQB" else "DOT"
-    depth = 0
-    for index in range(start, len(tokens)):
-        depth += {"LSQB": 1, "RSQB": -1}.get(tokens[index].type, 0)
-        if depth < 0 or (depth == 0 and tokens[index].type == closing):
-            return index + 1
-    return None
-
-
-def _restart(tokens: Sequence[Token], start: int) -> int:
-    """Where to go on after a rule without an end: at the next bracket that begins a line."""
-    for index in range(start + 1, len(tokens)):
-        if tokens[index].type == "LSQB" and (tokens[index].line or 0) > (tokens[index - 1].line or 0):
-            return index
-    return len(tokens)
+def _ends(kinds: Sequence[str]) -> list[int | None]:
+    """For each word, the place after the rule that would begin with it; None if that has no end. A rule in brackets
+    ends with its own `]`, another with the next dot or `]` that lies in no brackets within it."""
+    found: list[int | None] = [None] * len(kinds)
+    closing: int | None = None
+    following: int | None = None
+    outer: list[tuple[int | None, int | None]] = []
+    """Of the brackets around the place: the place after what closes them, and that after the next end."""
+    for place in range(len(kinds) - 1, -1, -1):
+        kind = kinds[place]
+        if kind == "LSQB":
+            found[place] = closing
+            closing, following = outer.pop() if outer else (None, None)
+            continue
+        if kind == "RSQB":
+            outer.append((closing, following))
+            closing = place + 1
+        if kind in ("RSQB", "DOT"):
+            following = place + 1
+        found[place] = following
+    return found
 
 
 _SPOKEN = {
@@ -513,6 +601,17 @@ def _grammar() -> Lark:
     return Lark(text, start="rule", parser="lalr", lexer="basic", propagate_positions=True)
 
 
+@cache
+def _terminals() -> re.Pattern[str]:
+    """The terminals of the grammar as one expression, each with what may be ignored before it: the name of the group is
+    that of the terminal, or ``other`` of a character that fits none. At the end of a text no group matches."""
+    grammar = _grammar()
+    ordered = sorted(grammar.terminals, key=lambda one: -one.priority)
+    named = [f"(?P<{one.name}>{one.pattern.to_regexp()})" for one in ordered if one.name not in grammar.ignore_tokens]
+    ignored = "|".join(one.pattern.to_regexp() for one in ordered if one.name in grammar.ignore_tokens)
+    return re.compile(f"(?:{ignored})*(?:{'|'.join(named)}|(?P<other>[\\s\\S])|$)")
+
+
 @dataclass(frozen=True)
 class JenaLexer:
     """The lexer of the Jena rule language."""
@@ -529,10 +628,10 @@ class JenaLexer:
 
 def _sound(rules: Sequence[Rule], errors: Sequence[LexerError]) -> tuple[Rule, ...]:
     """The rules in which no error lies: each reaches as far as the next one."""
-    wrong = [_position(error.origin) for error in errors]
+    wrong = sorted(_position(error.origin) for error in errors)
     starts = [*(_position(rule.origin) for rule in rules), (sys.maxsize, 0)]
-    spans = zip(rules, starts, starts[1:], strict=False)
-    return tuple(rule for rule, start, end in spans if not any(start <= place < end for place in wrong))
+    before = [bisect_left(wrong, start) for start in starts]
+    return tuple(rule for rule, first, last in zip(rules, before, before[1:], strict=False) if first == last)
 
 
 def _position(origin: Origin | None) -> tuple[int, int]:

@@ -74,9 +74,15 @@ def untimed(expressions: Iterable[Expression | None], what: str, rule: System) -
 
 def join_of(left: Rows, right: Rows) -> tuple[ops.Join, tuple[Variable, ...]]:
     """The natural join: on all shared variables, every variable kept once (so that a join of sets is a set)."""
-    fresh = tuple(column for column, name in enumerate(right.names) if name not in left.names)
-    keep = (*range(len(left.names)), *(len(left.names) + column for column in fresh))
-    return ops.Join(shared(left, right), keep), (*left.names, *(right.names[column] for column in fresh))
+    known, names = left.names, [*left.names]
+    on, keep = [], [*range(len(names))]
+    for column, name in enumerate(right.names):
+        if name in known:
+            on.append((known.index(name), column))
+        else:
+            keep.append(len(known) + column)
+            names.append(name)
+    return ops.Join(tuple(on), tuple(keep)), tuple(names)
 
 
 def shared(left: Rows, right: Rows) -> tuple[tuple[int, int], ...]:
@@ -86,7 +92,8 @@ def shared(left: Rows, right: Rows) -> tuple[tuple[int, int], ...]:
 
 def compatible(left: Rows, right: Rows, origin: Origin | None = None) -> None:
     """Raises PlannerError where rows would have to agree on a variable that may be unbound in one of them."""
-    for name in sorted(left.known & right.known & (left.maybe | right.maybe), key=str):
+    unsure = left.maybe | right.maybe
+    for name in sorted(left.known & right.known & unsure, key=str) if unsure else ():
         raise PlannerError(
             f"`{name}` is joined on, and may be unbound",
             right.origin or left.origin or origin,

@@ -130,13 +130,21 @@ def holds(system: System) -> bool:
 def matched(draft: Draft, pattern: FactPattern, system: System, unique: bool) -> Rows:
     """The rows of one pattern over the system's sources; ``unique`` where they have to be a set."""
     op, names = match_of(pattern)
-    reads = sorted({draft.add(ops.Read(source)) for source in system.sources})
-    if not reads:
+    reads = read(draft, system, pattern)
+    return Rows(match_node(draft, op, reads, len(names), unique), names, origin=pattern.origin)
+
+
+def read(draft: Draft, system: System, pattern: FactPattern) -> list[str]:
+    """The nodes that read what a pattern of the system reads."""
+    if not system.sources:
         raise PlannerError(f"rule `{system.name}` has no source to read", pattern.origin or system.origin)
+    return sorted({draft.add(ops.Read(source)) for source in system.sources})
+
+
+def match_node(draft: Draft, op: ops.Match, reads: Sequence[str], width: int, unique: bool) -> str:
+    """The node with the rows of a `Match`, `width` columns wide; ``unique`` as in `matched`."""
     node = draft.add(op, *reads)
-    if unique:
-        node = draft.add(ops.Distinct(by=len(names)), node)
-    return Rows(node, names, origin=pattern.origin)
+    return draft.add(ops.Distinct(by=width), node) if unique else node
 
 
 def unit(draft: Draft) -> Rows:

@@ -15,8 +15,13 @@ from squall.strata import Shape, Shapes
 from squall.system import AtomPattern, Pattern, Source, System, Without, rules
 
 
-def finish(draft: Draft, system: System, ends: Iterable[str], planner: str, ordered: bool = False) -> Plan:
-    """The plan whose rules end in these nodes (`Emit`, `Answer`, `Retract`).
+def finish(draft: Draft, system: System, ends: Iterable[str], planner: str) -> Plan:
+    """The plan whose rules end in these nodes (`Emit`, `Answer`, `Retract`)."""
+    return grouped(ended(draft, system, ends, planner))
+
+
+def ended(draft: Draft, system: System, ends: Iterable[str], planner: str, ordered: bool = False) -> Plan:
+    """The plan whose rules end in these nodes, as yet without grouping columns.
 
     Facts are made unique per *shape* (the constants of their templates): two shapes that have no fact in common do not
     depend on each other, so that stratification sees what a rule can make, not just that it makes something.
@@ -29,8 +34,7 @@ def finish(draft: Draft, system: System, ends: Iterable[str], planner: str, orde
     inputs = (*(facts.node for facts in made), *(sorted(answers) if ordered else answers))
     last = draft.add(ops.Deliver(system.output, _overlaps(made), system.report, sources(system)), *inputs)
     draft.keep([last, *(id for id in found if isinstance(draft.nodes[id].op, Retract))])
-    whole = arranged(draft.nodes.values(), planner) if ordered else Plan(tuple(draft.nodes.values()), planner)
-    return grouped(whole)
+    return arranged(draft.nodes.values(), planner) if ordered else Plan(tuple(draft.nodes.values()), planner)
 
 
 def sources(system: System) -> tuple[Source, ...]:
@@ -103,8 +107,10 @@ def grouped(plan: Plan) -> Plan:
 def arranged(nodes: Iterable[Node], planner: str) -> Plan:
     """The plan of these nodes, listed inputs first, in an order that depends on nothing but themselves."""
     depths: dict[str, int] = {}
-    found = list(nodes)
-    for node in found:
-        depths[node.id] = 1 + max((depths[edge.node] for edge in node.inputs if not edge.feedback), default=0)
-    listed = sorted(found, key=lambda node: (isinstance(node.op, ops.Deliver), depths[node.id], node.id))
-    return Plan(tuple(listed), planner)
+    places = []
+    for node in nodes:
+        depth = max([depths[edge.node] for edge in node.inputs if not edge.feedback], default=0) + 1
+        depths[node.id] = depth
+        places.append((isinstance(node.op, ops.Deliver), depth, node.id, node))
+    # No two nodes have the same id: nodes themselves are never compared.
+    return Plan(tuple([place[3] for place in sorted(places)]), planner)

@@ -17,29 +17,30 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby, islice, permutations, product
+from typing import Any, NamedTuple
 
 from squall.operators import Match
 from squall.plan import Plan
-from squall.planners.columns import join_of
+from squall.planners.columns import shared
 from squall.planners.common import (
     Draft,
     Rows,
     apply_predicate,
     counts,
     ends,
-    finish,
     holds,
     is_effect,
     is_query,
     join,
+    match_node,
     match_of,
-    matched,
     modified,
+    read,
     union,
     unit,
 )
 from squall.planners.draft import digest
-from squall.planners.ending import grouped
+from squall.planners.ending import ended, grouped
 from squall.planners.parts import walk
 from squall.planners.passes.closure import close
 from squall.planners.passes.columns import drop_columns
@@ -91,7 +92,7 @@ def plan(system: System, statistics: Statistics | None = None, passes: Sequence[
     with _no_collection():
         planner = _Rete(system)
         found = [end for rule in rules(system) for end in planner.rule(rule)]
-        made = finish(planner.draft, system, found, "rete", ordered=True)
+        made = ended(planner.draft, system, found, "rete", ordered=True)
         for one in passes:
             made = one(made, statistics)
         return grouped(made)
@@ -109,13 +110,16 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
+Rank = tuple[int, int, str]
+"""Of a joinable, how many patterns are like it (a negative number), how many columns it has, and its code: that with
+the least rank comes first."""
+
+
 @dataclass(frozen=True)
 class _Leaf:
     """A joinable that has been planned. forms: one node, with its variables in each way that makes no difference."""
 
-    uses: int
-    width: int
-    code: str
+    rank: Rank
     forms: tuple[Rows, ...]
 
 
@@ -128,13 +132,22 @@ class _Order:
     left: tuple[_Leaf, ...] = ()
 
 
+_Matches = dict[Match, tuple[str, Rank]]
+"""The node of each `Match`, and its rank."""
+
+
 class _Rete:
     def __init__(self, system: System) -> None:
         self.draft = Draft(digest)
         parts = (part for rule in rules(system) for part in walk(rule))
-        self.uses = Counter(match_of(part)[0] for part in parts if isinstance(part, FactPattern))
+        patterns = [part for part in parts if isinstance(part, FactPattern)]
+        self.patterns = {id(pattern): match_of(pattern) for pattern in patterns}
+        """The `Match` and the variables of each pattern of the program, which are told apart by identity."""
+        self.uses = Counter(self.patterns[id(pattern)][0] for pattern in patterns)
         self.parts: dict[tuple[int, bool], list[Rows]] = {}
-        self.matches: dict[tuple[Match, tuple[Source, ...], bool], _Leaf] = {}
+        self.matches: dict[tuple[tuple[Source, ...], bool], _Matches] = {}
+        """The matches over the same sources: those that are sets, and the others."""
+        self.reads: dict[tuple[Source, ...], list[str]] = {}
 
     def rule(self, rule: System) -> list[str]:
         """What the rule ends in, planned under each order that its body leaves open; that with the least code."""
@@ -180,34 +193,37 @@ class _Rete:
         return self._orders(system.joinables, system, counted, counted or part or holds(system))
 
     def _orders(self, joinables: Sequence[Joinable], system: System, counted: bool, unique: bool) -> list[_Order]:
-        orders = [_Order(left=tuple(self._leaf(one, system, counted, unique) for one in joinables))]
+        matches = self.matches.setdefault((system.sources, unique), {})
+        orders = [_Order(left=tuple(self._leaf(one, system, counted, unique, matches) for one in joinables))]
         for _ in joinables:
-            steps = [step for order in orders for step in _steps(order)]
-            least = min(code for code, _ in steps)
-            orders = [order for code, order in steps if code == least]
+            steps = _least(step for order in orders for step in _steps(order))
+            orders = [_with(step) for step in (steps if len(steps) == 1 else _least(map(_joining, steps)))]
             orders = list(dict.fromkeys(orders))[:CARRIED] if len(orders) > 1 else orders
         return orders
 
-    def _leaf(self, joinable: Joinable, system: System, counted: bool, unique: bool) -> _Leaf:
+    def _leaf(self, joinable: Joinable, system: System, counted: bool, unique: bool, matches: _Matches) -> _Leaf:
         match joinable:
             case Pattern() | AtomPattern():
-                return self._pattern(joinable, system, unique)
+                return self._pattern(joinable, system, unique, matches)
             case Either(branches=branches):
                 forms = self._union([self.forms(branch, counted) for branch in branches])
             case System():
                 forms = self.forms(joinable, counted)
         placed = (replace(rows, origin=rows.origin or system.origin) for rows in forms)
-        return _Leaf(0, len(forms[0].names), forms[0].node, tuple(placed))
+        return _Leaf((0, len(forms[0].names), forms[0].node), tuple(placed))
 
-    def _pattern(self, pattern: FactPattern, system: System, unique: bool) -> _Leaf:
-        op, names = match_of(pattern)
-        key = (op, system.sources, unique)
-        if key not in self.matches:
-            node = matched(self.draft, pattern, system, unique).node
-            self.matches[key] = _Leaf(self.uses[op], len(names), f"{op!r} {node}", (Rows(node, ()),))
-        leaf = self.matches[key]
-        rows = Rows(leaf.forms[0].node, names, origin=pattern.origin)
-        return _Leaf(leaf.uses, leaf.width, leaf.code, (rows,))
+    def _pattern(self, pattern: FactPattern, system: System, unique: bool, matches: _Matches) -> _Leaf:
+        op, names = self.patterns[id(pattern)]
+        known = matches.get(op)
+        if known is None:
+            node = match_node(self.draft, op, self._reads(system, pattern), len(names), unique)
+            known = matches[op] = (node, (-self.uses[op], len(names), f"{op!r} {node}"))
+        return _Leaf(known[1], (Rows(known[0], names, origin=pattern.origin),))
+
+    def _reads(self, system: System, pattern: FactPattern) -> list[str]:
+        if system.sources not in self.reads:
+            self.reads[system.sources] = read(self.draft, system, pattern)
+        return self.reads[system.sources]
 
     def _union(self, branches: Sequence[Sequence[Rows]]) -> list[Rows]:
         """The branches beside each other: in the order of their nodes, and the columns in the order of the first branch
@@ -257,15 +273,42 @@ def joined(draft: Draft, leaves: Sequence[Rows]) -> Rows:
     return first
 
 
-def _steps(order: _Order) -> Iterator[tuple[tuple[object, ...], _Order]]:
-    """Each joinable that could come next: its code, and the order with it."""
+class _Step(NamedTuple):
+    """A joinable, by its position, that could come next in an order, in one of its forms."""
+
+    code: Any
+    """That with the least code comes next."""
+    order: _Order
+    position: int
+    rows: Rows
+
+
+def _steps(order: _Order) -> Iterator[_Step]:
+    """Each joinable that could come next: what has a variable in common with the rest is first, and then the rank."""
     for position, leaf in enumerate(order.left):
-        rest = order.left[:position] + order.left[position + 1 :]
         for rows in leaf.forms:
-            op, names = join_of(Rows("", order.names), rows)
-            apart = bool(order.joined and rows.names and not op.on)
-            code = (apart, -leaf.uses, leaf.width, leaf.code, op.on)
-            yield code, _Order(names, (*order.joined, rows), rest)
+            apart = order.joined and rows.names and not any(name in order.names for name in rows.names)
+            yield _Step((bool(apart), leaf.rank), order, position, rows)
+
+
+def _joining(step: _Step) -> _Step:
+    """The step, with what it joins on as its code."""
+    return step._replace(code=shared(Rows("", step.order.names), step.rows))
+
+
+def _least(steps: Iterable[_Step]) -> list[_Step]:
+    """The steps with the least code."""
+    found = list(steps)
+    least = min(step.code for step in found)
+    return [step for step in found if step.code == least]
+
+
+def _with(step: _Step) -> _Order:
+    """The order with the joinable next."""
+    order, position = step.order, step.position
+    fresh = (name for name in step.rows.names if name not in order.names)
+    rest = order.left[:position] + order.left[position + 1 :]
+    return _Order((*order.names, *fresh), (*order.joined, step.rows), rest)
 
 
 def _by_node(branches: Iterable[Rows]) -> Iterator[list[Rows]]:

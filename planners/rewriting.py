@@ -21,7 +21,7 @@ class Rewrite:
 
     def inputs(self, node: Node) -> tuple[str, ...]:
         """What an old node reads, feedback apart, in the new plan."""
-        return tuple(self.new[edge.node] for edge in node.inputs if not edge.feedback)
+        return tuple([self.new[edge.node] for edge in node.inputs if not edge.feedback])
 
     def add(self, op: Operator, *inputs: str) -> str:
         """A node of the new plan."""
@@ -29,18 +29,20 @@ class Rewrite:
 
     def keep(self, node: Node) -> str:
         """The old node, on what stands for its inputs."""
-        if all(not edge.feedback and self.new[edge.node] == edge.node for edge in node.inputs):
-            self.draft.nodes[node.id] = node
-            self.new[node.id] = node.id
-            return node.id
-        return self.put(node, node.op, *self.inputs(node))
+        for edge in node.inputs:
+            if edge.feedback or self.new[edge.node] != edge.node:
+                return self.put(node, node.op, *self.inputs(node))
+        self.draft.nodes[node.id] = node
+        self.new[node.id] = node.id
+        return node.id
 
     def put(self, node: Node, op: Operator, *inputs: str) -> str:
         """An operator that stands for an old node and reads the same facts again."""
-        same = op == node.op and inputs == tuple(edge.node for edge in node.inputs if not edge.feedback)
+        reads = tuple([edge.node for edge in node.inputs if not edge.feedback])
+        same = inputs == reads and op == node.op
         id = self.draft.add(op, *inputs, id=node.id if same else None)
-        again = tuple(edge.node for edge in node.inputs if edge.feedback)
-        if again:
+        if len(reads) < len(node.inputs):
+            again = [edge.node for edge in node.inputs if edge.feedback]
             self.feedback[id] = tuple(dict.fromkeys((*self.feedback.get(id, ()), *again)))
         self.new[node.id] = id
         return id
@@ -51,5 +53,6 @@ class Rewrite:
         for id, again in self.feedback.items():
             facts = sorted({self.new[fact] for fact in again})
             self.draft.read_again(id, facts)
-        self.draft.keep(self.new[node.id] for node in self.plan.nodes if not self.plan.consumers[node.id])
+        read = {edge.node for node in self.plan.nodes for edge in node.inputs}
+        self.draft.keep(self.new[node.id] for node in self.plan.nodes if node.id not in read)
         return arranged(self.draft.nodes.values(), self.plan.planner)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 
@@ -24,12 +25,18 @@ class Origin:
     @property
     def excerpt(self) -> str:
         """The line, and carets under the place."""
-        lines = self.text.splitlines()
+        lines = _lines(self.text)
         shown = lines[self.line - 1] if 0 < self.line <= len(lines) else ""
         shown = shown.replace("\t", " ")
         carets = "^" * max(1, min(self.length, len(shown) - self.column + 1))
         margin = f"{self.line} | "
         return f"{margin}{shown}\n{' ' * (len(margin) - 2)}| {' ' * (self.column - 1)}{carets}"
+
+
+@lru_cache(maxsize=1)
+def _lines(text: str) -> list[str]:
+    """The lines of a text, kept for its next error: a long text may have many."""
+    return text.splitlines()
 
 
 class SquallError(Exception):

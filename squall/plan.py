@@ -5,10 +5,12 @@ Nodes are listed inputs first (feedback apart). See docs/pps.md for the specific
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from squall.errors import PlannerError
@@ -38,6 +40,7 @@ from squall.operators import (
     columns_of,
     is_timed,
 )
+from squall.strata import components
 from squall.system import Source
 from squall.windows import Count
 
@@ -121,14 +124,27 @@ class Plan:
     @cached_property
     def components(self) -> tuple[tuple[str, ...], ...]:
         """The strongly connected components in topological order; the nodes of each in the order of the plan."""
-        import networkx
-
         position = {node.id: index for index, node in enumerate(self.nodes)}
-        condensed = networkx.condensation(self.graph)
-        order = networkx.lexicographical_topological_sort(
-            condensed, key=lambda part: min(position[id] for id in condensed.nodes[part]["members"])
-        )
-        return tuple(tuple(sorted(condensed.nodes[part]["members"], key=position.__getitem__)) for part in order)
+        parts = components({id: [node for node, _ in fed] for id, fed in self.consumers.items()})
+        members = {part[0]: tuple(part) for part in (sorted(part, key=position.__getitem__) for part in parts)}
+        return tuple(members[first] for first in self._topological(members, position))
+
+    def _topological(self, members: dict[str, tuple[str, ...]], position: dict[str, int]) -> Iterator[str]:
+        """Components, by their first nodes, in topological order; of those that may be next, the one listed first."""
+        part_of = {id: first for first, part in members.items() for id in part}
+        after: dict[str, list[str]] = {first: [] for first in members}
+        for id, found in self.consumers.items():
+            after[part_of[id]] += [part_of[fed] for fed, _ in found if part_of[fed] != part_of[id]]
+        missing = Counter(fed for found in after.values() for fed in found)
+        ready = [position[first] for first in members if not missing[first]]
+        heapify(ready)
+        while ready:
+            part = self.nodes[heappop(ready)].id
+            yield part
+            for fed in after[part]:
+                missing[fed] -= 1
+                if not missing[fed]:
+                    heappush(ready, position[fed])
 
     @cached_property
     def retractable(self) -> frozenset[str]:
@@ -332,6 +348,8 @@ def _strata(plan: Plan) -> Iterator[str]:
 
 
 def _cycles(plan: Plan) -> Iterator[str]:
+    if all(len(component) == 1 for component in plan.components) and not _feeds_itself(plan):
+        return
     import networkx
 
     unchecked = networkx.DiGraph(plan.graph)  # a copy, and no view of it: a view lists its nodes in the order of a set
@@ -339,6 +357,10 @@ def _cycles(plan: Plan) -> Iterator[str]:
     with suppress(networkx.NetworkXNoCycle):
         cycle = [before for before, _ in networkx.find_cycle(unchecked)]
         yield f"the cycle {' -> '.join(cycle)} has no Distinct: it would never end"
+
+
+def _feeds_itself(plan: Plan) -> bool:
+    return any(edge.node == node.id for node in plan.nodes for edge in node.inputs if edge.feedback)
 
 
 def _growing(plan: Plan) -> Iterator[str]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
-
-import networkx
 
 from squall.errors import Origin, TranslatorError, raise_all
 from squall.rdf import Term
@@ -69,6 +67,7 @@ def _value(constant: Term | None) -> Hashable:
 
 
 T = TypeVar("T")
+N = TypeVar("N", bound=Hashable)
 
 
 class Shapes(Generic[T]):
@@ -162,17 +161,21 @@ def stratify(system: System) -> None:
     The same holds for what else has to know all of what it reads: ``Maybe``, grouping, slices, and functions of time
     (``now``), whose value would depend on how often it is taken inside a recursion.
     """
-    raise_all(list(_violations(list(rules(system)))))
+    program = list(rules(system))
+    needed = [list(needs(rule)) for rule in program]
+    if any(need.verb is not None for found in needed for need in found):
+        raise_all(list(_violations(program, needed)))
 
 
-def _violations(program: list[System]) -> Iterator[TranslatorError]:
-    graph, strict = _dependencies(program)
-    part_of: dict[object, int] = {}
-    for number, part in enumerate(networkx.strongly_connected_components(graph)):
-        part_of.update(dict.fromkeys(part, number))
+def _violations(program: list[System], needed: list[list[Need]]) -> Iterator[TranslatorError]:
+    edges, strict = _dependencies(program, needed)
+    after: dict[Hashable, list[Hashable]] = {node: [] for edge in edges for node in edge}
+    for before, node in edges:
+        after[before].append(node)
+    part_of = {node: number for number, part in enumerate(components(after)) for node in part}
     for (read, reader), need in strict.items():
         if part_of[read] == part_of[reader]:
-            path = networkx.shortest_path(graph, reader, read)
+            path = _path(edges, reader, read)
             names = [f"`{program[node].name}`" for node in (*path, reader) if isinstance(node, int)]
             yield TranslatorError(
                 f"rule `{program[reader].name}` {need.verb} what depends on it: {' -> '.join(names)}",
@@ -182,28 +185,73 @@ def _violations(program: list[System]) -> Iterator[TranslatorError]:
 
 
 _Read = tuple[str, Shape]
+_Edge = tuple[Hashable, Hashable]
 
 
-def _dependencies(program: list[System]) -> tuple[networkx.DiGraph, dict[tuple[_Read, int], Need]]:
-    """Rules (by number), the shapes of what they make and of what they read, as a graph; and what a rule has to know
-    all of. By way of shapes, since many rules may make what many rules read."""
-    graph: networkx.DiGraph = networkx.DiGraph()
+def _dependencies(program: list[System], needed: list[list[Need]]) -> tuple[list[_Edge], dict[tuple[_Read, int], Need]]:
+    """Rules (by number), the shapes of what they make and of what they read, as the edges of a graph; and what a rule
+    has to know all of. By way of shapes, since many rules may make what many rules read."""
+    edges: list[_Edge] = []
     strict: dict[tuple[_Read, int], Need] = {}
     made: Shapes[_Read] = Shapes()
+    known: set[_Read] = set()
     for writer, rule in enumerate(program):
         for one in _made(rule):
-            if ("made", one) not in graph:
+            if ("made", one) not in known:
+                known.add(("made", one))
                 made.add(one, ("made", one))
-            graph.add_edge(writer, ("made", one))
-    for reader, rule in enumerate(program):
-        for need in needs(rule):
+            edges.append((writer, ("made", one)))
+    for reader, found in enumerate(needed):
+        for need in found:
             read = ("read", need.shape)
-            if read not in graph:
-                graph.add_edges_from((one, read) for one in list(made.overlapping(need.shape)))
-            graph.add_edge(read, reader)
+            if read not in known:
+                known.add(read)
+                edges += [(one, read) for one in made.overlapping(need.shape)]
+            edges.append((read, reader))
             if need.verb is not None:
                 strict.setdefault((read, reader), need)
-    return graph, strict
+    return edges, strict
+
+
+def _path(edges: list[_Edge], start: Hashable, end: Hashable) -> list[Hashable]:
+    """A shortest path."""
+    import networkx  # it takes longer to load than all of squall
+
+    found: list[Hashable] = networkx.shortest_path(networkx.DiGraph(edges), start, end)
+    return found
+
+
+def components(after: Mapping[N, Iterable[N]]) -> list[list[N]]:
+    """The strongly connected components of a graph, given by what comes after each of its nodes (Tarjan 1972, "Depth-
+    first search and linear graph algorithms"; without recursion, since paths may be long)."""
+    found: list[list[N]] = []
+    low: dict[N, int] = {}
+    """Of each node that was visited, the least place in `stack` that is known to be reached; beyond all when done."""
+    stack: list[N] = []
+    for root in after:
+        if root in low:
+            continue
+        low[root] = len(stack)
+        stack.append(root)
+        path = [(root, low[root], iter(after[root]))]
+        while path:
+            node, place, rest = path[-1]
+            for following in rest:
+                if following not in low:
+                    low[following] = len(stack)
+                    path.append((following, len(stack), iter(after[following])))
+                    stack.append(following)
+                    break
+                low[node] = min(low[node], low[following])
+            else:
+                path.pop()
+                if low[node] == place:
+                    found.append(stack[place:])
+                    del stack[place:]
+                    low.update(dict.fromkeys(found[-1], len(after)))
+                elif path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[node])
+    return found
 
 
 def _made(rule: System) -> Iterator[Shape]:

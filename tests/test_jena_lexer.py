@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall.errors import Errors, LexerError
+from squall.lexers import jena
 from squall.lexers.jena import Call, Functor, Node, Pattern, Program, Rule, lexer
 from squall.rdf import RDF, XSD, Term, iri, literal
 from squall.stages import Lexer
@@ -226,3 +227,56 @@ def test_a_rule_on_the_line_of_a_prefix_is_not_dropped() -> None:
     with pytest.raises(LexerError, match="follows a prefix on its line"):
         lexer("@prefix : <http://example.org/>. (?a :p ?b) -> (?a :q ?b).", "<text>")
     assert not lexer("@prefix : <http://example.org/> . # ours", "<text>").rules
+
+
+WORDS = (
+    "[",
+    "]",
+    "(",
+    ")",
+    ".",
+    "->",
+    "<-",
+    "a:",
+    "a:b",
+    "?x",
+    "<urn:x>",
+    "'it\\'s\n'",
+    '"a"',
+    "^^<urn:x>",
+    "^^",
+    "5",
+    ",",
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(["", " ", "\n", "\r\n", ", "])), max_size=20))
+def test_words_are_the_tokens_of_the_grammar(parts: list[tuple[str, str]]) -> None:
+    text = "".join(word + blank for word, blank in parts)
+    words = jena._Words(jena._Text(text, "test"))
+    origins = [words.origin(word) for word in range(len(words))]
+    tokens = list(jena._grammar().lex(text))
+    assert words.kinds == [token.type for token in tokens]
+    assert [(one.line, one.column, one.length) for one in origins] == [
+        (token.line, token.column, len(token)) for token in tokens
+    ]
+
+
+def test_rules_with_words_of_the_same_kinds_have_their_own_words_and_places() -> None:
+    first, second = lexer(
+        "[a: (?x <urn:p> 5) -> (?x <urn:q> 'b')]\n [bc: (?yy <urn:r> 6)\n -> (?yy <urn:s> 'd')]", "t"
+    ).rules
+    assert str(second) == f"[ bc: (?yy <urn:r> '6'^^{XSD}int) -> (?yy <urn:s> 'd') ]"
+    assert [str(clause.origin) for clause in (*first.body, *first.head)] == ["t:1:5", "t:1:23"]
+    assert [str(clause.origin) for clause in (*second.body, *second.head)] == ["t:2:7", "t:3:5"]
+    assert [(str(rule.origin), rule.origin and rule.origin.length) for rule in (first, second)] == [
+        ("t:1:1", 39),
+        ("t:2:2", 43),
+    ]
+
+
+def test_many_rules_that_never_end_are_told_of_one_by_one() -> None:
+    with pytest.raises(Errors) as caught:
+        lexer("[(?x <urn:p> ?y) -> (?y <urn:q> ?x)\n" * 2000, "test")
+    assert [error.origin.line for error in caught.value.errors if error.origin] == [*range(1, 2001)]
+    assert str(caught.value).count("this bracket is never closed") == 2000

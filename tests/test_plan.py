@@ -7,6 +7,8 @@ from dataclasses import FrozenInstanceError, replace
 
 import networkx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from squall.errors import PlannerError
 from squall.operators import (
@@ -384,3 +386,14 @@ def test_all_violations_are_given_at_once() -> None:
         "`join` keeps column 9 of 4",
         "it has 2 Deliver nodes, not one",
     ]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=20))
+def test_components_come_in_topological_order_and_else_in_that_of_the_plan(edges: list[tuple[int, int]]) -> None:
+    def reads(number: int) -> tuple[Input, ...]:
+        return tuple(Input(str(other), feedback=other >= number) for other, one in edges if one == number)
+
+    plan = Plan(tuple(Node(str(number), Distinct(1), reads(number)) for number in range(10)))
+    parts = networkx.condensation(plan.graph)
+    order = networkx.lexicographical_topological_sort(parts, key=lambda part: min(parts.nodes[part]["members"]))
+    assert plan.components == tuple(tuple(sorted(parts.nodes[part]["members"])) for part in order)

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -42,6 +43,7 @@ from squall.operators import Slice as SliceOf
 from squall.operators import Test as Condition
 from squall.plan import Input, Plan
 from squall.planners import rete
+from squall.planners.draft import digest
 from squall.rdf import XSD, Term, iri, literal
 from squall.strata import relation_mark
 from squall.system import Aggregate as AggregateOf
@@ -765,3 +767,12 @@ def test_a_program_that_cannot_be_stratified_is_told_by_its_plan_too(planner: st
 
 
 OPTIONAL_WIN = Maybe(System(joinables=(Pattern(Y, Q, Z),)))
+
+
+@given(systems())
+@settings(max_examples=20)
+def test_a_name_is_a_digest_of_the_printed_operator_without_its_rules_and_of_its_inputs(system: System) -> None:
+    for node in rete.plan(system).nodes:
+        op = replace(node.op, rules=()) if isinstance(node.op, Emit | Retract) else node.op
+        text = "\n".join((repr(op), "a", "b"))
+        assert digest(node.op, ("a", "b")).rpartition("-")[2] == sha256(text.encode()).hexdigest()[:10]

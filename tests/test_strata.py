@@ -6,12 +6,15 @@ import time
 from dataclasses import replace
 from itertools import pairwise
 
+import networkx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import squall
 from squall.errors import Errors, TranslatorError
 from squall.rdf import RDF, XSD, iri, literal
-from squall.strata import Shape, overlap, shape, stratify
+from squall.strata import Shape, components, overlap, shape, stratify
 from squall.system import (
     AtomPattern,
     Bind,
@@ -253,3 +256,20 @@ def test_classes_are_told_apart_where_all_say_rdf_type() -> None:
 def test_what_is_not_read_again_feeds_nothing() -> None:
     alone = rule("it", [Pattern(X, P, Y)], Pattern(X, Q, Y), without(Pattern(X, Q, Y)))
     stratify(replace(alone, reentrant=False))
+
+
+EDGES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=25)
+
+
+@given(EDGES)
+def test_components_are_those_of_networkx(edges: list[tuple[int, int]]) -> None:
+    graph = networkx.DiGraph(edges)
+    found = components({node: list(graph.successors(node)) for node in graph})
+    assert sorted(map(sorted, found)) == sorted(map(sorted, networkx.strongly_connected_components(graph)))
+
+
+def test_components_of_a_long_path_and_of_a_long_cycle() -> None:
+    path = {number: [number + 1] for number in range(100_000)} | {100_000: []}
+    assert len(components(path)) == 100_001
+    (cycle,) = components(path | {100_000: [0]})
+    assert len(cycle) == 100_001

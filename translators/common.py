@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from squall import functions
@@ -16,12 +16,13 @@ from squall.system import Bind, Call, Expression, Predicate, Slot, Test, Variabl
 class Scope:
     """What is known at a point of a rule's body.
 
-    key: a text that tells the rule from rules that mean something else, whatever the names of its variables.
+    key: gives a text that tells the rule from rules that mean something else, whatever the names of its variables.
+    Few rules ask for it, and it takes longer to make than the rest of a rule.
     bound: the variables that have a value, in the order in which they got it.
     calls: how many calls were lowered so far.
     """
 
-    key: str
+    key: Callable[[], str]
     bound: list[Variable] = field(default_factory=list)
     calls: int = 0
 
@@ -95,7 +96,7 @@ def _mode(builtin: Builtin, slots: Sequence[Slot], scope: Scope) -> Mode | None:
 def _extra(mode: Mode, place: int, scope: Scope) -> tuple[Expression, ...]:
     """What a computing function gets before its inputs."""
     numbered = (literal(str(place), XSD + "int"),) if mode.repeats else ()
-    return (*numbered, literal(f"{scope.key} {scope.calls}"), *scope.bound) if mode.scoped else numbered
+    return (*numbered, literal(f"{scope.key()} {scope.calls}"), *scope.bound) if mode.scoped else numbered
 
 
 def _call(iri: str, arguments: Sequence[Expression], origin: Origin | None) -> Call:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import PurePath
 
@@ -57,7 +58,7 @@ class _Rule:
         self.rule = rule
         self.name = rule.name or position
         self.errors = errors
-        self.scope = Scope(_key(rule))
+        self.scope = Scope(partial(_key, rule))
         self.wildcards = 0
 
     def translated(self) -> System | None:

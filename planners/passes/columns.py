@@ -72,14 +72,20 @@ class _Narrowing(Rewrite):
         self.read: dict[str, set[int]] = {node.id: set() for node in plan.nodes}
         """The columns of each old node that are read behind it."""
         self.rows: dict[str, Rows] = {}
+        self.wants: dict[str, list[Iterable[int]]] = {}
+        """The columns that each old node reads of each input."""
+        again = {edge.node for node in plan.nodes for edge in node.inputs if edge.feedback}
+        self.read.update((id, {*range(plan.widths[id])}) for id in again)
         for node in reversed(plan.nodes):
-            for edge, columns in zip(node.inputs, self.wanted(node), strict=True):
+            wants = self.wants[node.id] = self.wanted(node)
+            for edge, columns in zip(node.inputs, wants, strict=True):
                 self.read[edge.node].update(columns)
         for node in plan.nodes:
             self.rows[node.id] = self.narrowed(node)
 
     def wanted(self, node: Node) -> list[Iterable[int]]:
-        """The columns that a node reads of each input, since they decide about its rows or are read behind it."""
+        """The columns that a node reads of each input, since they decide about its rows or are read behind it. Facts
+        that are read again are read as a whole."""
         read = self.read[node.id]
         widths = [self.plan.widths[edge.node] for edge in node.inputs]
         match node.op:
@@ -170,7 +176,7 @@ class _Narrowing(Rewrite):
             case Where(column=column):
                 place = rows.places[column]
                 assert place is not None, "what is unbound in all rows is no term"
-                new: Operator = replace(op, column=place)
+                new: Operator = op if place == column else replace(op, column=place)
             case Test(expression=test):
                 new = replace(op, expression=moved_call(test, rows.places))
             case Extend(expression=value):
@@ -189,7 +195,7 @@ class _Narrowing(Rewrite):
 
     def only(self, node: Node, port: int) -> Rows:
         """An input without columns that the node does not want."""
-        input, wanted = node.inputs[port].node, sorted(set(self.wanted(node)[port]))
+        input, wanted = node.inputs[port].node, sorted(set(self.wants[node.id][port]))
         rows = self.rows[input]
         if {rows.places[column] for column in wanted} == set(range(rows.width)):
             return rows
@@ -204,7 +210,7 @@ class _Narrowing(Rewrite):
     def lacks(self, node: Node) -> bool:
         """Whether the node reads a column that is unbound in all rows, so that no column holds it."""
         places = self.rows[node.inputs[0].node].places
-        return any(places[column] is None for column in self.wanted(node)[0])
+        return any(places[column] is None for column in self.wants[node.id][0])
 
 
 def _through(column: int | None, places: Places) -> int | None:
@@ -250,7 +256,8 @@ def _over(op: Group | Emit | Retract | Answer, places: Places) -> Operator:
             made = tuple(replace(one, expression=moved(one.expression, places)) for one in aggregates)
             return Group(tuple(map(at, keys)), made)
         case Emit(template=cells) | Retract(template=cells):
-            return replace(op, template=tuple(at(cell) if isinstance(cell, int) else cell for cell in cells))
+            template = tuple([at(cell) if isinstance(cell, int) else cell for cell in cells])
+            return op if template == cells else replace(op, template=template)
         case Answer(columns=columns, order=order):
             by = tuple((moved(value, places), falls) for value, falls in order)
             return replace(op, columns=tuple(map(at, columns)), order=by)

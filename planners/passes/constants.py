@@ -9,7 +9,7 @@ number of rules. Predicates stay as they are: a pattern that fits any predicate 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from squall.operators import Cell, Distinct, Join, Match, Project, Where
 from squall.plan import Input, Node, Plan
@@ -38,19 +38,32 @@ class _Kind:
     unique: bool
 
 
+@dataclass
+class _Alike:
+    """The joins of one kind: their constants, and the join that serves them all, as soon as it is made."""
+
+    kind: _Kind
+    terms: set[Term] = field(default_factory=set)
+    joined: str = ""
+
+
 def share_constants(plan: Plan, statistics: Statistics | None = None) -> Plan:
     """The plan with such joins made one."""
-    found = {node.id: kinds for node in plan.nodes if (kinds := list(_kinds(plan, node)))}
-    terms: dict[_Kind, set[Term]] = {}
-    for kinds in found.values():
-        for kind, term in kinds:
-            terms.setdefault(kind, set()).add(term)
+    alike: dict[_Kind, _Alike] = {}
+    found: dict[str, list[tuple[_Alike, Term]]] = {}
+    for node in plan.nodes:
+        for kind, term in _kinds(plan, node):
+            joins = alike.setdefault(kind, _Alike(kind))
+            joins.terms.add(term)
+            found.setdefault(node.id, []).append((joins, term))
+    if all(len(joins.terms) <= FEW for joins in alike.values()):
+        return plan
     rewrite = Rewrite(plan)
     for node in plan.nodes:
-        shared = [(kind, term) for kind, term in found.get(node.id, ()) if len(terms[kind]) > FEW]
+        shared = [(joins, term) for joins, term in found.get(node.id, ()) if len(joins.terms) > FEW]
         if shared:
-            kind, term = max(shared, key=lambda one: len(terms[one[0]]))
-            rewrite.new[node.id] = _looked_up(rewrite, kind, term)
+            joins, term = max(shared, key=lambda one: len(one[0].terms))
+            rewrite.new[node.id] = _looked_up(rewrite, joins, term)
         else:
             rewrite.keep(node)
     return rewrite.result()
@@ -79,8 +92,15 @@ def _varied(op: Match, column: int) -> Iterator[tuple[tuple[Cell, ...], Term]]:
             yield (*op.cells[:place], column, *op.cells[place + 1 :]), cell
 
 
-def _looked_up(rewrite: Rewrite, kind: _Kind, term: Term) -> str:
-    """The rows of a join in which the constant's column holds the constant, without that column."""
+def _looked_up(rewrite: Rewrite, joins: _Alike, term: Term) -> str:
+    """The rows of a join in which the constant's column holds the constant, without that column, which is the last."""
+    joins.joined = joins.joined or _joined(rewrite, joins.kind)
+    width = len(joins.kind.join.keep)
+    return rewrite.add(Project(tuple(range(width))), rewrite.add(Where(width, term), joins.joined))
+
+
+def _joined(rewrite: Rewrite, kind: _Kind) -> str:
+    """The join for all constants, which it keeps in a further column."""
     matched = rewrite.add(Match(kind.cells), *_sources(rewrite, kind))
     again = tuple(edge.node for edge in kind.inputs if edge.feedback)
     if again:
@@ -94,8 +114,7 @@ def _looked_up(rewrite: Rewrite, kind: _Kind, term: Term) -> str:
     else:  # the new column lies between those of the left and the right rows
         column, inputs = kind.width, (matched, other)
         keep = tuple(one + (one >= column) for one in keep)
-    joined = rewrite.add(replace(kind.join, keep=(*keep, column)), *inputs)
-    return rewrite.add(Project(tuple(range(len(keep)))), rewrite.add(Where(len(keep), term), joined))
+    return rewrite.add(replace(kind.join, keep=(*keep, column)), *inputs)
 
 
 def _sources(rewrite: Rewrite, kind: _Kind) -> tuple[str, ...]:

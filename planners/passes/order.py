@@ -14,6 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from squall.operators import Join, Project
 from squall.plan import Node, Plan
@@ -30,8 +31,7 @@ def order_joins(plan: Plan, statistics: Statistics | None = None) -> Plan:
     return _Ordering(plan, statistics).result()
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """Some of a tree's leaves, joined. kind: which rows these are, the same in all trees."""
 
     kind: int
@@ -47,11 +47,10 @@ class _Tree:
     parts: list[_Part]
 
 
-@dataclass(frozen=True)
-class _Kind:
+class _Kind(NamedTuple):
     """Rows that a part may be: a leaf (a node of the old plan), or the natural join of two others."""
 
-    profile: Profile
+    profile: int
     depth: int = 0
     leaf: str = ""
     of: tuple[int, int, On] = (0, 0, ())
@@ -65,38 +64,61 @@ class _Kinds:
 
     all: list[_Kind] = field(default_factory=list)
     numbers: dict[object, int] = field(default_factory=dict)
+    profiles: list[Profile] = field(default_factory=list)
+    """All profiles, each once: patterns that differ in a constant mostly have the same."""
+    numbers_of: dict[Profile, int] = field(default_factory=dict)
+    joined: dict[tuple[int, int, On], tuple[int, Names, float]] = field(default_factory=dict)
+    """For the profiles of two parts, and what they are joined on: the profile of the join, what it keeps, its cost."""
 
     def leaf(self, id: str, profile: Profile) -> int:
         if id not in self.numbers:
             self.numbers[id] = len(self.all)
-            self.all.append(_Kind(profile, leaf=id))
+            self.all.append(_Kind(self.number(profile), leaf=id))
         return self.numbers[id]
 
-    def join(self, left: _Part, right: _Part) -> _Part:
-        """The natural join of two parts, the one way round or the other: that which comes first."""
-        if right.kind < left.kind:
-            left, right = right, left
-        on = _shared(left.names, right.names)
-        if left.kind == right.kind and (turned := _shared(right.names, left.names)) < on:
-            left, right, on = right, left, turned
-        key = (left.kind, right.kind, on)
-        if key not in self.numbers:
-            self.numbers[key] = len(self.all)
-            self.all.append(self._joined(key, len(left.names), len(right.names)))
-        fresh = (name for name in right.names if name not in left.names)
-        return _Part(self.numbers[key], (*left.names, *fresh))
+    def number(self, profile: Profile) -> int:
+        if profile not in self.numbers_of:
+            self.numbers_of[profile] = len(self.profiles)
+            self.profiles.append(profile)
+        return self.numbers_of[profile]
 
-    def _joined(self, key: tuple[int, int, On], width: int, other: int) -> _Kind:
+    def join(self, left: _Part, right: _Part, on: On) -> _Part:
+        """The natural join of two parts, given as `_pair` gives them."""
+        key = (left.kind, right.kind, on)
+        number = self.numbers.get(key)
+        if number is None:
+            number = self.numbers[key] = len(self.all)
+            self.all.append(self._kind(key))
+        return _Part(number, (*left.names, *[name for name in right.names if name not in left.names]))
+
+    def _kind(self, key: tuple[int, int, On]) -> _Kind:
         left, right, on = self.all[key[0]], self.all[key[1]], key[2]
-        taken = {column for _, column in on}
-        keep = (*range(width), *(width + column for column in range(other) if column not in taken))
-        profile = joined(left.profile, right.profile, on, keep)
-        cost = left.profile.rows + right.profile.rows + profile.rows
+        alike = (left.profile, right.profile, on)
+        if alike not in self.joined:
+            self.joined[alike] = self._joined(*alike)
+        profile, keep, cost = self.joined[alike]
         return _Kind(profile, 1 + max(left.depth, right.depth), "", key, keep, cost)
+
+    def _joined(self, one: int, other: int, on: On) -> tuple[int, Names, float]:
+        left, right = self.profiles[one], self.profiles[other]
+        width, taken = len(left.distinct), {column for _, column in on}
+        keep = (*range(width), *(width + column for column in range(len(right.distinct)) if column not in taken))
+        profile = joined(left, right, on, keep)
+        return self.number(profile), keep, left.rows + right.rows + profile.rows
+
+
+def _pair(left: _Part, right: _Part) -> tuple[_Part, _Part, On]:
+    """Two parts the one way round or the other, that which comes first, and what their join is on."""
+    if right.kind < left.kind:
+        left, right = right, left
+    on = _shared(left.names, right.names)
+    if left.kind == right.kind and (turned := _shared(right.names, left.names)) < on:
+        return right, left, turned
+    return left, right, on
 
 
 def _shared(left: Names, right: Names) -> On:
-    return tuple((left.index(name), column) for column, name in enumerate(right) if name in left)
+    return tuple([(left.index(name), column) for column, name in enumerate(right) if name in left])
 
 
 class _Ordering(Rewrite):
@@ -116,8 +138,10 @@ class _Ordering(Rewrite):
 
     def is_root(self, node: Node) -> bool:
         """Whether a join is the last of a tree: something else reads it."""
+        if not isinstance(node.op, Join):
+            return False
         readers = (self.plan.by_id[id].op for id, _ in self.plan.consumers[node.id])
-        return isinstance(node.op, Join) and not all(isinstance(op, Join) for op in readers)
+        return not all(isinstance(op, Join) for op in readers)
 
     # Trees
 
@@ -127,10 +151,10 @@ class _Ordering(Rewrite):
         same: dict[int, int] = {}
         root = self._leaves(node, leaves, same)
         parts = [
-            _Part(self.kinds.leaf(id, self.profiles[id]), tuple(_first(name, same) for name in names))
+            _Part(self.kinds.leaf(id, self.profiles[id]), tuple([_first(name, same) for name in names]))
             for id, names in leaves
         ]
-        return _Tree(node, tuple(_first(name, same) for name in root), parts)
+        return _Tree(node, tuple([_first(name, same) for name in root]), parts)
 
     def _leaves(self, node: Node, leaves: list[tuple[str, list[int]]], same: dict[int, int]) -> list[int]:
         """The name of each column of a node; what a join makes equal is noted in `same`."""
@@ -163,10 +187,11 @@ class _Ordering(Rewrite):
 
     def choices(self, tree: _Tree) -> Iterator[tuple[_Part, tuple[int, int]]]:
         """The joins of two parts of a tree, with the places of these; of parts that share nothing only if none do."""
-        pairs = [(one, other) for other in range(len(tree.parts)) for one in range(other)]
-        connected = [pair for pair in pairs if set(tree.parts[pair[0]].names) & set(tree.parts[pair[1]].names)]
-        for one, other in connected or pairs:
-            yield self.kinds.join(tree.parts[one], tree.parts[other]), (one, other)
+        places = [(one, other) for other in range(len(tree.parts)) for one in range(other)]
+        pairs = [(_pair(tree.parts[one], tree.parts[other]), (one, other)) for one, other in places]
+        connected = [(pair, places) for pair, places in pairs if pair[2]]
+        for pair, both in connected or pairs:
+            yield self.kinds.join(*pair), both
 
     def rank(self, part: _Part, places: tuple[int, int], votes: Counter[int]) -> tuple[object, ...]:
         kind = self.kinds.all[part.kind]

@@ -36,7 +36,7 @@ from squall.statistics import Statistics
 
 def push_tests(plan: Plan, statistics: Statistics | None = None) -> Plan:
     """The plan with its tests pushed down."""
-    return _Pushing(plan).result()
+    return _Pushing(plan).result() if any(_moves(node) for node in plan.nodes) else plan
 
 
 class _Pushing(Rewrite):
