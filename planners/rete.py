@@ -11,10 +11,8 @@ several: one node, and each way in which its variables may lie in the columns wi
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby, islice, permutations, product
 from typing import Any, NamedTuple
@@ -89,25 +87,12 @@ PASSES: tuple[Pass, ...] = (
 
 def plan(system: System, statistics: Statistics | None = None, passes: Sequence[Pass] = PASSES) -> Plan:
     """The plan of a system, for data such as the statistics are of. Raises PlannerError."""
-    with _no_collection():
-        planner = _Rete(system)
-        found = [end for rule in rules(system) for end in planner.rule(rule)]
-        made = ended(planner.draft, system, found, "rete", ordered=True)
-        for one in passes:
-            made = one(made, statistics)
-        return grouped(made)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Planning makes many objects and no cycles of them: looking for such takes a third of the time of large plans."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+    planner = _Rete(system)
+    found = [end for rule in rules(system) for end in planner.rule(rule)]
+    made = ended(planner.draft, system, found, "rete", ordered=True)
+    for one in passes:
+        made = one(made, statistics)
+    return grouped(made)
 
 
 Rank = tuple[int, int, str]

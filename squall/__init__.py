@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from squall import plugins
+from squall.collecting import no_collection
 from squall.errors import SquallError, UsageError, each, raise_all
 from squall.plan import Plan, check
 from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Term, Triple
@@ -42,6 +43,7 @@ def parse(program: str | Path, lexer: str | None = None) -> tuple[str, object]:
     return language, lex(text, name)
 
 
+@no_collection()
 def compile(
     *programs: str | Path,
     lexer: str | None = None,
@@ -78,6 +80,7 @@ def _window(given: str | Window) -> Window:
     return parse_window(given) if isinstance(given, str) else given
 
 
+@no_collection()
 def plan(system: System, planner: str | Planner = "rete", statistics: Statistics | str | Path | None = None) -> Plan:
     """The Planned Production System, checked. `planner` is a name or a planner itself.
 
@@ -99,6 +102,7 @@ def _loaded(statistics: Statistics | str | Path) -> Statistics:
     return statistics if isinstance(statistics, Statistics) else Statistics.load(statistics)
 
 
+@no_collection()
 def build(plan: Plan, builder: str | Builder = "iterator", options: Options | None = None) -> Job:
     """The plan made ready to run. `builder` is a name or a builder itself. Raises BuilderError."""
     make = cast(Builder, plugins.load("squall.builders", builder)) if isinstance(builder, str) else builder

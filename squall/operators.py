@@ -242,6 +242,9 @@ Operator = (
 )  # fmt: skip
 
 
+_KEEPING = (Join, LeftJoin, AntiJoin, Distinct, Group, Slice, Closure, Retract, Deliver)
+
+
 def is_timed(op: Operator) -> bool:
     """Whether the operator computes with the time since which its rows hold."""
     return isinstance(op, Test | Extend) and op.timed
@@ -249,8 +252,7 @@ def is_timed(op: Operator) -> bool:
 
 def is_stateful(op: Operator) -> bool:
     """Whether the operator keeps rows."""
-    kept = Join | LeftJoin | AntiJoin | Distinct | Group | Slice | Closure | Retract | Deliver
-    return isinstance(op, kept) or is_timed(op)
+    return isinstance(op, _KEEPING) or is_timed(op)
 
 
 def columns_of(expression: Expression) -> Iterator[int]:
