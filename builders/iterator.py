@@ -17,11 +17,12 @@ from squall.builders.instants import Instants
 from squall.builders.machine import Machine
 from squall.builders.measured import Measured
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
+from squall.builders.rows.read import wanted
 from squall.errors import BuilderError
 from squall.figures import NodeFigures
 from squall.plan import Plan
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact
-from squall.stages import Options, Output
+from squall.stages import Choosy, Options, Output
 
 BULK = 256
 """How many facts an instant has to have, on average, for it to be worth while to work it off by itself,"""
@@ -94,6 +95,10 @@ class IteratorJob:
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.stages.Job.run`."""
+        predicates = wanted(self.plan)
+        # What measures counts all that is read; of what is told whole, each event is an instant.
+        if isinstance(batches, Choosy) and predicates is not None and not self.options.measure and not self.instants:
+            batches.want(predicates)
         for outputs in self._parts(batches, list(static)):
             yield from outputs
 

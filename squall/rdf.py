@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NewType
 
@@ -72,8 +71,7 @@ class Solution(NamedTuple):
         return " ".join(f"?{name}={value or ''}" for name, value in zip(self.names, self.values, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """Facts that arrive together.
 
     time: integer milliseconds since the epoch; `ALWAYS` for static data.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from squall.plan import Plan
-from squall.rdf import Event, Fact, Solution
+from squall.rdf import Event, Fact, Solution, Term
 from squall.system import System
 
 
@@ -96,6 +96,16 @@ class Rewindable(Protocol):
 
     def rewind(self, mark: int) -> None:
         """Drops what was written after the mark."""
+        ...
+
+
+@runtime_checkable
+class Choosy(Protocol):
+    """Batches of which a job may say what it has use for."""
+
+    def want(self, predicates: Collection[Term]) -> None:
+        """No triples are of use but those with one of these predicates. To be said before reading begins, and only
+        where neither each triple counts nor each event is an instant of its own. Others may still come."""
         ...
 
 

@@ -250,6 +250,39 @@ def test_the_format_of_standard_output(squall: Squall) -> None:
     assert {json.loads(line)["rule"] for line in out.splitlines()} == {"anc1", "anc2"}
 
 
+def test_timed_quads_on_standard_output(squall: Squall) -> None:
+    code, out, _ = squall("build", "alarm.jena", "--source", "readings.ntt", "--static", "rooms.nt", "--format", "nq",
+                          "--timed")  # fmt: skip
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["1000", "3000"]
+    assert all(line.endswith(" <urn:x-squall:rule:hot> .") for line in out.splitlines())
+
+
+def test_tables_on_standard_output(squall: Squall) -> None:
+    code, out, _ = squall("build", "alarm.jena", "--source", "readings.ntt", "--static", "rooms.nt", "--format",
+                          "table")  # fmt: skip
+    assert code == 0
+    titles = [line for line in out.splitlines() if line.endswith("  hot")]
+    assert titles == ["1000 (1970-01-01T00:00:01Z)  hot", "3000 (1970-01-01T00:00:03Z)  hot"]
+    assert out.count('  :hall     :alarm      "') == 2
+
+
+def test_a_sink_that_is_a_file_for_each_evaluation(squall: Squall) -> None:
+    arguments = ("--source", "readings.ntt", "--static", "rooms.nt", "--sink", "alarm-{time}.srj")
+    code, out, _ = squall("build", "alarm.jena", *arguments)
+    assert (code, out) == (0, "")
+    assert sorted(path.name for path in Path().glob("*.srj")) == ["alarm-1000.srj", "alarm-3000.srj"]
+
+
+def test_a_document_for_more_than_one_evaluation(squall: Squall) -> None:
+    arguments = ("--source", "readings.ntt", "--static", "rooms.nt", "--format", "srx")
+    code, out, err = squall("build", "alarm.jena", *arguments)
+    assert code == 1
+    assert out.count("<result>") == 1
+    assert "`-?format=srx` holds one evaluation" in err
+    assert "'results-{time}-{query}.srx'" in err
+
+
 def test_output_by_another_operator(squall: Squall) -> None:
     arguments = ("--source", "readings.ntt", "--static", "rooms.nt", "--output", "rstream", "--timed")
     code, out, _ = squall("build", "alarm.jena", *arguments)

@@ -191,7 +191,7 @@ def test_a_shift_in_time_shifts_the_answer(many: int) -> None:
     features = ALL - {"now"}
 
     def law(system: System, events: list[Event], facts: list[Event], shift: int) -> None:
-        later = [replace(event, time=event.time + 12 * shift) for event in events]
+        later = [event._replace(time=event.time + 12 * shift) for event in events]
         found = [
             out if out.time == squall.ALWAYS else out._replace(time=out.time - 12 * shift)
             for out in came(system, "rete", [later], facts)

@@ -255,7 +255,7 @@ def test_a_source_is_read_by_those_that_name_it_and_by_the_default() -> None:
     named = replace(rule, sources=(Source("urn:named"),), consequences=(Construct((Pattern(X, SHUT, Y),)),))
     made = IteratorJob(squall.plan(squall.System(subsystems=(rule, named))), Options())
     texts = {"urn:named": "1 :a :edge :b", "urn:other": "2 :a :edge :c", "": "3 :a :edge :d"}
-    came = made.run([[replace(event, stream=name) for event in stream(text)] for name, text in texts.items()])
+    came = made.run([[event._replace(stream=name) for event in stream(text)] for name, text in texts.items()])
     assert sorted(told(came)) == sorted(expected("1 :a :path :b\n1 :a :shut :b\n2 :a :path :c\n3 :a :path :d"))
 
 
@@ -418,7 +418,7 @@ def test_memories_stay_small_however_long_the_stream_is(rules: str) -> None:
 @given(events=EVENTS)
 @settings(max_examples=8, deadline=None)
 def test_forgetting_early_and_often_changes_nothing(rules: str, events: list[Event]) -> None:
-    spread = [replace(event, time=5 * event.time) for event in events]
+    spread = [event._replace(time=5 * event.time) for event in events]
     eager = IteratorJob(windowed(rules, "dstream"), Options())
 
     def one_by_one() -> Iterator[Sequence[Event]]:

@@ -196,7 +196,7 @@ def test_the_same_stream_through_two_windows() -> None:
 
 def test_static_facts_are_read_by_the_default_graph_and_by_a_source_of_their_name() -> None:
     events = [Event(0, ())]
-    facts = [*static(":a :p :b"), replace(static(":c :p :d")[0], stream="urn:s")]
+    facts = [*static(":a :p :b"), static(":c :p :d")[0]._replace(stream="urn:s")]
     for source, expected in ((Source("", Range(1)), 2), (Source("urn:s", Range(1)), 1), (Source("urn:t"), 0)):
         assert len(oracle.outputs(replace(COPY, sources=(source,)), events, facts)) == expected
 

@@ -546,7 +546,7 @@ SOLVED = {
     "ndjson": '{"time": 5, "rule": "q", "solution": {"a": {"type": "uri", "value": "urn:a"}, '
     '"b": {"type": "literal", "value": "x\\ty"}}}\n'
     '{"time": null, "rule": "q", "solution": {"a": null, "b": {"type": "literal", "value": "z"}}}\n',
-    "csv": 'time,rule,a,b\r\n5,q,<urn:a>,"""x\ty"""\r\n,q,,"""z"""\r\n',
+    "csv": 'time,rule,a,b\r\n5,q,<urn:a>,"""x\\ty"""\r\n,q,,"""z"""\r\n',
     "tsv": 'time\trule\ta\tb\n5\tq\t<urn:a>\t"x\\ty"\n\tq\t\t"z"\n',
 }
 
@@ -671,6 +671,8 @@ def test_opening_a_sink_changes_nothing(tmp_path: Path) -> None:
         ("folder?format=nt", "it is a folder"),
         ("out.ttl?format=ttl", "cannot be written as `ttl`"),
         ("-?format=ttl", "cannot be written as `ttl`"),
+        ("-?format=nt.gz", "cannot be written as `nt.gz`"),
+        ("out.x?format=ttl.gz", "cannot be written as `ttl`"),
         ("out.nt?append=yes", "unknown option `append`"),
     ],
 )

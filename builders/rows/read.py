@@ -10,6 +10,8 @@ from typing import NamedTuple
 from squall.builders.rows.entries import Boxes, Entry, Row, fact_row
 from squall.builders.rows.memory import SWEPT
 from squall.errors import SourceError
+from squall.operators import Match, Read, Retract
+from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple
 from squall.system import Source
 from squall.windows import Count
@@ -61,6 +63,23 @@ def _UNREAD(time: int) -> tuple[int, int]:
 def _CAREFUL(time: int) -> tuple[int, int]:
     """When the facts end is not known in advance."""
     raise NotImplementedError
+
+
+def wanted(plan: Plan) -> frozenset[Term] | None:
+    """The predicates of the triples that a plan does something with; None: any, or each triple counts."""
+    found: set[Term] = set()
+    for node in plan.nodes:
+        if isinstance(node.op, Retract):
+            return None
+        if isinstance(node.op, Read):
+            if node.op.source.removals or any(isinstance(window, Count) for window in node.op.source.all_windows):
+                return None
+            for id, _ in plan.consumers[node.id]:
+                op = plan.by_id[id].op
+                if not isinstance(op, Match) or len(op.cells) != 3 or not isinstance(op.cells[1], str):
+                    return None
+                found.add(op.cells[1])
+    return frozenset(found)
 
 
 def unprepared(event: Event) -> SourceError:

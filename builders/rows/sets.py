@@ -116,7 +116,8 @@ class CountingDistinct(Keeping):
     """A set whose rows may be taken back: a row is valid while more has been said for it than against.
 
     Rows that agree in the first `by` columns are one. What they have behind these (a fact's rule) is counted apart, so
-    that a row that becomes valid comes with what makes it so.
+    that a row that becomes valid comes with what makes it so. What was to make it valid at an instant to come may be
+    taken back while something else still does: then the row is told anew.
     """
 
     def __init__(self, by: int) -> None:
@@ -125,6 +126,8 @@ class CountingDistinct(Keeping):
         self.counts: dict[Row, Steps] = {}
         self.makers: dict[Row, dict[Row, Steps]] = {}
         self.valid: dict[Row, Intervals] = {}
+        self.named: dict[Row, dict[int, Row]] = {}
+        """What rows were told to be made by, by the instant from which on they are valid."""
         self.limit = SWEPT
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
@@ -151,22 +154,38 @@ class CountingDistinct(Keeping):
             for start, end, sign in changes(self.valid.get(key, ()), new):
                 # Where something is taken back in the middle, the row begins anew behind it.
                 found.append((*self._row(key, start if sign > 0 else end), start, end, sign))
+            if key in self.makers:
+                found += self._told_anew(key, new)
             self._set(key, new)
         return found
 
     def _row(self, key: Row, instant: int) -> Row:
         """The row with what makes it valid at an instant behind it, if anything does."""
-        makers = self.makers.get(key)
-        if not makers:
-            return key
-        now = (rest for rest, steps in makers.items() if any(s <= instant < e for s, e in positive(steps)))
-        return key + next(now, next(iter(makers)))
+        return key + self._maker(key, instant) if self.makers.get(key) else key
+
+    def _maker(self, key: Row, instant: int) -> Row:
+        makers = self.makers[key]
+        now = (rest for rest, steps in makers.items() if _holds(steps, instant))
+        return next(now, next(iter(makers)))
+
+    def _told_anew(self, key: Row, valid: Intervals) -> Iterator[Entry]:
+        """The row where what it was told to be made by does not make it any more at the instant at which it begins."""
+        named, makers = self.named.get(key, {}), self.makers[key]
+        self.named[key] = now = {start: named.get(start) or self._maker(key, start) for start, _ in valid}
+        for start, end in valid:
+            before = now[start]
+            if before in makers and _holds(makers[before], start):
+                continue
+            now[start] = after = self._maker(key, start)
+            yield (*key, *before, start, end, -1)
+            yield (*key, *after, start, end, 1)
 
     def _set(self, key: Row, valid: Intervals) -> None:
         if valid:
             self.valid[key] = valid
             return
         self.valid.pop(key, None)
+        self.named.pop(key, None)
         if not self.counts.get(key):
             self.counts.pop(key, None)
             self.makers.pop(key, None)
@@ -182,10 +201,15 @@ class CountingDistinct(Keeping):
             del self.counts[key]
             self.makers.pop(key, None)
             self.valid.pop(key, None)
+            self.named.pop(key, None)
         self.limit = max(SWEPT, 2 * len(self.counts))
 
     def size(self) -> int:
         return len(self.counts)
+
+
+def _holds(steps: Steps, instant: int) -> bool:
+    return any(start <= instant < end for start, end in positive(steps))
 
 
 class RecursiveDistinct(CountingDistinct):

@@ -8,13 +8,13 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol, runtime_checkable
 
 from squall.errors import SourceError, UsageError
-from squall.rdf import ALWAYS, Event, Triple
+from squall.rdf import ALWAYS, Event, Term, Triple
 from squall.stages import Ledger
 from squall.streams.address import Address
 from squall.streams.formats import (
@@ -28,8 +28,9 @@ from squall.streams.formats import (
     told,
 )
 from squall.streams.patch import Patch
+from squall.streams.plain import Choice, events
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 17  # bytes that are read at a time: what they are taken apart into should fit the processor's caches
 
 EVERYWHERE = ("window", "lateness")
 """Options that sources of every scheme have; `squall.streams.open_source` sees to them, and to ``time=<property>``."""
@@ -68,6 +69,17 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class Choosing(Protocol):
+    """A source that may leave out what is of no use to whoever reads it.
+
+    wanted: the predicates of the triples that are of use (None: all are). Of the others nothing need be handed on but
+    how far time goes, as long as they come in the order of time; all are checked and counted nevertheless.
+    """
+
+    wanted: Collection[Term] | None
+
+
 @dataclass(frozen=True)
 class Settings:
     """How files are read: a format and compression given by name (or ``""``: by ending), the stream that their facts
@@ -96,6 +108,7 @@ class FileSource:
         self.removals = self.format.removals
         self.earliest = ALWAYS if self.timed else self.settings.time
         self.reading = Reading()
+        self.wanted: Collection[Term] | None = None
         self._ledger = ledger
 
     def files(self) -> tuple[str, ...]:
@@ -103,7 +116,8 @@ class FileSource:
         return (self.path,)
 
     def batches(self) -> Iterator[Sequence[Event]]:
-        return read(self.path, self.format, self.compressed, self.settings, self._ledger, self.reading)
+        choice = _choice(self.wanted)
+        return read(self.path, self.format, self.compressed, self.settings, self._ledger, self.reading, choice)
 
 
 class FolderSource:
@@ -124,6 +138,7 @@ class FolderSource:
         self.idle = address.integer("idle", 5000)
         self.live = self.follow
         self.reading = Reading()
+        self.wanted: Collection[Term] | None = None
         self._ledger = ledger
         formats = [told(path, self.settings.format)[0] for path in self.files()]
         self.size = None if self.follow else sum(os.path.getsize(path) for path in self.files())
@@ -140,16 +155,17 @@ class FolderSource:
 
     def batches(self) -> Iterator[Sequence[Event]]:
         seen: set[str] = set()
+        choice = _choice(self.wanted)
         while True:
             for path in self.files():
                 if path not in seen:
                     seen.add(path)
-                    yield from self._file(path)
+                    yield from self._file(path, choice)
             if not self.follow:
                 return
             time.sleep(self.poll / 1000)
 
-    def _file(self, path: str) -> Iterator[Sequence[Event]]:
+    def _file(self, path: str, choice: Choice | None) -> Iterator[Sequence[Event]]:
         try:
             format, compressed = told(path, self.settings.format)
         except UsageError as error:
@@ -158,7 +174,7 @@ class FolderSource:
         if format.removals and not self.removals:
             self._ledger.record("malformed", path, None, "removals were not announced by `format=rdfp`", "")
             return
-        yield from read(path, format, compressed, self.settings, self._ledger, self.reading)
+        yield from read(path, format, compressed, self.settings, self._ledger, self.reading, choice)
 
 
 def open_path(address: Address, ledger: Ledger, time: int = 0) -> Source:
@@ -173,10 +189,23 @@ def open_standard_input(address: Address, ledger: Ledger, time: int = 0) -> Sour
     return FileSource(address, ledger, time)
 
 
+def _choice(wanted: Collection[Term] | None) -> Choice | None:
+    return None if wanted is None else Choice(wanted)
+
+
 def read(
-    path: str, format: Format, compressed: bool, settings: Settings, ledger: Ledger, reading: Reading
+    path: str,
+    format: Format,
+    compressed: bool,
+    settings: Settings,
+    ledger: Ledger,
+    reading: Reading,
+    choice: Choice | None = None,
 ) -> Iterator[Sequence[Event]]:
-    """The events of one file, a batch for each block at hand. Raises SourceError if it cannot be read."""
+    """The events of one file, a batch for each block at hand. Raises SourceError if it cannot be read.
+
+    choice: what may be left out of timed lines.
+    """
     try:
         with _open(path, reading, compressed) as file:
             if format.removals:
@@ -184,7 +213,7 @@ def read(
             elif not format.lines:
                 yield from _document(file, path, format, settings, ledger, reading)
             elif format.timed:
-                yield from _timed_lines(file, path, format, settings, ledger, reading)
+                yield from _timed_lines(file, path, format, settings, ledger, reading, choice)
             else:
                 yield from _lines(file, path, format, settings, ledger, reading)
     except (OSError, EOFError, zlib.error) as error:
@@ -203,15 +232,30 @@ def _lines(
 
 
 def _timed_lines(
-    file: IO[bytes], path: str, format: Format, settings: Settings, ledger: Ledger, reading: Reading
+    file: IO[bytes],
+    path: str,
+    format: Format,
+    settings: Settings,
+    ledger: Ledger,
+    reading: Reading,
+    choice: Choice | None,
 ) -> Iterator[Sequence[Event]]:
     own = suffix(path)
     for first, block in _blocks(file):
-        found, bad = parse_timed(block, format.syntax, own)
-        _lose(bad, first, path, ledger)
-        reading.statements += len(found)
-        if found:
-            yield grouped(found, settings.stream)
+        plain = events(block, own, settings.stream, choice)
+        if plain is not None:
+            batch, count = plain
+        else:
+            found, bad = parse_timed(block, format.syntax, own)
+            _lose(bad, first, path, ledger)
+            batch, count = _chosen(found, settings.stream, choice), len(found)
+        reading.statements += count
+        if batch:
+            yield batch
+
+
+def _chosen(found: Sequence[tuple[int, Triple]], stream: str, choice: Choice | None) -> list[Event]:
+    return grouped(found if choice is None else choice.of(found), stream) if found else []
 
 
 def _patch(

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import blake2b
-from itertools import islice
 from typing import IO, Any, TypeVar, cast
 
 import pyoxigraph
@@ -23,6 +22,7 @@ from pyoxigraph import RdfFormat
 from squall.errors import UsageError
 from squall.functions.values import instant, number
 from squall.rdf import ALWAYS, FOREVER, Term, Triple
+from squall.streams.plain import statements
 
 T = TypeVar("T")
 Timed = tuple[int, Triple]
@@ -153,73 +153,18 @@ def parse_document(input: IO[bytes], syntax: RdfFormat, base: str | None, own: s
     yield _numbered(triples, labels, own)
 
 
-# Statements that are so plain that they are in canonical form already, and so need no parser: IRIs of ASCII letters,
-# digits and a little punctuation, literals without escapes. That is most data. Most terms occur more than once, so that
-# the cells of a block are taken apart first, and each term is looked at once; equal terms become one object, whose hash
-# is then known. Whatever does not fit goes through the parser; tests hold the two against each other.
-_CHARACTERS = r"[A-Za-z0-9_./~:?&=;,+@-]*"
-_IRI = rf"<(?:https?://[A-Za-z0-9.-]+(?:/{_CHARACTERS})?|urn:[A-Za-z0-9]+:{_CHARACTERS})(?:#{_CHARACTERS})?>"
-_NODE = rf"{_IRI}|_:[A-Za-z0-9]+"
-_LITERAL = rf'"[ !#-\[\]-~\u00a0-\ud7ff]*"(?:\^\^{_IRI}|@[a-z][a-z])?'
 _IS_STAMP = re.compile(r"\S+").fullmatch
-_IS_SUBJECT = re.compile(_NODE).fullmatch
-_IS_PREDICATE = re.compile(_IRI).fullmatch
-_IS_OBJECT = re.compile(rf"{_NODE}|{_LITERAL}").fullmatch
-_NOT_CANONICAL = b'"^^<http://www.w3.org/2001/XMLSchema#string>'
-
 _make = cast(Callable[[Sequence[str]], Triple], partial(tuple.__new__, Triple))  # faster than Triple._make
-Column = Sequence[str]
-
-
-def _columns(block: bytes, width: int) -> Sequence[Column] | None:
-    """The cells of lines, by column: `width` cells and a full stop, with one space after each cell; None unless all
-    lines are such. Only the last cell of a line may hold spaces. Cells with a line break in them are not plain."""
-    if _NOT_CANONICAL in block:
-        return None
-    text = block.decode("utf-8", "replace")
-    if text.count(" ") == width * (text.count("\n") + 1):
-        return _without_spaces(text, width)
-    if not text.endswith(" ."):
-        return None
-    rows = [line.split(" ", width - 1) for line in text[:-2].split(" .\n")]
-    return list(zip(*rows, strict=True)) if set(map(len, rows)) == {width} else None
-
-
-def _without_spaces(text: str, width: int) -> Sequence[Column] | None:
-    """All at once, which takes half the time: the full stop of the line before stays at a line's first cell."""
-    cells = f".\n{text}".split(" ")
-    if cells.pop() != ".":
-        return None
-    first, *others = (cells[column::width] for column in range(width))
-    starts = {cell: cell[2:] for cell in set(first)}
-    if not all(cell.startswith(".\n") for cell in starts):
-        return None
-    return [list(map(starts.__getitem__, first)), *others]
-
-
-def _plain(columns: Sequence[Column], own: str) -> list[Triple] | None:
-    """The triples of columns of subjects, predicates and objects; None unless all are plain."""
-    terms: dict[str, str] = {}
-    subjects = list(map(terms.setdefault, columns[0], columns[0]))
-    nodes = len(terms)
-    objects = list(map(terms.setdefault, columns[2], columns[2]))
-    names = dict(zip(columns[1], columns[1], strict=True))
-    if not (
-        all(map(_IS_SUBJECT, islice(terms, nodes)))
-        and all(map(_IS_OBJECT, islice(terms, nodes, None)))
-        and all(map(_IS_PREDICATE, names))
-    ):
-        return None
-    if any(term[0] == "_" for term in terms):
-        renamed = {term: f"{term}{own}" if term[0] == "_" else term for term in terms}
-        subjects, objects = [renamed[term] for term in subjects], [renamed[term] for term in objects]
-    return list(map(_make, zip(subjects, map(names.__getitem__, columns[1]), objects, strict=True)))
 
 
 def _triples(block: bytes, syntax: RdfFormat, own: str) -> list[Triple]:
-    columns = _columns(block, 3)
-    plain = _plain(columns, own) if columns else None
-    return _parsed(block, syntax, own) if plain is None else plain
+    found = _plain(block, own)
+    return _parsed(block, syntax, own) if found is None else found
+
+
+def _plain(block: bytes, own: str) -> list[Triple] | None:
+    found = statements(block)
+    return None if found is None else list(found.triples(own))
 
 
 def _parsed(block: bytes, syntax: RdfFormat, own: str) -> list[Triple]:
@@ -286,8 +231,8 @@ def parse_timed(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Timed],
 
 
 def _timed_at_once(block: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
-    if (plain := _timed_plain(block, own)) is not None:
-        return plain
+    if (found := _timed_plain(block, own)) is not None:
+        return found
     times: list[int] = []
     statements: list[bytes] = []
     stamp, time = b"", 0
@@ -309,13 +254,11 @@ def _timed_at_once(block: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
 
 
 def _timed_plain(block: bytes, own: str) -> list[Timed] | None:
-    columns = _columns(block, 4)
-    if not columns or not all(map(_IS_STAMP, stamps := set(columns[0]))):
+    found = statements(block, timed=True)
+    if found is None or not all(map(_IS_STAMP, found.times.values())):
         return None
-    if (triples := _plain(columns[1:], own)) is None:
-        return None
-    times = {stamp: time_of(stamp) for stamp in stamps}
-    return list(zip(map(times.__getitem__, columns[0]), triples, strict=True))
+    times = {cell: time_of(stamp) for cell, stamp in found.times.items()}
+    return list(zip(map(times.__getitem__, found.stamps), found.triples(own), strict=True))
 
 
 def _timed_line(line: bytes, syntax: RdfFormat, own: str) -> list[Timed]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from squall import rdf
 from squall.clock import Clock, EventClock
-from squall.rdf import ALWAYS, FOREVER, Event
+from squall.rdf import ALWAYS, FOREVER, Event, Term
 from squall.streams.derived import Ordered
-from squall.streams.files import Source
+from squall.streams.files import Choosing, Source
 
 _AHEAD = 4  # batches that a source which is read by a thread of its own may be ahead of the merge
 
@@ -53,6 +52,20 @@ class Sources:
         sizes = [source.size for source in self.sources if source.size is not None]
         return sum(sizes) if len(sizes) == len(self.sources) else None
 
+    def want(self, predicates: Collection[Term]) -> None:
+        """Says, before reading begins, that no triples are of use but those with one of some predicates: sources may
+        then leave out others (`squall.streams.files.Choosing`), and events that bring none. Not to be said where each
+        triple counts, such as for a window of the last so many, nor where each event is an instant of its own."""
+        if self._may_choose:
+            for source in self.sources:
+                if isinstance(source, Choosing):
+                    source.wanted = predicates
+
+    @property
+    def _may_choose(self) -> bool:
+        """Not where what comes in order may be late all the same, and then goes to the ledger."""
+        return not self.clock.stamps and (len(self.sources) == 1 or not self.live)
+
     def __iter__(self) -> Iterator[Sequence[Event]]:
         if self.clock.stamps:
             return _arriving(self.sources, self.clock, self.heartbeat)
@@ -73,6 +86,11 @@ class Watched(Sources):
         super().__init__(sources.sources, sources.clock, sources.heartbeat)
         self._begun = begun
         self._seen = seen
+
+    def want(self, predicates: Collection[Term]) -> None:
+        """What is seen is all there is."""
+        if self._seen is None:
+            super().want(predicates)
 
     def __iter__(self) -> Iterator[Sequence[Event]]:
         self._begun()
@@ -160,7 +178,7 @@ def _arriving(sources: Sequence[Source], clock: Clock, heartbeat: int) -> Iterat
                 open_ -= 1
                 continue
             readers[number].taken()
-            if stamped := [replace(event, time=now) for event in batch if _says(event)]:
+            if stamped := [event._replace(time=now) for event in batch if _says(event)]:
                 yield stamped
     finally:
         for reader in readers:

@@ -186,7 +186,8 @@ def check_writable(path: Path) -> None:
 
 
 def _nt(output: Output) -> bytes:
-    return f"{output.fact}\n".encode() if isinstance(output.fact, Triple) else comment_line(output)
+    fact = output[0]  # by number and in one go: every line of every run is made here
+    return ("%s %s %s .\n" % fact).encode() if isinstance(fact, Triple) else comment_line(output)  # noqa: UP031
 
 
 def _ntt(output: Output) -> bytes:

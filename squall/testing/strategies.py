@@ -189,7 +189,7 @@ def _removing(draw: st.DrawFn, events: Sequence[Event]) -> list[Event]:
     came: list[Fact] = []
     for event in events:
         removed = draw(st.lists(st.sampled_from((*came, *_FACTS[:2])), max_size=2)) if draw(_one_in(4)) else []
-        found.append(replace(event, removed=tuple(removed)))
+        found.append(event._replace(removed=tuple(removed)))
         came += event.facts
     return found
 

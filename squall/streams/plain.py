@@ -1,0 +1,155 @@
+"""Statements that are so plain that they need no parser: they are in canonical form, with one space after each cell.
+
+IRIs are of ASCII letters, digits and a little punctuation, literals have no escapes. That is most data. A block is
+taken apart all at once and looked at by column, each distinct term once; nothing is done line by line. What does not
+fit goes through the parser, and tests hold the two against each other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import compress, islice, repeat
+from typing import NamedTuple, cast
+
+from squall.rdf import ALWAYS, XSD_STRING, Event, Triple
+
+Column = Sequence[str]
+
+_CHARACTERS = r"[A-Za-z0-9_./~:?&=;,+@-]*+"
+_IRI = rf"<(?:https?+://[A-Za-z0-9.-]++(?:/{_CHARACTERS}|)|urn:[A-Za-z0-9]++:{_CHARACTERS})(?:#{_CHARACTERS}|)>"
+_NODE = rf"{_IRI}|_:[A-Za-z0-9]++"
+_LITERAL = rf'"[ !#-\[\]-~\u00a0-\ud7ff]*+"(?:\^\^{_IRI}|@[a-z][a-z]|)'
+_OBJECT = rf"{_NODE}|{_LITERAL}"
+_STATEMENT = rf"({_NODE}) ({_IRI}) ({_OBJECT}) \.\n"
+_LINES = re.compile(rf"{_STATEMENT}|(.*\n)").split
+_TIMED_LINES = re.compile(rf"(\S++) {_STATEMENT}|(.*\n)").split
+_ARE_SUBJECTS = re.compile(rf"(?:(?:{_NODE}) )++").fullmatch
+_ARE_PREDICATES = re.compile(rf"(?:{_IRI} )++").fullmatch
+_ARE_OBJECTS = re.compile(rf"(?:(?:{_OBJECT}) )++").fullmatch
+_NOT_CANONICAL = f'"^^<{XSD_STRING}>'
+_MOST_DIGITS = 18  # of a time that fits into 64 bits, whatever they are
+
+_new = cast(Callable[[type[Triple], Sequence[str]], Triple], tuple.__new__)  # faster than Triple._make
+
+
+class Statements(NamedTuple):
+    """Plain statements by column.
+
+    stamps: a cell for each, at whose end is what says its time (none if they are not timed). times: the distinct ones,
+    as they occur, each with the part that says the time. blank: whether there may be blank nodes.
+    """
+
+    stamps: Column
+    times: dict[str, str]
+    subjects: Column
+    predicates: Column
+    objects: Column
+    blank: bool
+
+    def triples(self, own: str) -> Iterator[Triple]:
+        """Equal terms become one object, whose hash is then known. The labels of blank nodes end in `own`."""
+        nodes = {*self.subjects, *self.objects} if self.blank else ()
+        terms = {node: node + own for node in nodes if node[0] == "_"}
+        columns = (map(terms.setdefault, column, column) for column in (self.subjects, self.predicates, self.objects))
+        return map(_new, repeat(Triple), zip(*columns, strict=True))
+
+    def of(self, choice: Choice) -> Statements:
+        """Those that are chosen."""
+        kinds = list(map(choice.predicates.__contains__, self.predicates))
+        columns = (self.stamps, self.subjects, self.predicates, self.objects)
+        stamps, subjects, predicates, objects = (list(compress(column, kinds)) for column in columns)
+        return Statements(stamps, self.times, subjects, predicates, objects, self.blank)
+
+
+class Choice:
+    """Which triples are of use to whoever reads a source: those that have one of some predicates.
+
+    The others may be left out, as long as all comes in the order of time. (What is late goes to the ledger, whatever it
+    says.)
+    """
+
+    def __init__(self, predicates: Collection[str]) -> None:
+        self.predicates = frozenset(predicates)
+        self.latest = ALWAYS
+        """The latest time (integer ms) that has been read."""
+
+    def goes_on(self, first: int, last: int) -> bool:
+        """Takes note that times from `first` to `last` are read; whether none of them has passed already."""
+        on = self.latest <= first
+        self.latest = max(self.latest, last)
+        return on
+
+    def of(self, found: Sequence[tuple[int, Triple]]) -> Sequence[tuple[int, Triple]]:
+        """The (time, triple) pairs that are of use, and the last one; all of them where they are out of order."""
+        times = [time for time, _ in found]
+        if not self.goes_on(min(times), max(times)) or times != sorted(times):
+            return found
+        return [pair for pair in found[:-1] if pair[1].predicate in self.predicates] + [found[-1]]
+
+
+def statements(block: bytes, timed: bool = False) -> Statements | None:
+    """The statements of lines, each after a stamp if they are timed. None unless all are plain."""
+    text = block.decode("utf-8", "replace")
+    if _NOT_CANONICAL in text:
+        return None
+    cells, width = f".\n{text}".split(" "), 4 if timed else 3
+    if len(cells) % width == 1 and cells.pop() == ".":
+        columns = [cells[column::width] for column in range(width)]
+        starts = {cell: cell[2:] for cell in dict.fromkeys(columns[0])}
+        if all(cell.startswith(".\n") for cell in starts):
+            found = _of(columns, starts, timed, "_" in text)
+            return found if _are_plain(found) else None
+    if matched := _matched(text, timed):
+        return _of(matched, dict(zip(matched[0], matched[0], strict=True)), timed, "_" in text)
+    return None
+
+
+def _of(columns: Sequence[Column], starts: dict[str, str], timed: bool, blank: bool) -> Statements:
+    """starts: the distinct first cells of lines, each without what is there of the line before."""
+    subjects, predicates, objects = columns[-3:]
+    if timed:
+        return Statements(columns[0], starts, subjects, predicates, objects, blank)
+    return Statements((), {}, list(map(starts.__getitem__, subjects)), predicates, objects, blank)
+
+
+def _are_plain(found: Statements) -> bool:
+    """Whether all terms are, each looked at once. (There are no spaces in them.)"""
+    columns = (found.subjects, _ARE_SUBJECTS), (found.objects, _ARE_OBJECTS), (found.predicates, _ARE_PREDICATES)
+    return all(are(" ".join(set(cells)) + " ") for cells, are in columns)
+
+
+def _matched(text: str, timed: bool) -> Sequence[Column]:
+    """Columns of plain lines with other spaces than those between their cells; nothing unless all lines are such."""
+    cells, width = (_TIMED_LINES(text + "\n"), 6) if timed else (_LINES(text + "\n"), 5)
+    columns = [cells[column::width] for column in range(1, width)]
+    return () if any(columns.pop()) else columns
+
+
+def events(block: bytes, own: str, stream: str, choice: Choice | None = None) -> tuple[list[Event], int] | None:
+    """The events of timed lines, one for each time, and how many statements there are.
+
+    With a choice, triples that are not chosen are left out, and so are events that bring none, but for the last one.
+    None unless all lines are plain, and their times whole numbers of the same length, and in order.
+    """
+    found = statements(block, timed=True)
+    if found is None or not _are_numbers(found.times.values()) or found.stamps != sorted(found.stamps):
+        return None
+    count, times = len(found.stamps), dict(zip(found.times, map(int, found.times.values()), strict=True))
+    first, last = times[found.stamps[0]], times[found.stamps[-1]]
+    if choice is not None:
+        if not choice.goes_on(first, last):
+            return None
+        found = found.of(choice)
+    triples = found.triples(own)
+    made = [Event(times[stamp], tuple(islice(triples, size)), stream) for stamp, size in Counter(found.stamps).items()]
+    if not made or made[-1].time != last:
+        made.append(Event(last, (), stream))
+    return made, count
+
+
+def _are_numbers(stamps: Collection[str]) -> bool:
+    """Whether stamps are whole numbers of the same length: then they are in the order of the times."""
+    digits, lengths = "".join(stamps), set(map(len, stamps))
+    return digits.isdigit() and digits.isascii() and len(lengths) == 1 and max(lengths) <= _MOST_DIGITS

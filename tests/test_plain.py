@@ -1,0 +1,202 @@
+"""Plain lines taken apart all at once, against the parser; and sources that are told which predicates are of use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import squall
+from squall.clock import VirtualClock, WallClock
+from squall.rdf import ALWAYS, XSD, Event, Term, Triple, iri
+from squall.stages import Options
+from squall.streams import LedgerFile, Sources, Watched, open_source, parse_lines, plain
+from squall.streams.files import grouped
+
+E = "http://example.org/"
+WANTED = (iri(E + "p"),)
+
+TERMS = st.sampled_from([f"<{E}a>", f"<{E}b#c>", "<urn:x:y>", "_:b1"])
+PREDICATES = st.sampled_from([f"<{E}p>", f"<{E}q>"])
+OBJECTS = TERMS | st.sampled_from(['"x"', '"a b"', '"a . b"@en', f'"1"^^<{XSD}int>', '"_:é"', f'"x"^^<{XSD}string>'])
+ODD = st.sampled_from(
+    ["", "# a comment", "bad", f'<{E}a>  <{E}p> "x" .', f"<a> <{E}p> _:x .", f'<{E}a> <{E}p> "\\u0041" .', '"x\n"\n']
+)
+STATEMENTS = st.builds("{} {} {} .".format, TERMS, PREDICATES, OBJECTS)
+STAMPS = st.sampled_from(["5", "6", "6", "7", "07", "10", "11", "11", "12", "-infinity", "1970-01-01", "x", "1_0", "²"])
+LINES = st.lists(st.builds("{} {}".format, STAMPS, STATEMENTS | ODD) | ODD, max_size=12)
+ORDERED = st.lists(st.tuples(st.integers(10, 14), STATEMENTS), max_size=12).map(
+    lambda lines: [f"{time} {statement}" for time, statement in sorted(lines, key=lambda line: line[0])]
+)
+
+PLAIN = st.lists(st.builds("{} {}".format, st.integers(8, 12), STATEMENTS), max_size=6)
+
+
+class Kept:
+    """A ledger in memory."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[str, int | None, str, str]] = []
+
+    def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
+        self.entries.append((cause, line, reason, text))
+
+
+def read(path: Path, wanted: Sequence[Term] | None) -> tuple[list[Event], Kept, int]:
+    """The events of a file, with what was lost, and how many statements were read."""
+    ledger = Kept()
+    sources = Sources([open_source(str(path), ledger)])
+    if wanted is not None:
+        sources.want(wanted)
+    found = [event for batch in sources for event in batch]
+    return found, ledger, sources.sources[0].reading.statements
+
+
+def pairs(events: Sequence[Event]) -> Iterator[tuple[int, Triple]]:
+    """Each fact with its time, and whether it is late."""
+    return ((event.time, fact) for event in events for fact in event.facts if isinstance(fact, Triple))
+
+
+def late(events: Sequence[Event]) -> list[tuple[int, Triple]]:
+    """The facts that come after a later event, as a job sees it."""
+    latest, found = ALWAYS, []
+    for event in events:
+        if event.time < latest:
+            found += list(pairs([event]))
+        latest = max(latest, event.time)
+    return found
+
+
+@given(LINES | ORDERED | PLAIN)
+@example(["12 <urn:x:a> <urn:x:p> <urn:x:b>", "12 <urn:x:a> .", "12 <urn:x:a> <urn:x:p> <urn:x:b> ."])
+@example(['1 <urn:x:a> <urn:x:p> "a b" .', '2 <urn:x:a> <urn:x:p> "a\tb" .', "1 <urn:x:a> <urn:x:p> _:b ."])
+@example(["1 <urn:x:a> <urn:x:p> <urn:x:b> .\n5 <urn:x:a> <urn:x:p> <urn:x:b> ."])
+@example(["1 <urn:x:a> <urn:x:p> <urn:x:b> xx5 <urn:x:a> <urn:x:p> <urn:x:b> ."])
+@example(["1 <urn:x:a> <urn:x:p> <urn:x:b>\n<urn:x:c> .", "2 <urn:x:a> <urn:x:p> <urn:x:b> ."])
+def test_events_are_those_of_the_pairs(lines: list[str]) -> None:
+    found = plain.events("\n".join(lines).encode(), ".d", "urn:s")
+    split = [part for line in lines for part in line.split("\n")]
+    with patch.multiple("squall.streams.formats", suffix=lambda _: ".d", statements=lambda *_, **__: None):
+        timed, bad = parse_lines(split, "d", timed=True)  # by the parser alone
+    if found is not None:
+        assert not bad
+        assert found == (grouped(timed, "urn:s"), len(timed))
+
+
+@given(ORDERED)
+def test_plain_lines_in_order_need_no_parser(lines: list[str]) -> None:
+    canonical = [line for line in lines if "string>" not in line]
+    if canonical:
+        found = plain.events("\n".join(canonical).encode(), ".d", "")
+        assert found is not None
+        assert found[1] == len(canonical)
+
+
+@pytest.mark.parametrize("block", ["1 {}\n2 {}", '1 {}\n2 <urn:x:a> <urn:x:p> "a b" .\n3 {}'])
+@pytest.mark.parametrize("broken", ["<urn:x:a>", '"x" <urn:x:p> "y" .', "<urn:x:a> _:p _:b .", "<urn:x:a> <p> _:b ."])
+def test_one_line_that_is_not_plain_is_seen(block: str, broken: str) -> None:
+    fine = "<urn:x:a> <urn:x:p> _:b ."
+    assert plain.statements(block.format(fine, fine).encode(), timed=True) is not None
+    assert plain.statements(block.format(fine, broken).encode(), timed=True) is None
+    assert plain.statements(block.format(broken, fine).encode(), timed=True) is None
+
+
+@settings(deadline=None)
+@given(LINES | ORDERED | PLAIN, st.sampled_from([40, 200, 1 << 17]))
+def test_what_is_of_no_use_may_be_left_out_and_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], chunk: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "chosen.ntt"
+    path.write_text("\n".join(lines))
+    with patch("squall.streams.files._CHUNK", chunk):
+        every, lost, statements = read(path, None)
+        chosen, lost_too, statements_too = read(path, WANTED)
+    assert (lost.entries, statements) == (lost_too.entries, statements_too)
+    assert [pair for pair in pairs(every) if pair[1].predicate in WANTED] == [
+        pair for pair in pairs(chosen) if pair[1].predicate in WANTED
+    ]
+    assert late(every) == late(chosen)
+    assert [event.time for event in every[-1:]] == [event.time for event in chosen[-1:]]
+
+
+def test_what_is_of_no_use_is_checked_and_counted_and_gone(tmp_path: Path) -> None:
+    path = tmp_path / "x.ntt"
+    path.write_text(f"1 <{E}a> <{E}q> _:b .\n2 <{E}a> <{E}p> _:c .\n3 <{E}a> <{E}q> _:b .\n4 <{E}a> <{E}q> _:b .\n")
+    found, ledger, statements = read(path, WANTED)
+    assert [(event.time, len(event.facts)) for event in found] == [(2, 1), (4, 0)]
+    assert (statements, ledger.entries) == (4, [])
+    path.write_text(f"1 <{E}a> <{E}q> _:b .\n2 <{E}a> <{E}q> b .\n")
+    found, ledger, statements = read(path, WANTED)
+    assert (statements, [(cause, line) for cause, line, *_ in ledger.entries]) == (1, [("malformed", 2)])
+
+
+RULES = "@prefix e: <http://example.org/> .\n[r: (?x e:p ?y) (?y e:p ?z) -> (?x e:r ?z)]"
+
+
+@settings(deadline=None)
+@given(
+    LINES | ORDERED, st.sampled_from([40, 1 << 17]), st.sampled_from(["LANDMARK", "RANGE 2ms", "RANGE 4ms STEP 2ms"])
+)
+def test_outputs_are_those_of_all_there_is(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], chunk: int, window: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "run.ntt"
+    path.write_text("\n".join(lines))
+    job = squall.plan(squall.compile(RULES, lexer="jena", window=window))
+    found = []
+    for wanted in (None, WANTED):
+        ledger = Kept()
+        sources = Sources([open_source(str(path), ledger)])
+        if wanted is not None:
+            sources.want(wanted)
+        with patch("squall.streams.files._CHUNK", chunk):
+            outputs = list(squall.build(job, options=Options(ledger=ledger)).run(sources))
+        found.append((sorted(outputs), ledger.entries))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("times", [(10, 9), (5, 6, 5), (2, 1)])
+def test_what_is_late_is_there_though_of_no_use(times: tuple[int, ...], tmp_path: Path) -> None:
+    path = tmp_path / "x.ntt"
+    path.write_text("".join(f"{time} <{E}a> <{E}q> _:b .\n" for time in times))
+    found, _, _ = read(path, WANTED)
+    assert [time for time, _ in late(found)] == [times[-1]]
+
+
+def test_a_folder_goes_on_in_time_from_file_to_file(tmp_path: Path) -> None:
+    (tmp_path / "1.ntt").write_text(f"5 <{E}a> <{E}q> _:b .\n")
+    (tmp_path / "2.ntt").write_text(f"4 <{E}a> <{E}q> _:c .\n")
+    found, _, _ = read(tmp_path, WANTED)
+    assert [(event.time, len(event.facts)) for event in found] == [(5, 0), (4, 1)]
+
+
+def source(path: Path, lateness: int = 0) -> squall.streams.Source:
+    path.write_text(f"1 <{E}a> <{E}q> _:b .\n")
+    return open_source(str(path), LedgerFile(), lateness)
+
+
+def count(sources: Sources) -> int:
+    sources.want(WANTED)
+    return sum(len(event.facts) for batch in sources for event in batch)
+
+
+def test_all_is_read_where_what_is_late_is_found_out_later(tmp_path: Path) -> None:
+    path = tmp_path / "x.ntt"
+    assert count(Sources([source(path)])) == 0
+    assert count(Sources([source(path), source(tmp_path / "y.ntt")])) == 0
+    assert count(Sources([source(path, lateness=5)])) == 1
+    assert count(Sources([source(path)], WallClock())) == 1
+    live = source(path)
+    live.live = True
+    assert count(Sources([live, source(tmp_path / "y.ntt")], VirtualClock())) == 2
+
+
+def test_all_is_read_where_it_is_watched(tmp_path: Path) -> None:
+    seen: list[Event] = []
+    assert count(Watched(Sources([source(tmp_path / "x.ntt")]), lambda: None, seen.extend)) == 1
+    assert len(seen) == 1
+    assert count(Watched(Sources([source(tmp_path / "x.ntt")]), lambda: None)) == 0
