@@ -24,7 +24,7 @@ from squall.builders.rows.plain import Step
 from squall.builders.rows.read import unprepared
 from squall.operators import is_stateful, is_timed
 from squall.plan import Node, Plan
-from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact
+from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Term
 from squall.stages import Output
 
 TAKEN = (
@@ -206,10 +206,10 @@ class Bulk(Network[Part]):
         for column, table in self.switches[id].items():
             self._switched(column, table, part)
 
-    def _switched(self, column: int, table: Mapping[str, Sequence[str]], part: Part) -> None:
-        hits: dict[str, list[Row]] = {}
+    def _switched(self, column: int, table: Mapping[Term, Sequence[str]], part: Part) -> None:
+        hits: dict[Term, list[Row]] = {}
         for row in part.rows:
-            if (term := cast(str, row[column])) in table:
+            if (term := cast(Term, row[column])) in table:
                 hits.setdefault(term, []).append(row)
         for term, rows in hits.items():
             for consumer in table[term]:

@@ -23,11 +23,11 @@ from squall.builders.rows.plain import Plain, Step
 from squall.builders.rows.read import Facts, Reader
 from squall.builders.rows.sets import RecursiveDistinct
 from squall.builders.rows.timeline import TimeDriven
-from squall.operators import AntiJoin, Join, LeftJoin, Match, Read, Unit, Where, is_stateful
+from squall.operators import AntiJoin, Emit, Join, LeftJoin, Match, Read, Unit, Where, is_stateful
 from squall.operators import Operator as Kind
 from squall.operators import Retract as RetractNode
 from squall.plan import Node, Plan
-from squall.rdf import ALWAYS, FOREVER, Event, Fact
+from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term
 
 
 class Target(NamedTuple):
@@ -51,6 +51,8 @@ class Machine(Network[Sequence[Entry]]):
         self.alphas = {node.id: Alpha(plan, node.id) for node in plan.nodes if self.feeds_matches(node)}
         self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
         self.switches = {node.id: self.switch(node.id) for node in plan.nodes}
+        for id in self.switches:
+            self.targets[id] += tuple(self._tables(id))
         self.readers = {node.id: self._reader(node) for node in plan.nodes if isinstance(node.op, Read)}
         self.driven = {id: op for id, op in self.operators.items() if isinstance(op, TimeDriven) and not _ends(op)}
         """The nodes inside the plan that look at whole instants."""
@@ -77,6 +79,30 @@ class Machine(Network[Sequence[Entry]]):
                 return Target(plain.chained(steps), None, node.id)
             node, port = following, targets[0][1]
         return Target(plain.chained(steps), (node.id, port if _tells_apart(node.op) else 0), "")
+
+    def _tables(self, id: str) -> Iterator[Target]:
+        """Targets for the rules that differ in constants alone: each is a `Where` before an `Emit`, and there may be
+        very many of them. They are taken out of the switches."""
+        alike: dict[tuple[int, Address, plain.Shape], list[tuple[Term, Emit]]] = {}
+        for column, table in self.switches[id].items():
+            for term, consumers in list(table.items()):
+                table[term] = [consumer for consumer in consumers if self._lone_emit(consumer) is None]
+                for address, emit in filter(None, map(self._lone_emit, consumers)):
+                    key = (column, address, plain.shape_of(emit.template))
+                    alike.setdefault(key, []).append((term, emit))
+                if not table[term]:
+                    del table[term]
+        for (column, address, _), emits in alike.items():
+            yield Target(plain.emit_by_table(column, emits, self.plan.widths[id], self.plan.unbound[id]), address, "")
+
+    def _lone_emit(self, id: str) -> tuple[Address, Emit] | None:
+        """The emit that is all that a node feeds, with the input to which its facts go, if that is all as well."""
+        consumers = self.plan.consumers[id]
+        emit = self.plan.by_id[consumers[0][0]].op if len(consumers) == 1 else None
+        if not isinstance(emit, Emit):
+            return None
+        address = self.targets[id][0].address
+        return None if address is None else (address, emit)
 
     def _reader(self, node: Node) -> Reader:
         op = node.op
@@ -145,8 +171,8 @@ class Machine(Network[Sequence[Entry]]):
             for column, table in self.switches[id].items():
                 self._switched(column, table, entries)
 
-    def _switched(self, column: int, table: dict[str, list[str]], entries: Sequence[Entry]) -> None:
-        hits: dict[str, list[Entry]] = {}
+    def _switched(self, column: int, table: dict[Term, list[str]], entries: Sequence[Entry]) -> None:
+        hits: dict[Term, list[Entry]] = {}
         for entry in entries:
             if (term := entry[column]) in table:
                 hits.setdefault(term, []).append(entry)

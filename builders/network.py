@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from squall.operators import Match, Where
 from squall.plan import Node, Plan
+from squall.rdf import Term
 
 Address = tuple[str, int]
 """A node and the number of one of its inputs."""
@@ -29,9 +30,9 @@ class Network(Generic[Batch]):
         """Whether a node's rows are facts that are matched."""
         return any(isinstance(self.plan.by_id[id].op, Match) for id, _ in self.plan.consumers[node.id])
 
-    def switch(self, id: str) -> dict[int, dict[str, list[str]]]:
+    def switch(self, id: str) -> dict[int, dict[Term, list[str]]]:
         """The `Where` nodes that read a node, by column and term."""
-        found: dict[int, dict[str, list[str]]] = {}
+        found: dict[int, dict[Term, list[str]]] = {}
         for consumer, _ in self.plan.consumers[id]:
             op = self.plan.by_id[consumer].op
             if isinstance(op, Where):

@@ -176,7 +176,7 @@ def test_an_answer_by_instants_is_held_back_as_well(output: str) -> None:
 
 EVENTS = st.lists(
     st.builds(
-        Event,
+        lambda time, facts: Event(time, facts),
         st.integers(0, 4),
         st.lists(
             st.builds(Triple, st.sampled_from(NODES), st.sampled_from([EDGE, SHUT]), st.sampled_from(NODES)),

@@ -145,6 +145,32 @@ def emit(
     return compiled(f"def run(entries):\n return [{fact} for {given} in entries{where}]", names)
 
 
+Shape = tuple[int | None, ...]
+
+
+def shape_of(template: Sequence[int | Term]) -> Shape:
+    """The columns in a template, None for what is constant."""
+    return tuple(cell if isinstance(cell, int) else None for cell in template)
+
+
+def emit_by_table(column: int, emits: Sequence[tuple[Term, ops.Emit]], width: int, unbound: Collection[int]) -> Step:
+    """What the emits, of one shape, make of the rows that hold in a column the term that is given for each: as if each
+    had its rows from a `where` of its own, but with one look-up for all."""
+    shape = shape_of(emits[0][1].template)
+    table: dict[Term, list[tuple[str, ...]]] = {}
+    for term, op in emits:
+        constants = [cell for cell in op.template if not isinstance(cell, int)]
+        table.setdefault(term, []).append((*constants, op.rules[0] if op.rules else ""))
+    row = column_names("a", width)
+    given = [f"k{place}" for place, cell in enumerate(shape) if cell is None] + ["rule"]
+    made = [f"k{place}" if cell is None else row[cell] for place, cell in enumerate(shape)]
+    needed = sorted({cell for cell in shape if cell is not None and cell in unbound})
+    where = "".join(f" and {row[cell]} is not None" for cell in needed)
+    fact, found = entry([*made, "rule"]), f"table[{row[column]}]"
+    loops = f"for {entry(row)} in entries if {row[column]} in table{where} for {bare(given)} in {found}"
+    return compiled(f"def run(entries):\n return [{fact} {loops}]", {"table": table})
+
+
 def answer(op: ops.Answer, width: int, ordered: bool) -> Step:
     """A solution from each row. ordered: with its place in the order."""
     row = column_names("a", width)
