@@ -499,13 +499,22 @@ def _anywhere(patch: pytest.MonkeyPatch) -> None:
         for id in (id for ids in table.values() for id in ids):
             self.answer(id, entries)
 
+    patch.setattr(Machine, "_tables", lambda self, id: iter(()))
     patch.setattr(Machine, "_switched", everything)
+
+
+def _whatever_it_is(patch: pytest.MonkeyPatch) -> None:
+    def first(column: int, emits: Sequence[tuple[str, ops.Emit]], width: int, unbound: Sequence[int]) -> plain.Step:
+        return plain.emit(emits[0][1].template, emits[0][1].rules, width, unbound)
+
+    patch.setattr(plain, "emit_by_table", first)
 
 
 BY_HAND: dict[str, tuple[Plan, System, Callable[[pytest.MonkeyPatch], None]]] = {
     "a closure of single steps": (PATHS, REACHES, _single_steps),
     "a closure of what comes together": (PATHS, REACHES, _forgotten_paths),
     "a switch that all pass": (SWITCHED, rule(P), _anywhere),
+    "a table of rules that looks nothing up": (SWITCHED, rule(P), _whatever_it_is),
 }
 
 
