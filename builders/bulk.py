@@ -9,7 +9,7 @@ can take over at any time.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import repeat, starmap
 from typing import Any, NamedTuple, cast
 
 from squall import operators as ops
@@ -82,10 +82,12 @@ class Bulk(Network[Part]):
         self.switches = {node.id: self.switch(node.id) for node in plan.nodes}
         self.operators = {node.id: self._operator(node) for node in plan.nodes if is_stateful(node.op)}
         self.reads = {node.id: node.op.source for node in plan.nodes if isinstance(node.op, ops.Read)}
+        self.given = {id: _Set() for id in self.reads}
+        """The facts that have been read."""
         delivered, _ = plan.delivery
         self.delivered = cast(_Deliver, self.operators[delivered.id])
 
-    def _operator(self, node: Node) -> _Join | _Set | _Closure | _Deliver:
+    def _operator(self, node: Node) -> _Join | _Set | _Told | _Closure | _Deliver:
         match node.op:
             case ops.Join():
                 widths = (self.plan.widths[node.inputs[0].node], self.plan.widths[node.inputs[1].node])
@@ -93,9 +95,18 @@ class Bulk(Network[Part]):
             case ops.Closure():
                 return _Closure()
             case ops.Distinct():
-                return _Set()
+                return _Told() if self._are_unique(node) else _Set()
             case _:
                 return _Deliver(cast(GrowingDeliver, deliver(self.plan)).remembers)
+
+    def _are_unique(self, node: Node) -> bool:
+        """Whether a set is of what matches make of facts each of which comes once, or once for each node that makes it:
+        then nothing is gained by looking for duplicates again."""
+        inputs = [self.plan.by_id[edge.node] for edge in node.inputs]
+        makers = [self.plan.by_id[edge.node].op for match in inputs for edge in match.inputs]
+        return all(_tells_facts_apart(one.op) for one in inputs) and all(
+            isinstance(maker, ops.Read | ops.Distinct) for maker in makers
+        )
 
     def _step(self, node: Node) -> Step:
         """What a node without memory does to rows."""
@@ -107,7 +118,10 @@ class Bulk(Network[Part]):
                 return plain.extend(node.op, timed=False)
             case ops.Apply():
                 return plain.apply(node.op, timed=False)
-            case ops.Project():
+            case ops.Project(columns=columns):
+                key = self.keyed[node.inputs[0].node]
+                if key in columns and len({*columns} - {None}) == len(columns) == 2:
+                    return _beside_key(cast(tuple[int, int], columns), cast(int, key))
                 return plain.project(node.op, width, timed=False)
             case ops.Emit(template=template, rules=rules):
                 return plain.emit(template, rules, width, self.plan.unbound[node.inputs[0].node], timed=False)
@@ -166,8 +180,8 @@ class Bulk(Network[Part]):
             if source.iri in ("", event.stream):
                 if event.removed:
                     raise unprepared(event)
-                for key, rows in self._by_key(id, event.facts).items():
-                    self.answer(id, Part(key, rows))
+                for part in self.given[id].take(0, starmap(Part, self._by_key(id, event.facts).items())):
+                    self.answer(id, part)
 
     def _by_key(self, id: str, facts: Iterable[Fact]) -> dict[Hashable, list[Row]]:
         """The facts that something is done with, by key."""
@@ -251,7 +265,7 @@ class Bulk(Network[Part]):
 
     def state(self) -> dict[str, int]:
         """How many rows each node keeps."""
-        return {id: op.size() for id, op in self.operators.items()}
+        return {id: op.size() for id, op in (*self.operators.items(), *self.given.items())}
 
 
 class _Target(NamedTuple):
@@ -282,6 +296,26 @@ def _keyed(node: Node, plan: Plan) -> int | None:
             return 1
         case _:
             return None
+
+
+def _beside_key(columns: Sequence[int], key: int) -> Step:
+    """Rows of two columns, one of which has the key of their part, each once: of rows that come together many agree in
+    the other. (How often a row comes makes no difference to any plan that `fits`.)"""
+    (other,) = (column for column in columns if column != key)
+    row = ", ".join("k" if column == key else "c" for column in columns)
+    source = f"""\
+def run(rows):
+ if not rows:
+  return []
+ k = rows[0][{key}]
+ return [({row}) for c in dict.fromkeys([x[{other}] for x in rows])]
+"""
+    return compiled(source, {})
+
+
+def _tells_facts_apart(op: ops.Operator) -> bool:
+    """Whether different facts are different rows to a match."""
+    return isinstance(op, ops.Match) and not any(cell is None or isinstance(cell, ops.Value) for cell in op.cells)
 
 
 def _is_atom(cells: Sequence[ops.Cell]) -> bool:
@@ -325,6 +359,24 @@ class _Set:
 
     def size(self) -> int:
         return sum(map(len, self.known.values()))
+
+
+class _Told:
+    """Rows that need not be looked for, as each of them comes but once."""
+
+    def __init__(self) -> None:
+        self.parts: list[Sequence[Row]] = []
+
+    def take(self, port: int, parts: Iterable[Part]) -> Iterator[Part]:
+        for part in parts:
+            self.parts.append(part.rows)
+            yield part
+
+    def kept(self) -> Iterator[tuple[int, Sequence[Row]]]:
+        yield from ((0, rows) for rows in self.parts)
+
+    def size(self) -> int:
+        return sum(map(len, self.parts))
 
 
 class _Closure:
