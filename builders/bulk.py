@@ -9,7 +9,8 @@ can take over at any time.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import repeat, starmap
+from itertools import filterfalse, repeat, starmap
+from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
 from squall import operators as ops
@@ -33,6 +34,7 @@ TAKEN = (
 )  # fmt: skip
 """The operators of which this knows what they do to rows without times."""
 
+_FIRST = itemgetter(0)
 _FANNED = (ops.Match, ops.Where)
 """What is fed by tables of constants."""
 
@@ -337,7 +339,7 @@ def _keys(template: Sequence[int | str], rows: Sequence[Row]) -> Mapping[Hashabl
 def _fresh(rows: Sequence[Row], known: set[Row]) -> list[Row]:
     """The rows that are not known, each once and in their order; known from now on."""
     unique = dict.fromkeys(rows)
-    fresh = [row for row in unique if row not in known]
+    fresh = list(filterfalse(known.__contains__, unique))
     known.update(unique)  # takes over the hashes
     return fresh
 
@@ -517,7 +519,7 @@ class _Deliver:
         found: list[Output] = []
         for key, rows, rule in waiting:
             fresh = _fresh(rows, self.known)
-            if not isinstance(key, str) or key[0] != "<" or any(row[0][0] == '"' for row in fresh):  # type: ignore[index]
+            if not isinstance(key, str) or key[0] != "<" or '"' in map(_FIRST, map(_FIRST, fresh)):
                 found += [output((row_fact(row), time, rule)) for row in fresh if is_rdf(row)]
             else:  # what nearly all are, without a step of ours for each
                 found += map(output, zip(map(triple, fresh), repeat(time), repeat(rule)))
