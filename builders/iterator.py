@@ -21,7 +21,7 @@ from squall.builders.rows.read import wanted
 from squall.errors import BuilderError
 from squall.figures import NodeFigures
 from squall.plan import Plan
-from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact
+from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event, Fact
 from squall.stages import Choosy, Options, Output
 
 BULK = 256
@@ -111,6 +111,10 @@ class IteratorJob:
             self.machine.read(static)
             yield from self._advance(ALWAYS)
         for batch in batches:
+            if isinstance(batch, Columns) and self._takes(batch):
+                self.machine.read(batch)
+                yield from self._advance(batch.last)
+                continue
             for first in range(0, len(batch), TOGETHER):
                 part = batch[first : first + TOGETHER]
                 yield from self._work(self._due(self._timely(part)))
@@ -118,6 +122,12 @@ class IteratorJob:
         yield from self._work(held)
         if not self.bulk:
             yield from self._advance(FOREVER - 1)
+
+    def _takes(self, columns: Columns) -> bool:
+        """Whether columns can be read as they are: none of it is late, and all that follows is handed on at once."""
+        if self.whole_instants or self.bulk or self.machine.retracts:
+            return False
+        return (columns.times or [columns.last])[0] >= self.passed
 
     def _timely(self, batch: Sequence[Event]) -> Sequence[Event]:
         """The events that are not late; the others go to the ledger."""

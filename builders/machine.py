@@ -27,7 +27,7 @@ from squall.operators import AntiJoin, Emit, Join, LeftJoin, Match, Read, Unit, 
 from squall.operators import Operator as Kind
 from squall.operators import Retract as RetractNode
 from squall.plan import Node, Plan
-from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term
+from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term
 
 
 class Target(NamedTuple):
@@ -124,7 +124,8 @@ class Machine(Network[Sequence[Entry]]):
     def read(self, events: Sequence[Event]) -> None:
         """Puts the facts of events into the nodes that read them."""
         for id, reader in self.readers.items():
-            self._put_facts(id, reader.read(events))
+            facts = reader.read_columns(events) if isinstance(events, Columns) else reader.read(events)
+            self._put_facts(id, facts)
 
     def remove(self, fact: Fact, time: int) -> None:
         """Takes a fact out of all streams: what they brought of it before this time ends now."""

@@ -11,9 +11,11 @@ Source: RDF 1.1 Concepts, sections 3.1 to 3.4; RDF 1.1 N-Triples, section 4 (can
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, NewType
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import islice, repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, NewType, cast, overload
 
 import pyoxigraph
 
@@ -84,6 +86,57 @@ class Event(NamedTuple):
     facts: tuple[Fact, ...]
     stream: str = ""
     removed: tuple[Fact, ...] = ()
+
+
+class Columns(Sequence[Event]):
+    """Events that bring triples in the order of time, one for each time, as columns: what reads columns need not make
+    events and triples of them.
+
+    times (integer ms), subjects, predicates, objects: of the triples. last: the time of the last event, which may bring
+    none.
+    """
+
+    def __init__(
+        self,
+        times: list[int],
+        subjects: list[Term],
+        predicates: list[Term],
+        objects: list[Term],
+        stream: str,
+        last: int,
+    ) -> None:
+        self.times = times
+        self.subjects = subjects
+        self.predicates = predicates
+        self.objects = objects
+        self.stream = stream
+        self.last = last
+
+    @cached_property
+    def events(self) -> list[Event]:
+        """The events themselves."""
+        triples = map(tuple.__new__, repeat(Triple), zip(self.subjects, self.predicates, self.objects, strict=True))
+        sizes = Counter(self.times).items()
+        made = [Event(time, cast(tuple[Fact, ...], tuple(islice(triples, size))), self.stream) for time, size in sizes]
+        if not made or made[-1].time != self.last:
+            made.append(Event(self.last, (), self.stream))
+        return made
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @overload
+    def __getitem__(self, place: int) -> Event: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Event]: ...
+    def __getitem__(self, place: int | slice) -> Event | list[Event]:
+        return self.events[place]
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
 
 
 HEARTBEAT = "urn:x-squall:heartbeat"

@@ -84,7 +84,7 @@ def test_events_are_those_of_the_pairs(lines: list[str]) -> None:
         timed, bad = parse_lines(split, "d", timed=True)  # by the parser alone
     if found is not None:
         assert not bad
-        assert found == (grouped(timed, "urn:s"), len(timed))
+        assert (list(found[0]), found[1]) == (grouped(timed, "urn:s"), len(timed))
 
 
 @given(ORDERED)

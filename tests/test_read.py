@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from squall.builders.rows import read
 from squall.builders.rows.entries import Entry, fact_row
 from squall.builders.rows.memory import SWEPT
 from squall.builders.rows.read import Facts, Reader
 from squall.errors import SourceError
-from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Triple, heartbeat, iri
+from squall.rdf import ALWAYS, FOREVER, Atom, Columns, Event, Fact, Triple, heartbeat, iri
 from squall.system import Source
 from squall.windows import LANDMARK, Count, Range, Stepped, Window
 from tests.snapshots import ONE, A, B, Bag, C, at
@@ -276,3 +277,28 @@ def test_nothing_is_left_when_all_has_ended(window: Window, events: list[Event])
     op.limit = 0
     op.expire(max(INSTANTS))
     assert op.size() == 0
+
+
+# Columns
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+@given(events=streams(), every=st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_columns_are_read_as_the_events_that_they_are(window: Window, events: list[Event], every: bool) -> None:
+    timed = [event for event in events if event.stream == S and event.time != ALWAYS]
+    triples = [(event.time, fact) for event in timed for fact in event.facts if isinstance(fact, Triple)]
+    times = [time for time, _ in triples]
+    subjects, predicates, objects = ([fact[place] for _, fact in triples] for place in range(3))
+    columns = Columns(times, subjects, predicates, objects, S, times[-1] if times else 0)
+    source = Source("", window)
+    told = reader(source, [P], every, False).read_columns(columns)
+    assert told == reader(source, [P], every, False).read(list(columns))
+    assert [(event.time, fact) for event in columns for fact in event.facts] == triples
+
+
+def test_columns_of_many_predicates_are_read_like_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = Columns([1, 2], [FACTS[0][0]] * 2, [P, P], [P, P], S, 2)
+    whole = reader(Source(), [P], False, False).read_columns(columns)
+    monkeypatch.setattr(read, "FEW", 0)
+    assert reader(Source(), [P], False, False).read_columns(columns) == whole != Facts()

@@ -241,6 +241,7 @@ def _timed_lines(
     choice: Choice | None,
 ) -> Iterator[Sequence[Event]]:
     own = suffix(path)
+    batch: Sequence[Event]
     for first, block in _blocks(file):
         plain = events(block, own, settings.stream, choice)
         if plain is not None:

@@ -8,12 +8,11 @@ fit goes through the parser, and tests hold the two against each other.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import compress, islice, repeat
+from itertools import compress, repeat
 from typing import NamedTuple, cast
 
-from squall.rdf import ALWAYS, XSD_STRING, Event, Triple
+from squall.rdf import ALWAYS, XSD_STRING, Columns, Term, Triple
 
 Column = Sequence[str]
 
@@ -48,12 +47,16 @@ class Statements(NamedTuple):
     objects: Column
     blank: bool
 
-    def triples(self, own: str) -> Iterator[Triple]:
+    def terms(self, own: str) -> tuple[list[Term], list[Term], list[Term]]:
         """Equal terms become one object, whose hash is then known. The labels of blank nodes end in `own`."""
         nodes = {*self.subjects, *self.objects} if self.blank else ()
         terms = {node: node + own for node in nodes if node[0] == "_"}
-        columns = (map(terms.setdefault, column, column) for column in (self.subjects, self.predicates, self.objects))
-        return map(_new, repeat(Triple), zip(*columns, strict=True))
+        columns = (self.subjects, self.predicates, self.objects)
+        subjects, predicates, objects = (cast(list[Term], list(map(terms.setdefault, one, one))) for one in columns)
+        return subjects, predicates, objects
+
+    def triples(self, own: str) -> Iterator[Triple]:
+        return map(_new, repeat(Triple), zip(*self.terms(own), strict=True))
 
     def of(self, choice: Choice) -> Statements:
         """Those that are chosen."""
@@ -127,7 +130,7 @@ def _matched(text: str, timed: bool) -> Sequence[Column]:
     return () if any(columns.pop()) else columns
 
 
-def events(block: bytes, own: str, stream: str, choice: Choice | None = None) -> tuple[list[Event], int] | None:
+def events(block: bytes, own: str, stream: str, choice: Choice | None = None) -> tuple[Columns, int] | None:
     """The events of timed lines, one for each time, and how many statements there are.
 
     With a choice, triples that are not chosen are left out, and so are events that bring none, but for the last one.
@@ -142,11 +145,7 @@ def events(block: bytes, own: str, stream: str, choice: Choice | None = None) ->
         if not choice.goes_on(first, last):
             return None
         found = found.of(choice)
-    triples = found.triples(own)
-    made = [Event(times[stamp], tuple(islice(triples, size)), stream) for stamp, size in Counter(found.stamps).items()]
-    if not made or made[-1].time != last:
-        made.append(Event(last, (), stream))
-    return made, count
+    return Columns(list(map(times.__getitem__, found.stamps)), *found.terms(own), stream, last), count
 
 
 def _are_numbers(stamps: Collection[str]) -> bool:
