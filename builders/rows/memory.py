@@ -144,7 +144,7 @@ class Index:
             self._forget([key for key, entry in self.first.items() if entry[-2] <= now or key in self.more], now)
             self._settle()
             self.full = 2 * max(SWEPT, self.stored)
-        self.limit = max(SWEPT, self.stored + self.stored // 8)
+        self.limit = max(SWEPT, self.stored + self.stored // 16)
 
     def _forget(self, keys: Iterable[Hashable], now: int) -> None:
         """Drops the entries of these keys that have ended."""
