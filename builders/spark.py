@@ -42,7 +42,7 @@ from squall.builders.worker import (
     spool_line,
 )
 from squall.errors import BuilderError
-from squall.operators import Answer, Deliver, Group, LeftJoin, Operator, Project, Read, Retract, Slice
+from squall.operators import Answer, Deliver, Extend, Group, LeftJoin, Operator, Project, Read, Retract, Slice
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from squall.stages import Options, Output, Rewindable
@@ -114,10 +114,14 @@ def _unsupported(op: Operator) -> str | None:
             return "queries that select solutions"
         case Retract():
             return "rules that take facts out of the streams"
+        case Extend(keeps=True):
+            return "values that a solution may do without"
         case Project(columns=columns) if None in columns:
             return "unions in which a variable is unbound"
         case Deliver(report=report) if report.policy != "close":
             return f"the report policy `{report.policy}`"
+        case Deliver(queries=queries) if queries:
+            return "queries that are told that an answer is empty"
         case _:
             return None
 

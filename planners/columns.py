@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from squall import operators as ops
-from squall.errors import Origin, PlannerError
+from squall.errors import PlannerError
 from squall.operators import Cell, Column, Invoke, Match, Value
-from squall.planners.draft import Rows
+from squall.planners.draft import Draft, Rows
 from squall.rdf import Term, is_literal
 from squall.strata import is_timed, relation_mark
 from squall.system import AtomPattern, Call, Expression, FactPattern, System, Variable
@@ -23,7 +24,7 @@ def match_of(pattern: FactPattern) -> tuple[Match, tuple[Variable, ...]]:
         if isinstance(slot, Variable):
             cells.append(numbers.setdefault(slot, len(numbers)))
         else:
-            cells.append(Value(slot) if is_literal(slot) else slot)
+            cells.append(Value(slot) if is_literal(slot) and not pattern.exact else slot)
     return Match(tuple(cells)), tuple(numbers)
 
 
@@ -73,7 +74,7 @@ def untimed(expressions: Iterable[Expression | None], what: str, rule: System) -
 
 
 def join_of(left: Rows, right: Rows) -> tuple[ops.Join, tuple[Variable, ...]]:
-    """The natural join: on all shared variables, every variable kept once (so that a join of sets is a set)."""
+    """The natural join: on all shared columns, every variable kept once (so that a join of sets is a set)."""
     known, names = left.names, [*left.names]
     on, keep = [], [*range(len(names))]
     for column, name in enumerate(right.names):
@@ -90,12 +91,25 @@ def shared(left: Rows, right: Rows) -> tuple[tuple[int, int], ...]:
     return tuple((left.names.index(name), column) for column, name in enumerate(right.names) if name in left.names)
 
 
-def compatible(left: Rows, right: Rows, origin: Origin | None = None) -> None:
-    """Raises PlannerError where rows would have to agree on a variable that may be unbound in one of them."""
-    unsure = left.maybe | right.maybe
-    for name in sorted(left.known & right.known & unsure, key=str) if unsure else ():
-        raise PlannerError(
-            f"`{name}` is joined on, and may be unbound",
-            right.origin or left.origin or origin,
-            "give the variable another name where it need not be bound",
-        )
+def maybe_of(left: Rows, right: Rows) -> frozenset[Variable]:
+    """The variables that may be unbound in a row of both."""
+    return (left.maybe | right.maybe) - left.sure - right.sure
+
+
+def columns_as(draft: Draft, rows: Rows, names: Sequence[Variable]) -> Rows:
+    """The rows with just these columns, in this order. What they do not have is unbound in them."""
+    if tuple(names) == rows.names:
+        return rows
+    columns = tuple(rows.names.index(name) if name in rows.names else None for name in names)
+    return replace(rows, node=draft.add(ops.Project(columns), rows.node), names=tuple(names))
+
+
+def union(draft: Draft, branches: Sequence[Rows], names: Sequence[Variable] | None = None) -> Rows:
+    """The rows of all branches, as a bag, over the columns `names` (else in the order in which the branches have
+    them). What a branch does not bind is unbound in its rows (trap 6: each branch has its own numbers)."""
+    if names is None:
+        names = tuple(dict.fromkeys(name for branch in branches for name in branch.names))
+    maybe = {name for branch in branches for name in (*branch.maybe, *(set(names) - set(branch.names)))}
+    inputs = [columns_as(draft, branch, names).node for branch in branches]
+    node = draft.add(ops.Union(), *inputs) if len(inputs) > 1 else inputs[0]
+    return Rows(node, tuple(names), frozenset(maybe))

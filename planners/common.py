@@ -11,21 +11,27 @@ from dataclasses import replace
 from squall import functions
 from squall import operators as ops
 from squall.errors import PlannerError
+from squall.functions.sparql.logic import COALESCE
+from squall.functions.sparql.names import FALSE, TRUE
+from squall.functions.sparql.terms import SOLUTION
+from squall.operators import Column, Invoke
 from squall.planners.columns import (
-    compatible,
+    columns_as,
     condition_of,
     expression_of,
-    join_of,
     match_of,
-    shared,
     template_of,
+    union,
     untimed,
 )
-from squall.planners.draft import Draft, Identity, Rows
+from squall.planners.draft import Draft, Identity, Rows, digest
 from squall.planners.ending import finish
+from squall.planners.scope import is_closed, is_independent, mentioned
+from squall.planners.unbound import Own, absent, agreeing, join, left_join, own, tested, with_own, without
 from squall.strata import is_timed
 from squall.system import (
     Aggregate,
+    Ask,
     AtomPattern,
     Bind,
     Call,
@@ -33,6 +39,8 @@ from squall.system import (
     Construct,
     Delete,
     Either,
+    Exists,
+    Expression,
     FactPattern,
     Grouping,
     Joinable,
@@ -54,6 +62,8 @@ __all__ = ["Body", "Draft", "Identity", "Rows", "finish", "join", "match_of", "p
 
 Body = Callable[[Draft, Sequence[Joinable], Callable[[Joinable], Rows]], Rows]
 """How a planner joins: the draft, what is to be joined, and what gives the rows of each of these when asked."""
+Asking = Callable[[Rows, Exists], Sequence[Rows]]
+"""How a planner asks: the solutions of what is to exist for some rows, in each form that means the same."""
 
 
 def plan_in_written_order(draft: Draft, system: System, body: Body) -> list[str]:
@@ -68,38 +78,55 @@ class _Written:
         self.draft = draft
         self.body = body
 
-    def solutions(self, system: System, counted: bool, part: bool = False) -> Rows:
-        """The solutions of a rule or a part. counted: whether it matters how often each of them comes."""
+    def solutions(self, system: System, counted: bool, part: bool = False, seed: Rows | None = None) -> Rows:
+        """The solutions of a rule or a part. counted: whether it matters how often each of them comes. seed: rows that
+        its own parts are joined with, since they may read what these bind."""
+        if seed is not None and is_closed(system):
+            return join(self.draft, seed, self.solutions(system, counted, part))
         counted = counts(system, counted)
         unique = counted or part or holds(system)
-        rows = self.conjunction(system.joinables, system, counted, unique)
+        rows = self.conjunction(system.joinables, system, counted, unique, seed)
         for predicate in system.predicates:
-            rows = apply_predicate(self.draft, rows, predicate, self.inner(predicate, system, counted), system)
-        return modified(self.draft, rows, system, part)
+            inner = self.inner(predicate, system, counted, seed)
+            rows = apply_predicate(self.draft, rows, predicate, inner, self.asked, system, seed)
+        return modified(self.draft, rows, system, part, seed)
 
-    def conjunction(self, joinables: Sequence[Joinable], system: System, counted: bool, unique: bool) -> Rows:
+    def conjunction(
+        self, joinables: Sequence[Joinable], system: System, counted: bool, unique: bool, seed: Rows | None
+    ) -> Rows:
+        given = None
+        if seed is not None and not any(map(is_seeded, joinables)):
+            given = System(consequences=(Select(seed.names),))  # stands for the seed
+            joinables = (given, *joinables)
+
         def rows(joinable: Joinable) -> Rows:
-            return self.rows(joinable, system, counted, unique)
+            if joinable is given:
+                assert seed is not None
+                return seed
+            return self.rows(joinable, system, counted, unique, seed)
 
         return self.body(self.draft, joinables, rows) if joinables else unit(self.draft)
 
-    def rows(self, joinable: Joinable, system: System, counted: bool, unique: bool) -> Rows:
+    def rows(self, joinable: Joinable, system: System, counted: bool, unique: bool, seed: Rows | None) -> Rows:
         match joinable:
             case Pattern() | AtomPattern():
                 return matched(self.draft, joinable, system, unique)
             case Either(branches=branches):
-                return union(self.draft, [self.solutions(branch, counted, part=True) for branch in branches])
+                return union(self.draft, [self.solutions(branch, counted, True, seed) for branch in branches])
             case System():
-                return self.solutions(joinable, counted, part=True)
+                return self.solutions(joinable, counted, True, seed)
 
-    def inner(self, predicate: Predicate, system: System, counted: bool) -> Rows | None:
+    def inner(self, predicate: Predicate, system: System, counted: bool, seed: Rows | None) -> Rows | None:
         match predicate:
             case Without(joinables=joinables):
-                return self.conjunction(joinables, system, False, True)
+                return self.conjunction(joinables, system, False, True, seed)
             case Maybe(system=inner):
-                return self.solutions(inner, counted, part=True)
+                return self.solutions(inner, counted, True, seed)
             case _:
                 return None
+
+    def asked(self, rows: Rows, part: Exists) -> Sequence[Rows]:
+        return [self.solutions(part.system, False, True, seed_of(self.draft, rows, part))]
 
 
 # How often solutions come
@@ -119,7 +146,7 @@ def holds(system: System) -> bool:
     """Whether a memory will hold the rows of the system's patterns, so that they have to be sets: if not, facts that
     come again and again would fill it."""
     return len(system.joinables) > 1 or any(
-        isinstance(part, Without | Maybe) or (isinstance(part, Test | Bind) and is_timed(part.expression))
+        isinstance(part, Without | Maybe | Exists) or (isinstance(part, Test | Bind) and is_timed(part.expression))
         for part in system.predicates
     )
 
@@ -152,81 +179,147 @@ def unit(draft: Draft) -> Rows:
     return Rows(draft.add(ops.Unit()), ())
 
 
-def join(draft: Draft, left: Rows, right: Rows) -> Rows:
-    """The natural join of two rows. Raises PlannerError if it would be on a variable that may be unbound."""
-    compatible(left, right)
-    op, names = join_of(left, right)
-    return Rows(draft.add(op, left.node, right.node), names, left.maybe | right.maybe, right.origin)
-
-
-def union(draft: Draft, branches: Sequence[Rows], names: Sequence[Variable] | None = None) -> Rows:
-    """The rows of all branches, as a bag, over the columns `names` (else in the order in which the branches have
-    them). What a branch does not bind is unbound in its rows (trap 6: each branch has its own numbers)."""
-    if names is None:
-        names = tuple(dict.fromkeys(name for branch in branches for name in branch.names))
-    maybe = {name for branch in branches for name in (*branch.maybe, *(set(names) - set(branch.names)))}
-    inputs = [_columns(draft, branch, names).node for branch in branches]
-    node = draft.add(ops.Union(), *inputs) if len(inputs) > 1 else inputs[0]
-    return Rows(node, tuple(names), frozenset(maybe))
-
-
-def _columns(draft: Draft, rows: Rows, names: Sequence[Variable]) -> Rows:
-    """The rows with just these columns, in this order."""
-    if tuple(names) == rows.names:
-        return rows
-    columns = tuple(rows.names.index(name) if name in rows.names else None for name in names)
-    return Rows(draft.add(ops.Project(columns), rows.node), tuple(names), rows.maybe, rows.origin)
+def is_seeded(joinable: Joinable) -> bool:
+    """Whether the rows of a joinable have the columns of a seed, if there is one."""
+    return isinstance(joinable, Either | System)
 
 
 def _seen(draft: Draft, rows: Rows, wanted: Iterable[Variable]) -> Rows:
     """The rows with those columns only whose variables are wanted; one that has no column never is bound."""
     wanted = frozenset(wanted)
-    kept = _columns(draft, rows, [name for name in rows.names if name in wanted])
+    kept = columns_as(draft, rows, [name for name in rows.names if name in wanted])
     return replace(kept, maybe=(rows.maybe & wanted) | (wanted - set(rows.names)))
 
 
 # Predicates
 
 
-def apply_predicate(draft: Draft, rows: Rows, part: Predicate, inner: Rows | None, rule: System) -> Rows:
-    """The rows after one predicate. inner: the rows of what it looks at (``Without``, ``Maybe``)."""
+def apply_predicate(
+    draft: Draft,
+    rows: Rows,
+    part: Predicate,
+    inner: Rows | None,
+    asked: Asking,
+    rule: System,
+    seed: Rows | None = None,
+) -> Rows:
+    """The rows after one predicate. inner: the rows of what it looks at (``Without``, ``Maybe``). seed: the rows in
+    which stands what a part around it was given (``Exists``)."""
     match part:
         case Test(expression=expression):
             condition = condition_of(expression, rows.names)
             return replace(rows, node=draft.add(ops.Test(condition, is_timed(expression)), rows.node))
-        case Bind(variable=variable, expression=expression):
-            _fresh((variable,), rows, rule)
-            value = expression_of(expression, rows.names)
-            node = draft.add(ops.Extend(value, is_timed(expression)), rows.node)
-            return replace(rows, node=node, names=(*rows.names, variable))
+        case Bind(variable=variable):
+            held = _fresh((variable,), rows, rule, seed)
+            found = _extended(draft, rows, replace(part, variable=held[variable]))
+            return agreeing(draft, found, rows, held)
         case Compute(variables=made, function=function, arguments=arguments):
-            _fresh(made, rows, rule)
+            held = _fresh(made, rows, rule, seed)
             untimed(arguments, "a table function", rule)
             values = tuple(expression_of(argument, rows.names) for argument in arguments)
             node = draft.add(ops.Apply(function, values, len(made)), rows.node)
-            return replace(rows, node=node, names=(*rows.names, *made))
+            found = replace(rows, node=node, names=(*rows.names, *(held[name] for name in made)))
+            return agreeing(draft, found, rows, held)
         case Without():
             assert inner is not None
-            compatible(rows, replace(inner, origin=part.origin or inner.origin), rule.origin)
-            return replace(rows, node=draft.add(ops.AntiJoin(shared(rows, inner)), rows.node, inner.node))
-        case Maybe(condition=condition):
+            return _without(draft, rows, inner, part, seed)
+        case Maybe():
             assert inner is not None
-            return _left_join(draft, rows, inner, condition, rule)
+            return _left_join(draft, rows, inner, part, asked, rule)
+        case Exists(variable=variable):
+            _fresh(() if variable is None else (variable,), rows, rule, None)
+            return _existing(draft, rows, part, asked(rows, part))
 
 
-def _left_join(draft: Draft, left: Rows, right: Rows, condition: Call | None, rule: System) -> Rows:
-    compatible(left, right, rule.origin)
-    untimed((condition,), "the condition of an optional part", rule)
-    join, names = join_of(left, right)
-    computed = None if condition is None else condition_of(condition, names)
-    node = draft.add(ops.LeftJoin(join.on, join.keep, computed), left.node, right.node)
-    return Rows(node, names, left.maybe | right.maybe | (set(names) - set(left.names)), left.origin)
+def _extended(draft: Draft, rows: Rows, part: Bind) -> Rows:
+    value = expression_of(part.expression, rows.names)
+    node = draft.add(ops.Extend(value, is_timed(part.expression), part.keeps), rows.node)
+    unsure = {part.variable} if part.keeps and not _is_sure(part.expression, rows) else set()
+    return replace(rows, node=node, names=(*rows.names, part.variable), maybe=rows.maybe | unsure)
 
 
-def _fresh(made: Sequence[Variable], rows: Rows, rule: System) -> None:
+def _is_sure(expression: Expression | None, rows: Rows) -> bool:
+    """Whether an expression that calls nothing has a value in every row."""
+    return isinstance(expression, str) or expression in rows.sure
+
+
+def _without(draft: Draft, rows: Rows, inner: Rows, part: Without, seed: Rows | None) -> Rows:
+    if not part.minus:
+        return absent(draft, rows, inner)
+    if seed is not None and (both := seed.maybe & inner.known):
+        raise PlannerError(
+            f"whether `{min(map(str, both))}`, which need not be bound, is shared by both sides of a MINUS inside an "
+            "EXISTS is not known",
+            part.origin or inner.origin,
+            "give the variable another name inside the EXISTS, or bind it outside",
+        )
+    given = seed.sure if seed is not None else frozenset()
+    return absent(draft, rows, inner, counting=(rows.known & inner.known) - given)
+
+
+def _left_join(draft: Draft, left: Rows, right: Rows, part: Maybe, asked: Asking, rule: System) -> Rows:
+    untimed((part.condition,), "the condition of an optional part", rule)
+    if not part.exists:
+        return left_join(draft, left, right, part.condition)
+    found = join(draft, with_own(draft, left, left.names), right)
+    for one in part.exists:
+        found = apply_predicate(draft, found, one, None, asked, rule)
+    found = tested(draft, found, part.condition)
+    names = (*left.names, *(name for name in right.names if name not in left.names))
+    both = union(draft, [found, without(draft, left, found)], names)
+    return replace(both, maybe=left.maybe | (right.known - left.sure), origin=left.origin)
+
+
+def seed_of(draft: Draft, rows: Rows, part: Exists) -> Rows | None:
+    """What of some rows may be read in what is to exist for them, as a set; None if it may as well be looked for by
+    itself."""
+    given = mentioned(part.system) & frozenset(rows.names)
+    if not given & rows.maybe and is_independent(part.system, given):
+        return None
+    seed = with_own(draft, rows, [name for name in rows.names if name in given])
+    return replace(seed, node=draft.add(ops.Distinct(len(seed.names)), seed.node))
+
+
+def _existing(draft: Draft, rows: Rows, part: Exists, forms: Sequence[Rows]) -> Rows:
+    if len(forms) > 1:
+        forms = [min(forms, key=lambda form: _existing(Draft(digest), rows, part, [form]).node)]
+    (inner,) = forms
+    held, given = own(rows), mentioned(part.system)
+    names = [name for name in rows.names if name in given and held[name] in inner.names]
+    on = tuple((rows.names.index(name), inner.names.index(held[name])) for name in names)
+    if part.wanted is False:
+        rows = replace(rows, node=draft.add(ops.AntiJoin(on), rows.node, inner.node))
+        return rows if part.variable is None else _extended(draft, rows, Bind(part.variable, FALSE))
+    there = draft.add(ops.Project(tuple(column for _, column in on)), inner.node)
+    there = draft.add(ops.Distinct(len(on)), there)
+    keys = tuple((left, place) for place, (left, _) in enumerate(on))
+    kept = tuple(range(len(rows.names)))
+    if part.wanted:
+        rows = replace(rows, node=draft.add(ops.Join(keys, kept), rows.node, there))
+        return rows if part.variable is None else _extended(draft, rows, Bind(part.variable, TRUE))
+    if part.variable is None:
+        return rows
+    return _told(draft, rows, there, keys, part.variable)
+
+
+def _told(draft: Draft, rows: Rows, there: str, keys: tuple[tuple[int, int], ...], variable: Variable) -> Rows:
+    """The rows with whether there is a row for them in a set."""
+    width = len(rows.names)
+    kept = tuple(range(width))
+    found = draft.add(ops.LeftJoin(keys, (*kept, width + len(keys))), rows.node, draft.add(ops.Extend(TRUE), there))
+    node = draft.add(ops.Extend(Invoke(COALESCE, (Column(width), FALSE))), found)
+    node = draft.add(ops.Project((*kept, width + 1)), node)
+    return replace(rows, node=node, names=(*rows.names, variable))
+
+
+def _fresh(made: Sequence[Variable], rows: Rows, rule: System, seed: Rows | None) -> dict[Variable, Variable]:
+    """The variables to which a predicate gives a value, each with that which is its column: another one where it may
+    have been given a value by a part around. Raises PlannerError where one has a value already."""
+    given = frozenset(seed.names) if seed is not None else frozenset()
     for number, name in enumerate(made):
-        if name in rows.known or name in made[:number]:
+        if (name in rows.known and name not in given) or name in made[:number]:
             raise PlannerError(f"rule `{rule.name}` gives `{name}` a value that it has already", rule.origin)
+    return {name: Own(f"again {name.name}") if name in rows.known else name for name in made}
 
 
 def is_effect(part: Predicate) -> bool:
@@ -237,12 +330,15 @@ def is_effect(part: Predicate) -> bool:
 # Grouping, distinct, slice
 
 
-def modified(draft: Draft, rows: Rows, system: System, part: bool) -> Rows:
-    """The solutions of a body grouped, made distinct and sliced; of a part, what can be seen of them from outside."""
+def modified(draft: Draft, rows: Rows, system: System, part: bool, seed: Rows | None = None) -> Rows:
+    """The solutions of a body grouped, made distinct and sliced; of a part, what can be seen of them from outside, and
+    what it was given."""
     if system.grouping is not None:
         rows = _grouped(draft, rows, system.grouping, system)
     query = is_query(system)
-    seen = visible(system) if part or query else rows.known
+    seen: Iterable[Variable] = visible(system) if part or query else rows.known
+    if seed is not None:
+        seen = (*seen, *seed.known)
     if system.distinct:
         rows = _seen(draft, rows, seen)
         rows = replace(rows, node=draft.add(ops.Distinct(len(rows.names)), rows.node))
@@ -257,7 +353,7 @@ def _grouped(draft: Draft, rows: Rows, grouping: Grouping, rule: System) -> Rows
     values = [one.expression for one in grouping.aggregates if isinstance(one.expression, Variable)]
     lacking = dict.fromkeys(name for name in (*absent, *values) if name not in rows.names)
     if lacking:
-        rows = _columns(draft, rows, (*rows.names, *lacking))
+        rows = columns_as(draft, rows, (*rows.names, *lacking))
     untimed([aggregate.expression for aggregate in grouping.aggregates], "an aggregate", rule)
     made = sorted(((_aggregate(one, rows), one) for one in grouping.aggregates), key=lambda pair: repr(pair[0]))
     keys = sorted({rows.names.index(key) for key in grouping.keys})
@@ -268,7 +364,10 @@ def _grouped(draft: Draft, rows: Rows, grouping: Grouping, rule: System) -> Rows
 
 
 def _aggregate(one: Aggregate, rows: Rows) -> ops.Aggregate:
-    return ops.Aggregate(one.kind, expression_of(one.expression, rows.names), one.distinct, one.separator)
+    expression = one.expression
+    if expression is None and one.distinct:
+        expression = Call(SOLUTION.iri, rows.names)
+    return ops.Aggregate(one.kind, expression_of(expression, rows.names), one.distinct, one.separator)
 
 
 def _has_value(one: Aggregate, grouping: Grouping, rows: Rows) -> bool:
@@ -285,7 +384,7 @@ def _sliced(draft: Draft, rows: Rows, part: Slice, system: System) -> Rows:
     expressions = [order.expression for order in part.order]
     untimed(expressions, "the order of a slice", system)
     named = dict.fromkeys((*_named(system), *(name for one in expressions for name in variables(one))))
-    rows = _columns(draft, rows, [name for name in named if name in rows.names])
+    rows = columns_as(draft, rows, [name for name in named if name in rows.names])
     by = tuple((expression_of(order.expression, rows.names), order.descending) for order in part.order)
     return replace(rows, node=draft.add(ops.Slice(by, part.offset, part.limit), rows.node))
 
@@ -309,21 +408,30 @@ def ends(draft: Draft, rows: Rows, rule: System) -> list[str]:
     found = []
     for consequence in rule.consequences:
         match consequence:
-            case Construct(template=template):
+            case Construct(template=template, internal=internal):
                 made = (template_of(one, rows, rule) for one in template)
-                emits = [ops.Emit(cells, (rule.name,), rule.reentrant) for cells in made if cells is not None]
+                emits = [ops.Emit(cells, (rule.name,), rule.reentrant, internal) for cells in made if cells is not None]
                 found += [draft.add(emit, rows.node) for emit in emits]
             case Delete(template=template):
                 gone = (template_of(one, rows, rule) for one in template)
                 found += [draft.add(ops.Retract(cells, (rule.name,)), rows.node) for cells in gone if cells is not None]
             case Select(variables=names):
                 found.append(_answer(draft, rows, names, rule))
+            case Ask():
+                found.append(_asked(draft, rows, rule))
     return found
+
+
+def _asked(draft: Draft, rows: Rows, rule: System) -> str:
+    """Whether there is any row."""
+    there = draft.add(ops.Distinct(0), draft.add(ops.Project(()), rows.node))
+    told = _told(draft, unit(draft), there, (), Variable("there is any"))
+    return draft.add(ops.Answer((), (0,), (rule.name,), asks=True), told.node)
 
 
 def _answer(draft: Draft, rows: Rows, names: Sequence[Variable], rule: System) -> str:
     if not set(names) <= set(rows.names):
-        rows = _columns(draft, rows, names)
+        rows = columns_as(draft, rows, names)
     columns = tuple(rows.names.index(name) for name in names)
     by = rule.slice.order if rule.slice is not None else ()
     order = tuple((expression_of(one.expression, rows.names), one.descending) for one in by)

@@ -96,3 +96,8 @@ class Rows:
     def known(self) -> frozenset[Variable]:
         """All of the variables."""
         return self.maybe.union(self.names)
+
+    @property
+    def sure(self) -> frozenset[Variable]:
+        """The variables that are bound in every row."""
+        return frozenset(self.names) - self.maybe

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from squall import operators as ops
@@ -12,7 +12,7 @@ from squall.planners.draft import Draft
 from squall.planners.grouping import group
 from squall.planners.parts import walk
 from squall.strata import Shape, Shapes
-from squall.system import AtomPattern, Pattern, Source, System, Without, rules
+from squall.system import Ask, AtomPattern, Construct, Pattern, Select, Source, System, Without, rules
 
 
 def finish(draft: Draft, system: System, ends: Iterable[str], planner: str) -> Plan:
@@ -28,13 +28,16 @@ def ended(draft: Draft, system: System, ends: Iterable[str], planner: str, order
     ``ordered``: list the nodes by depth and id, so that the order of the rules does not show.
     """
     found = list(ends)
-    made = _unique_facts(draft, dict.fromkeys(found))
-    feed_back(draft, made)
+    every = _unique_facts(draft, dict.fromkeys(found))
+    feed_back(draft, every)
+    made = [facts for facts in every if not facts.internal]
     answers = [id for id in found if isinstance(draft.nodes[id].op, Answer)]
     inputs = (*(facts.node for facts in made), *(sorted(answers) if ordered else answers))
-    last = draft.add(ops.Deliver(system.output, _overlaps(made), system.report, sources(system)), *inputs)
+    op = ops.Deliver(system.output, _overlaps(made), system.report, sources(system), queries(system))
+    last = draft.add(op, *inputs)
     draft.keep([last, *(id for id in found if isinstance(draft.nodes[id].op, Retract))])
-    return arranged(draft.nodes.values(), planner) if ordered else Plan(tuple(draft.nodes.values()), planner)
+    nodes = inputs_first(draft.nodes.values())
+    return arranged(nodes, planner) if ordered else Plan(tuple(nodes), planner)
 
 
 def sources(system: System) -> tuple[Source, ...]:
@@ -49,25 +52,42 @@ def _has_patterns(part: System) -> bool:
     return any(isinstance(joinable, Pattern | AtomPattern) for joinable in (*part.joinables, *inner))
 
 
+def queries(system: System) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The queries that are told that an evaluation of theirs is complete, if they are, in an order of their own. What
+    makes facts is one if these are not read again."""
+    asked = [found for rule in rules(system) for found in _queries(rule)] if system.report.empty else []
+    return tuple(sorted(set(asked)))
+
+
+def _queries(rule: System) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for consequence in rule.consequences:
+        match consequence:
+            case Select(variables=names):
+                yield rule.name, tuple(name.name for name in names)
+            case Ask():
+                yield rule.name, ()
+            case Construct(internal=False) if not rule.reentrant:
+                yield rule.name, ()
+
+
 class Facts(NamedTuple):
-    """Unique facts of one shape: the node that makes them so, and whether they are read again."""
+    """Unique facts of one shape: the node that makes them so, and whether they are read again and are no part of the
+    answer."""
 
     shape: Shape
     reentrant: bool
+    internal: bool
     node: str
 
 
 def _unique_facts(draft: Draft, ends: Iterable[str]) -> list[Facts]:
-    groups: dict[tuple[Shape, bool], list[str]] = {}
+    groups: dict[tuple[Shape, bool, bool], list[str]] = {}
     for id in ends:
         op = draft.nodes[id].op
         if isinstance(op, Emit):
-            groups.setdefault((shape_of(op.template), op.reentrant), []).append(id)
-    ordered = sorted(groups.items(), key=lambda group: ([cell or "" for cell in group[0][0]], group[0][1]))
-    return [
-        Facts(made, reentrant, draft.add(ops.Distinct(by=len(made)), *sorted(group)))
-        for (made, reentrant), group in ordered
-    ]
+            groups.setdefault((shape_of(op.template), op.reentrant, op.internal), []).append(id)
+    ordered = sorted(groups.items(), key=lambda group: ([cell or "" for cell in group[0][0]], *group[0][1:]))
+    return [Facts(*kind, draft.add(ops.Distinct(by=len(kind[0])), *sorted(group))) for kind, group in ordered]
 
 
 def shape_of(cells: Sequence[Cell]) -> Shape:
@@ -102,6 +122,21 @@ def _overlaps(made: Sequence[Facts]) -> bool:
 def grouped(plan: Plan) -> Plan:
     """The plan with grouping columns on its edges."""
     return Plan(tuple(group(plan.nodes)), plan.planner)
+
+
+def inputs_first(nodes: Iterable[Node]) -> list[Node]:
+    """The nodes, each behind its inputs: one may have been put in before what it reads was."""
+    known = {node.id: node for node in nodes}
+    found: dict[str, Node] = {}
+    waiting = list(reversed(known.values()))
+    while waiting:
+        node = waiting[-1]
+        missing = [known[edge.node] for edge in node.inputs if not edge.feedback and edge.node not in found]
+        if missing:
+            waiting += missing
+        else:
+            found[waiting.pop().id] = node
+    return list(found.values())
 
 
 def arranged(nodes: Iterable[Node], planner: str) -> Plan:

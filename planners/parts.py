@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from squall.system import Either, Joinable, Maybe, Predicate, System, Without
+from squall.system import Either, Exists, Joinable, Maybe, Predicate, System, Without
 
 Part = System | Joinable | Predicate
 
@@ -24,7 +24,9 @@ def _inside(part: Part) -> tuple[Part, ...]:
             return branches
         case Without(joinables=joinables):
             return joinables
-        case Maybe(system=system):
+        case Maybe(system=system, exists=exists):
+            return (system, *exists)
+        case Exists(system=system):
             return (system,)
         case _:
             return ()

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from squall.operators import Match
 from squall.plan import Plan
-from squall.planners.columns import shared
+from squall.planners.columns import shared, union
 from squall.planners.common import (
     Draft,
     Rows,
@@ -29,12 +29,12 @@ from squall.planners.common import (
     holds,
     is_effect,
     is_query,
-    join,
+    is_seeded,
     match_node,
     match_of,
     modified,
     read,
-    union,
+    seed_of,
     unit,
 )
 from squall.planners.draft import digest
@@ -46,6 +46,8 @@ from squall.planners.passes.constants import share_constants
 from squall.planners.passes.duplicates import drop_checks
 from squall.planners.passes.order import order_joins
 from squall.planners.passes.tests import push_tests
+from squall.planners.scope import Names, is_closed, mentioned
+from squall.planners.unbound import join
 from squall.statistics import Statistics
 from squall.strata import is_timed
 from squall.system import (
@@ -53,6 +55,7 @@ from squall.system import (
     Bind,
     Compute,
     Either,
+    Exists,
     FactPattern,
     Joinable,
     Maybe,
@@ -129,7 +132,7 @@ class _Rete:
         self.patterns = {id(pattern): match_of(pattern) for pattern in patterns}
         """The `Match` and the variables of each pattern of the program, which are told apart by identity."""
         self.uses = Counter(self.patterns[id(pattern)][0] for pattern in patterns)
-        self.parts: dict[tuple[int, bool], list[Rows]] = {}
+        self.parts: dict[tuple[int, bool, Rows | None], list[Rows]] = {}
         self.matches: dict[tuple[tuple[Source, ...], bool], _Matches] = {}
         """The matches over the same sources: those that are sets, and the others."""
         self.reads: dict[tuple[Source, ...], list[str]] = {}
@@ -148,52 +151,78 @@ class _Rete:
     def _plan(self, draft: Draft, order: _Order, rule: System) -> list[str]:
         return ends(draft, self.solutions(draft, order, rule, is_query(rule), part=False), rule)
 
-    def solutions(self, draft: Draft, order: _Order, system: System, counted: bool, part: bool) -> Rows:
-        """The solutions of a rule or part under an order of its body."""
+    def solutions(
+        self, draft: Draft, order: _Order, system: System, counted: bool, part: bool, seed: Rows | None = None
+    ) -> Rows:
+        """The solutions of a rule or part under an order of its body. seed: rows that its own parts are joined with,
+        since they may read what these bind."""
         rows = joined(draft, order.joined)
         remaining = list(system.predicates)
         while remaining:
-            number, inner = self._next(rows, remaining, system, counts(system, counted))
-            rows = apply_predicate(draft, rows, remaining.pop(number), inner, system)
-        return modified(draft, rows, system, part)
+            number, inner = self._next(rows, remaining, system, counts(system, counted), seed)
+            rows = apply_predicate(draft, rows, remaining.pop(number), inner, self.asked, system, seed)
+        return modified(draft, rows, system, part, seed)
 
-    def forms(self, part: System, counted: bool) -> list[Rows]:
+    def forms(self, part: System, counted: bool, seed: Rows | None = None) -> list[Rows]:
         """The solutions of a part: those with the least node, which differ in their variables only."""
-        key = (id(part), counted)
+        key = (id(part), counted, seed)
         if key not in self.parts:
-            trials = [
-                (self.solutions(Draft(digest), order, part, counted, part=True), order)
-                for order in self.orders(part, counted, part=True)
-            ]
-            least, chosen = min(trials, key=lambda trial: trial[0].node)
-            self.solutions(self.draft, chosen, part, counted, part=True)
-            self.parts[key] = list(dict.fromkeys(rows for rows, _ in trials if rows.node == least.node))
+            self.parts[key] = self._closed(part, counted, seed) if seed and is_closed(part) else []
+            self.parts[key] = self.parts[key] or self._forms(part, counted, seed)
         return self.parts[key]
+
+    def _closed(self, part: System, counted: bool, seed: Rows) -> list[Rows]:
+        return list(dict.fromkeys(join(self.draft, seed, rows) for rows in self.forms(part, counted)))
+
+    def _forms(self, part: System, counted: bool, seed: Rows | None) -> list[Rows]:
+        trials = [
+            (self.solutions(Draft(digest), order, part, counted, True, seed), order)
+            for order in self.orders(part, counted, True, seed)
+        ]
+        least, chosen = min(trials, key=lambda trial: trial[0].node)
+        self.solutions(self.draft, chosen, part, counted, True, seed)
+        return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least.node))
+
+    def asked(self, rows: Rows, part: Exists) -> Sequence[Rows]:
+        """The solutions of what is to exist for some rows, in each form."""
+        return self.forms(part.system, False, seed_of(self.draft, rows, part))
 
     # Bodies
 
-    def orders(self, system: System, counted: bool, part: bool) -> list[_Order]:
+    def orders(self, system: System, counted: bool, part: bool, seed: Rows | None = None) -> list[_Order]:
         """The orders of a system's body that are least."""
         counted = counts(system, counted)
-        return self._orders(system.joinables, system, counted, counted or part or holds(system))
+        return self._orders(system.joinables, system, counted, counted or part or holds(system), seed)
 
-    def _orders(self, joinables: Sequence[Joinable], system: System, counted: bool, unique: bool) -> list[_Order]:
+    def _orders(
+        self, joinables: Sequence[Joinable], system: System, counted: bool, unique: bool, seed: Rows | None
+    ) -> list[_Order]:
         matches = self.matches.setdefault((system.sources, unique), {})
-        orders = [_Order(left=tuple(self._leaf(one, system, counted, unique, matches) for one in joinables))]
+        left = tuple(self._leaf(one, system, counted, unique, matches, seed) for one in joinables)
+        first = _Order() if seed is None or any(map(is_seeded, joinables)) else _Order(seed.names, (seed,))
+        orders = [replace(first, left=left)]
         for _ in joinables:
             steps = _least(step for order in orders for step in _steps(order))
             orders = [_with(step) for step in (steps if len(steps) == 1 else _least(map(_joining, steps)))]
             orders = list(dict.fromkeys(orders))[:CARRIED] if len(orders) > 1 else orders
         return orders
 
-    def _leaf(self, joinable: Joinable, system: System, counted: bool, unique: bool, matches: _Matches) -> _Leaf:
+    def _leaf(
+        self,
+        joinable: Joinable,
+        system: System,
+        counted: bool,
+        unique: bool,
+        matches: _Matches,
+        seed: Rows | None,
+    ) -> _Leaf:
         match joinable:
             case Pattern() | AtomPattern():
                 return self._pattern(joinable, system, unique, matches)
             case Either(branches=branches):
-                forms = self._union([self.forms(branch, counted) for branch in branches])
+                forms = self._union([self.forms(branch, counted, seed) for branch in branches])
             case System():
-                forms = self.forms(joinable, counted)
+                forms = self.forms(joinable, counted, seed)
         placed = (replace(rows, origin=rows.origin or system.origin) for rows in forms)
         return _Leaf((0, len(forms[0].names), forms[0].node), tuple(placed))
 
@@ -222,30 +251,29 @@ class _Rete:
     # Predicates
 
     def _next(
-        self, rows: Rows, remaining: Sequence[Predicate], system: System, counted: bool
+        self, rows: Rows, remaining: Sequence[Predicate], system: System, counted: bool, seed: Rows | None
     ) -> tuple[int, Rows | None]:
         """Among the predicates that may come next, in each form that means the same, the one with the least code."""
-        known = rows.known
-        ready = (number for number, part in enumerate(remaining) if _is_ready(part, remaining[:number], known))
-        forms = [(number, inner) for number in ready for inner in self._inner(remaining[number], system, counted)]
+        sure = rows.sure
+        ready = (number for number, part in enumerate(remaining) if _is_ready(part, remaining[:number], sure))
+        forms = [(number, inner) for number in ready for inner in self._inner(remaining[number], system, counted, seed)]
         if len(forms) == 1:
             return forms[0]
-        return min(forms, key=lambda form: _trial_of(rows, remaining[form[0]], form[1], system))
+        return min(forms, key=lambda form: self._trial_of(rows, remaining[form[0]], form[1], system, seed))
 
-    def _inner(self, part: Predicate, system: System, counted: bool) -> Sequence[Rows | None]:
+    def _trial_of(self, rows: Rows, part: Predicate, inner: Rows | None, system: System, seed: Rows | None) -> str:
+        return apply_predicate(Draft(digest), rows, part, inner, self.asked, system, seed).node
+
+    def _inner(self, part: Predicate, system: System, counted: bool, seed: Rows | None) -> Sequence[Rows | None]:
         """What a predicate looks at, in each form."""
         match part:
             case Without(joinables=joinables):
-                orders = self._orders(joinables, system, counted=False, unique=True)
+                orders = self._orders(joinables, system, False, True, seed)
                 return [joined(self.draft, order.joined) for order in orders]
             case Maybe(system=inner):
-                return self.forms(inner, counted)
+                return self.forms(inner, counted, seed)
             case _:
                 return [None]
-
-
-def _trial_of(rows: Rows, part: Predicate, inner: Rows | None, system: System) -> str:
-    return apply_predicate(Draft(digest), rows, part, inner, system).node
 
 
 def joined(draft: Draft, leaves: Sequence[Rows]) -> Rows:
@@ -303,21 +331,21 @@ def _by_node(branches: Iterable[Rows]) -> Iterator[list[Rows]]:
         yield [rows for group in groups for rows in group]
 
 
-def _is_ready(part: Predicate, earlier: Sequence[Predicate], known: frozenset[Variable]) -> bool:
+def _is_ready(part: Predicate, earlier: Sequence[Predicate], sure: Names) -> bool:
     """Whether a predicate may change places with all that stand before it: none binds what it reads or reads what it
     binds, what has an effect (``print``) stays behind all that decide whether it happens, and what takes the time since
     which a solution holds stays where it is among those that decide since when it does."""
     if earlier and (is_effect(part) or any(map(is_effect, earlier))):
         return False
-    reads, binds = _reads(part), _binds(part, known)
+    reads, binds = _reads(part), _binds(part, sure)
     return not any(
-        reads & _binds(before, known) or binds & _reads(before) or _of_time(part, before) for before in earlier
+        reads & _binds(before, sure) or binds & _reads(before) or _of_time(part, before) for before in earlier
     )
 
 
 def _of_time(one: Predicate, other: Predicate) -> bool:
     return any(
-        isinstance(timed, Test | Bind) and is_timed(timed.expression) and isinstance(ends, Without | Maybe)
+        isinstance(timed, Test | Bind) and is_timed(timed.expression) and isinstance(ends, Without | Maybe | Exists)
         for timed, ends in ((one, other), (other, one))
     )
 
@@ -326,21 +354,27 @@ def _reads(part: Predicate) -> set[Variable]:
     match part:
         case Without(joinables=joinables):
             return {name for joinable in joinables for name in variables(joinable)}
-        case Maybe(system=system, condition=condition):
-            return {*visible(system), *variables(condition)}
+        case Maybe(system=system, condition=condition, exists=exists):
+            asked = (name for one in exists for name in mentioned(one))
+            return {*visible(system), *variables(condition), *asked}
+        case Exists():
+            return set(mentioned(part))
         case Bind(expression=expression) | Test(expression=expression):
             return set(variables(expression))
         case Compute(arguments=arguments):
             return {name for argument in arguments for name in variables(argument)}
 
 
-def _binds(part: Predicate, known: frozenset[Variable]) -> set[Variable]:
+def _binds(part: Predicate, sure: Names) -> set[Variable]:
+    """The variables that a predicate may give a value. sure: those that have one."""
     match part:
         case Bind(variable=variable):
             return {variable}
         case Compute(variables=names):
             return set(names)
         case Maybe(system=system):
-            return set(visible(system)) - known
+            return set(visible(system)) - sure
+        case Exists(variable=variable):
+            return set() if variable is None else {variable}
         case Test() | Without():
             return set()

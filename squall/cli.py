@@ -112,6 +112,8 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 @_BUILDER
 @click.option("--source", "sources", multiple=True, metavar="URI", help="A stream: a file, a folder, - or a URI.")
 @click.option("--static", "statics", multiple=True, metavar="URI", help="Data that always hold; read first.")
+@click.option("--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a graph is that a program names "
+              "(FROM).")  # fmt: skip
 @click.option("--sink", default="-", metavar="URI", help="Where outputs go [default: standard output].")
 @_semantics
 @click.option("--clock", type=click.Choice(["event", "wall"]), default="event", show_default=True, help="The time "
@@ -141,6 +143,7 @@ def build(
     builder: str,
     sources: tuple[str, ...],
     statics: tuple[str, ...],
+    graphs: tuple[str, ...],
     sink: str,
     clock: str,
     lateness: str,
@@ -201,6 +204,7 @@ def build(
         check_writable(profiled)
     ledger = LedgerFile(lost, strict, resume)
     streams, static = _inputs(sources, statics, ledger, *times)
+    static = chain(static, _documents(system, graphs, (*sources, *statics), ledger))
     plan = make(mean(system, removals=streams.removals))
     job = _job(plan, builder, _options(checkpoint, settings, ledger, target, profiled is not None))
     if profiled and not hasattr(job, "figures"):
@@ -314,9 +318,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def _compiled(programs: Sequence[str], lexer: str | None) -> System:
     import squall
+    from squall.system import warnings
 
     _exist(programs)
-    return squall.compile(*programs, lexer=lexer)
+    system = squall.compile(*programs, lexer=lexer)
+    for warning in warnings(system):
+        click.echo(str(warning), err=True)
+    return system
 
 
 def _meaning(sources: Sequence[str], window: str, output: str | None, report: str | None, profile: str) -> _Meaning:
@@ -490,6 +498,22 @@ def _inputs(
     opened = [open_source(uri, ledger, lateness) for uri in sources]
     streams = Sources(opened, WallClock() if clock == "wall" else EventClock(), heartbeat)
     return streams, chain.from_iterable([open_static(uri, ledger) for uri in statics])
+
+
+def _documents(system: System, graphs: Sequence[str], given: Sequence[str], ledger: LedgerFile) -> Iterable[Event]:
+    """The events of the graphs that the program names, but for those that are streams."""
+    from squall.streams import address, documents
+
+    streams = {address.source(uri).get("stream") for uri in given}
+    return documents.load(system, dict(map(_graph, graphs)), streams, ledger)
+
+
+def _graph(text: str) -> tuple[str, str]:
+    # An IRI may have `=` in it, but a file's name hardly does.
+    iri, equals, file = text.rpartition("=")
+    if not (iri and equals and file):
+        raise UsageError(f"`--graph {text}` is not IRI=FILE")
+    return iri.strip("<>"), file
 
 
 def _options(

@@ -47,6 +47,7 @@ class SquallError(Exception):
     """
 
     stage = "squall"
+    severity = "error"
     partial: Any = None
 
     def __init__(self, message: str, origin: Origin | None = None, hint: str | None = None) -> None:
@@ -57,7 +58,7 @@ class SquallError(Exception):
 
     def __str__(self) -> str:
         place = f"{self.origin}: " if self.origin else ""
-        lines = [f"{place}{self.stage} error: {self.message}"]
+        lines = [f"{place}{self.stage} {self.severity}: {self.message}"]
         if self.origin:
             lines.append(self.origin.excerpt)
         if self.hint:
@@ -87,6 +88,13 @@ class TranslatorError(SquallError):
     """The text is well formed but means nothing that can be run."""
 
     stage = "translation"
+
+
+class TranslatorWarning(SquallError):
+    """What can be run, but may not be what its author meant. It is not raised: see `squall.system.warnings`."""
+
+    stage = "translation"
+    severity = "warning"
 
 
 class PlannerError(SquallError):

@@ -120,10 +120,12 @@ class Test:
 @dataclass(frozen=True)
 class Extend:
     """Rows with the value of the expression as a further column; a row for which it has none is dropped.
-    ``timed``: it is taken at the time since which the row holds."""
+    ``timed``: it is taken at the time since which the row holds. ``keeps``: a row for which it has none is kept, the
+    column unbound (None)."""
 
     expression: Expression
     timed: bool = False
+    keeps: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,12 +191,14 @@ class Emit:
     name.
 
     ``rules``: the rules it serves, in the order of the program. They do not take part in equality, so that rules which
-    make the same facts of the same rows share the node. ``reentrant``: whether the facts are read again.
+    make the same facts of the same rows share the node. ``reentrant``: whether the facts are read again. ``internal``:
+    they are no part of the answer.
     """
 
     template: tuple[int | Term, ...]
     rules: tuple[str, ...] = field(default=(), compare=False)
     reentrant: bool = True
+    internal: bool = False
 
 
 @dataclass(frozen=True)
@@ -202,12 +206,14 @@ class Answer:
     """A solution from each row, as a bag: the values of `columns` under `names`. `rules`: as in `Emit`.
 
     order: as in `Slice`: in which order the solutions of an instant are handed on where all of them are (rstream).
+    asks: its one column is the answer of an ASK query, an xsd:boolean.
     """
 
     names: tuple[str, ...]
     columns: tuple[int, ...]
     rules: tuple[str, ...] = field(default=(), compare=False)
     order: tuple[tuple[Expression, bool], ...] = ()
+    asks: bool = False
 
 
 @dataclass(frozen=True)
@@ -227,13 +233,15 @@ class Deliver:
     output: ``istream``, ``dstream`` or ``rstream``.
     distinct: whether its inputs may bring a fact more than once, so that the node has to remember what it has handed
     on. report: see `squall.system.Report`. sources: those that the program's patterns read: their events and windows
-    say when the answer is evaluated (rstream).
+    say when the answer is evaluated (rstream). queries: those that are told that an evaluation of theirs is complete
+    (`Report.empty`): each with its name and those of its variables.
     """
 
     output: str = "istream"
     distinct: bool = True
     report: Report = CLOSE
     sources: tuple[Source, ...] = (Source(),)
+    queries: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 Operator = (

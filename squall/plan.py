@@ -178,6 +178,8 @@ def _unbound(node: Node, plan: Plan, found: dict[str, frozenset[int]]) -> frozen
             places = (place for place, key in enumerate((*keys, *aggregates)) if key in below[0] or place >= len(keys))
         case Apply(results=results):
             places = below[0] | set(range(left, left + results))
+        case Extend(keeps=True):
+            places = below[0] | {left}
         case AntiJoin() | Where() | Test() | Extend() | Slice():
             places = below[0]
     return frozenset(places)

@@ -48,9 +48,9 @@ PROFILES = (
     Profile(
         "csparql",
         "a stepped window at T holds (T - range, T], TRIPLES n is tumbling, the whole answer at each step; "
-        "a step with an empty answer puts nothing out",
+        "of an empty one that it is empty",
         _as_csparql,
-        Report("close"),
+        Report("close", empty=True),
         "rstream",
     ),
     Profile("cqels", "what is new, whenever the answer changes", report=Report("change"), output="istream"),
@@ -91,9 +91,10 @@ def apply(
     windowed: System = over(system, window, windows, removals)
     if chosen.window is not _same:
         windowed = _windowed(windowed, chosen.window)
+    report = report or chosen.report or windowed.report
     return replace(
         windowed,
-        report=report or chosen.report or windowed.report,
+        report=replace(report, empty=report.empty or (chosen.report is not None and chosen.report.empty)),
         output=output or chosen.output or windowed.output,
     )
 

@@ -73,6 +73,28 @@ class Solution(NamedTuple):
         return " ".join(f"?{name}={value or ''}" for name, value in zip(self.names, self.values, strict=True))
 
 
+class Boolean(NamedTuple):
+    """The answer of an ASK query. It is true and false itself, as its value is."""
+
+    value: bool
+
+    def __str__(self) -> str:
+        return "true" if self.value else "false"
+
+    def __bool__(self) -> bool:
+        return self.value
+
+
+class Evaluated(NamedTuple):
+    """The evaluation of a query at an instant is complete: the outputs before this one of the same time and rule are
+    all of it, and without any it is empty. names: those of the query's variables, none for facts and for ASK."""
+
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "evaluated"
+
+
 class Event(NamedTuple):
     """Facts that arrive together.
 

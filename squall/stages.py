@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from squall.plan import Plan
-from squall.rdf import Event, Fact, Solution, Term
+from squall.rdf import Boolean, Evaluated, Event, Fact, Solution, Term
 from squall.system import System
 
 
 class Output(NamedTuple):
-    """A fact, or a query's solution, handed on by the program.
+    """A fact, or a query's solution or answer, handed on by the program; or that all of them have been
+    (`squall.rdf.Evaluated`).
 
     time: integer ms at which it became true (istream), ceased to be (dstream) or was in the answer (rstream);
     `squall.rdf.ALWAYS` for what follows from static data alone.
     rule: a rule that made it: at that time (istream), or at some time since when it has held (the other two).
     """
 
-    fact: Fact | Solution
+    fact: Fact | Solution | Boolean | Evaluated
     time: int
     rule: str
 

@@ -13,6 +13,7 @@ from squall.system import (
     Call,
     Construct,
     Either,
+    Exists,
     Expression,
     FactPattern,
     Joinable,
@@ -143,6 +144,10 @@ def needs(system: System, verb: str | None = None, origin: Origin | None = None)
                 yield from of(joinable, "negates", part.origin or origin)
         elif isinstance(part, Maybe):
             yield from needs(part.system, "takes as optional", origin)
+            for asked in part.exists:
+                yield from needs(asked.system, "asks for", origin)
+        elif isinstance(part, Exists):
+            yield from needs(part.system, own if part.wanted else "asks for", part.origin or origin)
 
 
 def _verb(system: System) -> str | None:

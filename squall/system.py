@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from squall.errors import Origin
+from squall.errors import Origin, SquallError
 from squall.rdf import Term
 from squall.windows import LANDMARK, Window
 
@@ -55,11 +55,15 @@ class Source:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A triple pattern (a joinable, or a fact's template). A literal matches by value; everything else by term."""
+    """A triple pattern (a joinable, or a fact's template). A literal matches by value; everything else by term.
+
+    exact: literals match by term, too (SPARQL 1.1, section 18.3). Of a template it says nothing.
+    """
 
     subject: Slot
     predicate: Slot
     object: Slot
+    exact: bool = field(default=False, kw_only=True)
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -69,10 +73,11 @@ class Pattern:
 
 @dataclass(frozen=True)
 class AtomPattern:
-    """``relation(slots)``: an n-ary pattern or template."""
+    """``relation(slots)``: an n-ary pattern or template. exact: as in `Pattern`."""
 
     relation: Term
     arguments: tuple[Slot, ...]
+    exact: bool = field(default=False, kw_only=True)
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -105,10 +110,14 @@ class Test:
 
 @dataclass(frozen=True)
 class Bind:
-    """Extends a solution by the expression's value (a Predicate); a solution for which it has none is dropped."""
+    """Extends a solution by the expression's value (a Predicate); a solution for which it has none is dropped.
+
+    keeps: it is kept, the variable unbound (SPARQL 1.1, section 18.5, Extend).
+    """
 
     variable: Variable
     expression: Expression
+    keeps: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,13 +134,16 @@ class Compute:
 
 @dataclass(frozen=True)
 class Without:
-    """Keeps a solution where the joinables have no solution that agrees on the variables they share with it.
+    """Keeps a solution where the joinables have no solution that agrees with it on the variables that are bound in
+    both.
 
-    MINUS with shared variables, ``noValue``, negation as failure: evaluated on the whole model, stratum by stratum.
-    Variables that occur in the joinables alone are local to them.
+    ``noValue``, negation as failure: evaluated on the whole model, stratum by stratum. Variables that occur in the
+    joinables alone are local to them. minus: only a solution of the joinables counts in which at least one variable is
+    bound that is bound in the solution, too (SPARQL 1.1, section 18.5, Minus).
     """
 
     joinables: tuple[Joinable, ...]
+    minus: bool = field(default=False, kw_only=True)
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
@@ -141,13 +153,34 @@ class Maybe:
     they share and for which the condition holds; by itself, the others unbound, where there is none.
 
     The condition may use the variables of both (SPARQL 1.1, section 18.2.2.6, filters of an OPTIONAL).
+    exists: what the condition asks besides: each extends a pair of solutions in front of it, by a variable that is seen
+    by the condition alone.
     """
 
     system: System
     condition: Call | None = None
+    exists: tuple[Exists, ...] = ()
 
 
-Predicate = Test | Bind | Compute | Without | Maybe
+@dataclass(frozen=True)
+class Exists:
+    """Extends each solution by whether the system has a solution for it: ``"true"`` or ``"false"``, an xsd:boolean.
+
+    The system is that which results where the variables that the solution binds are replaced by their values (SPARQL
+    1.1, section 18.6, exists): tests, binds, optional parts and nested `Exists` may use them. A part that selects,
+    groups or slices (a sub-query) does not see them: it is evaluated by itself, and then joined. A `Bind` or `Compute`
+    of such a variable keeps what gives it the value that it has.
+    variable: None: the solution is not extended. wanted: True keeps solutions for which there is one only, False those
+    for which there is none, None all. So ``Exists(None, system, True)`` is FILTER EXISTS, and as cheap as a join.
+    """
+
+    variable: Variable | None
+    system: System
+    wanted: bool | None = None
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+
+Predicate = Test | Bind | Compute | Without | Maybe | Exists
 
 
 @dataclass(frozen=True)
@@ -203,9 +236,13 @@ class Slice:
 
 @dataclass(frozen=True)
 class Construct:
-    """Facts made of each solution (a Consequence)."""
+    """Facts made of each solution (a Consequence).
+
+    internal: rules read them, but they are no part of the answer (relations that property paths are made of).
+    """
 
     template: tuple[FactPattern, ...]
+    internal: bool = False
 
 
 @dataclass(frozen=True)
@@ -223,7 +260,12 @@ class Select:
     variables: tuple[Variable, ...]
 
 
-Consequence = Construct | Delete | Select
+@dataclass(frozen=True)
+class Ask:
+    """Whether there is any solution (a Consequence): at each instant one `squall.rdf.Boolean`."""
+
+
+Consequence = Construct | Delete | Select | Ask
 
 
 @dataclass(frozen=True)
@@ -234,13 +276,24 @@ class Report:
     window, the end of its validity; a step of a `Stepped` one that has content, or has just lost it); ``change``: of
     these, only where the answer is another one than before; ``nonempty``: only where the answer is not empty;
     ``periodic``: at the multiples of `period` (integer ms), from the first after the first event on.
+    empty: of every query a `squall.rdf.Evaluated` ends what it answers at each of these instants, so that one at which
+    the answer is empty shows (``rstream``).
     """
 
     policy: str = "close"
     period: int = 0
+    empty: bool = False
 
 
 CLOSE = Report()
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document that a program names, to be loaded as static data of the stream of its IRI (without brackets)."""
+
+    iri: str
+    origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -258,6 +311,8 @@ class System:
     reentrant: whether consequences are read again by the systems they belong with.
     output: the R2S operator by which answers are handed on: ``istream``, ``dstream`` or ``rstream``.
     report: at which evaluation instants they are (docs/semantics.md, section 4).
+    documents: what has to be loaded before it is run.
+    warnings: what its author may not have meant (`squall.errors.TranslatorWarning`).
     """
 
     name: str = ""
@@ -272,6 +327,8 @@ class System:
     reentrant: bool = True
     output: str = "istream"
     report: Report = CLOSE
+    documents: tuple[Document, ...] = ()
+    warnings: tuple[SquallError, ...] = field(default=(), compare=False, repr=False)
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
@@ -284,6 +341,17 @@ def rules(system: System) -> Iterator[System]:
         yield system
     for subsystem in system.subsystems:
         yield from rules(subsystem)
+
+
+def documents(system: System) -> tuple[Document, ...]:
+    """The documents of a program, each once, in the order of the program."""
+    nested = (document for subsystem in system.subsystems for document in documents(subsystem))
+    return tuple(dict.fromkeys((*system.documents, *nested)))
+
+
+def warnings(system: System) -> tuple[SquallError, ...]:
+    """The warnings of a program, in its order."""
+    return (*system.warnings, *(warning for subsystem in system.subsystems for warning in warnings(subsystem)))
 
 
 def visible(part: System) -> tuple[Variable, ...]:
@@ -307,6 +375,8 @@ def _made(predicate: Predicate) -> tuple[Variable, ...]:
             return names
         case Maybe(system=system):
             return visible(system)
+        case Exists(variable=variable):
+            return () if variable is None else (variable,)
         case Test() | Without():
             return ()
 
@@ -346,7 +416,9 @@ def _over(system: System, default: Source) -> System:
                 return _over(one, default)
             case Either(branches=branches):
                 return replace(one, branches=tuple(_over(branch, default) for branch in branches))
-            case Maybe(system=inner):
+            case Maybe(system=inner, exists=exists):
+                return replace(one, system=_over(inner, default), exists=tuple(map(part, exists)))
+            case Exists(system=inner):
                 return replace(one, system=_over(inner, default))
             case Without(joinables=joinables):
                 return replace(one, joinables=tuple(map(part, joinables)))

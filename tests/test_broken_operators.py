@@ -20,18 +20,21 @@ from squall.builders.rows.read import Reader, _Counted
 from squall.builders.rows.sets import CountingDistinct, GrowingDistinct, RecursiveDistinct
 from squall.builders.rows.timeline import _Descending
 from squall.functions.jena import function_iri
+from squall.functions.sparql.names import FALSE, TRUE
 from squall.plan import Input, Node, Plan, check
 from squall.rdf import FOREVER, Event, Term, iri
 from squall.stages import Output
 from squall.system import (
     CLOSE,
     Aggregate,
+    Ask,
     Bind,
     Call,
     Compute,
     Construct,
     Delete,
     Either,
+    Exists,
     Grouping,
     Maybe,
     Order,
@@ -288,6 +291,25 @@ CASES = {
         ops.Extend, answering(lambda entries: [(*e[:-4], iri("urn:other"), *e[-3:]) for e in entries]),
         rule(P, predicates=(Bind(Z, Y),), then=ALL),
     ),
+    "an extension that keeps nothing without a value": Case(
+        ops.Extend, answering(lambda entries: [e for e in entries if e[-4] is not None]),
+        rule(P, predicates=(Bind(Z, Call(function_iri("sum"), (Y, Y)), keeps=True),), then=ALL),
+    ),
+    "an extension by what is there where nothing is": Case(
+        ops.Extend, answering(lambda entries: [(*e[:-4], TRUE, *e[-3:]) for e in entries]),
+        rule(P, predicates=(Exists(Z, part(Q)),), then=ALL),
+    ),
+    "a set of all that is asked for": Case(
+        ops.Distinct, answering(lambda entries: [e for e in entries if e[-3] < 2]),
+        rule(P, predicates=(Exists(None, part(Q), True),), then=ALL),
+    ),
+    "a union of the cases in which something is unbound": Case(
+        ops.Union, answering(lambda entries: [e for e in entries if None in e]),
+        rule(P, predicates=(Maybe(part(Q)), Maybe(part(pattern(X, "q", Z)))), then=ALL),
+    ),
+    "an answer that is asked for and never true": Case(
+        ops.Answer, answering(lambda entries: [(e[0], FALSE, *e[2:]) for e in entries]), rule(P, then=Ask()),
+    ),
     "a timed extension that takes another time": Case(
         ops.Extend, lambda op: setattr(op, "compute", _early(op.compute)),
         rule(P, predicates=(Bind(Z, Call(function_iri("now"), ())),), then=ALL),
@@ -358,6 +380,10 @@ CASES = {
     ),
     "a delivery that tells facts twice": Case(
         ops.Deliver, _forgetful, over(rule(P), Range(4)), "1 :a :p :b\n5 :a :p :b"
+    ),
+    "a delivery that never ends what it tells": Case(
+        ops.Deliver, lambda op: op.queries.clear(),
+        replace(rule(P, then=ALL), output="rstream", report=Report(empty=True)),
     ),
     "a delivery that leaves out": Case(ops.Deliver, _silent, rule(P)),
     "a delivery of all that it counts": Case(

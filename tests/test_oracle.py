@@ -10,7 +10,7 @@ import pytest
 from squall.errors import PlannerError
 from squall.functions import function
 from squall.functions.jena import function_iri
-from squall.rdf import Event, Term, heartbeat
+from squall.rdf import Event, Solution, Term, heartbeat
 from squall.system import (
     Aggregate,
     Bind,
@@ -397,7 +397,8 @@ def aggregate(kind: str, expression: Expression | None = Y, **rest: Any) -> Syst
 )
 def test_aggregates(system: System, facts: str, expected: str) -> None:
     ((_, solution, _),) = oracle.outputs(system, stream(f"1 :a :p {facts}"))
-    assert solution[1] == (term(expected) if expected else None,)
+    assert isinstance(solution, Solution)
+    assert solution.values == (term(expected) if expected else None,)
 
 
 @pytest.mark.parametrize(
@@ -418,7 +419,8 @@ def test_distinct_aggregates(kind: str, distinct: bool, expected: str) -> None:
     ((_, solution, _),) = oracle.outputs(
         part("?x :p ?y", grouping=grouping, **selects("z")), stream("0 :a :p 1 , 2 .\n0 :b :p 1")
     )[-1:]
-    assert solution[1] == (term(expected),)
+    assert isinstance(solution, Solution)
+    assert solution.values == (term(expected),)
 
 
 def test_without_keys_there_is_one_group_of_nothing_too() -> None:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.errors import Origin, PlannerError
+from squall.errors import PlannerError
 from squall.operators import (
     Aggregate,
     Answer,
@@ -597,21 +597,14 @@ OPTIONAL = Maybe(System(joinables=(Pattern(X, Q, Y),)))
         ),
     ],
 )  # fmt: skip
-def test_what_may_be_unbound_is_not_joined_on(
+def test_what_may_be_unbound_is_joined_on_where_it_is_bound_in_both(
     planner: str, joinables: tuple[Joinable, ...], predicates: tuple[Predicate, ...], name: str
 ) -> None:
-    with pytest.raises(PlannerError, match=rf"`\?{name}` is joined on, and may be unbound"):
-        made_of(System("r", joinables=joinables, predicates=predicates, consequences=(Select((X,)),)), planner)
-
-
-@pytest.mark.parametrize("planner", PLANNERS)
-def test_the_place_of_such_a_join_is_told(planner: str) -> None:
-    origin = Origin("it.jena", "[r: ...]", 1, 5)
-    last = Pattern(Z, P, U, origin)
-    rule = System("r", joinables=(UNSURE,), predicates=(Without((last,)),), consequences=(Select((X,)),))
-    with pytest.raises(PlannerError) as caught:
-        made_of(rule, planner)
-    assert caught.value.origin == origin
+    """name: what is joined on, and may be unbound."""
+    events = stream("1 :a :p :b\n2 :a :q :b\n3 :a :r :b\n3 :a :r :c\n4 :c :p :d\n5 :d :q :a\n6 :b :r :d\n7 :a :q 1")
+    chosen = tuple(Variable(one) for one in {"x", "z", name})
+    rule = System("r", joinables=joinables, predicates=predicates, consequences=(Select(chosen),))
+    assert_as_oracle(rule, list(squall.run(planned(rule, planner), events)), events)
 
 
 @pytest.mark.parametrize("planner", PLANNERS)

@@ -29,7 +29,7 @@ from squall.functions import Function
 from squall.functions.jena import function_iri
 from squall.operators import Column, Invoke, Value
 from squall.plan import Input, Node, Plan
-from squall.rdf import ALWAYS, FOREVER, XSD, Atom, Solution, Term, Triple, literal
+from squall.rdf import ALWAYS, FOREVER, XSD, Atom, Boolean, Solution, Term, Triple, literal
 from squall.system import Report, Source
 from squall.windows import Range
 from tests.snapshots import (
@@ -236,6 +236,10 @@ CASES = {
         lambda: ready(ops.Extend(ADD_ONE), 1),
         (1,), linear(lambda row: (ONE, literal("2", XSD + "int")) if row[0] == ONE else None), cells=(A, ONE, None),
     ),
+    "extend, and keep what has no value": Case(
+        lambda: ready(ops.Extend(ADD_ONE, keeps=True), 1), (1,),
+        linear(lambda row: (*row, literal("2", XSD + "int") if row[0] == ONE else None)), cells=(A, ONE, None),
+    ),
     "apply": Case(
         lambda: ready(ops.Apply(TABLE, (Column(0),), 2), 2), (2,), each(_tabled), cells=(A, B, None)
     ),
@@ -255,10 +259,10 @@ CASES = {
     ),
     "answer": Case(
         lambda: ready(ops.Answer(("y", "x"), (1, 0), rules=("the query",)), 2),
-        (2,), linear(lambda row: ("?y x", row[1], row[0], "the query")), cells=(A, B, None),
+        (2,), linear(lambda row: ("?y x\nthe query", row[1], row[0], "the query")), cells=(A, B, None),
     ),
     "answer of no variables": Case(
-        lambda: ready(ops.Answer((), (), rules=("q",)), 1), (1,), linear(lambda row: ("?", "q"))
+        lambda: ready(ops.Answer((), (), rules=("q",)), 1), (1,), linear(lambda row: ("?\nq", "q"))
     ),
     "join": _join(((1, 0),), (0, 1, 3)),
     "join on two": _join(((1, 0), (0, 1)), (0, 1)),
@@ -592,6 +596,13 @@ def test_a_solution_comes_back_from_its_row() -> None:
     assert (row_fact(row), rule) == (Solution(("y", "x"), (None, A)), "q")
     ((*row, _, _, _, _),) = ready(ops.Answer((), (), rules=("q",)), 0).apply(0, [(1, 2, 1)])
     assert row_fact(row) == Solution((), ())
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_the_answer_of_ask_comes_back_from_its_row(value: bool) -> None:
+    term = literal(str(value).lower(), XSD + "boolean")
+    ((*row, rule, _, _, _),) = ready(ops.Answer((), (0,), rules=("q",), asks=True), 1).apply(0, [(term, 1, 2, 1)])
+    assert (row_fact(row), rule, is_rdf(row)) == (Boolean(value), "q", True)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pytest
 import squall
 from squall.errors import BuilderError
 from squall.rdf import iri
-from squall.system import Construct, Delete, Grouping, Maybe, Pattern, Report, Select, Slice, System, Variable
+from squall.system import Bind, Construct, Delete, Grouping, Maybe, Pattern, Report, Select, Slice, System, Variable
 from squall.windows import Range
 
-X, Y = map(Variable, "xy")
+X, Y, Z = map(Variable, "xyz")
 P, Q = iri("urn:p"), iri("urn:q")
 BODY = (Pattern(X, P, Y),)
 COPY = (Construct((Pattern(X, Q, Y),)),)
@@ -27,6 +27,12 @@ REFUSED = {
     r"slices \(ORDER BY, LIMIT\)": System("r", joinables=BODY, slice=Slice(limit=1), consequences=COPY),
     "queries that select solutions": System("r", joinables=BODY, consequences=SELECT),
     "rules that take facts out of the streams": System("r", joinables=BODY, consequences=(Delete(BODY),)),
+    "values that a solution may do without": System(
+        "r", joinables=BODY, predicates=(Bind(Z, X, keeps=True),), consequences=COPY
+    ),
+    "queries that are told that an answer is empty": System(
+        "r", joinables=BODY, consequences=COPY, reentrant=False, report=Report(empty=True)
+    ),
     "the report policy `change`": System("r", joinables=BODY, consequences=COPY, report=Report("change")),
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from squall.builders.rows.entries import SOLUTION, Entry, Head, Row, is_rdf, row
 from squall.builders.rows.memory import SWEPT, Keeping, oldest
 from squall.builders.rows.plain import emit
 from squall.builders.rows.timeline import Change, TimeDriven
-from squall.rdf import ALWAYS, FOREVER, Fact
+from squall.rdf import ALWAYS, FOREVER, Evaluated, Fact
 from squall.stages import Output
 
 _START: Callable[[Entry], Any] = itemgetter(-3)
@@ -33,10 +33,11 @@ class Deliver(TimeDriven):
         super().__init__()
         self.output = op.output
         self.report = op.report
+        self.queries = [(Evaluated(names), query) for query, names in op.queries]
         self.counts: dict[Row, int] = {}
         self.rules: dict[Row, str] = {}
         """For each fact in the answer a rule that made it when it came in."""
-        self.reported: dict[Row, int] | None = None
+        self.reported: dict[Row, int] = {}
         """The answer at the instant that was reported last, where only changes are."""
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
@@ -68,7 +69,7 @@ class Deliver(TimeDriven):
             for time, change in self.changes.upto(instant):
                 self._changed(time, change)
             if self._is_reported():
-                found += self._whole(instant)
+                found += self._evaluation(instant)
         for time, change in self.changes.upto(now):
             self._changed(time, change)
         return found
@@ -100,6 +101,13 @@ class Deliver(TimeDriven):
             return True
         known, self.reported = self.reported, _as_answer(self.counts)
         return known != self.reported
+
+    def _evaluation(self, instant: int) -> list[Output]:
+        """All that is in the answer, and that this is all."""
+        found = self._whole(instant)
+        if found or self.report.policy != "nonempty":
+            found += [Output(evaluated, instant, query) for evaluated, query in self.queries]
+        return found
 
     def _whole(self, instant: int) -> list[Output]:
         """All that is in the answer, solutions of a query with an order in that order."""
@@ -210,7 +218,7 @@ class GrowingDeliver(Keeping):
         if len(until) >= self.full:
             self.until = until = {row: end for row, end in until.items() if end >= now}
             self.full = 2 * max(SWEPT, len(until))
-        self.limit = max(SWEPT, len(until) + len(until) // 8)
+        self.limit = max(SWEPT, len(until) + len(until) // 16)
 
     def size(self) -> int:
         return len(self.until) + len(self.waiting)

@@ -12,7 +12,8 @@ from operator import itemgetter
 from typing import Any, cast
 
 from squall.builders.intervals import Steps, add_step, levels
-from squall.rdf import ALWAYS, FOREVER, Atom, Fact, Solution, Term, Triple
+from squall.functions.sparql.names import TRUE
+from squall.rdf import ALWAYS, FOREVER, Atom, Boolean, Fact, Solution, Term, Triple
 
 Row = tuple[str | None, ...]
 Entry = tuple[Any, ...]
@@ -22,7 +23,12 @@ Boxes = dict[Term, list[Entry]]
 UNIT: Entry = (ALWAYS, FOREVER, 1)
 """The entry of the row without columns."""
 SOLUTION = "?"
-"""What the first cell of a solution's row begins with; the names of its variables follow."""
+"""What the first cell of a solution's row begins with; the names of its variables follow, and the name of its query:
+two queries that answer the same have answers of their own."""
+ASKED = "!"
+"""What the first cell of the row of an ASK query's answer begins with; its name follows."""
+_NAMED = "\n"
+"""What stands in front of the name of a solution's query: no variable has it in its name."""
 
 
 class Head(str):
@@ -49,13 +55,20 @@ def fact_row(fact: Fact, rule: str = "") -> Row:
     return (*fact, rule) if isinstance(fact, Triple) else (f"@{fact.relation}", *fact.arguments, rule)
 
 
-def row_fact(row: Sequence[Any]) -> Fact | Solution:
-    """The fact or solution of a row, without the name of a rule behind it."""
+def solution_mark(names: Iterable[str], query: str) -> str:
+    """The first cell of the rows of a query's solutions."""
+    return f"{SOLUTION}{' '.join(names)}{_NAMED}{query}"
+
+
+def row_fact(row: Sequence[Any]) -> Fact | Solution | Boolean:
+    """The fact, solution or answer of a row, without the name of a rule behind it."""
     first = row[0]
     if first[0] == "@":
         return Atom(Term(first[1:]), tuple(row[1:]))
     if first[0] == SOLUTION:
-        return Solution(tuple(first[1:].split()), tuple(row[1:]))
+        return Solution(tuple(first[1:].partition(_NAMED)[0].split()), tuple(row[1:]))
+    if first[0] == ASKED:
+        return Boolean(row[1] == TRUE)
     return triple(row)
 
 
@@ -63,7 +76,7 @@ def is_rdf(row: Sequence[Any]) -> bool:
     """Whether a row may be in an answer. What is no RDF triple (a literal as its subject, anything but an IRI as its
     predicate) can be read by rules, but stays inside (generalised RDF: RDF 1.1 Concepts, section 7)."""
     first = row[0][0]
-    return first in "@?" or (first != '"' and row[1][0] == "<")
+    return first in "@?!" or (first != '"' and row[1][0] == "<")
 
 
 triple = cast(Callable[[Sequence[Any]], Triple], partial(tuple.__new__, Triple))  # faster than Triple._make

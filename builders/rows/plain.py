@@ -8,7 +8,7 @@ from typing import Any
 from squall import functions
 from squall import operators as ops
 from squall.builders.rows.code import Names, bare, column_names, compiled, computed, entry, expression
-from squall.builders.rows.entries import SOLUTION, Entry, Head
+from squall.builders.rows.entries import ASKED, Entry, Head, solution_mark
 from squall.builders.rows.timeline import ordering
 from squall.functions.values import value_key
 from squall.operators import Value
@@ -87,8 +87,11 @@ def test(op: ops.Test) -> Step:
 
 def extend(op: ops.Extend, timed: bool = True) -> Step:
     """Rows with one more column."""
-    row = "(*x[:-3], v, *x[-3:])" if timed else "(*x, v)"
-    made = row + " for x in entries if isinstance(v := {0}, str)"
+    value, where = "v", " if isinstance(v := {0}, str)"
+    if op.keeps:
+        value, where = "v if isinstance(v := {0}, str) else None", ""
+    row = f"(*x[:-3], {value}, *x[-3:])" if timed else f"(*x, {value})"
+    made = f"{row} for x in entries{where}"
     return computed(f"def run(entries):\n return [{made}]", [op.expression], "x", "x[-3]")
 
 
@@ -174,7 +177,8 @@ def emit_by_table(column: int, emits: Sequence[tuple[Term, ops.Emit]], width: in
 def answer(op: ops.Answer, width: int, ordered: bool) -> Step:
     """A solution from each row. ordered: with its place in the order."""
     row = column_names("a", width)
-    names: Names = {"first": SOLUTION + " ".join(op.names), "rule": op.rules[0] if op.rules else ""}
+    rule = op.rules[0] if op.rules else ""
+    names: Names = {"first": ASKED + rule if op.asks else solution_mark(op.names, rule), "rule": rule}
     first = "first"
     if ordered and op.order:
         names.update({"Head": Head, "key_of": ordering(op.order)})

@@ -276,6 +276,7 @@ class Timed(CountingDistinct):
         super().__init__(width)
         self.compute = computed("def run(x, t):\n return {0}", [op.expression], "x", "t")
         self.extends = isinstance(op, ops.Extend)
+        self.keeps = isinstance(op, ops.Extend) and op.keeps
         self.told: dict[Row, tuple[_Stretch, ...]] = {}
 
     def _update(self, keys: Iterable[Row]) -> list[Entry]:
@@ -301,6 +302,8 @@ class Timed(CountingDistinct):
                 yield (*row, start, end, sign * count)
             elif self.extends and isinstance(value, str):
                 yield (*row, value, start, end, sign * count)
+            elif self.keeps:
+                yield (*row, None, start, end, sign * count)
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         for key in self._count(entries):

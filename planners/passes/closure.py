@@ -1,5 +1,7 @@
 """A transitive rule as one operator: ``(?x p ?y) (?y p ?z) -> (?x p ?z)`` without its recursion.
 
+So are rules over atoms, ``p(?x, ?y) p(?y, ?z) -> p(?x, ?z)``.
+
 What the rule derives are the paths of two steps and more along p, through what streams bring of p and what *other*
 rules make of it. So its own facts need not be read again by itself: `Closure` finds the paths of one step and more
 through these pairs, and one step more in front of each makes the rule's own. Not where pairs may be withdrawn.
@@ -7,11 +9,13 @@ through these pairs, and one step more in front of each makes the rule's own. No
 
 from __future__ import annotations
 
-from squall.operators import Closure, Distinct, Emit, Join, Match
+from collections.abc import Sequence
+from dataclasses import replace
+
+from squall.operators import Cell, Closure, Distinct, Emit, Join, Match
 from squall.plan import Node, Plan
 from squall.planners.draft import digest
 from squall.planners.rewriting import Rewrite
-from squall.rdf import Term
 from squall.statistics import Statistics
 
 
@@ -32,28 +36,35 @@ def _transitive(plan: Plan, node: Node) -> Node | None:
     match = plan.by_id[pairs.inputs[0].node] if isinstance(pairs.op, Distinct) else pairs
     if not isinstance(match.op, Match) or match.id in plan.retractable:
         return None
-    fits = _predicate(match.op) and node.op.template == _composed(join.op, match.op)
+    fits = _is_relation(match.op.cells) and node.op.template == _composed(join.op, match.op)
     return match if fits and _own(plan, node) & {edge.node for edge in match.inputs if edge.feedback} else None
 
 
-def _predicate(op: Match) -> Term | None:
-    """The predicate of a `Match` that takes all pairs of one."""
-    if len(op.cells) != 3 or (op.cells[0], op.cells[2]) != (0, 1):
-        return None
-    predicate = op.cells[1]
-    return predicate if isinstance(predicate, str) else None
+def _is_relation(cells: Sequence[Cell]) -> bool:
+    """Whether cells take all pairs of one predicate, or of one relation of two arguments."""
+    if len(cells) != 3:
+        return False
+    mark, predicate, _ = cells
+    if isinstance(mark, str) and mark[0] == "@":
+        return cells[1:] == (0, 1)
+    return isinstance(predicate, str) and (cells[0], cells[2]) == (0, 1)
+
+
+def _filled(cells: Sequence[Cell], begin: int, end: int) -> tuple[Cell, ...]:
+    """The cells with these columns as the pair."""
+    return tuple({0: begin, 1: end}[cell] if isinstance(cell, int) else cell for cell in cells)
 
 
 _ENDS: dict[tuple[tuple[int, int], ...], tuple[int, int]] = {((1, 0),): (0, 3), ((0, 1),): (2, 1)}
 """The columns where two joined pairs begin and end, by what they are joined on."""
 
 
-def _composed(join: Join, match: Match) -> tuple[int | Term | None, ...] | None:
+def _composed(join: Join, match: Match) -> tuple[Cell, ...] | None:
     """The template that makes a pair of the two ends of two pairs that a join has put together, if it does."""
     ends = _ENDS.get(join.on)
     if ends is None or not set(ends) <= set(join.keep):
         return None
-    return join.keep.index(ends[0]), _predicate(match), join.keep.index(ends[1])
+    return _filled(match.cells, join.keep.index(ends[0]), join.keep.index(ends[1]))
 
 
 def _own(plan: Plan, emit: Node) -> set[str]:
@@ -78,14 +89,15 @@ class _Closing(Rewrite):
     def closed(self, node: Node, match: Node) -> str:
         """What the rule emits: a step, and then a path of any length."""
         assert isinstance(node.op, Emit)
+        assert isinstance(match.op, Match)
         reads = self.inputs(match)
         # The same cells over the same sources as what other rules read of p, yet without what this rule makes.
         matched = self.draft.add(match.op, *reads, id=digest(match.op, (*reads, "without what is closed")))
         self.pairs[match.id] = (matched, self.pairs.get(match.id, ("", set()))[1] | _own(self.plan, node))
         pairs = self.add(Distinct(2), matched)
         paths = self.add(Join(((1, 0),), (0, 3)), pairs, self.add(Closure(), pairs))
-        predicate = node.op.template[1]
-        return self.add(Emit((0, predicate, 1), node.op.rules, node.op.reentrant), paths)
+        template = tuple(cell for cell in match.op.cells if isinstance(cell, int | str))  # that of the pairs
+        return self.add(replace(node.op, template=template), paths)
 
     def feed(self, match: Node, new: str, own: set[str]) -> None:
         """Lets the pairs be read again that other rules make."""

@@ -66,18 +66,31 @@ def _predicate(predicate: tps.Predicate) -> Iterator[str]:
     match predicate:
         case tps.Test(expression=expression):
             return _labelled("test", [_expression(expression)])
-        case tps.Bind(variable=variable, expression=expression):
-            return _labelled("let", [f"{variable} = {_expression(expression)}"])
+        case tps.Bind(variable=variable, expression=expression, keeps=keeps):
+            value = f"{variable} = {_expression(expression)}"
+            return _labelled("let", [f"{value}, if it has a value" if keeps else value])
         case tps.Compute(variables=names, function=iri, arguments=arguments):
             return _labelled("let", [f"{_slots(names)} in {_call(iri, arguments)}"])
-        case tps.Without(joinables=joinables):
-            return _labelled("unless", _joinables(joinables))
+        case tps.Without(joinables=joinables, minus=minus):
+            return _labelled("minus" if minus else "unless", _joinables(joinables))
         case tps.Maybe():
             return _labelled("maybe", _maybe(predicate))
+        case tps.Exists():
+            return _labelled("exists", _exists(predicate))
+
+
+def _exists(part: tps.Exists) -> Iterator[str]:
+    if part.variable is not None:
+        yield f"{part.variable} = whether there is"
+    if part.wanted is not None:
+        yield "there is" if part.wanted else "there is none"
+    yield from _indented(_body(part.system))
 
 
 def _maybe(maybe: tps.Maybe) -> Iterator[str]:
     yield from _body(maybe.system)
+    for part in maybe.exists:
+        yield from _labelled("exists", _exists(part))
     if maybe.condition is not None:
         yield from _labelled("where", [_expression(maybe.condition)])
 
@@ -95,20 +108,24 @@ def _slice(part: tps.Slice) -> str:
 
 def _consequence(consequence: tps.Consequence) -> Iterator[str]:
     match consequence:
-        case tps.Construct(template=template):
-            return _labelled("then", map(_fact, template))
+        case tps.Construct(template=template, internal=internal):
+            return _labelled("inside" if internal else "then", map(_fact, template))
         case tps.Delete(template=deleted):
             return _labelled("delete", map(_fact, deleted))
         case tps.Select(variables=names):
             return _labelled("select", [_slots(names) or "nothing"])
+        case tps.Ask():
+            return _labelled("ask", ["whether there is any"])
 
 
 def _fact(pattern: tps.FactPattern) -> str:
+    literals = any(isinstance(slot, str) and slot[0] == '"' for slot in pattern.slots)
+    exact = " (literals as they are)" if pattern.exact and literals else ""
     match pattern:
         case tps.Pattern():
-            return _slots(pattern.slots)
+            return _slots(pattern.slots) + exact
         case tps.AtomPattern(relation=relation, arguments=arguments):
-            return f"{relation}({', '.join(map(str, arguments))})"
+            return f"{relation}({', '.join(map(str, arguments))}){exact}"
 
 
 def _slots(slots: Iterable[tps.Slot]) -> str:

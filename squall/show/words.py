@@ -62,8 +62,8 @@ def operator(op: pps.Operator) -> str:
             return f"where column {column} is {term}"
         case pps.Test(expression=expression):
             return f"test {_computed(expression)}"
-        case pps.Extend(expression=expression):
-            return f"extend by {_computed(expression)}"
+        case pps.Extend(expression=expression, keeps=keeps):
+            return f"extend by {_computed(expression)}{', if it has a value' if keeps else ''}"
         case pps.Apply(function=name, arguments=arguments, results=results):
             return f"extend by {results} column{'' if results == 1 else 's'} of {_invoked(name, arguments)}"
         case pps.Unit():
@@ -76,8 +76,10 @@ def operator(op: pps.Operator) -> str:
             return slice_of(limit, offset, [(_computed(by), descending) for by, descending in order])
         case pps.Closure():
             return "transitive closure"
-        case pps.Emit(template=template, rules=names):
-            return f"emit {_cells(template)} for {', '.join(names)}"
+        case pps.Emit(template=template, rules=names, internal=internal):
+            return f"emit {_cells(template)} for {', '.join(names)}{', to be read again only' if internal else ''}"
+        case pps.Answer(columns=(column,), rules=rules, asks=True):
+            return f"answer whether column {column} is true for {', '.join(rules)}"
         case pps.Answer(names=names, columns=columns, rules=rules):
             return f"answer {_answered(names, columns) or 'nothing'} for {', '.join(rules)}"
         case pps.Retract(template=template, rules=names):
@@ -99,15 +101,16 @@ def _window(window: Window) -> str:
 
 def reported(report: Report) -> str:
     """When answers are handed on, where that is not whenever they may have changed."""
+    told = ", each to its end" if report.empty else ""
     match report.policy:
         case "change":
-            return " on change"
+            return f" on change{told}"
         case "nonempty":
-            return " unless empty"
+            return f" unless empty{told}"
         case "periodic":
-            return f" every {duration(report.period)}"
+            return f" every {duration(report.period)}{told}"
         case _:
-            return ""
+            return told
 
 
 def slice_of(limit: int | None, offset: int, order: Iterable[tuple[str, bool]]) -> str:

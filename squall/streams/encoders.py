@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from squall.errors import SinkError
-from squall.rdf import ALWAYS, Atom, Solution, Triple
+from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Solution, Triple
 from squall.stages import Output
-from squall.streams.evaluations import Answer, Boolean, Evaluated, Evaluation, Gathering, answered, cells
+from squall.streams.evaluations import Answer, Evaluation, Gathering, answered, cells
 
 
 class Encoder(Protocol):

@@ -5,34 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 from urllib.parse import quote
 
-from squall.rdf import ALWAYS, Atom, Fact, Solution, Term, Triple, iri, term
+from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Fact, Solution, Term, Triple, iri, term
 from squall.stages import Output
-
-
-class Boolean(NamedTuple):
-    """The answer of an ASK query. It is true and false itself, as its value is."""
-
-    value: bool
-
-    def __str__(self) -> str:
-        return "true" if self.value else "false"
-
-    def __bool__(self) -> bool:
-        return self.value
-
-
-class Evaluated(NamedTuple):
-    """The evaluation of a query at an instant is complete: the outputs before this one of the same time and rule are
-    all of it, and without any it is empty. names: those of the query's variables, none for facts and for ASK."""
-
-    names: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return "evaluated"
-
 
 Answer = Fact | Solution | Boolean
 Answered = Answer | Evaluated

@@ -7,10 +7,10 @@ Processing Community Group); PROV-O.
 from __future__ import annotations
 
 from squall.functions.values import date_time
-from squall.rdf import ALWAYS, Term, Triple
+from squall.rdf import ALWAYS, Evaluated, Term, Triple
 from squall.stages import Output
 from squall.streams.encoders import comment_line
-from squall.streams.evaluations import Evaluated, answered, evaluation_iri, stream_iri, time_text
+from squall.streams.evaluations import answered, evaluation_iri, stream_iri, time_text
 
 _GENERATED = "<http://www.w3.org/ns/prov#generatedAtTime>"
 

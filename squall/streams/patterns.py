@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from squall.errors import SinkError
-from squall.rdf import ALWAYS
+from squall.rdf import ALWAYS, Evaluated
 from squall.stages import Output
-from squall.streams.evaluations import Evaluated, answered
+from squall.streams.evaluations import answered
 
 _TIME, _QUERY = "{time}", "{query}"
 

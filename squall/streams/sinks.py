@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import IO, Any, NoReturn, Protocol, cast, runtime_checkable
 
 from squall.errors import SinkError, UsageError
-from squall.rdf import ALWAYS, XSD_STRING, Solution, Triple, iri_text, is_blank, is_iri, parts
+from squall.rdf import ALWAYS, XSD_STRING, Boolean, Evaluated, Solution, Triple, iri_text, is_blank, is_iri, parts
 from squall.stages import Output
 from squall.streams.address import Address
 from squall.streams.encoders import Encoder, EvaluationLines, Lines, OneDocument, Rows, comment_line
-from squall.streams.evaluations import Boolean, Evaluated, answered
+from squall.streams.evaluations import answered
 from squall.streams.graphs import TriG, timed_quad
 from squall.streams.patterns import PatternSink, expanded, is_pattern
 from squall.streams.results import DOCUMENTS, json_line

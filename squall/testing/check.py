@@ -89,7 +89,9 @@ def assert_as_oracle(
     due = oracle.outputs(system, events, static_facts)
     differs = difference(((out.time, out.fact) for out in came), ((time, fact) for time, fact, _ in due))
     assert not differs, f"the oracle misses (-) and does not expect (+):\n{differs}"
-    makers = {(time, fact): names for time, fact, names in due}
+    makers: dict[Timed, frozenset[str]] = {}
+    for time, fact, names in due:
+        makers[time, fact] = makers.get((time, fact), frozenset()) | names
     for out in came:
         names = makers.get((out.time, out.fact), frozenset((out.rule,)))
         assert out.rule in names, f"{show(out.time, out.fact)}: made by {sorted(names)}, not by `{out.rule}`"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from squall.rdf import Atom, Fact, Solution, Term, Triple, is_blank
+from squall.rdf import Atom, Boolean, Evaluated, Fact, Solution, Term, Triple, is_blank
 from squall.testing.streams import Timed, show
 
 Row = tuple[Term | None, ...]
@@ -50,8 +50,10 @@ def _row(item: Timed) -> Row:
     return (Term(str(time)), *_cells(fact))
 
 
-def _cells(fact: Fact | Solution) -> Row:
+def _cells(fact: Fact | Solution | Boolean | Evaluated) -> Row:
     match fact:
+        case Boolean() | Evaluated():
+            return (Term(str(fact)),)
         case Triple():
             return tuple(fact)
         case Solution(names=names, values=values):

@@ -13,10 +13,10 @@ import math
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from squall import functions
 from squall.errors import PlannerError
@@ -28,6 +28,8 @@ from squall.rdf import (
     HEARTBEAT,
     XSD,
     Atom,
+    Boolean,
+    Evaluated,
     Event,
     Fact,
     Solution,
@@ -40,6 +42,7 @@ from squall.rdf import (
 )
 from squall.system import (
     Aggregate,
+    Ask,
     AtomPattern,
     Bind,
     Call,
@@ -47,6 +50,7 @@ from squall.system import (
     Construct,
     Delete,
     Either,
+    Exists,
     Expression,
     FactPattern,
     Grouping,
@@ -69,8 +73,9 @@ from squall.system import (
 from squall.windows import Count, Landmark, Range, Stepped
 
 Names = frozenset[str]
-Expected = tuple[int, Fact | Solution, Names]
-"""The time (integer ms) and the fact or solution of an output, and the rules of which one may be given as its maker."""
+Item = Fact | Solution | Boolean
+Expected = tuple[int, Item | Evaluated, Names]
+"""The time (integer ms) and what an output hands on, and the rules of which one may be given as its maker."""
 
 _Bindings = dict[Variable, Term]
 """A solution inside: what is unbound is not in it."""
@@ -78,10 +83,10 @@ _Bindings = dict[Variable, Term]
 
 class Answer(NamedTuple):
     """What is answered at an instant: facts with the names of the rules that derive them, solutions with the name of
-    theirs, each as often as it is one, in the order of `Slice`."""
+    theirs, each as often as it is one, in the order of `Slice`; the answer of ASK is like a solution."""
 
     facts: dict[Fact, Names]
-    solutions: tuple[tuple[Solution, str], ...]
+    solutions: tuple[tuple[Solution | Boolean, str], ...]
 
 
 def answers(system: System, events: Iterable[Event], static: Iterable[Event] = ()) -> dict[int, Answer]:
@@ -122,25 +127,40 @@ def outputs(system: System, events: Iterable[Event], static: Iterable[Event] = (
     """
     events = _timely(events)
     found: list[Expected] = []
-    before: list[tuple[Fact | Solution, Names]] = []
+    before: list[tuple[Item, Names]] = []
     told = _reported(system, events, _with_makers(answers(system, events, static)))
     for time, answer in told:
         found += [(time, item, names) for item, names in _handed_on(system.output, before, answer)]
+        if system.report.empty and system.output == "rstream":
+            found += [(time, done, frozenset((name,))) for name, done in sorted(_completed(system))]
         before = answer
+    return found
+
+
+def _completed(system: System) -> set[tuple[str, Evaluated]]:
+    """What is said of each query when it has been evaluated: of what selects or asks, and of what makes facts that no
+    rule reads."""
+    found: set[tuple[str, Evaluated]] = set()
+    for rule in rules(system):
+        for one in rule.consequences:
+            if isinstance(one, Select):
+                found.add((rule.name, Evaluated(tuple(name.name for name in one.variables))))
+            elif isinstance(one, Ask) or (isinstance(one, Construct) and not one.internal and not rule.reentrant):
+                found.add((rule.name, Evaluated(())))
     return found
 
 
 # What comes out (relation to stream)
 
-_Items = list[tuple[Fact | Solution, Names]]
+_Items = list[tuple[Item, Names]]
 """An answer, each item as often as it is in it, with the rules that may be named."""
 
 
 def _with_makers(timeline: dict[int, Answer]) -> dict[int, _Items]:
     found: dict[int, _Items] = {}
-    since: dict[Fact | Solution, Names] = {}
+    since: dict[Item, Names] = {}
     for time, answer in timeline.items():
-        makers: dict[Fact | Solution, Names] = {}
+        makers: dict[Item, Names] = {}
         for item, names in [*answer.facts.items(), *((item, frozenset((name,))) for item, name in answer.solutions)]:
             makers[item] = makers.get(item, frozenset()) | names | since.get(item, frozenset())
         items = [*sorted(answer.facts, key=str), *(item for item, _ in answer.solutions)]
@@ -154,7 +174,7 @@ def _reported(system: System, events: Sequence[Event], timeline: dict[int, _Item
     if system.report.policy == "periodic":
         yield from _periodic(system, events, timeline)
         return
-    previous: Counter[Fact | Solution] = Counter()
+    previous: Counter[Item] = Counter()
     for time, items in timeline.items():
         bag = Counter(item for item, _ in items)
         if system.output != "rstream" or _is_told(system.report, previous, bag):
@@ -162,7 +182,7 @@ def _reported(system: System, events: Sequence[Event], timeline: dict[int, _Item
         previous = bag
 
 
-def _is_told(report: Report, previous: Counter[Fact | Solution], bag: Counter[Fact | Solution]) -> bool:
+def _is_told(report: Report, previous: Counter[Item], bag: Counter[Item]) -> bool:
     return {"close": True, "change": bag != previous, "nonempty": bool(bag)}[report.policy]
 
 
@@ -306,13 +326,15 @@ _Demand = tuple[tuple[int, FactPattern], Fact]
 
 @dataclass
 class _Instant:
-    """An instant: the facts that are valid in each source, and those that reentrant rules have derived so far."""
+    """An instant: the facts that are valid in each source, and those that reentrant rules have derived so far. given:
+    inside an `Exists`, the values by which variables are replaced there."""
 
     time: int
     read: dict[Source, set[Fact]]
     before: _Since
     since: _Since = field(default_factory=dict)
     derived: set[Fact] = field(default_factory=set)
+    given: _Bindings = field(default_factory=dict)
 
     def start(self, solution: object) -> int:
         """Since when the solution holds."""
@@ -334,18 +356,19 @@ def _model(strata: list[list[System]], instant: _Instant) -> Answer:
     for stratum in strata:
         while _derive(stratum, instant, derived):
             pass
-    facts = {fact: frozenset(names) for fact, names in derived.items() if _is_answer(fact)}
+    facts = {fact: frozenset(names) for fact, names in derived.items() if names and _is_answer(fact)}
     return Answer(
         facts, tuple((item, rule.name) for stratum in strata for rule in stratum for item in _answered(rule, instant))
     )
 
 
-def _answered(rule: System, instant: _Instant) -> list[Solution]:
+def _answered(rule: System, instant: _Instant) -> list[Solution | Boolean]:
     """What a query answers, in the order of its `Slice`, or else by its text."""
     selects = [one.variables for one in rule.consequences if isinstance(one, Select)]
-    solutions = _solutions(rule, instant) if selects else []
+    asks = [one for one in rule.consequences if isinstance(one, Ask)]
+    solutions = _solutions(rule, instant) if selects or asks else []
     found = [_selected(names, solution) for names in selects for solution in solutions]
-    return found if rule.slice else sorted(found, key=str)
+    return [*(found if rule.slice else sorted(found, key=str)), *(Boolean(bool(solutions)) for _ in asks)]
 
 
 def _is_answer(fact: Fact) -> bool:
@@ -361,29 +384,32 @@ def _derive(stratum: list[System], instant: _Instant, derived: dict[Fact, set[st
     """One round of every rule; whether it brought anything new."""
     grown = False
     for rule in stratum:
-        for _, fact in _instances(rule, Construct, instant):
-            if rule.name not in derived.setdefault(fact, set()):
-                derived[fact].add(rule.name)
+        for construct, _, fact in _instances(rule, Construct, instant):
+            names = derived.setdefault(fact, set())
+            if not construct.internal and rule.name not in names:
+                names.add(rule.name)
                 grown = True
-            if rule.reentrant:
+            if rule.reentrant and fact not in instant.derived:
                 instant.derived.add(fact)
+                grown = True
     return grown
 
 
 def _demands(program: list[System], instant: _Instant) -> Iterator[_Demand]:
     for number, rule in enumerate(program):
-        for template, fact in _instances(rule, Delete, instant):
+        for _, template, fact in _instances(rule, Delete, instant):
             yield (number, template), fact
 
 
-def _instances(rule: System, kind: type[Construct | Delete], instant: _Instant) -> list[tuple[FactPattern, Fact]]:
+_Made = TypeVar("_Made", Construct, Delete)
+
+
+def _instances(rule: System, kind: type[_Made], instant: _Instant) -> list[tuple[_Made, FactPattern, Fact]]:
     """The facts that the templates of a rule make, each with its template."""
-    templates = [
-        one for consequence in rule.consequences if isinstance(consequence, kind) for one in consequence.template
-    ]
+    templates = [(one, template) for one in rule.consequences if isinstance(one, kind) for template in one.template]
     solutions = _solutions(rule, instant) if templates else []
-    made = [(template, _instance(template, solution)) for solution in solutions for template in templates]
-    return [(template, fact) for template, fact in made if fact is not None]
+    made = [(one, template, _instance(template, solution)) for solution in solutions for one, template in templates]
+    return [(one, template, fact) for one, template, fact in made if fact is not None]
 
 
 def _instance(template: FactPattern, solution: _Bindings) -> Fact | None:
@@ -400,6 +426,8 @@ def _instance(template: FactPattern, solution: _Bindings) -> Fact | None:
 
 def _solutions(part: System, instant: _Instant) -> list[_Bindings]:
     """The solutions of a rule, a query or a part, as a bag, in the order of its `Slice`."""
+    if instant.given and _is_closed(part):
+        return _replaced(_solutions(part, replace(instant, given={})), instant)
     graph = instant.graph(part)
     found = _joined(part.joinables, graph, instant)
     for number, predicate in enumerate(part.predicates):
@@ -409,12 +437,24 @@ def _solutions(part: System, instant: _Instant) -> list[_Bindings]:
     return _sliced(part, found, instant)
 
 
-def _joined(joinables: tuple[Joinable, ...], graph: set[Fact], instant: _Instant) -> list[_Bindings]:
+def _joined(joinables: Iterable[Joinable], graph: set[Fact], instant: _Instant) -> list[_Bindings]:
     found: list[_Bindings] = [{}]
     for joinable in joinables:
         others = _of_joinable(joinable, graph, instant)
         found = [{**one, **other} for one in found for other in others if _agree(one, other)]
     return found
+
+
+def _is_closed(part: System) -> bool:
+    """Whether a part is a sub-query: what it does not show cannot be seen from outside, and is not replaced in it."""
+    selects = any(isinstance(one, Select) for one in part.consequences)
+    return selects or part.distinct or part.grouping is not None or part.slice is not None
+
+
+def _replaced(found: list[_Bindings], instant: _Instant) -> list[_Bindings]:
+    """Solutions of what has variables for values that are given, as they are if it has the values instead."""
+    given = instant.given
+    return [{name: term for name, term in one.items() if name not in given} for one in found if _agree(one, given)]
 
 
 def _agree(one: _Bindings, other: _Bindings) -> bool:
@@ -424,7 +464,7 @@ def _agree(one: _Bindings, other: _Bindings) -> bool:
 def _of_joinable(joinable: Joinable, graph: set[Fact], instant: _Instant) -> list[_Bindings]:
     match joinable:
         case Pattern() | AtomPattern():
-            return _matches(joinable, graph)
+            return _replaced(_matches(joinable, graph), instant)
         case Either(branches=branches):
             return [solution for branch in branches for solution in _outside(branch, instant)]
         case System():
@@ -452,7 +492,7 @@ def _match(pattern: FactPattern, fact: Fact) -> _Bindings | None:
         if isinstance(slot, Variable):
             if found.setdefault(slot, term) != term:
                 return None
-        elif not _same(slot, term):
+        elif not (slot == term if pattern.exact else _same(slot, term)):
             return None
     return found
 
@@ -482,16 +522,35 @@ def _apply(
     match predicate:
         case Test(expression=expression):
             return [one for one in found if _evaluate(expression, one, instant, place) is True]
-        case Bind(variable=variable, expression=expression):
+        case Bind(variable=variable, expression=expression, keeps=keeps):
             made = [(one, _term(expression, one, instant, place)) for one in found]
-            return [{**one, variable: value} for one, value in made if value is not None]
+            valued = ((one, {} if value is None else {variable: value}) for one, value in made)
+            return [{**one, **two} for one, value in valued if value or keeps for two in _replaced([value], instant)]
         case Compute():
-            return [{**one, **row} for one in found for row in _rows(predicate, one, instant)]
-        case Without(joinables=joinables):
+            rows = [(one, _replaced(list(_rows(predicate, one, instant)), instant)) for one in found]
+            return [{**one, **row} for one, its in rows for row in its]
+        case Without(joinables=joinables, minus=minus):
             others = _joined(joinables, graph, instant)
-            return [one for one in found if not any(_agree(one, other) for other in others)]
+            return [
+                one
+                for one in found
+                if not any(_agree(one, other) and (not minus or one.keys() & other.keys()) for other in others)
+            ]
         case Maybe():
             return _left_joined(predicate, found, instant)
+        case Exists():
+            return [two for one in found for two in _asked(predicate, one, instant)]
+
+
+def _asked(predicate: Exists, solution: _Bindings, instant: _Instant) -> list[_Bindings]:
+    """The solution, if it is wanted, with whether what is asked for exists (SPARQL 1.1, section 18.6)."""
+    given = {**instant.given, **solution}
+    exists = bool(_outside(predicate.system, replace(instant, given=given)))
+    if predicate.wanted not in (None, exists):
+        return []
+    if predicate.variable is None:
+        return [solution]
+    return [{**solution, predicate.variable: literal(str(exists).lower(), XSD + "boolean")}]
 
 
 def _left_joined(predicate: Maybe, found: list[_Bindings], instant: _Instant) -> list[_Bindings]:
@@ -500,9 +559,15 @@ def _left_joined(predicate: Maybe, found: list[_Bindings], instant: _Instant) ->
     for one in found:
         pairs = [{**one, **other} for other in others if _agree(one, other)]
         condition = predicate.condition
-        kept = [pair for pair in pairs if condition is None or _evaluate(condition, pair, instant) is True]
+        kept = [pair for pair in pairs if condition is None or _holds(predicate, condition, pair, instant)]
         result += kept or [one]
     return result
+
+
+def _holds(predicate: Maybe, condition: Call, pair: _Bindings, instant: _Instant) -> bool:
+    for one in predicate.exists:
+        (pair,) = _asked(replace(one, wanted=None), pair, instant)
+    return _evaluate(condition, pair, instant) is True
 
 
 def _rows(predicate: Compute, solution: _Bindings, instant: _Instant) -> Iterator[_Bindings]:
@@ -517,7 +582,7 @@ def _evaluate(
 ) -> Term | bool | None:
     match expression:
         case Variable():
-            return solution.get(expression)
+            return solution.get(expression, instant.given.get(expression))
         case Call(function=iri, arguments=arguments):
             function = functions.lookup(iri)
             given = [_evaluate(argument, solution, instant, place) for argument in arguments]
@@ -564,7 +629,7 @@ class _Key:
 
 def _told_apart(part: System) -> tuple[Variable, ...]:
     """The variables by whose text solutions without `Select` are put in order: those of the templates, or else all."""
-    made = [template for one in part.consequences if not isinstance(one, Select) for template in one.template]
+    made = [template for one in part.consequences if isinstance(one, Construct | Delete) for template in one.template]
     return tuple(dict.fromkeys(name for template in made for name in variables(template))) or visible(part)
 
 
@@ -722,6 +787,10 @@ def _patterns(part: System, whole: int = 0) -> Iterator[tuple[FactPattern, Syste
                 yield from _inner(joinable, part, 1)
         if isinstance(predicate, Maybe):
             yield from _patterns(predicate.system, 1)
+            for asked in predicate.exists:
+                yield from _patterns(asked.system, 1)
+        if isinstance(predicate, Exists):
+            yield from _patterns(predicate.system, within if predicate.wanted else 1)
 
 
 def _inner(joinable: Joinable, part: System, whole: int) -> Iterator[tuple[FactPattern, System, int]]:

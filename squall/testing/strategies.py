@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, reduce
 from itertools import accumulate, permutations, product
@@ -16,6 +16,7 @@ from squall.rdf import ALWAYS, XSD, Event, Fact, Term, Triple, iri, literal
 from squall.system import (
     CLOSE,
     Aggregate,
+    Ask,
     Bind,
     Call,
     Compute,
@@ -23,6 +24,7 @@ from squall.system import (
     Construct,
     Delete,
     Either,
+    Exists,
     Expression,
     Grouping,
     Joinable,
@@ -81,19 +83,27 @@ FEATURES = {
     "windows": "RANGE, and RANGE STEP with every alignment",
     "count": "windows of the last so many triples, and of so many at a time",
     "removals": "streams that carry removals",
-    "reports": "report policies other than `close`",
+    "reports": "report policies other than `close`, and evaluations told where they are empty",
+    "unsure": "joins on variables that may be unbound",
+    "minus": "Without that asks for a variable that is bound in both",
+    "exists": "whether there is a solution for a solution",
+    "exact": "literals that match by term",
+    "keeps": "values that solutions may do without",
+    "ask": "queries that ask whether there is any solution",
+    "internal": "facts that are no part of the answer",
 }
 """What a made-up program may have, by the name under which it is switched on."""
 ALL = frozenset(FEATURES)
 CORE = frozenset({"axioms", "landmark", "negation"})
 """What needs no time: rules over a growing set of facts."""
 
-_WHOLE = frozenset({"negation", "maybe", "now", "grouping", "totals", "slice"})
+_WHOLE = frozenset({"negation", "minus", "exists", "maybe", "now", "grouping", "totals", "slice"})
 """Features by which more facts may make less: they read lower strata only."""
 _TOP = len(LEVELS)
 """The level of what makes no facts (queries): it may read all others."""
 _NAMES = tuple(map(Variable, "xyz"))
-_MADE = Variable("made")
+_TRUTHS = (literal("true", XSD + "boolean"), literal("false", XSD + "boolean"))
+_MADE, _THERE, _ALSO = map(Variable, ("made", "there", "also"))
 _BASE, _DERIVED = LEVELS[0], tuple(predicate for level in LEVELS[1:] for predicate in level)
 # What is listed several times is drawn more often: nodes rather than literals, data rather than what rules make.
 _FACTS = tuple(
@@ -145,7 +155,7 @@ class _Known:
         return _Known(
             _each_once(self.bound, other.bound),
             _each_once(self.subjects, other.subjects),
-            _each_once(self.maybe, other.maybe),
+            tuple(name for name in _each_once(self.maybe, other.maybe) if name not in (*self.bound, *other.bound)),
         )
 
     def bound_in(self, pattern: Pattern) -> bool:
@@ -224,9 +234,11 @@ def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str]
     if "streams" in features:
         one, two = (draw(_sources_of(stream, chosen)) for stream in STREAMS[1:])
         sources = [*5 * [(default,)], (one,), (one, two), (default, one)]
-    top = _TOP if features & {"select", "delete"} else _TOP - 1
+    top = _TOP if features & {"select", "delete", "ask"} else _TOP - 1
     levels = draw(st.lists(st.integers(0, top), min_size=2, max_size=4))
     program = [draw(_rules(f"r{number}", _Shape(level, chosen, tuple(sources)))) for number, level in enumerate(levels)]
+    if "exact" in features:
+        program = [_exactly(rule) if draw(_one_in(3)) else rule for rule in program]
     if "transitive" in features and draw(_one_in(4)):
         program.append(_transitive(draw(st.sampled_from((*_BASE, *_DERIVED))), draw(st.sampled_from(sources))))
     if "alike" in features and draw(_one_in(4)):
@@ -247,10 +259,21 @@ def _turned(part: Any) -> Any:
     """The same with each node put in another's place."""
     if isinstance(part, str):
         return NODES[(NODES.index(part) + 1) % len(NODES)] if part in NODES else part
+    return _changed(part, _turned)
+
+
+def _exactly(part: Any) -> Any:
+    """The same with patterns whose literals match by term."""
+    made = _changed(part, _exactly)
+    return replace(made, exact=True) if isinstance(made, Pattern) else made
+
+
+def _changed(part: Any, change: Callable[[Any], Any]) -> Any:
+    """What has parts, with each of these changed."""
     if isinstance(part, tuple):
-        return tuple(map(_turned, part))
+        return tuple(map(change, part))
     if is_dataclass(part) and not isinstance(part, type):
-        return replace(part, **{field.name: _turned(getattr(part, field.name)) for field in fields(part)})
+        return replace(part, **{field.name: change(getattr(part, field.name)) for field in fields(part)})
     return part
 
 
@@ -260,7 +283,8 @@ _FALLING = _WHOLE | {"windows", "count", "removals", "delete"}
 
 def _reports() -> st.SearchStrategy[Report]:
     periodic = st.builds(Report, st.just("periodic"), st.sampled_from((2, 3, 4, 12)))
-    return st.one_of(st.sampled_from((Report("change"), Report("nonempty"))), periodic)
+    policies = st.one_of(st.sampled_from((Report("change"), Report("nonempty"), Report("close"))), periodic)
+    return st.builds(lambda report, empty: replace(report, empty=empty), policies, st.booleans())
 
 
 def _sources_of(stream: str, features: frozenset[str]) -> st.SearchStrategy[Source]:
@@ -315,9 +339,11 @@ def _rules(draw: st.DrawFn, name: str, shape: _Shape) -> System:
     binds = shape.level > 0 and draw(_one_in(4))
     whole = _drawn_of(draw, shape, {"grouping": 4, "slice": 5, "now": 6}) if shape.below else set()
     # What makes new terms reads only what lies below, so that making them does not recur.
-    readable = shape.below if binds or whole else shape.readable
+    asks = shape.below and _drawn_of(draw, shape, {"exists": 3})
+    readable = shape.below if binds or whole or asks else shape.readable
     body, known = draw(_bodies(shape, readable, sources, most=3))
-    predicates, known = draw(_predicates(shape, known, sources, binds))
+    asking = shape if asks else replace(shape, features=shape.features - {"exists"})
+    predicates, known = draw(_predicates(asking, known, sources, binds))
     if "now" in whole and not known.maybe and all(isinstance(one, Pattern) for one in body):
         predicates, known = (*predicates, Bind(Variable("now"), Call(function_iri("now"), ()))), _with(known, "now")
     grouping = draw(_groupings(shape, known, "n")) if "grouping" in whole and _may_group(shape, known) else None
@@ -350,7 +376,7 @@ def _bodies(
     if "parts" in chosen:
         found.insert(draw(st.integers(0, len(found))), draw(_parts(shape, readable, sources, "k")))
     if "either" in chosen:
-        found.insert(draw(st.integers(0, len(found))), draw(_unions(readable, sources)))
+        found.insert(draw(st.integers(0, len(found))), draw(_unions(shape, readable, sources)))
     return tuple(joinable for joinable, _ in found), reduce(_Known.plus, (known for _, known in found))
 
 
@@ -381,16 +407,20 @@ def _parts(
 
 
 @st.composite
-def _unions(draw: st.DrawFn, readable: tuple[Slot, ...], sources: tuple[Source, ...]) -> tuple[Either, _Known]:
-    """Two or three patterns beside each other. A variable that not all of them bind gets a name of its own."""
+def _unions(
+    draw: st.DrawFn, shape: _Shape, readable: tuple[Slot, ...], sources: tuple[Source, ...]
+) -> tuple[Either, _Known]:
+    """Two or three patterns beside each other. A variable that not all of them bind mostly gets a name of its own."""
+    unsure = "unsure" in shape.features and draw(st.booleans())
     patterns = draw(st.lists(_patterns(readable), min_size=2, max_size=3))
     knowns = [_of_patterns([pattern]) for pattern in patterns]
     common = [name for name in _NAMES if all(name in known.bound for known in knowns)]
     maybe: list[Variable] = []
     branches: list[System] = []
     for number, (pattern, known) in enumerate(zip(patterns, knowns, strict=True)):
-        names = {name: Variable(f"e{number}{name.name}") for name in known.bound if name not in common}
-        maybe += names.values()
+        own = [name for name in known.bound if name not in common]
+        names = {name: name if unsure else Variable(f"e{number}{name.name}") for name in own}
+        maybe += (name for name in names.values() if name not in maybe)
         branches.append(System("", sources, (_renamed(pattern, names),)))
     subjects = tuple(name for name in common if all(name in known.subjects for known in knowns))
     return Either(tuple(branches)), _Known(tuple(common), subjects, tuple(maybe))
@@ -426,15 +456,16 @@ def _predicates(
     if draw(_one_in(4)) and known.all:
         found.append(draw(_conditions(known)))
     if binds:
-        found.append(Bind(_MADE, draw(_calls(known))))
-        known = _with(known, _MADE.name)
+        keeps = "keeps" in shape.features and draw(st.booleans())
+        found.append(Bind(_MADE, draw(_calls(known)), keeps))
+        known = known.plus(_Known(maybe=(_MADE,))) if keeps else _with(known, _MADE.name)
     if shape.below:
-        chosen = _drawn_of(draw, shape, {"negation": 2, "maybe": 4, "compute": 5})
+        chosen = _drawn_of(draw, shape, {"negation": 2, "maybe": 4, "compute": 5, "minus": 6, "exists": 1})
         for kind in draw(st.permutations(sorted(chosen))):
             predicate, known = draw(_PREDICATES[kind](shape, known, sources))
             found.append(predicate)
         # What a left join or a table function gives may be asked for as well.
-        if draw(_one_in(3)) and chosen - {"negation"} and known.all:
+        if draw(_one_in(3)) and chosen - {"negation", "minus"} and known.all:
             found.append(draw(_conditions(known)))
     return tuple(found), known
 
@@ -500,11 +531,63 @@ def _left_joins(draw: st.DrawFn, shape: _Shape, known: _Known, sources: tuple[So
         # One of its own, or else all that it does is to multiply.
         patterns[0] = replace(patterns[0], object=Variable("o"))
     inner = _of_patterns(patterns)
-    names = {name: Variable(f"m{name.name}") for name in inner.bound if name not in known.bound}
+    own = [name for name in inner.bound if name not in known.bound]
+    unsure = "unsure" in shape.features and draw(st.booleans())
+    names = {name: name if unsure else Variable(f"m{name.name}") for name in own}
     right = System("", sources, tuple(_renamed(pattern, names) for pattern in patterns))
     after = known.plus(_Known(maybe=tuple(names.values())))
     condition = draw(_conditions(after)).expression if draw(_one_in(3)) else None
-    return Maybe(right, condition), after
+    asked: tuple[Exists, ...] = ()
+    if "exists" in shape.features and draw(_one_in(4)):
+        asked = (Exists(_ALSO, draw(_asked_for(shape, after, sources))),)
+        condition = Call(function_iri("equal"), (_ALSO, draw(st.sampled_from(_TRUTHS))))
+    return Maybe(right, condition, asked), after
+
+
+@st.composite
+def _minuses(draw: st.DrawFn, shape: _Shape, known: _Known, sources: tuple[Source, ...]) -> tuple[Predicate, _Known]:
+    """MINUS of a pattern, or of a union in which a variable may be unbound."""
+    joinable: Joinable = draw(_negated(shape.below, known.bound))
+    if "unsure" in shape.features and draw(_one_in(3)):
+        joinable, _ = draw(_unions(shape, shape.below, sources))
+    return Without((joinable,), minus=True), known
+
+
+@st.composite
+def _existences(draw: st.DrawFn, shape: _Shape, known: _Known, sources: tuple[Source, ...]) -> tuple[Predicate, _Known]:
+    asked = draw(_asked_for(shape, known, sources))
+    wanted = draw(st.sampled_from((True, False, None)))
+    if wanted is not None and draw(st.booleans()):
+        return Exists(None, asked, wanted), known
+    return Exists(_THERE, asked, wanted), _with(known, _THERE.name)
+
+
+@st.composite
+def _asked_for(draw: st.DrawFn, shape: _Shape, known: _Known, sources: tuple[Source, ...], deep: int = 1) -> System:
+    """What is to exist: patterns or a union, and predicates that may read what is known outside."""
+    patterns = draw(st.lists(_negated(shape.below, known.all), min_size=0 if deep else 1, max_size=2))
+    joinables: tuple[Joinable, ...] = tuple(patterns)
+    inner = known.plus(_of_patterns(patterns))
+    if "either" in shape.features and draw(_one_in(4)):
+        branches = [draw(_asked_for(shape, known, sources, 0)) for _ in range(2)]
+        joinables = (*joinables[:1], Either(tuple(branches)))
+    predicates: list[Predicate] = []
+    if draw(_one_in(3)) and inner.all:
+        predicates.append(draw(_conditions(inner)))
+    if draw(_one_in(5)):
+        predicates.append(Maybe(System("", sources, (draw(_negated(shape.below, inner.all)),))))
+    if draw(_one_in(6)):
+        predicates.append(Without((draw(_negated(shape.below, inner.all)),)))
+    if deep and draw(_one_in(4)):
+        nested = draw(_asked_for(shape, inner, sources, 0))
+        predicates.append(Exists(None, nested, draw(st.booleans())))
+    if draw(_one_in(3)) and inner.all:
+        predicates.append(draw(_conditions(inner)))
+    part = System("", sources, joinables, tuple(predicates))
+    if "parts" in shape.features and deep and draw(_one_in(6)) and visible(part):
+        part = replace(part, consequences=(Select(draw(_some(visible(part), 1))),))
+        part = System("", sources, (part,)) if draw(st.booleans()) else part
+    return part
 
 
 @st.composite
@@ -515,7 +598,13 @@ def _computations(
     return Compute((result,), _table(), (draw(st.sampled_from(_NAMES)),)), _with(known, result.name)
 
 
-_PREDICATES = {"negation": _negations, "maybe": _left_joins, "compute": _computations}
+_PREDICATES = {
+    "negation": _negations,
+    "minus": _minuses,
+    "exists": _existences,
+    "maybe": _left_joins,
+    "compute": _computations,
+}
 
 
 @cache
@@ -548,7 +637,7 @@ def _aggregates(draw: st.DrawFn, name: str, values: st.SearchStrategy[Variable])
     expression: Expression | None = draw(values)
     if draw(_one_in(4)):
         expression = None if kind == "count" else Call(function_iri("sum"), (draw(values), LITERALS[3]))
-    return Aggregate(Variable(name), kind, expression, expression is not None and draw(_one_in(3)))
+    return Aggregate(Variable(name), kind, expression, draw(_one_in(3)))
 
 
 def _may_group(shape: _Shape, known: _Known) -> bool:
@@ -572,7 +661,8 @@ def _modified(draw: st.DrawFn, system: System, shape: _Shape, known: _Known, sli
         names = visible(system) if distinct else known.all
         order = draw(st.lists(st.sampled_from(names), max_size=2, unique=True)) if names else []
     else:
-        made = [template for one in system.consequences if not isinstance(one, Select) for template in one.template]
+        makes = (one for one in system.consequences if isinstance(one, Construct | Delete))
+        made = [template for one in makes for template in one.template]
         order = list(dict.fromkeys(name for template in made for name in variables(template))) or list(visible(system))
     by = tuple(Order(name, draw(st.booleans())) for name in order)
     cut = Slice(by, draw(st.sampled_from((0, 0, 1))), draw(st.sampled_from((1, 2, 3, None))))
@@ -583,7 +673,9 @@ def _modified(draw: st.DrawFn, system: System, shape: _Shape, known: _Known, sli
 def _consequences(draw: st.DrawFn, shape: _Shape, known: _Known, body: tuple[Joinable, ...]) -> tuple[Consequence, ...]:
     if shape.level < _TOP:
         heads = st.lists(_heads(shape, known.subjects, known.all), min_size=1, max_size=2)
-        return (Construct(tuple(draw(heads))),)
+        return (Construct(tuple(draw(heads)), "internal" in shape.features and draw(_one_in(5))),)
+    if "ask" in shape.features and ("select" not in shape.features or draw(_one_in(5))):
+        return (Ask(),)
     if "delete" in shape.features and ("select" not in shape.features or draw(_one_in(3))):
         # What a rule has just read is there, so that taking it away makes a difference.
         read = [one for one in body if isinstance(one, Pattern) and known.bound_in(one)]

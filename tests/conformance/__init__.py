@@ -19,7 +19,7 @@ from squall.errors import SquallError
 SUITES = {
     "squall": "tests.conformance.squall_suite",
     "jena-rules": "tests.conformance.jena_rules_suite",
-    "w3c-rdf-tests": "tests.conformance.w3c_syntax_suite",
+    "w3c-rdf-tests": "tests.conformance.w3c_suite",
     "csparql-engine": "tests.conformance.stream_syntax_suite",
     "rsp-query-sets": "tests.conformance.stream_syntax_suite",
 }

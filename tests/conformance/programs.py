@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import squall
 from squall import plugins
 from squall.errors import Errors, LexerError, SquallError, TranslatorError
 from squall.functions.values import value_key
 from squall.rdf import ALWAYS, Atom, Event, Fact, Term, Triple, is_literal
-from squall.stages import Options
+from squall.stages import Options, Translator
 from squall.system import System
 from squall.testing import isomorphic
 from tests.conformance import LeftOut, Stages
@@ -23,8 +24,17 @@ def compiled(text: str, language: str) -> System:
     """The system of a program; raises LeftOut, in the words of the stage that refuses it, if it asks for too much."""
     if language not in plugins.names(plugins.LEXERS):
         raise LeftOut(f"there is no lexer for `{language}` yet")
+    return _supported(lambda: squall.compile(text, lexer=language))
+
+
+def translated(tree: Any, translator: Translator) -> System:
+    """The system of a tree, as `compiled` has it of a text."""
+    return _supported(lambda: translator(tree))
+
+
+def _supported(make: Callable[[], System]) -> System:
     try:
-        return squall.compile(text, lexer=language)
+        return make()
     except SquallError as error:
         reasons = [one.message for one in _each(error) if isinstance(one, LexerError | TranslatorError)]
         if reasons and all(any(phrase in reason for phrase in UNSUPPORTED) for reason in reasons):

@@ -5,7 +5,18 @@ docs/languages/sparql-functions.md lists all of it; `squall.functions.sparql.cal
 
 from __future__ import annotations
 
-from squall.functions.sparql import arithmetic, casts, comparison, dates, hashes, logic, patterns, strings, terms
+from squall.functions.sparql import (
+    arithmetic,
+    casts,
+    comparison,
+    dates,
+    hashes,
+    logic,
+    patterns,
+    strings,
+    tables,
+    terms,
+)
 from squall.functions.sparql.names import Members
 
 FUNCTIONS: Members = (
@@ -14,6 +25,7 @@ FUNCTIONS: Members = (
     *arithmetic.MEMBERS,
     *terms.MEMBERS,
     *strings.MEMBERS,
+    *tables.MEMBERS,
     *patterns.MEMBERS,
     *dates.MEMBERS,
     *hashes.MEMBERS,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from squall.functions import Function
-from squall.functions.sparql.names import FALSE, OWN, TRUE, Maybe, Members, defined, truth
+from squall.functions.sparql.names import FALSE, OWN, SPARQL, TRUE, Maybe, Members, defined, test_iri, truth
 from squall.functions.sparql.operands import equal
 from squall.functions.values import BOOLEAN, NUMERIC, boolean, number
 from squall.rdf import LANG_STRING, XSD_STRING, Term, is_literal, parts
@@ -107,16 +107,36 @@ def _is_not_in(term: Maybe, *options: Maybe) -> bool:
     return _among(term, options) is False
 
 
+def _is_unbound(term: Maybe) -> bool:
+    return term is None
+
+
+def _compatible(left: Maybe, right: Maybe) -> bool:
+    return left is None or right is None or left == right
+
+
+def _meet(*terms: Maybe) -> bool:
+    return any(left is not None and right is not None for left, right in zip(terms[::2], terms[1::2], strict=False))
+
+
 def _boolean(value: bool) -> Term:
     return TRUE if value else FALSE
 
 
 EBV = Function(OWN + "ebv", ebv, 1, 1, truth=True, doc="the effective boolean value is true")
 BOOLEAN_OF = Function(OWN + "boolean", _boolean, 1, 1, doc="the term of what a test says")
+BOUND = test_iri("bound")
+COALESCE = SPARQL + "coalesce"
+UNBOUND = Function(OWN + "unbound", _is_unbound, 1, 1, truth=True, doc="the variable is not bound")
+COMPATIBLE = Function(OWN + "compatible", _compatible, 2, 2, truth=True, doc="the same term, or one is unbound")
+MEET = Function(OWN + "meet", _meet, 0, None, truth=True, doc="both of some pair are bound")
 
 MEMBERS: Members = (
     EBV,
     BOOLEAN_OF,
+    UNBOUND,
+    COMPATIBLE,
+    MEET,
     *defined("!", "logical-not", _not, 1, 1, "not", test=_not_ebv),
     *defined("&&", "logical-and", _and, 2, None, "and; false if one is false, whatever the others", test=_all),
     *defined("||", "logical-or", _or, 2, None, "or; true if one is true, whatever the others", test=_any),

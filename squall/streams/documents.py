@@ -1,0 +1,55 @@
+"""The documents that programs name (SPARQL's FROM), as static data of the stream of their IRI."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+from urllib.request import url2pathname
+
+from squall.errors import UsageError
+from squall.rdf import Event
+from squall.stages import Ledger
+from squall.streams import open_static
+from squall.system import Document, System, documents
+
+
+def load(
+    system: System,
+    places: Mapping[str, str] | None = None,
+    given: Collection[str] = (),
+    ledger: Ledger | None = None,
+) -> Iterator[Event]:
+    """The events of the documents that a program names, for the `static` of a run.
+
+    places: files by the IRIs for which they stand. given: IRIs of streams that come as sources, so that no document has
+    to be read for them. Raises UsageError where an IRI stands for no file, SourceError where that is not there.
+    """
+    opened = [
+        open_static(_address(document, places or {}), ledger)
+        for document in documents(system)
+        if document.iri not in given
+    ]
+    return (event for events in opened for event in events)
+
+
+def _address(document: Document, places: Mapping[str, str]) -> str:
+    """The address of a static source with a document."""
+    return f"{_path(document, places)}?stream={quote(document.iri, safe='')}"
+
+
+def _path(document: Document, places: Mapping[str, str]) -> str:
+    """The file of a document: as it was said, of a ``file:`` IRI, or beside the program if the IRI is relative."""
+    if document.iri in places:
+        return places[document.iri]
+    parts = urlsplit(document.iri)
+    if parts.scheme == "file":
+        return url2pathname(parts.path)
+    if parts.scheme:
+        raise UsageError(
+            f"the graph <{document.iri}> is not loaded from there",
+            document.origin,
+            f"fetch it, and say where it is: `--graph {document.iri}=FILE`",
+        )
+    folder = Path(document.origin.name).parent if document.origin else Path()
+    return str(folder / url2pathname(document.iri))

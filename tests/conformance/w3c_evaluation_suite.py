@@ -1,0 +1,158 @@
+"""The evaluation tests of the suite ``w3c-rdf-tests``: queries over graphs that always hold, and updates of them.
+
+Results are compared up to blank nodes, first term by term; where the two differ, by the values of literals.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyoxigraph import NamedNode
+
+import squall
+from squall.functions.values import value_key
+from squall.lexers.sparql import SparqlLexer
+from squall.lexers.sparql import tree as q
+from squall.rdf import ALWAYS, Boolean, Event, Solution, Term, Triple, iri, is_literal
+from squall.stages import Options, Output
+from squall.testing import isomorphic
+from squall.translators.sparql import translator
+from tests.conformance import Case, LeftOut, Stages
+from tests.conformance.programs import translated
+from tests.conformance.w3c_manifests import (
+    MF,
+    QT,
+    Solutions,
+    csv_cell,
+    is_result_set,
+    lexical,
+    manifest,
+    path_of,
+    solutions,
+    triples,
+)
+
+QUERIES = {"QueryEvaluationTest", "CSVResultFormatTest"}
+BEYOND = {"service": "needs servers of other queries (SERVICE)", "entailment": "asks for an entailment regime"}
+OTHERWISE = {
+    "sparql/sparql10/optional-filter#dawg-optional-filter-005-simplified": "SPARQL 1.1 reads it in the other way, as "
+    "-005-not-simplified has it (the suite's manifest says so)",
+}
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """The cases of the index, in its order."""
+    for entry in json.loads((folder / "index.json").read_text(encoding="utf-8")):
+        if entry["dir"].startswith("sparql/") and QUERIES.intersection(entry["type"]):
+            yield Case(entry["id"], partial(_run, folder, entry))
+
+
+def _run(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
+    if entry["id"] in OTHERWISE:
+        raise LeftOut(OTHERWISE[entry["id"]])
+    place = folder / entry["dir"]
+    if place.name in BEYOND:
+        raise LeftOut(BEYOND[place.name])
+    graph = manifest(place)
+    test = graph.test(entry["id"].rpartition("#")[2])
+    action, result = graph.value(test, MF + "action"), graph.value(test, MF + "result")
+    assert action is not None
+    query = graph.value(action, QT + "query") or action
+    default = [iri(node.value) for node in graph.values(action, QT + "data")]
+    named = [iri(node.value) for node in graph.values(action, QT + "graphData")]
+    outputs = answers(path_of(query), default, named, stages)
+    lax = graph.value(test, MF + "resultCardinality") == NamedNode(MF + "LaxCardinality")
+    assert result is not None
+    compare(outputs, path_of(result), lax)
+
+
+def answers(query: Path, default: Sequence[Term], named: Sequence[Term], stages: Stages) -> list[Output]:
+    """What a query answers of graphs; those that it names itself come first."""
+    program = SparqlLexer(base=query.as_uri())(query.read_bytes().decode("utf-8"), query.name)
+    (statement,) = program.statements
+    body = statement.body
+    assert not isinstance(body, q.Operation)
+    given = body.dataset or (*map(q.From, default), *map(q.FromNamed, named))
+    program = replace(program, statements=(replace(statement, body=replace(body, dataset=given)),))
+    graphs = dict.fromkeys(clause.graph for clause in given if isinstance(clause, q.From | q.FromNamed))
+    return evaluated(program, graphs, stages)
+
+
+def evaluated(program: q.Program, graphs: Iterable[Term], stages: Stages) -> list[Output]:
+    """The outputs of a program over graphs that always hold."""
+    system = translated(program, translator)
+    plan = squall.plan(system, stages.planner)
+    static = [Event(ALWAYS, triples(path_of(NamedNode(graph[1:-1]))), graph[1:-1]) for graph in graphs]
+    return list(squall.build(plan, stages.builder, Options()).run([], static))
+
+
+def compare(outputs: Sequence[Output], path: Path, lax: bool) -> None:
+    """Raises AssertionError where the outputs are not those of a file."""
+    if path.suffix in (".ttl", ".rdf") and not is_result_set(path):
+        facts = [tuple(out.fact) for out in outputs if isinstance(out.fact, Triple)]
+        assert _same(facts, [tuple(triple) for triple in triples(path)]), f"{len(facts)} triples: {_shown(facts)}"
+        return
+    if path.suffix == ".csv":
+        _compare_csv(outputs, path)
+        return
+    expected = solutions(path)
+    if isinstance(expected, bool):
+        found = [out.fact.value for out in outputs if isinstance(out.fact, Boolean)]
+        assert found == [expected], f"{found}, not {expected}"
+        return
+    rows = [_row(out.fact, expected.names) for out in outputs if isinstance(out.fact, Solution)]
+    _compare(rows, expected, lax)
+
+
+def _row(solution: Solution, names: Sequence[str]) -> tuple[Term | None, ...]:
+    bound = dict(zip(solution.names, solution.values, strict=True))
+    surplus = {name for name, value in bound.items() if value is not None} - set(names)
+    assert not surplus, f"binds {surplus}"
+    return tuple(bound.get(name) for name in names)
+
+
+def _compare(rows: Sequence[tuple[Term | None, ...]], expected: Solutions, lax: bool) -> None:
+    due: Sequence[tuple[Term | None, ...]] = expected.rows
+    if lax:
+        rows, due = list(dict.fromkeys(rows)), list(dict.fromkeys(due))
+    assert _same(rows, due), f"{len(rows)} solutions, not {len(due)}: {_shown(rows)}, not {_shown(due)}"
+    if expected.ordered and not any(cell and cell[0] == "_" for row in due for cell in row):
+        assert list(rows) == list(due), f"in another order: {_shown(rows)}, not {_shown(due)}"
+
+
+def _compare_csv(outputs: Sequence[Output], path: Path) -> None:
+    names, *due = csv.reader(path.read_text(encoding="utf-8").splitlines())
+    rows = [_row(out.fact, names) for out in outputs if isinstance(out.fact, Solution)]
+    wanted = [tuple(map(csv_cell, row)) for row in due]
+    assert isomorphic(list(lexical(rows)), wanted), f"{_shown(rows)}, not {_shown(wanted)}"
+
+
+_Rows = Sequence[tuple[Term | None, ...]]
+
+
+def _same(left: _Rows, right: _Rows) -> bool:
+    return isomorphic(left, right) or isomorphic(_by_value(left), _by_value(right))
+
+
+def _by_value(rows: _Rows) -> _Rows:
+    return [tuple(_value(cell) if cell and is_literal(cell) else cell for cell in row) for row in rows]
+
+
+def _value(literal: Term) -> Term:
+    """A text that literals share whose type and value are the same."""
+    key = value_key(literal)
+    if isinstance(key, tuple) and isinstance(key[-1], Decimal):
+        key = (*key[:-1], key[-1].normalize())
+    return Term(f'"{key}"')
+
+
+def _shown(rows: Sequence[Sequence[Term | None]]) -> str:
+    texts = [" ".join(cell or "UNDEF" for cell in row) for row in rows[:6]]
+    return f"{texts}{' ...' if len(rows) > 6 else ''}"

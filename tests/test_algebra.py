@@ -1,0 +1,450 @@
+"""What SPARQL's algebra asks of a system beyond rules: small programs with their answers, on both planners."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import squall
+from squall import show
+from squall.errors import PlannerError, TranslatorError
+from squall.functions.jena import function_iri
+from squall.functions.sparql import calls
+from squall.functions.sparql.tables import TABLE
+from squall.operators import Answer, AntiJoin, Closure, Distinct, Emit, Extend, Join, LeftJoin, Match, Union, Value
+from squall.plan import Plan
+from squall.rdf import ALWAYS, XSD, Boolean, Evaluated, Event, Solution, Term, Triple, iri, literal
+from squall.strata import stratify
+from squall.system import (
+    Aggregate,
+    Ask,
+    AtomPattern,
+    Bind,
+    Call,
+    Compute,
+    Construct,
+    Either,
+    Exists,
+    Grouping,
+    Maybe,
+    Pattern,
+    Predicate,
+    Report,
+    Select,
+    Source,
+    System,
+    Variable,
+    Without,
+    over,
+)
+from squall.system import Test as Holds
+from squall.testing import assert_as_oracle, stream, term
+from squall.windows import Range
+from tests.test_planners import kinds
+
+PLANNERS = ("greedy", "rete")
+E = "http://example.org/"
+X, Y, Z, V, W = map(Variable, "xyzvw")
+P, Q, R = (iri(E + name) for name in "pqr")
+A, B, C, D = (iri(E + name) for name in "abcd")
+XPY = Pattern(X, P, Y)
+TWO = term('"2"^^xsd:int')
+DATA = ":a :p :b; :q :c . :b :p :c; :r :c . :c :p :a; :q :d; :r :d ."
+
+
+def part(*joinables: Any, then: tuple[Predicate, ...] = (), **more: Any) -> System:
+    return System(joinables=joinables, predicates=then, **more)
+
+
+def query(*names: Variable, of: tuple[Any, ...] = (XPY,), then: tuple[Predicate, ...] = (), **more: Any) -> System:
+    return System("q", joinables=of, predicates=then, consequences=(Select(names),), **more)
+
+
+def answers(system: System, data: str = DATA) -> Counter[tuple[Term | None, ...]]:
+    """The values of the solutions, the same on both planners and by the oracle."""
+    events = stream(f"1 {data}")
+    found: list[Counter[tuple[Term | None, ...]]] = []
+    for planner in PLANNERS:
+        outputs = list(squall.run(squall.plan(system, planner), events))
+        assert_as_oracle(system, outputs, events)
+        found.append(Counter(out.fact.values for out in outputs if isinstance(out.fact, Solution)))
+    assert found[0] == found[1]
+    return found[0]
+
+
+def once(*rows: tuple[Term | None, ...]) -> Counter[tuple[Term | None, ...]]:
+    return Counter(rows)
+
+
+def test_a_literal_matches_by_value_or_exactly() -> None:
+    one, other = term("1"), term('"01"^^xsd:integer')
+    data = ':a :p 1 . :b :p "01"^^xsd:integer .'
+    assert answers(query(X, of=(Pattern(X, P, one),)), data) == once((A,), (B,))
+    assert answers(query(X, of=(Pattern(X, P, one, exact=True),)), data) == once((A,))
+    assert answers(query(X, of=(Pattern(X, P, other, exact=True),)), data) == once((B,))
+
+
+def test_an_atom_matches_exactly_too() -> None:
+    plan = squall.plan(query(X, of=(AtomPattern(P, (X, term("1")), exact=True), AtomPattern(P, (X, term("2"))))))
+    cells = [node.op.cells[2] for node in plan.nodes if isinstance(node.op, Match)]
+    assert set(cells) == {term("1"), Value(term("2"))}
+
+
+def test_a_solution_without_a_value_is_dropped_or_kept() -> None:
+    call = Call(function_iri("sum"), (Y, term("1")))
+    data = ":a :p 1 . :b :p :c ."
+    assert answers(query(X, V, then=(Bind(V, call),)), data) == once((A, TWO))
+    assert answers(query(X, V, then=(Bind(V, call, keeps=True),)), data) == once((A, TWO), (B, None))
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_what_surely_has_a_value_may_be_joined_on_as_ever(planner: str) -> None:
+    system = query(X, V, then=(Bind(V, Y, keeps=True), Maybe(part(Pattern(V, Q, Z)))))
+    plan = squall.plan(system, planner)
+    assert (kinds(plan)["LeftJoin"], kinds(plan)["Union"]) == (1, 0)
+
+
+# Compatible solutions
+
+QV, RV = Maybe(part(Pattern(X, Q, V))), Maybe(part(Pattern(X, R, V)))
+
+
+def test_a_second_optional_part_binds_what_the_first_left_unbound() -> None:
+    assert answers(query(X, V, then=(QV, RV))) == once((A, C), (B, C), (C, D))
+    assert answers(query(X, V, then=(RV, QV))) == once((A, C), (B, C), (C, D))
+
+
+def test_what_is_unbound_is_compatible_with_anything() -> None:
+    values = Either((part(Pattern(X, Q, V)), part(Pattern(X, R, W))))
+    found = answers(query(X, V, W, of=(values, Pattern(X, R, V))))
+    assert found == once((C, D, None), (B, C, C), (C, D, D))
+
+
+def test_a_bag_stays_a_bag() -> None:
+    twice = Either((part(Pattern(X, Q, V)), part(Pattern(X, Q, V)), part(Pattern(X, R, W))))
+    assert answers(query(X, V, of=(twice, Pattern(X, Q, V)))) == Counter({(A, C): 2, (C, D): 3})
+
+
+@pytest.mark.parametrize("many", [2, 3, 4, 5])
+def test_any_number_of_variables_may_be_unbound(many: int) -> None:
+    """Beyond some, all pairs are made and tested."""
+    names = [Variable(f"v{number}") for number in range(many)]
+    sides = [
+        Either(tuple(part(Pattern(A, predicate, name)) for name in names for predicate in chosen))
+        for chosen in ((P, Q), (Q, R))
+    ]
+    found = answers(query(*names, of=tuple(sides)), ":a :p :b; :q :c, :d; :r :e .")
+    assert found.total() == 9 * many * many - many * 7
+
+
+def test_the_condition_of_an_optional_part_is_one_of_pairs() -> None:
+    unlike = Call(function_iri("notEqual"), (Y, V))
+    found = answers(query(X, V, then=(QV, Maybe(part(Pattern(X, R, V)), unlike))))
+    assert found == once((A, C), (B, None), (C, D))
+
+
+def test_minus_asks_for_something_in_common() -> None:
+    assert answers(query(X, then=(Without((Pattern(Z, R, W),)),))) == once()
+    assert answers(query(X, then=(Without((Pattern(Z, R, W),), minus=True),))) == once((A,), (B,), (C,))
+    assert answers(query(X, then=(Without((Pattern(X, R, W),), minus=True),))) == once((A,))
+    # Only what is bound is in common: of :b nothing is.
+    assert answers(query(X, then=(QV, Without((Pattern(Z, R, V),), minus=True)))) == once((B,))
+    assert answers(query(X, then=(QV, Without((Pattern(Z, R, V),))))) == once()
+
+
+# EXISTS
+
+
+def exists(*joinables: Any, then: tuple[Predicate, ...] = ()) -> System:
+    return part(*joinables, then=then)
+
+
+SAME = Holds(Call(function_iri("equal"), (X, W)))
+ASKED: dict[str, tuple[System, set[Term]]] = {
+    "a pattern": (exists(Pattern(X, Q, Z)), {A, C}),
+    "nothing": (exists(), {A, B, C}),
+    "what has nothing to do with it": (exists(Pattern(Z, R, D)), {A, B, C}),
+    "a test of what is outside": (exists(Pattern(Z, P, W), then=(SAME,)), {A, B, C}),
+    "a test alone": (exists(then=(Holds(Call(function_iri("equal"), (X, A))),)), {A}),
+    "an optional part": (exists(then=(Maybe(part(Pattern(X, Q, Z))),)), {A, B, C}),
+    "what an optional part finds": (
+        exists(then=(Maybe(part(Pattern(X, Q, Z))), Holds(Call(function_iri("bound"), (Z,))))), {A, C},
+    ),
+    "a branch that tests": (
+        exists(Either((part(Pattern(X, R, C)), part(then=(Holds(Call(function_iri("equal"), (Y, B))),))))), {A, B},
+    ),
+    "nothing of what another asks for": (
+        exists(Pattern(X, Q, Z), then=(Exists(None, exists(Pattern(Y, P, Z)), False),)), {C},
+    ),
+    "a sub-query": (exists(part(Pattern(Z, Q, X), consequences=(Select((X,)),))), {C}),
+    "a sub-query that hides a name": (exists(part(Pattern(X, R, C), consequences=(Select((Z,)),))), {A, B, C}),
+    "a name of one's own": (
+        exists(Either((part(Pattern(Y, P, C), then=(Bind(X, A),)), part(Pattern(Y, P, Z), then=(Bind(X, C),))))),
+        {A, C},
+    ),
+    "a name of one's own, and a test": (
+        exists(
+            Either((part(Pattern(Y, P, Z), then=(Bind(X, A),)), part(Pattern(Y, P, Z), then=(Bind(X, C),)))),
+            then=(Holds(Call(function_iri("equal"), (Y, B))),),
+        ),
+        {A},
+    ),
+    "values": (
+        exists(
+            part(then=(Compute((X, Z), TABLE.iri, (literal("2", XSD + "integer"), A, A, B, C, B, D)),)),
+            Pattern(Y, P, W),
+            then=(Holds(Call(function_iri("equal"), (Y, Z))),),
+        ),
+        {B},
+    ),
+    "a value of what is outside": (
+        exists(Pattern(Z, P, W), then=(Bind(V, X), Holds(Call(function_iri("equal"), (V, W))))), {A, B, C},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "expected"), ASKED.values(), ids=ASKED.keys())
+def test_whether_there_is_a_solution_for_a_solution(asked: System, expected: set[Term]) -> None:
+    assert set(answers(query(X, then=(Exists(None, asked, True),)))) == {(one,) for one in expected}
+    assert set(answers(query(X, then=(Exists(None, asked, False),)))) == {(one,) for one in {A, B, C} - expected}
+    told = {(one, term(str(one in expected).lower())) for one in (A, B, C)}
+    assert set(answers(query(X, Variable("told"), then=(Exists(Variable("told"), asked),)))) == told
+
+
+def test_an_unbound_variable_is_free_inside() -> None:
+    asked = exists(Pattern(V, P, C))
+    assert answers(query(X, then=(QV, Exists(None, asked, True)))) == once((B,))
+
+
+def test_what_is_kept_may_be_told_as_well() -> None:
+    assert answers(query(X, V, then=(Exists(V, exists(Pattern(X, R, C)), True),))) == once((B, term("true")))
+    found = answers(query(X, V, then=(Exists(V, exists(Pattern(X, R, C)), False),)))
+    assert found == once((A, term("false")), (C, term("false")))
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_filter_that_asks_is_as_cheap_as_a_join(planner: str) -> None:
+    for wanted, kind in ((True, Join), (False, AntiJoin)):
+        plan = squall.plan(query(X, then=(Exists(None, exists(Pattern(X, Q, Z)), wanted),)), planner)
+        assert [type(node.op) for node in plan.nodes if isinstance(node.op, Join | AntiJoin | LeftJoin | Union)] == [
+            kind
+        ]
+
+
+def test_the_condition_of_an_optional_part_may_ask() -> None:
+    known = Exists(W, exists(Pattern(Y, R, V)))
+    condition = calls.condition(W)
+    found = answers(query(X, V, then=(Maybe(part(Pattern(X, Q, V)), condition, (known,)),)))
+    assert found == once((A, C), (B, None), (C, None))
+
+
+def test_a_rule_may_ask_for_what_it_makes_but_not_for_its_absence() -> None:
+    head, body = Pattern(X, R, Y), (Pattern(X, P, Y),)
+    asked = exists(Pattern(Y, R, Z))
+
+    def rule(wanted: bool | None) -> System:
+        return System("r", joinables=body, predicates=(Exists(V, asked, wanted),), consequences=(Construct((head,)),))
+
+    stratify(rule(True))
+    data = stream("1 :a :p :b\n2 :c :p :a\n3 :b :r :d")
+    for planner in PLANNERS:
+        outputs = list(squall.run(squall.plan(rule(True), planner), data))
+        assert_as_oracle(rule(True), outputs, data)
+        assert len(outputs) == 2
+    for wanted in (False, None):
+        with pytest.raises(TranslatorError, match="asks for what depends on it"):
+            stratify(rule(wanted))
+
+
+def test_minus_inside_of_what_is_given_or_not_is_refused() -> None:
+    asked = exists(Pattern(X, P, Y), then=(Without((Pattern(V, R, D),), minus=True),))
+    with pytest.raises(PlannerError, match=r"`\?v`, which need not be bound"):
+        squall.plan(query(X, then=(QV, Exists(None, asked, True))))
+
+
+# What is inside
+
+
+PATH = Term("<path p+>")
+STEPS = (
+    System("step", joinables=(XPY,), consequences=(Construct((AtomPattern(PATH, (X, Y)),), internal=True),)),
+    System(
+        "steps",
+        joinables=(AtomPattern(PATH, (X, Y)), AtomPattern(PATH, (Y, Z))),
+        consequences=(Construct((AtomPattern(PATH, (X, Z)),), internal=True),),
+    ),
+)
+REACHED = System(subsystems=(*STEPS, query(Y, of=(AtomPattern(PATH, (A, Y)),))))
+
+
+def test_internal_facts_are_read_and_not_answered() -> None:
+    assert answers(REACHED) == once((A,), (B,), (C,))
+    alone = squall.plan(System(subsystems=STEPS))
+    assert list(squall.run(alone, stream(f"1 {DATA}"))) == []
+
+
+def test_what_is_said_aloud_too_is_answered() -> None:
+    aloud = System("aloud", joinables=(XPY,), consequences=(Construct((Pattern(Y, R, X),)),))
+    inside = System("inside", joinables=(XPY,), consequences=(Construct((Pattern(X, R, X),), internal=True),))
+    system, events = System(subsystems=(aloud, inside)), stream("1 :a :p :b\n2 :c :p :c")
+    for planner in PLANNERS:
+        outputs = list(squall.run(squall.plan(system, planner), events))
+        assert_as_oracle(system, outputs, events)
+        assert {out.rule for out in outputs} == {"aloud"}
+
+
+def test_a_relation_is_closed_as_a_predicate_is() -> None:
+    plan = squall.plan(REACHED)
+    assert kinds(plan)["Closure"] == 1
+    assert all(len(component) == 1 for component in plan.components)
+    emits = [node.op for node in plan.nodes if isinstance(node.op, Emit)]
+    assert {op.template for op in emits} == {("@<path p+>", 0, 1)}
+    assert all(op.internal for op in emits)
+
+
+def test_other_atoms_are_no_relation() -> None:
+    """Three arguments, and a triple that says it the other way round."""
+    for head, one, two in (
+        (AtomPattern(P, (X, A, Z)), AtomPattern(P, (X, A, Y)), AtomPattern(P, (Y, A, Z))),
+        (Pattern(X, Z, P), Pattern(X, Y, P), Pattern(Y, Z, P)),
+    ):
+        plan = squall.plan(System("r", joinables=(one, two), consequences=(Construct((head,)),)))
+        assert kinds(plan)["Closure"] == 0
+
+
+# ASK, and evaluations
+
+
+def test_asking_has_one_answer_at_each_instant() -> None:
+    system = over(System("q", joinables=(XPY,), consequences=(Ask(),)), Range(5))
+    events = stream("1 :a :p :b\n3 :b :p :c\n20 :a :q :c")
+    told = {
+        "istream": [(ALWAYS, False), (1, True), (8, False)],
+        "dstream": [(1, False), (8, True)],
+        "rstream": [(ALWAYS, False), (1, True), (3, True), (6, True), (8, False), (20, False), (25, False)],
+    }
+    for output, expected in told.items():
+        asked = replace(system, output=output)
+        for planner in PLANNERS:
+            outputs = list(squall.run(squall.plan(asked, planner), events))
+            assert_as_oracle(asked, outputs, events)
+            assert [(out.time, out.fact) for out in outputs] == [(time, Boolean(value)) for time, value in expected]
+
+
+def test_two_queries_that_answer_the_same_each_answer() -> None:
+    one, two = query(X), replace(query(X), name="p")
+    both, events = System(subsystems=(one, two)), stream("1 :a :p :b")
+    for output in ("istream", "rstream"):
+        for planner in PLANNERS:
+            outputs = list(squall.run(squall.plan(replace(both, output=output), planner), events))
+            assert sorted(out.rule for out in outputs) == ["p", "q"]
+            assert {out.fact for out in outputs} == {Solution(("x",), (A,))}
+
+
+def test_evaluations_are_told_even_if_they_are_empty() -> None:
+    asks = System("asks", joinables=(Pattern(X, R, Y),), consequences=(Ask(),))
+    makes = System("makes", joinables=(XPY,), consequences=(Construct((Pattern(Y, Q, X),)),), reentrant=False)
+    rule = System("rule", joinables=(XPY,), consequences=(Construct((Pattern(Y, R, X),)),))
+    program = System(subsystems=(query(X), asks, makes, rule), output="rstream", report=Report(empty=True))
+    system, events = over(program, Range(5)), stream("1 :a :p :b")
+    for planner in PLANNERS:
+        outputs = list(squall.run(squall.plan(system, planner), events))
+        assert_as_oracle(system, outputs, events)
+        done = [(out.time, out.rule, out.fact) for out in outputs if isinstance(out.fact, Evaluated)]
+        each = [("asks", Evaluated(())), ("makes", Evaluated(())), ("q", Evaluated(("x",)))]
+        assert done == [(time, *one) for time in (ALWAYS, 1, 6) for one in each]
+        assert [out.time for out in outputs if isinstance(out.fact, Solution)] == [1]
+
+
+def test_nothing_is_said_where_only_what_there_is_is_told() -> None:
+    system = over(query(X, output="rstream", report=Report("nonempty", empty=True)), Range(5))
+    outputs = list(squall.run(squall.plan(system), stream("1 :a :p :b")))
+    assert [(out.time, type(out.fact)) for out in outputs] == [(1, Solution), (1, Evaluated)]
+
+
+# The rest
+
+
+def test_distinct_solutions_are_counted() -> None:
+    either = Either((part(XPY), part(XPY), part(Pattern(X, Q, V))))
+    none, five = (literal(text, XSD + "integer") for text in "05")
+    for counted in (calls.solution((X, Y, V)), None):
+        grouping = Grouping((), (Aggregate(Z, "count", counted, distinct=True),))
+        assert answers(query(Z, of=(either,), grouping=grouping)) == once((none,), (five,))
+
+
+def test_a_named_graph_is_a_source_and_a_name() -> None:
+    """``GRAPH ?g``, as translators put it together."""
+    graphs = (E + "g1", E + "g2")
+    branches = tuple(
+        System(sources=(Source(graph),), joinables=(XPY,), predicates=(Bind(V, iri(graph)),)) for graph in graphs
+    )
+    system = query(V, X, of=(Either(branches),))
+    static = [Event(ALWAYS, (Triple(A, P, B),), graphs[0]), Event(ALWAYS, (Triple(B, P, C),), graphs[1])]
+    for planner in PLANNERS:
+        outputs = list(squall.run(squall.plan(system, planner), [], static=static))
+        assert_as_oracle(system, outputs, [], static)
+        assert {out.fact.values for out in outputs if isinstance(out.fact, Solution)} == {
+            (iri(graphs[0]), A),
+            (iri(graphs[1]), B),
+        }
+
+
+def test_it_is_shown() -> None:
+    inner = exists(Pattern(X, Q, term("1"), exact=True))
+    then = (
+        Bind(V, Y, keeps=True),
+        Without((Pattern(X, R, Y),), minus=True),
+        Exists(None, inner, False),
+        Maybe(inner, calls.condition(W), (Exists(W, inner),)),
+    )
+    ask = System("a", joinables=(XPY,), consequences=(Ask(),))
+    shown = show.text(System(subsystems=(query(X, then=then), ask, *STEPS), report=Report(empty=True)))
+    assert shown.splitlines()[3:] == _SHOWN.splitlines()
+
+
+_SHOWN = """\
+output istream, each to its end
+
+rule q
+  if      ?x :p ?y
+  let     ?v = ?y, if it has a value
+  minus   ?x :r ?y
+  exists  there is none
+            if      ?x :q "1"^^xsd:integer (literals as they are)
+  maybe   if      ?x :q "1"^^xsd:integer (literals as they are)
+          exists  ?w = whether there is
+                    if      ?x :q "1"^^xsd:integer (literals as they are)
+          where   ebv(?w)
+  select  ?x
+
+rule a
+  if      ?x :p ?y
+  ask     whether there is any
+
+rule step
+  if      ?x :p ?y
+  inside  <path p+>(?x, ?y)
+
+rule steps
+  if      <path p+>(?x, ?y)
+          <path p+>(?y, ?z)
+  inside  <path p+>(?x, ?z)
+"""
+
+
+def kept(plan: Plan, *types: type) -> list[Any]:
+    return [node.op for node in plan.nodes if isinstance(node.op, types)]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_ask_is_a_left_join_of_one_row(planner: str) -> None:
+    plan = squall.plan(System("q", joinables=(XPY,), consequences=(Ask(),)), planner)
+    assert [op.asks for op in kept(plan, Answer)] == [True]
+    assert kept(plan, LeftJoin)[0].on == ()
+    assert len(kept(plan, Extend)) == 2
+    assert Distinct(0) in kept(plan, Distinct)
+    assert not kept(plan, Closure)

@@ -1,0 +1,426 @@
+"""The translators of SPARQL, C-SPARQL and RSP-QL: what queries mean, what they answer, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import squall
+from squall import cli, profiles, show
+from squall.errors import Errors, SquallError, TranslatorError, UsageError
+from squall.rdf import ALWAYS, Boolean, Event, Solution, Triple, iri, is_blank, literal, parts
+from squall.stages import Output, Translator
+from squall.strata import stratify
+from squall.streams.documents import load
+from squall.system import Document, Report, Source, System, Variable, documents, rules, warnings
+from squall.testing import stream
+from squall.translators.sparql import translator
+from squall.windows import Count, Range, Stepped, Window
+
+GOLDEN = Path(__file__).parent / "golden" / "sparql"
+PREFIX = "PREFIX : <http://example.org/>\n"
+DATA = """
+:ann :knows :bob ; :age 30 . :bob :knows :cat ; :age 12 . :cat :knows :ann . :dan :age 50 ; :friend _:x .
+_:x :age 9 ; :friend _:y . _:y :age 8 .
+"""
+
+
+def compiled(text: str, lexer: str = "sparql") -> System:
+    return squall.compile(PREFIX + text, lexer=lexer)
+
+
+def triples(text: str) -> list[Triple]:
+    import pyoxigraph
+
+    from squall.rdf import term
+
+    turtle = f"@prefix : <http://example.org/> .\n{text}"
+    found = pyoxigraph.parse(turtle, format=pyoxigraph.RdfFormat.TURTLE)
+    return [Triple(term(one.subject), term(one.predicate), term(one.object)) for one in found]
+
+
+def answers(text: str, data: str = DATA) -> list[Output]:
+    static = [Event(ALWAYS, tuple(triples(data)))]
+    return list(squall.run(squall.plan(compiled(text)), [], static=static))
+
+
+def rows(text: str, data: str = DATA) -> list[tuple[str, ...]]:
+    """The solutions of a query, names without their namespace."""
+    return [_plain(out.fact) for out in answers(text, data)]
+
+
+def _plain(fact: object) -> tuple[str, ...]:
+    assert isinstance(fact, Solution)
+    return tuple(_short(value) for value in fact.values)
+
+
+def _short(value: str | None) -> str:
+    if value is None:
+        return ""
+    return parts(value).lexical if value[0] == '"' else value.removeprefix("<http://example.org/").rstrip(">")
+
+
+def over(text: str, lexer: str, data: str, name: str = "http://example.org/s") -> list[Output]:
+    """What a query says of one stream."""
+    events = [Event(event.time, event.facts, name) for event in stream(data)]
+    return list(squall.run(squall.plan(compiled(text, lexer)), events))
+
+
+def messages(text: str, lexer: str = "sparql") -> list[str]:
+    with pytest.raises((TranslatorError, Errors)) as caught:
+        compiled(text, lexer)
+    error = caught.value
+    return [one.message for one in error.errors] if isinstance(error, Errors) else [error.message]
+
+
+# What queries mean
+
+
+def test_it_is_a_translator() -> None:
+    assert isinstance(translator, Translator)
+
+
+@pytest.mark.parametrize("query", sorted(path.name for path in GOLDEN.iterdir() if path.suffix != ".txt"))
+def test_golden(query: str) -> None:
+    system = squall.compile(GOLDEN / query)
+    assert show.text(system) + "\n" == (GOLDEN / f"{query}.txt").read_text(encoding="utf-8")
+    stratify(system)
+    assert squall.plan(system, "greedy").nodes
+    assert squall.plan(system, "rete").nodes
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("ASK {}", "query"),
+        ("INSERT DATA { :a :b :c }", "update"),
+        ("INSERT DATA { :a :b :c } ; INSERT DATA { :a :b :d }", "update2"),
+    ],
+)
+def test_names(text: str, name: str) -> None:
+    assert list(rules(compiled(text)))[-1].name == name
+
+
+def test_a_relation_is_made_once_for_equal_paths() -> None:
+    once = compiled("SELECT * { ?x :p+ ?y }")
+    twice = compiled("SELECT * { ?x :p+ ?y . ?y :p+ ?z OPTIONAL { ?z :p+ :a } }")
+    assert len(list(rules(once))) == len(list(rules(twice))) == 3
+
+
+@pytest.mark.parametrize(("one", "other"), [("(:p+)*", ":p*"), ("(:p?)+", ":p*"), ("(:p*)?", ":p*"), ("(:p+)+", ":p+")])
+def test_one_mark_for_several(one: str, other: str) -> None:
+    assert compiled(f"ASK {{ ?x {one} ?y }}") == compiled(f"ASK {{ ?x {other} ?y }}")
+
+
+# Streams
+
+
+@pytest.mark.parametrize(
+    ("written", "window"),
+    [
+        ("[RANGE 10s STEP 5s]", Stepped(10_000, 5_000)),
+        ("[RANGE 10s]", Range(10_000)),
+        ("[RANGE 10s TUMBLING]", Stepped(10_000, 10_000)),
+        ("[RANGE TRIPLES 7]", Count(7)),
+    ],
+)
+def test_windows_of_csparql(written: str, window: Window) -> None:
+    system = compiled(f"REGISTER QUERY q AS SELECT * FROM STREAM :s {written} {{ ?x :p ?y }}", "csparql")
+    assert next(rules(system)).sources[0] == Source("http://example.org/s", window)
+
+
+@pytest.mark.parametrize(
+    ("written", "window"),
+    [
+        ("RANGE PT10S STEP PT5S", Stepped(10_000, 5_000)),
+        ("RANGE PT10S", Stepped(10_000, 10_000)),
+        ("ELEMENTS 3", Count(3)),
+    ],
+)
+def test_windows_of_rspql(written: str, window: Window) -> None:
+    system = compiled(f"SELECT * FROM NAMED WINDOW :w ON :s [{written}] {{ WINDOW :w {{ ?x :p ?y }} }}", "rspql")
+    assert Source("http://example.org/s", window) in _sources(next(rules(system)))
+
+
+def _sources(system: System) -> Sequence[Source]:
+    return [*system.sources, *(one for part in system.joinables if isinstance(part, System) for one in _sources(part))]
+
+
+STEPPED = "FROM STREAM :s [RANGE 10s STEP 5s] { ?x :p ?y }"
+
+
+@pytest.mark.parametrize(
+    ("text", "lexer", "output", "report"),
+    [
+        ("SELECT * { ?x :p ?y }", "sparql", "istream", Report()),
+        ("SELECT * { ?x :p ?y } ORDER BY ?x", "sparql", "rstream", Report()),
+        (f"REGISTER QUERY q AS SELECT * {STEPPED}", "csparql", "rstream", Report()),
+        (f"REGISTER QUERY q COMPUTED EVERY 2s AS SELECT * {STEPPED}", "csparql", "rstream", Report("periodic", 2000)),
+        ("SELECT * FROM STREAM :s [RANGE 10s] { ?x :p ?y }", "csparql", "istream", Report()),
+        ("REGISTER DSTREAM :o AS SELECT * { ?x :p ?y }", "rspql", "dstream", Report()),
+        ("REGISTER ISTREAM :o AS SELECT * { ?x :p ?y } ORDER BY ?x", "rspql", "istream", Report()),
+    ],
+)
+def test_how_a_query_is_told(text: str, lexer: str, output: str, report: Report) -> None:
+    system = compiled(text, lexer)
+    assert (system.output, system.report) == (output, report)
+
+
+def test_a_window_by_steps() -> None:
+    query = "REGISTER QUERY q AS SELECT ?x (COUNT(*) AS ?n) FROM STREAM :s [RANGE 4s STEP 2s] { ?x :p ?y } GROUP BY ?x"
+    found = over(query, "csparql", "1000 :a :p 1\n2500 :a :p 2\n2600 :b :p 3")
+    assert sorted((out.time, _plain(out.fact)) for out in found) == [
+        (2000, ("a", "1")), (4000, ("a", "2")), (4000, ("b", "1")), (6000, ("a", "1")), (6000, ("b", "1")),
+    ]  # fmt: skip
+
+
+def test_windows_by_name() -> None:
+    query = """REGISTER DSTREAM :o AS SELECT ?x ?w
+    FROM NAMED WINDOW :long ON :s [RANGE PT4S] FROM NAMED WINDOW :short ON :s [RANGE PT2S]
+    { WINDOW ?w { ?x :p ?y } }"""
+    found = over(query, "rspql", "1000 :a :p 1")
+    assert [(out.time, _plain(out.fact)) for out in found] == [(4000, ("a", "short")), (8000, ("a", "long"))]
+
+
+def test_what_is_constructed_ends_with_its_window() -> None:
+    text = """REGISTER DSTREAM :o AS CONSTRUCT { ?x :q [ :of ?y ] }
+    FROM NAMED WINDOW :w ON :s [ELEMENTS 1] { WINDOW :w { ?x :p ?y } }"""
+    found = over(text, "rspql", "1 :a :p 1\n2 :b :p 2")
+    assert {out.time for out in found} == {2}
+    assert len(found) == 2
+
+
+def test_rules_and_queries_in_one_run(tmp_path: Path) -> None:
+    rule, query = tmp_path / "r.jena", tmp_path / "q.rq"
+    rule.write_text("@prefix : <http://example.org/>.\n[r: (?x :knows ?y) -> (?y :known ?x)]")
+    query.write_text(PREFIX + "SELECT ?x { ?x :known ?y } ORDER BY DESC(?x)")
+    system = squall.compile(rule, query)
+    assert system.output == "rstream"
+    outputs = squall.run(squall.plan(system), [], static=[Event(ALWAYS, tuple(triples(DATA)))])
+    assert [_plain(out.fact)[0] for out in outputs if isinstance(out.fact, Solution)] == ["cat", "bob", "ann"]
+
+
+def test_programs_that_want_to_be_told_differently(tmp_path: Path) -> None:
+    for name, kind in (("a", "RSTREAM"), ("b", "DSTREAM")):
+        (tmp_path / f"{name}.rspql").write_text(f"{PREFIX}REGISTER {kind} :{name} AS SELECT * {{ ?x :p ?y }}")
+    with pytest.raises(UsageError, match="told in different ways: dstream and rstream"):
+        squall.compile(tmp_path / "a.rspql", tmp_path / "b.rspql")
+
+
+def test_a_stream_of_another_query(tmp_path: Path) -> None:
+    (tmp_path / "a.rspql").write_text(f"{PREFIX}REGISTER RSTREAM :made AS CONSTRUCT {{ ?x :q ?y }} {{ ?x :p ?y }}")
+    (tmp_path / "b.csparql").write_text(f"{PREFIX}SELECT * FROM STREAM :made [RANGE 2s STEP 1s] {{ ?x :q ?y }}")
+    with pytest.raises(TranslatorError, match="of a query cannot be read by another one"):
+        squall.compile(tmp_path / "a.rspql", tmp_path / "b.csparql")
+
+
+# What they answer (tests/test_sparql_differential.py has what other engines answer as well)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT ?x { ?x :age ?n } ORDER BY DESC(?n) LIMIT 2", [("dan",), ("ann",)]),
+        ("SELECT ?x { ?x :knows+ ?x } ORDER BY ?x", [("ann",), ("bob",), ("cat",)]),
+        ("SELECT ?y { :dan :knows* ?y }", [("dan",)]),
+        ("SELECT ?y { :nobody :knows* ?y }", [("nobody",)]),
+        ("SELECT ?x { ?x :knows? :bob } ORDER BY ?x", [("ann",), ("bob",)]),
+        ("SELECT (COUNT(*) AS ?n) { ?x :nothing ?y }", [("0",)]),
+        ("SELECT (COUNT(DISTINCT *) AS ?n) { ?x :knows ?y }", [("3",)]),
+        ("SELECT (SUM(?n) AS ?s) { ?x :age ?n FILTER (?n > 20) }", [("80",)]),
+        ("SELECT * { VALUES () { () () } }", [(), ()]),
+        ("SELECT ?x { VALUES ?x { } }", []),
+        ("SELECT (?x + 1 AS ?y) { VALUES ?x { 1 :a UNDEF } } ORDER BY DESC(?y)", [("2",), ("",), ("",)]),
+        ("SELECT ?x { ?x :age ?n FILTER (ISIRI(?x) && (EXISTS { ?x :knows ?y } = (?n > 20))) }", [("ann",)]),
+        ("SELECT (EXISTS { :ann :knows ?y } AS ?e) {}", [("true",)]),
+        ("SELECT ?x ?e { ?x :age 12 OPTIONAL { ?x :knows ?e FILTER EXISTS { ?e :knows ?x } } }", [("bob", "")]),
+        ("SELECT ?x ?e { ?x :age 12 OPTIONAL { ?x :knows ?e FILTER NOT EXISTS { ?e :knows ?x } } }", [("bob", "cat")]),
+    ],
+)  # fmt: skip
+def test_solutions(text: str, expected: list[tuple[str, ...]]) -> None:
+    assert rows(text) == expected
+
+
+def test_ask() -> None:
+    assert [out.fact for out in answers("ASK { :ann :knows :bob }")] == [Boolean(True)]
+    assert [out.fact for out in answers("ASK { :bob :knows :ann }")] == [Boolean(False)]
+
+
+def test_describe_follows_blank_nodes() -> None:
+    found = [out.fact for out in answers("DESCRIBE ?x { ?x :age 50 }")]
+    assert len(found) == 5
+    assert {fact.predicate for fact in found if isinstance(fact, Triple)} == {
+        iri("http://example.org/age"), iri("http://example.org/friend"),
+    }  # fmt: skip
+
+
+def test_blank_nodes_are_new_for_each_solution_and_the_same_in_each_run() -> None:
+    query = "CONSTRUCT { _:n :of ?x ; :by _:m . _:n :too ?x } { ?x :knows ?y }"
+    first, second = ({out.fact for out in answers(query)} for _ in range(2))
+    assert first == second
+    nodes = {
+        slot for fact in first if isinstance(fact, Triple) for slot in (fact.subject, fact.object) if is_blank(slot)
+    }
+    assert len(first) == 9
+    assert len(nodes) == 6
+
+
+def test_calls_that_make_something_new() -> None:
+    query = "SELECT (BNODE('a') AS ?a) (BNODE('a') AS ?b) (BNODE() AS ?c) (UUID() AS ?d) (UUID() AS ?e) { ?x :age 12 }"
+    ((a, b, c, d, e),) = rows(query)
+    assert a == b
+    assert len({a, c, d, e}) == 4
+
+
+def test_a_named_graph() -> None:
+    query = "SELECT ?g ?y FROM NAMED :one FROM NAMED :two { GRAPH ?g { :a :p ?y } }"
+    facts = [Triple(iri("http://example.org/a"), iri("http://example.org/p"), literal(text)) for text in "12"]
+    static = [
+        Event(ALWAYS, (fact,), f"http://example.org/{name}") for fact, name in zip(facts, ("one", "two"), strict=True)
+    ]
+    outputs = squall.run(squall.plan(compiled(query)), [], static=[*static, Event(ALWAYS, (facts[0],), "other")])
+    assert sorted(_plain(out.fact) for out in outputs) == [("one", "1"), ("two", "2")]
+
+
+# Updates
+
+
+def test_an_update_is_a_standing_rule() -> None:
+    update = """DELETE { ?x :old ?y } INSERT { ?x :new ?y } WHERE { ?x :old ?y } ;
+    INSERT { ?x :newer ?y } WHERE { ?x :new ?y }"""
+    outputs = list(squall.run(squall.plan(compiled(update)), stream("1 :a :old 1")))
+    made = {(out.time, out.fact.predicate, out.rule) for out in outputs if isinstance(out.fact, Triple)}
+    new, newer = iri("http://example.org/new"), iri("http://example.org/newer")
+    assert made == {(1, new, "update1"), (1, newer, "update2")}
+
+
+def test_data_that_are_deleted_whenever_they_come() -> None:
+    system = compiled("DELETE DATA { :a :p 1 } ; INSERT { ?x :q ?y } WHERE { ?x :p ?y }")
+    outputs = squall.run(
+        squall.plan(profiles.apply(system, output="dstream")), stream("1 :a :p 1\n3 :a :p 2\n5 :a :p 1")
+    )
+    assert [out.time for out in outputs] == [2, 6]
+
+
+# Documents
+
+
+def test_documents(tmp_path: Path) -> None:
+    program = tmp_path / "q.rq"
+    program.write_text(
+        f"SELECT * FROM <a.ttl> FROM NAMED <{(tmp_path / 'b c.ttl').as_uri()}> FROM <urn:c> {{ ?s ?p ?o }}"
+    )
+    for name in ("a.ttl", "b c.ttl", "c.nt"):
+        (tmp_path / name).write_text(f"<urn:{name[0]}> <urn:p> <urn:o> .")
+    system = squall.compile(program)
+    names = ("a.ttl", (tmp_path / "b c.ttl").as_uri(), "urn:c")
+    assert documents(system) == tuple(map(Document, names))
+    events = list(load(system, {"urn:c": str(tmp_path / "c.nt")}))
+    assert {event.stream: event.facts[0][0] for event in events} == dict(
+        zip(names, ("<urn:a>", "<urn:b>", "<urn:c>"), strict=True)
+    )
+    assert {event.time for event in events} == {ALWAYS}
+    assert len(list(load(system, given=("urn:c",)))) == 2
+    outputs = list(squall.run(squall.plan(system), [], static=events))
+    assert sorted(_plain(out.fact)[0] for out in outputs) == ["<urn:a", "<urn:c"]
+
+
+def test_a_document_that_has_to_be_fetched() -> None:
+    with pytest.raises(UsageError, match="is not loaded from there") as caught:
+        load(compiled("SELECT * FROM <http://example.org/g> { ?s ?p ?o }"))
+    assert caught.value.hint == "fetch it, and say where it is: `--graph http://example.org/g=FILE`"
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    program, data = tmp_path / "q.rq", tmp_path / "g.nt"
+    program.write_text("SELECT ?s ?t FROM <urn:g> { ?s ?p ?o }")
+    data.write_text("<urn:s> <urn:p> <urn:o> .\n")
+    given = ["build", str(program), "--sink", str(tmp_path / "out.csv")]
+    done = CliRunner().invoke(cli.command, [*given, "--graph", f"urn:g={data}"])
+    assert "urn:s" in (tmp_path / "out.csv").read_text()
+    assert "translation warning: `?t` is selected, but nothing binds it" in done.stderr
+    wrong = CliRunner().invoke(cli.command, [*given, "--graph", "urn:g"])
+    assert isinstance(wrong.exception, UsageError)
+
+
+# What is refused, and warned of
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT * { SERVICE :s { ?x ?y ?z } }", ["`SERVICE` is not supported yet"]),
+        ("SELECT * { GRAPH ?g { ?x ?y ?z } }",
+         ["`GRAPH ?g` over graphs that the query does not name is not supported yet"]),
+        ("SELECT (:f(1) AS ?x) {}", ["there is no function <http://example.org/f>"]),
+        ("SELECT (<http://www.w3.org/2001/XMLSchema#integer>(1, 2) AS ?x) {}",
+         ["<http://www.w3.org/2001/XMLSchema#integer> does not take 2 arguments"]),
+        ("INSERT { GRAPH :g { ?x :p 1 } } WHERE { ?x :q 1 }", ["`GRAPH` in a template is not supported yet"]),
+        ("WITH :g DELETE { ?x :p 1 } WHERE { ?x :q 1 }", ["`WITH` is not supported yet"]),
+        ("LOAD <x> ; CLEAR ALL ; COPY :a TO :b ; DELETE DATA { GRAPH :g { :a :b :c } }",
+         ["`LOAD` is not supported yet", "`CLEAR` is not supported yet", "`COPY` is not supported yet",
+          "`GRAPH` in a template is not supported yet"]),
+    ],
+)  # fmt: skip
+def test_refused(text: str, expected: list[str]) -> None:
+    assert messages(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "lexer", "expected"),
+    [
+        ("REGISTER QUERY q AS PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#> SELECT * FROM STREAM :s [RANGE 1s] "
+         "{ ?x :p ?y FILTER (f:timestamp(?x, :p, ?y) > 1) }", "csparql", "`timestamp` is not supported yet"),
+        ("SELECT * FROM NAMED WINDOW :w ON :s [ELEMENTS 3 STEP 2] { WINDOW :w { ?x :p ?y } }", "rspql",
+         "a window of triples with a step is not supported yet"),
+        ("SELECT * FROM NAMED WINDOW :w ON :s [FROM NOW-PT2H TO NOW-PT1H] { WINDOW :w { ?x :p ?y } }", "rspql",
+         "a window that lies back is not supported yet"),
+        ("SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT1S] { WINDOW :v { ?x :p ?y } }", "rspql",
+         "there is no window <http://example.org/v>"),
+    ],
+)  # fmt: skip
+def test_refused_of_streams(text: str, lexer: str, expected: str) -> None:
+    assert messages(text, lexer) == [expected]
+
+
+def test_places() -> None:
+    with pytest.raises(SquallError) as caught:
+        compiled("SELECT *\n  { ?x :p ?y SERVICE :s { ?x ?y ?z } }")
+    assert caught.value.origin is not None
+    assert (caught.value.origin.line, caught.value.origin.column) == (3, 14)
+
+
+@pytest.mark.parametrize(
+    ("text", "lexer", "expected"),
+    [
+        ("SELECT ?nam { ?x :p ?name }", "sparql",
+         [("`?nam` is selected, but nothing binds it", "did you mean `?name`?")]),
+        ("SELECT ?y { ?x :p 1 } GROUP BY ?y", "sparql", [("`?y` is selected, but nothing binds it", None)]),
+        ("SELECT ?x ?n { { SELECT ?x (COUNT(*) AS ?n) { ?x :p 1 } GROUP BY ?x } }", "sparql", []),
+        ("CONSTRUCT { ?x :p ?z . ?x :q 1 } { ?x :p 1 }", "sparql",
+         [("`?z` is in the template, but nothing binds it", "bind it in the pattern, or leave the triple out")]),
+        ("SELECT * FROM STREAM :s [RANGE 1s STEP 2s] { ?x :p ?y }", "csparql",
+         [("the window leaves gaps: its step is longer than its range", None)]),
+    ],
+)  # fmt: skip
+def test_warnings(text: str, lexer: str, expected: list[tuple[str, str | None]]) -> None:
+    assert [(one.message, one.hint) for one in warnings(compiled(text, lexer))] == expected
+
+
+def test_a_template_that_lacks_a_variable_still_makes_the_rest() -> None:
+    found = [out.fact for out in answers("CONSTRUCT { ?x :made ?z . ?x :made 1 } { ?x :age 12 }")]
+    assert len(found) == 1
+
+
+def test_variables_of_a_text_never_meet_those_of_the_translation() -> None:
+    names = {variable for rule in rules(squall.compile(GOLDEN / "paths.rq")) for variable in _variables(rule)}
+    assert all(" " in name.name or name.name in ("x", "y") for name in names)
+
+
+def _variables(rule: System) -> Sequence[Variable]:
+    from squall.system import variables
+
+    return [name for joinable in rule.joinables for name in variables(joinable)]

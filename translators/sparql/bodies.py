@@ -1,0 +1,99 @@
+"""A system in the making: what is joined so far, and the predicates that come after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from squall.errors import Origin
+from squall.functions.sparql.logic import EBV
+from squall.functions.sparql.names import FALSE
+from squall.system import (
+    Bind,
+    Call,
+    Consequence,
+    FactPattern,
+    Joinable,
+    Predicate,
+    Select,
+    System,
+    Test,
+    Variable,
+    visible,
+)
+from squall.translators.sparql.datasets import Reads
+
+NOTHING = Test(Call(EBV.iri, (FALSE,)))
+"""A test that no solution passes."""
+
+
+class Body:
+    """The body of a system whose patterns read the same."""
+
+    def __init__(self, reads: Reads, parts: Iterable[Joinable] = ()) -> None:
+        self.reads = reads
+        self.joinables: list[Joinable] = []
+        self.predicates: list[Predicate] = []
+        for part in parts:
+            self.join(part)
+
+    def join(self, part: Joinable) -> None:
+        """Joins one thing more. What has predicates already becomes a part, so that they stay in front of the join."""
+        if self.predicates:
+            self.joinables, self.predicates = [self.system()], []
+        if not isinstance(part, System) or not self._may_hold(part):
+            self.joinables.append(part)
+        elif not part.predicates or not self.joinables:
+            self.joinables += part.joinables
+            self.predicates += part.predicates
+        else:
+            self.joinables.append(part)
+
+    def _may_hold(self, part: System) -> bool:
+        """Whether what a part says means the same where it is written out here."""
+        plain = part == System(sources=part.sources, joinables=part.joinables, predicates=part.predicates)
+        return plain and (part.sources == self.reads.sources or not _has_patterns(part))
+
+    def add(self, *predicates: Predicate) -> None:
+        """Applies predicates to what is there so far."""
+        self.predicates += predicates
+
+    def fail(self) -> None:
+        """Leaves no solution."""
+        self.add(NOTHING)
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables of the solutions so far, blank nodes among them."""
+        return visible(self.system())
+
+    @property
+    def solution(self) -> tuple[Variable, ...]:
+        """The variables that tell one solution from another: what is computed from others does not, nor do names that
+        the translation made up."""
+        kept = tuple(part for part in self.predicates if not isinstance(part, Bind))
+        names = visible(replace(self.system(), predicates=kept))
+        return tuple(name for name in names if " " not in name.name)
+
+    def system(self, consequences: Iterable[Consequence] = (), name: str = "", origin: Origin | None = None) -> System:
+        """What is there so far, as a system."""
+        ends = tuple(consequences)
+        if len(self.joinables) == 1 and not self.predicates:
+            (alone,) = self.joinables
+            if isinstance(alone, System) and not (alone.consequences or alone.distinct or alone.slice):
+                return replace(alone, name=name, consequences=ends, origin=origin or alone.origin)
+        parts = tuple(self.joinables), tuple(self.predicates)
+        return System(name, self.reads.sources, *parts, consequences=ends, origin=origin)
+
+    def branch(self, variables: Iterable[Variable]) -> System:
+        """What is there so far, as a part that shows these variables alone."""
+        return replace(self.system(), consequences=(Select(tuple(dict.fromkeys(variables))),))
+
+
+def _has_patterns(part: System) -> bool:
+    return any(isinstance(joinable, FactPattern) for joinable in part.joinables)
+
+
+def empty(variables: Iterable[Variable]) -> System:
+    """A part without solutions."""
+    return System(predicates=(NOTHING,), consequences=(Select(tuple(variables)),))

@@ -1,0 +1,112 @@
+"""What the patterns of a query read: its data set, of graphs, streams through windows, and documents.
+
+Source: SPARQL 1.1 Query, section 13; Barbieri et al., "C-SPARQL: a continuous query language for RDF data streams"
+(IJSC 4(1), 2010); RSP-QL as the W3C RDF Stream Processing Community Group has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from squall.errors import TranslatorError
+from squall.lexers.sparql import tree as q
+from squall.rdf import Term, iri_text
+from squall.system import Source, Variable
+from squall.translators.sparql.state import Notes
+from squall.windows import LANDMARK, Count, Range, Stepped, Window
+
+DERIVED = Source()
+"""What rules derive."""
+BACKGROUND = Source("urn:x-squall:background")
+"""What a query has in its default graph that puts nothing there itself."""
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What patterns read at some place of a query.
+
+    sources: their default graph, the union of these. graphs: the named graphs; None: any that is named, where a query
+    says nothing of its data set. windows: the named windows (RSP-QL). known: variables that have a value already, in
+    EXISTS.
+    """
+
+    sources: tuple[Source, ...] = (Source(),)
+    graphs: Mapping[Term, Source] | None = None
+    windows: Mapping[Term, Source] | None = None
+    known: frozenset[Variable] = frozenset()
+
+    def of(self, source: Source) -> Reads:
+        """The same data set, seen from a graph or window of it."""
+        return replace(self, sources=(source,))
+
+    def inside(self, variables: Iterable[Variable]) -> Reads:
+        """The same data set, seen from an EXISTS among these variables."""
+        return replace(self, known=self.known.union(variables))
+
+    @property
+    def is_stepped(self) -> bool:
+        """Whether a window moves by steps."""
+        named = [*(self.graphs or {}).values(), *(self.windows or {}).values()]
+        windows = [window for source in (*self.sources, *named) for window in source.all_windows]
+        return any(isinstance(window, Stepped) for window in windows)
+
+
+ALL = Reads()
+
+
+def clauses(statement: q.Statement) -> tuple[q.DatasetClause, ...]:
+    """What a statement says of its data set."""
+    match statement.body:
+        case q.Modify(using=using):
+            return using
+        case q.InsertData() | q.DeleteData() | q.Load() | q.Manage() | q.Transfer():
+            return ()
+        case query:
+            return query.dataset
+
+
+def dataset(clauses: Iterable[q.DatasetClause], notes: Notes) -> Reads:
+    """The data set of a query's clauses. What is wrong with them is noted."""
+    default: list[Source] = []
+    graphs: dict[Term, Source] = {}
+    windows: dict[Term, Source] = {}
+    clauses = tuple(clauses)
+    for clause in clauses:
+        match clause:
+            case q.From(graph=graph):
+                default.append(Source(iri_text(graph)))
+            case q.FromNamed(graph=graph):
+                graphs[graph] = Source(iri_text(graph))
+            case q.FromStream(stream=stream, named=True):
+                graphs[stream] = _stream(clause, notes)
+            case q.FromStream():
+                default.append(_stream(clause, notes))
+            case q.FromWindow(name=name, stream=stream, range=range):
+                windows[name] = Source(iri_text(stream), window(range, clause, notes))
+    if not clauses:
+        return ALL
+    return Reads(tuple(dict.fromkeys(default or [BACKGROUND])), graphs, windows)
+
+
+def _stream(clause: q.FromStream, notes: Notes) -> Source:
+    made = LANDMARK if clause.range is None else window(clause.range, clause, notes)
+    return Source(iri_text(clause.stream), made)
+
+
+def window(range: q.Range, clause: q.FromStream | q.FromWindow, notes: Notes) -> Window:
+    """The window of what is written in brackets. One without a step is continuous in C-SPARQL; in RSP-QL its step is
+    its size."""
+    match range:
+        case q.TimeRange(size=size, step=None):
+            return Stepped(size, size) if isinstance(clause, q.FromWindow) else Range(size)
+        case q.TimeRange(size=size, step=int(step)):
+            if step > size:
+                notes.warn("the window leaves gaps: its step is longer than its range", clause.origin)
+            return Stepped(size, step)
+        case q.CountRange(size=size, step=step) if step in (None, size):
+            return Count(size, tumbling=step is not None)
+    kind = "of triples with a step" if isinstance(range, q.CountRange) else "that lies back"
+    hint = "leave the step out, or make it as long as the window" if isinstance(range, q.CountRange) else None
+    notes.errors.append(TranslatorError(f"a window {kind} is not supported yet", clause.origin, hint))
+    return LANDMARK

@@ -1,0 +1,177 @@
+"""Expressions: functions and operators by name or IRI, EXISTS, and what is not supported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from squall import functions
+from squall.errors import Origin, PluginError, TranslatorError
+from squall.functions.sparql import calls
+from squall.functions.sparql.names import LANGUAGE
+from squall.lexers.sparql import tree as q
+from squall.rdf import Term, iri_text, literal
+from squall.strata import is_timed
+from squall.system import Bind, Call, Exists, Expression, Predicate, System, Test, Variable
+from squall.translators.sparql.bodies import Body
+from squall.translators.sparql.datasets import Reads
+from squall.translators.sparql.state import State
+
+TIMESTAMP = "http://larkc.eu/csparql/sparql/jena/ext#timestamp"
+"""C-SPARQL's function ``f:timestamp``."""
+
+
+class Groups(Protocol):
+    """What translates the pattern of an EXISTS."""
+
+    def group(self, group: q.Group, reads: Reads) -> System:
+        """The solutions of a group."""
+        ...
+
+
+class Expressions:
+    """Translates the expressions of a statement."""
+
+    def __init__(self, state: State, groups: Groups) -> None:
+        self.state = state
+        self.groups = groups
+
+    def filter(self, expression: q.Expression, body: Body) -> None:
+        """Keeps the body's solutions for which the expression is true. A conjunction is several filters."""
+        for one in conjuncts(expression):
+            wanted = _existence(one)
+            if wanted is None:
+                body.add(Test(self.condition(one, body)))
+            else:
+                group, is_wanted = wanted
+                body.add(Exists(None, self._inside(group, body), is_wanted, origin_of(one)))
+
+    def condition(self, expression: q.Expression, body: Body) -> Call:
+        """An expression of which it only matters whether it is true."""
+        return calls.condition(self.value(expression, body))
+
+    def value(self, expression: q.Expression, body: Body) -> Expression:
+        """An expression as a value. What it asks of patterns becomes predicates of the body, in front of its use."""
+        return self._value(expression, body, body.predicates)
+
+    def pair(
+        self, expressions: Sequence[q.Expression], body: Body, optional: System
+    ) -> tuple[Call | None, tuple[Exists, ...]]:
+        """The condition of an optional part: all of the expressions, and what they ask of patterns, for pairs of a
+        solution of the body and one of the part."""
+        both = Body(body.reads, [body.system(), optional])
+        asked: list[Predicate] = []
+        tests = [
+            calls.condition(self.untimed(self._value(part, both, asked), body))
+            for whole in expressions
+            for part in conjuncts(whole)
+        ]
+        exists = tuple(one for one in asked if isinstance(one, Exists))
+        if len(tests) < 2:
+            return (tests[0] if tests else None), exists
+        return calls.condition(calls.call("&&", tests)), exists
+
+    def untimed(self, expression: Expression, body: Body) -> Expression:
+        """The expression with the instant, where it asks for it, bound to variables in the body before."""
+        if not isinstance(expression, Call) or not is_timed(expression):
+            return expression
+        if functions.lookup(expression.function).timed:
+            variable = self.state.fresh("instant")
+            body.add(Bind(variable, expression, keeps=True))
+            return variable
+        arguments = tuple(self.untimed(argument, body) for argument in expression.arguments)
+        return Call(expression.function, arguments, expression.origin)
+
+    def _value(self, expression: q.Expression, body: Body, asked: list[Predicate]) -> Expression:
+        match expression:
+            case q.Call():
+                arguments = [self._value(argument, body, asked) for argument in expression.arguments]
+                return self._call(expression, arguments, body)
+            case q.Exists(group=group, origin=origin):
+                return self._exists(group, body, asked, origin)
+            case q.NotExists(group=group, origin=origin):
+                return calls.call("!", (self._exists(group, body, asked, origin),), origin=origin)
+            case q.Timestamp(origin=origin):
+                return self._unsupported("`timestamp` is not supported yet", origin)
+            case q.Aggregate(origin=origin):
+                return self._unsupported(f"the aggregate `{expression.kind}` cannot be here", origin)
+            case Variable() | str():
+                return expression
+
+    def _exists(self, group: q.Group, body: Body, asked: list[Predicate], origin: Origin | None) -> Variable:
+        variable = self.state.fresh("exists")
+        asked.append(Exists(variable, self._inside(group, body), origin=origin))
+        return variable
+
+    def _inside(self, group: q.Group, body: Body) -> System:
+        """The group of an EXISTS, which knows the variables around it."""
+        return self.groups.group(group, body.reads.inside(body.variables))
+
+    def _call(self, call: q.Call, arguments: Sequence[Expression], body: Body) -> Expression:
+        if call.function.endswith(">") and call.function != ">":
+            return self._named(call, arguments)
+        if call.function in ("IRI", "URI") and self.state.base:
+            arguments = (*arguments, literal(self.state.base))
+        return calls.call(call.function, arguments, scope=self._scope(call, body), origin=call.origin)
+
+    def _scope(self, call: q.Call, body: Body) -> tuple[Expression, ...]:
+        modes = functions.builtins(LANGUAGE)[call.function].modes if call.function in _NEW else ()
+        if not any(mode.scoped for mode in modes):
+            return ()
+        # A label of BNODE means the same node in all of a solution of the query.
+        labelled = call.function == "BNODE" and call.arguments
+        key = self.state.key if labelled else f"{self.state.key} {self.state.number()}"
+        return calls.scope(key, body.solution)
+
+    def _named(self, call: q.Call, arguments: Sequence[Expression]) -> Expression:
+        iri = iri_text(call.function)
+        if iri == TIMESTAMP:
+            return self._unsupported("`timestamp` is not supported yet", call.origin)
+        if call.distinct:
+            return self._unsupported(f"the aggregate {call.function} is not supported yet", call.origin)
+        try:
+            found = functions.lookup(iri)
+        except PluginError as error:
+            self.state.notes.errors.append(TranslatorError(error.message, call.origin, error.hint))
+            return _UNKNOWN
+        if len(arguments) < found.least or (found.most is not None and len(arguments) > found.most):
+            return self._unsupported(f"{call.function} does not take {len(arguments)} arguments", call.origin)
+        return calls.by_iri(iri, arguments, origin=call.origin)
+
+    def _unsupported(self, message: str, origin: Origin | None) -> Term:
+        self.state.notes.fail(message, origin)
+        return _UNKNOWN
+
+
+_NEW = {"BNODE", "RAND", "UUID", "STRUUID"}
+"""The functions that make something new for each solution."""
+_UNKNOWN = literal("")
+"""Stands for what is refused, so that the rest of the query is looked at as well."""
+
+
+def conjuncts(expression: q.Expression) -> Iterator[q.Expression]:
+    """The expressions that all have to be true for this one to be."""
+    if isinstance(expression, q.Call) and expression.function == "&&":
+        for argument in expression.arguments:
+            yield from conjuncts(argument)
+    else:
+        yield expression
+
+
+def _existence(expression: q.Expression) -> tuple[q.Group, bool] | None:
+    """The group of EXISTS or NOT EXISTS, and whether it is to have a solution; None for any other expression."""
+    match expression:
+        case q.Exists(group=group):
+            return group, True
+        case q.NotExists(group=group):
+            return group, False
+        case q.Call(function="!", arguments=(inner,)):
+            found = _existence(inner)
+            return None if found is None else (found[0], not found[1])
+        case _:
+            return None
+
+
+def origin_of(expression: q.Expression) -> Origin | None:
+    """Where an expression was written, if it says so."""
+    return None if isinstance(expression, str | Variable) else expression.origin

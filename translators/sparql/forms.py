@@ -1,0 +1,136 @@
+"""Query forms: SELECT, CONSTRUCT, ASK and DESCRIBE, and the templates of updates.
+
+Source: SPARQL 1.1 Query, section 16; for DESCRIBE, P. Stickler, "CBD - Concise Bounded Description" (W3C 2005).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from squall.errors import near
+from squall.functions.sparql import calls
+from squall.lexers.sparql import tree as q
+from squall.rdf import Term, iri, is_blank, literal
+from squall.system import (
+    Ask,
+    AtomPattern,
+    Bind,
+    Call,
+    Construct,
+    Pattern,
+    Slice,
+    Slot,
+    System,
+    Test,
+    Variable,
+)
+from squall.translators.sparql.bodies import Body
+from squall.translators.sparql.datasets import DERIVED, Reads
+from squall.translators.sparql.modifiers import Modifiers
+
+_SUBJECT, _PREDICATE, _OBJECT = (Variable(f"described {part}") for part in ("subject", "predicate", "object"))
+
+
+class Forms(Modifiers):
+    """Translates whole queries."""
+
+    def query(self, query: q.Query, name: str, reads: Reads) -> tuple[System, ...]:
+        """The rules that answer a query, under its name."""
+        made = self._made(query, name, reads)
+        return tuple(replace(rule, name=rule.name or name, origin=rule.origin or query.origin) for rule in made)
+
+    def _made(self, query: q.Query, name: str, reads: Reads) -> tuple[System, ...]:
+        body, chosen = self.solutions(query, reads)
+        match query:
+            case q.SelectQuery():
+                self._check(query)
+                return (replace(self.select(query, body), slice=chosen, reentrant=False),)
+            case q.AskQuery():
+                return (replace(body.system([Ask()]), slice=_choice(chosen), reentrant=False),)
+            case q.ConstructQuery(template=template):
+                made = self.template(template, body)
+                rule = body.system([Construct(made)])
+                return (replace(rule, slice=_choice(chosen), reentrant=False),)
+            case q.DescribeQuery():
+                return self._describe(query, body, _choice(chosen))
+
+    def _check(self, query: q.SelectQuery) -> None:
+        """Warns of variables that no solution has."""
+        named = [condition.variable for condition in query.modifiers.group]
+        known = {*q.shown(replace(query, items=None)), *named}
+        for item in query.items or ():
+            if item.expression is None and item.variable not in known:
+                hint = near(str(item.variable), [str(name) for name in known if name])
+                self.state.notes.warn(f"`{item.variable}` is selected, but nothing binds it", item.origin, hint)
+
+    # Templates
+
+    def template(self, quads: Sequence[q.QuadPattern], body: Body) -> tuple[Pattern, ...]:
+        """The triples that are made of each solution. Its blank nodes are new for each (section 16.2.1); a triple with
+        a variable that nothing binds never is made."""
+        known, solution = body.variables, body.solution
+        nodes: dict[Term, Variable] = {}
+        made = []
+        self.check_graphs(quads)
+        for quad in quads:
+            subject, predicate, object = (self._node(one, nodes) for one in (quad.subject, quad.predicate, quad.object))
+            triple = Pattern(subject, predicate, object, origin=quad.origin)
+            if self._is_bound(triple, {*known, *nodes.values()}):
+                made.append(triple)
+        for node, variable in nodes.items():
+            body.add(Bind(variable, self._new(node, solution)))
+        return tuple(made)
+
+    def check_graphs(self, quads: Sequence[q.QuadPattern]) -> None:
+        """Notes the triples that would go to a graph of their own."""
+        for quad in quads:
+            if quad.graph is not None:
+                hint = "leave `GRAPH` out: what is made belongs to the default graph"
+                self.state.notes.fail("`GRAPH` in a template is not supported yet", quad.origin, hint)
+
+    def _node(self, slot: Slot, nodes: dict[Term, Variable]) -> Slot:
+        if isinstance(slot, Variable) or not is_blank(slot):
+            return slot
+        return nodes.setdefault(slot, self.state.fresh("node"))
+
+    def _new(self, node: Term, solution: Sequence[Variable]) -> Call:
+        """The node of a label in a solution."""
+        scope = calls.scope(f"{self.state.key} template", solution)
+        return calls.call("BNODE", (literal(node),), scope=scope)
+
+    def _is_bound(self, triple: Pattern, known: set[Variable]) -> bool:
+        absent = [slot for slot in triple.slots if isinstance(slot, Variable) and slot not in known]
+        for variable in absent:
+            hint = "bind it in the pattern, or leave the triple out"
+            self.state.notes.warn(f"`{variable}` is in the template, but nothing binds it", triple.origin, hint)
+        return not absent
+
+    # DESCRIBE
+
+    def _describe(self, query: q.DescribeQuery, body: Body, chosen: Slice | None) -> tuple[System, ...]:
+        """Relations of what is described: what the query names, and blank nodes that are reached from it."""
+        resources = q.in_scope(query.where) if query.resources is None and query.where else query.resources or ()
+        described = iri(f"urn:x-squall:described:{self.state.key}")
+        known = body.variables
+        named = tuple(
+            AtomPattern(described, (slot,)) for slot in resources if not isinstance(slot, Variable) or slot in known
+        )
+        triple = Pattern(_SUBJECT, _PREDICATE, _OBJECT, exact=True)
+        reached = Body(body.reads, [_atom(described), triple])
+        reached.add(Test(calls.condition(calls.call("ISBLANK", (_OBJECT,)))))
+        shown = Body(body.reads, [_atom(described), triple]).system([Construct((triple,))])
+        return (
+            replace(body.system([Construct(named, internal=True)]), slice=chosen),
+            reached.system([Construct((AtomPattern(described, (_OBJECT,)),), internal=True)]),
+            replace(shown, reentrant=False),
+        )
+
+
+def _atom(relation: Term) -> System:
+    return System(sources=(DERIVED,), joinables=(AtomPattern(relation, (_SUBJECT,), exact=True),))
+
+
+def _choice(chosen: Slice | None) -> Slice | None:
+    """The slice, if it leaves something out: where no solutions are shown, their order does not matter."""
+    return chosen if chosen is not None and (chosen.offset or chosen.limit is not None) else None

@@ -1,0 +1,37 @@
+"""How queries are told: the R2S operator and the report policy that their registration and windows ask for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from squall.lexers.sparql import tree as q
+from squall.system import CLOSE, Report
+from squall.translators.sparql.datasets import clauses, dataset
+from squall.translators.sparql.state import Notes
+
+
+class Told(NamedTuple):
+    """The R2S operator, and when the answer is evaluated."""
+
+    output: str = "istream"
+    report: Report = CLOSE
+
+
+OUTPUT = Told()
+
+
+def told(statement: q.Statement) -> Told:
+    """How a query is told: as it says (RSP-QL); whole, if it is evaluated at steps or periods, or has an order; else
+    what is new (C-SPARQL without a step, and SPARQL)."""
+    registration = statement.registration
+    report = CLOSE if registration is None or registration.period is None else Report("periodic", registration.period)
+    if registration is not None and registration.kind in ("ISTREAM", "DSTREAM", "RSTREAM"):
+        return Told(registration.kind.lower(), report)
+    is_stepped = dataset(clauses(statement), Notes()).is_stepped
+    is_whole = is_stepped or report != CLOSE or _is_ordered(statement)
+    return Told("rstream" if is_whole else "istream", report)
+
+
+def _is_ordered(statement: q.Statement) -> bool:
+    body = statement.body
+    return isinstance(body, q.SelectQuery) and bool(body.modifiers.order)

@@ -1,0 +1,164 @@
+"""Property paths: patterns, unions and tests, and for `?`, `*` and `+` relations that rules make.
+
+Source: SPARQL 1.1 Query, sections 9.1, 18.2.2.3 and 18.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from squall.errors import Origin
+from squall.functions.sparql import calls
+from squall.lexers.sparql import tree as q
+from squall.rdf import Term
+from squall.system import (
+    AtomPattern,
+    Bind,
+    Construct,
+    Either,
+    Joinable,
+    Pattern,
+    Slot,
+    System,
+    Test,
+    Variable,
+)
+from squall.translators.sparql.bodies import Body
+from squall.translators.sparql.datasets import DERIVED, Reads
+from squall.translators.sparql.state import State
+
+START, MIDDLE, END = (Variable(f"path {name}") for name in ("start", "middle", "end"))
+
+
+class Paths:
+    """Translates the property paths of a statement."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def triple(self, triple: q.TriplePattern, body: Body) -> None:
+        """Joins a triple pattern to a body."""
+        for joinable in self.path(triple.subject, triple.predicate, triple.object, body.reads, triple.origin):
+            body.join(joinable)
+
+    def path(
+        self, start: Slot, path: q.Path | Variable, end: Slot, reads: Reads, origin: Origin | None
+    ) -> list[Joinable]:
+        """What is joined for a path from one node to another."""
+        match path:
+            case str() | Variable():
+                return [Pattern(start, path, end, exact=True, origin=origin)]
+            case q.Inverse(path=inner):
+                return self.path(end, inner, start, reads, origin)
+            case q.Steps(paths=steps):
+                return self._steps(start, steps, end, reads, origin)
+            case q.Alternative(paths=paths):
+                ways = [self.path(start, one, end, reads, origin) for one in paths]
+                return [either([Body(reads, way) for way in ways], (start, end))]
+            case q.Negated():
+                return [self._negated(start, path, end, reads, origin)]
+            case q.Repeat():
+                return self._repeated(start, simplified(path), end, reads, origin)
+
+    def _steps(
+        self, start: Slot, steps: Sequence[q.Path], end: Slot, reads: Reads, origin: Origin | None
+    ) -> list[Joinable]:
+        between = [self.state.fresh("step") for _ in steps[1:]]
+        ends = zip([start, *between], steps, [*between, end], strict=True)
+        return [joinable for left, step, right in ends for joinable in self.path(left, step, right, reads, origin)]
+
+    def _negated(self, start: Slot, path: q.Negated, end: Slot, reads: Reads, origin: Origin | None) -> Joinable:
+        ways = []
+        if path.forward or not path.backward:
+            ways.append(self._other(start, path.forward, end, reads, origin))
+        if path.backward:
+            ways.append(self._other(end, path.backward, start, reads, origin))
+        return either(ways, (start, end))
+
+    def _other(self, start: Slot, but: Sequence[Term], end: Slot, reads: Reads, origin: Origin | None) -> Body:
+        predicate = self.state.fresh("predicate")
+        body = Body(reads, [Pattern(start, predicate, end, exact=True, origin=origin)])
+        if but:
+            body.add(Test(calls.condition(calls.call("NOT IN", (predicate, *but), origin=origin))))
+        return body
+
+    # Paths of any length: sets of pairs
+
+    def _repeated(self, start: Slot, path: q.Repeat, end: Slot, reads: Reads, origin: Origin | None) -> list[Joinable]:
+        if path.mark == "+":
+            return [self._related(self._closure(path.path, reads, origin), start, end)]
+        if isinstance(start, Variable) and isinstance(end, Variable):
+            return [self._related(self._with_nodes(path, reads, origin), start, end)]
+        return self._from_here(start, path, end, reads, origin)
+
+    def _from_here(self, start: Slot, path: q.Repeat, end: Slot, reads: Reads, origin: Origin | None) -> list[Joinable]:
+        """A path with a constant end, which is a node whether it is in the graph or not (ZeroLengthPath)."""
+        if start == end:
+            return []
+        ways = [Body(reads, self._some(start, path, end, reads, origin))]
+        here = Body(reads)
+        if isinstance(start, Variable):
+            here.add(Bind(start, end))
+        elif isinstance(end, Variable):
+            here.add(Bind(end, start))
+        if here.predicates:
+            ways.append(here)
+        names = _variables((start, end))
+        return [replace(Body(reads, [either(ways, names)]).branch(names), distinct=True)]
+
+    def _some(self, start: Slot, path: q.Repeat, end: Slot, reads: Reads, origin: Origin | None) -> list[Joinable]:
+        """The path, of at least one step."""
+        if path.mark == "?":
+            return self.path(start, path.path, end, reads, origin)
+        return [self._related(self._closure(path.path, reads, origin), start, end)]
+
+    def _closure(self, path: q.Path, reads: Reads, origin: Origin | None) -> Term:
+        """The relation of a path's one or more steps."""
+
+        def rules(relation: Term) -> tuple[System, ...]:
+            first = Body(reads, self.path(START, path, END, reads, origin))
+            further = Body(
+                Reads((DERIVED,)),
+                [AtomPattern(relation, (START, MIDDLE)), AtomPattern(relation, (MIDDLE, END))],
+            )
+            return tuple(_rule(body, relation, (START, END), f"{path}+") for body in (first, further))
+
+        return self.state.relation(f"+ {path} {reads.sources}", rules)
+
+    def _with_nodes(self, path: q.Repeat, reads: Reads, origin: Origin | None) -> Term:
+        """The relation of a path that may have no step at all, so that every node of the graph is related to itself."""
+
+        def rules(relation: Term) -> tuple[System, ...]:
+            some = Body(reads, self._some(START, path, END, reads, origin))
+            triple = Pattern(START, MIDDLE, END, exact=True, origin=origin)
+            ends = [(some, (START, END)), (Body(reads, [triple]), (START, START)), (Body(reads, [triple]), (END, END))]
+            return tuple(_rule(body, relation, pair, str(path)) for body, pair in ends)
+
+        return self.state.relation(f"{path.mark} {path.path} {reads.sources}", rules)
+
+    def _related(self, relation: Term, start: Slot, end: Slot) -> System:
+        return System(sources=(DERIVED,), joinables=(AtomPattern(relation, (start, end), exact=True),))
+
+
+def _rule(body: Body, relation: Term, ends: tuple[Slot, ...], name: str) -> System:
+    return body.system([Construct((AtomPattern(relation, ends),), internal=True)], f"path {name}")
+
+
+def _variables(slots: Sequence[Slot]) -> tuple[Variable, ...]:
+    return tuple(dict.fromkeys(slot for slot in slots if isinstance(slot, Variable)))
+
+
+def either(ways: Sequence[Body], seen: Sequence[Slot]) -> Joinable:
+    """The solutions of bodies beside each other, of which these variables are seen."""
+    branches = tuple(way.branch(_variables(seen)) for way in ways)
+    return branches[0] if len(branches) == 1 else Either(branches)
+
+
+def simplified(path: q.Repeat) -> q.Repeat:
+    """The same pairs with one mark for several: ``(p+)*`` is ``p*``."""
+    inner = path.path
+    if not isinstance(inner, q.Repeat):
+        return path
+    mark = path.mark if path.mark == inner.mark else "*"
+    return simplified(q.Repeat(inner.path, mark))

@@ -1,0 +1,159 @@
+"""Group graph patterns, by the algebra of SPARQL 1.1 Query, section 18.2.2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from squall.functions.sparql.tables import TABLE
+from squall.lexers.sparql import tree as q
+from squall.rdf import XSD, Term, iri_text, literal
+from squall.system import Bind, Compute, Either, Maybe, Predicate, Select, Source, System, Variable, Without, visible
+from squall.translators.sparql.bodies import Body, empty
+from squall.translators.sparql.datasets import Reads
+from squall.translators.sparql.expressions import Expressions
+from squall.translators.sparql.paths import Paths
+from squall.translators.sparql.state import State
+
+
+class Patterns:
+    """Translates the patterns of a statement."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.expressions = Expressions(state, self)
+        self.paths = Paths(state)
+
+    def group(self, group: q.Group, reads: Reads) -> System:
+        """The solutions of a group as a part. Its filters hold for the whole of it, wherever they stand."""
+        body = self.body(group, reads)
+        alone = body.joinables[0] if len(body.joinables) == 1 and not body.predicates else None
+        return alone if isinstance(alone, System) else body.system(origin=group.origin)
+
+    def body(self, group: q.Group, reads: Reads) -> Body:
+        """The same, on its way to something larger."""
+        body, filters = self._elements(group, reads)
+        for filter in filters:
+            self.expressions.filter(filter, body)
+        return body
+
+    def _elements(self, group: q.Group, reads: Reads) -> tuple[Body, list[q.Expression]]:
+        body = Body(reads)
+        filters: list[q.Expression] = []
+        for element in group.elements:
+            if isinstance(element, q.Filter):
+                filters.append(element.expression)
+            else:
+                self._element(element, body)
+        return body, filters
+
+    def _element(self, element: q.Element, body: Body) -> None:
+        match element:
+            case q.TriplesBlock(triples=triples):
+                for triple in triples:
+                    self.paths.triple(triple, body)
+            case q.Optional(group=group):
+                self._optional(group, body)
+            case q.Minus(group=group, origin=origin):
+                inner = Body(body.reads, [self.group(group, body.reads)])
+                joinables = (inner.system(),) if inner.predicates else tuple(inner.joinables)
+                body.add(Without(joinables, minus=True, origin=origin))
+            case q.Bind(expression=expression, variable=variable):
+                body.add(self.bind(variable, expression, body))
+            case q.Group():
+                body.join(self.group(element, body.reads))
+            case q.Union(branches=branches):
+                body.join(Either(tuple(self.group(branch, body.reads) for branch in branches)))
+            case q.Graph():
+                body.join(self._graph(element, body.reads))
+            case q.Window():
+                body.join(self._window(element, body.reads))
+            case q.Values():
+                body.join(values(element))
+            case q.SubSelect(query=query):
+                body.join(self.sub_select(query, body.reads))
+            case q.Service(origin=origin):
+                hint = "fetch its data beforehand, and give them as a source"
+                self.state.notes.fail("`SERVICE` is not supported yet", origin, hint)
+            case q.Filter():
+                raise AssertionError("filters come after all other elements")
+
+    def sub_select(self, query: q.SelectQuery, reads: Reads) -> System:
+        """The solutions of a sub-query."""
+        raise NotImplementedError
+
+    def bind(self, variable: Variable, expression: q.Expression, body: Body) -> Bind:
+        """An expression's value under a name; unbound where it has none."""
+        value = self.expressions.value(expression, body)
+        return Bind(variable, value, keeps=not isinstance(value, str))
+
+    def _optional(self, group: q.Group, body: Body) -> None:
+        """A left join, with the group's own filters as its condition (section 18.2.2.6)."""
+        inner, filters = self._elements(group, body.reads)
+        part = inner.system(origin=group.origin)
+        body.add(Maybe(part, *self.expressions.pair(filters, body, part)))
+
+    # Graphs and windows
+
+    def _graph(self, graph: q.Graph, reads: Reads) -> System | Either:
+        if reads.graphs is not None:
+            return self._named(graph, reads.graphs, reads)
+        if isinstance(graph.name, Variable):
+            hint = "name the graphs before the pattern: `FROM NAMED <graph>`"
+            message = f"`GRAPH {graph.name}` over graphs that the query does not name is not supported yet"
+            self.state.notes.fail(message, graph.origin, hint)
+            return empty([graph.name])
+        return self.group(graph.group, reads.of(Source(iri_text(graph.name))))
+
+    def _window(self, window: q.Window, reads: Reads) -> System | Either:
+        known = reads.windows or {}
+        if isinstance(window.name, str) and window.name not in known:
+            hint = f"add `FROM NAMED WINDOW {window.name} ON <stream> [RANGE PT10S]`"
+            self.state.notes.fail(f"there is no window {window.name}", window.origin, hint)
+        return self._named(window, known, reads)
+
+    def _named(self, element: q.Graph | q.Window, known: Mapping[Term, Source], reads: Reads) -> System | Either:
+        """A pattern over one of the named sources, or over each, with the variable bound to its name (section 18.6)."""
+        names = [name for name in known if isinstance(element.name, Variable) or name == element.name]
+        parts = [self._at(element, name, reads.of(known[name])) for name in names]
+        if not parts:
+            return empty(q.in_scope(element))
+        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+
+    def _at(self, element: q.Graph | q.Window, name: Term, reads: Reads) -> System:
+        part = self.group(element.group, reads)
+        if isinstance(element.name, str):
+            return part
+        body = Body(reads, [part])
+        if element.name in visible(part) or element.name in reads.known:
+            body.join(System(predicates=(Bind(element.name, name),), consequences=(Select((element.name,)),)))
+        else:
+            body.add(Bind(element.name, name))
+        return body.system(origin=element.origin)
+
+
+# VALUES
+
+
+def values(element: q.Values) -> System | Either:
+    """The solutions that are written out (section 18.2.2.1). Rows that bind the same variables make one table."""
+    tables: dict[tuple[Variable, ...], list[tuple[Term, ...]]] = {}
+    for row in element.rows:
+        bound = [(name, term) for name, term in zip(element.variables, row, strict=True) if term is not None]
+        names = tuple(name for name, _ in bound)
+        tables.setdefault(names, []).append(tuple(term for _, term in bound))
+    made = [predicates for names, rows in tables.items() for predicates in _tables(names, rows)]
+    seen = (Select(element.variables),)
+    parts = [System(predicates=predicates, consequences=seen, origin=element.origin) for predicates in made]
+    if not parts:
+        return empty(element.variables)
+    return parts[0] if len(parts) == 1 else Either(tuple(parts))
+
+
+def _tables(names: tuple[Variable, ...], rows: Sequence[tuple[Term, ...]]) -> Iterator[tuple[Predicate, ...]]:
+    """What makes the rows, beside each other."""
+    if len(rows) == 1 or not names:
+        for row in rows:
+            yield tuple(Bind(name, term) for name, term in zip(names, row, strict=True))
+    else:
+        width = literal(str(len(names)), XSD + "integer")
+        yield (Compute(names, TABLE.iri, (width, *(term for row in rows for term in row))),)

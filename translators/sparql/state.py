@@ -1,0 +1,64 @@
+"""What the parts of a translation share: errors and warnings, fresh names, rules that are made on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from squall.errors import Origin, TranslatorError, TranslatorWarning
+from squall.rdf import Term, iri
+from squall.system import System, Variable
+
+
+@dataclass
+class Notes:
+    """What is to be said of a program."""
+
+    errors: list[TranslatorError] = field(default_factory=list)
+    warnings: list[TranslatorWarning] = field(default_factory=list)
+
+    def fail(self, message: str, origin: Origin | None, hint: str | None = None) -> None:
+        """Notes an error."""
+        self.errors.append(TranslatorError(message, origin, hint))
+
+    def warn(self, message: str, origin: Origin | None, hint: str | None = None) -> None:
+        """Notes a warning."""
+        self.warnings.append(TranslatorWarning(message, origin, hint))
+
+
+class State:
+    """One statement on its way.
+
+    base: the IRI against which ``IRI()`` resolves. key: tells the statement from all others of all programs.
+    relations: the rules of the relations that its property paths need, by relation.
+    """
+
+    def __init__(self, notes: Notes, text: str, base: str = "") -> None:
+        self.notes = notes
+        self.base = base
+        self.key = digest(text)
+        self.relations: dict[Term, tuple[System, ...]] = {}
+        self._count = 0
+
+    def number(self) -> int:
+        """A number that nothing else in the statement has."""
+        self._count += 1
+        return self._count
+
+    def fresh(self, what: str) -> Variable:
+        """A variable with a name that no variable of a text can have."""
+        return Variable(f"{what} {self.number()}")
+
+    def relation(self, text: str, rules: Callable[[Term], tuple[System, ...]]) -> Term:
+        """The relation that a text describes, made by these rules. Equal texts mean the same relation."""
+        name = iri(f"urn:x-squall:relation:{digest(text)}")
+        if name not in self.relations:
+            self.relations[name] = ()  # it may be asked for while it is made
+            self.relations[name] = rules(name)
+        return name
+
+
+def digest(text: str) -> str:
+    """A short text that other texts do not have."""
+    return blake2b(text.encode(), digest_size=8).hexdigest()
