@@ -79,8 +79,21 @@ class Count:
         return f"TRIPLES {self.size}" + (" TUMBLING" if self.tumbling else "")
 
 
-Window = Landmark | Range | Stepped | Count
+@dataclass(frozen=True)
+class Nothing:
+    """Nothing of any stream. Through it the default graph is what rules derive, and the static data that belong to no
+    stream: the background of a query that names its streams."""
+
+    def validity(self, time: int) -> tuple[int, int]:
+        return time, time
+
+    def __str__(self) -> str:
+        return "NOTHING"
+
+
+Window = Landmark | Range | Stepped | Count | Nothing
 LANDMARK = Landmark()
+NOTHING = Nothing()
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = r"(\d+)\s*(ms|s|m|h|d)"

@@ -13,7 +13,7 @@ from squall.operators import Deliver
 from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Triple, heartbeat, iri
 from squall.system import CLOSE, Report, Source
-from squall.windows import LANDMARK, Count, Landmark, Range, Stepped, Window
+from squall.windows import LANDMARK, Count, Landmark, Nothing, Range, Stepped, Window
 
 S, T = "urn:s", "urn:t"
 FACT = Triple(*[iri("urn:a")] * 3)
@@ -48,6 +48,8 @@ def _of(window: Window, time: int) -> set[int]:
         case Stepped(step=step):
             start, end = window.validity(time)
             return set(range(start, end + 1, step))
+        case Nothing():
+            return set()
 
 
 def periodic(sources: Sequence[Source], events: Sequence[Event], period: int) -> set[int]:

@@ -203,6 +203,21 @@ def test_rules_and_queries_in_one_run(tmp_path: Path) -> None:
     assert [_plain(out.fact)[0] for out in outputs if isinstance(out.fact, Solution)] == ["cat", "bob", "ann"]
 
 
+def test_a_query_with_a_data_set_of_its_own_reads_what_rules_derive_and_static_data(tmp_path: Path) -> None:
+    rule, query = tmp_path / "r.jena", tmp_path / "q.rspql"
+    rule.write_text("@prefix : <http://example.org/>.\n[r: (?x :p ?y) -> (?y :back ?x)]")
+    query.write_text(
+        f"""{PREFIX}REGISTER ISTREAM :o AS SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]
+        {{ ?x :floor ?n . ?y :back ?x WINDOW :w {{ ?x :p ?y }} }}"""
+    )
+    system = squall.compile(rule, query)
+    events = [Event(event.time, event.facts, "http://example.org/s") for event in stream("1000 :a :p :b")]
+    static = [Event(ALWAYS, tuple(triples(":a :floor 1 ."))), Event(ALWAYS, tuple(triples(":a :floor 2 .")), "other")]
+    outputs = squall.run(squall.plan(system), events, static=static)
+    solutions = [(out.time, _plain(out.fact)) for out in outputs if isinstance(out.fact, Solution)]
+    assert solutions == [(2000, ("a", "1", "b"))]
+
+
 def test_programs_that_want_to_be_told_differently(tmp_path: Path) -> None:
     for name, kind in (("a", "RSTREAM"), ("b", "DSTREAM")):
         (tmp_path / f"{name}.rspql").write_text(f"{PREFIX}REGISTER {kind} :{name} AS SELECT * {{ ?x :p ?y }}")

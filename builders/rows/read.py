@@ -15,7 +15,7 @@ from squall.operators import Match, Read, Retract
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple
 from squall.system import Source
-from squall.windows import Count
+from squall.windows import Count, Nothing
 
 
 @dataclass
@@ -172,7 +172,7 @@ class Reader:
     def _validity(self, stream: str) -> Validity:
         """How the events of a stream are read."""
         window = self.source.window_of(stream)
-        if self.source.iri not in ("", stream):
+        if self.source.iri not in ("", stream) or (stream and isinstance(window, Nothing)):
             found: Validity = _UNREAD
         elif self.remembers or isinstance(window, Count):
             found = _CAREFUL

@@ -15,7 +15,7 @@ from squall.plan import Node, Plan
 from squall.planners.passes.counted import counted
 from squall.planners.rewriting import Rewrite
 from squall.statistics import Statistics
-from squall.windows import Landmark
+from squall.windows import Landmark, Nothing
 
 
 def drop_checks(plan: Plan, statistics: Statistics | None = None) -> Plan:
@@ -37,7 +37,7 @@ def _forgets(plan: Plan, node: Node) -> bool:
     below = plan.by_id[node.inputs[0].node]
     sources = [plan.by_id[edge.node].op for edge in below.inputs if not edge.feedback]
     windows = [window for op in sources if isinstance(op, Read) for window in op.source.all_windows]
-    return isinstance(below.op, Match) and not any(isinstance(window, Landmark) for window in windows)
+    return isinstance(below.op, Match) and not any(isinstance(window, Landmark | Nothing) for window in windows)
 
 
 def _deliver(rewrite: Rewrite, node: Node) -> None:

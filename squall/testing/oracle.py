@@ -70,7 +70,7 @@ from squall.system import (
     variables,
     visible,
 )
-from squall.windows import Count, Landmark, Range, Stepped
+from squall.windows import Count, Landmark, Nothing, Range, Stepped
 
 Names = frozenset[str]
 Item = Fact | Solution | Boolean
@@ -257,6 +257,8 @@ def _stays(source: Source, events: Sequence[Event], static: Sequence[Event]) -> 
 
 
 def _reads(source: Source, stream: str) -> bool:
+    if stream and isinstance(source.window_of(stream), Nothing):
+        return False
     return stream != HEARTBEAT and source.iri in ("", stream)
 
 

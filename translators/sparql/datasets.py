@@ -14,12 +14,10 @@ from squall.lexers.sparql import tree as q
 from squall.rdf import Term, iri_text
 from squall.system import Source, Variable
 from squall.translators.sparql.state import Notes
-from squall.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.windows import LANDMARK, NOTHING, Count, Range, Stepped, Window
 
-DERIVED = Source()
-"""What rules derive."""
-BACKGROUND = Source("urn:x-squall:background")
-"""What a query has in its default graph that puts nothing there itself."""
+BACKGROUND = Source("", NOTHING)
+"""What rules derive, and static data that belong to no stream: a part of every default graph."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,11 @@ class Reads:
     def inside(self, variables: Iterable[Variable]) -> Reads:
         """The same data set, seen from an EXISTS among these variables."""
         return replace(self, known=self.known.union(variables))
+
+    @property
+    def derived(self) -> Source:
+        """Where what rules derive of these is read."""
+        return Source() if self.sources == (Source(),) else BACKGROUND
 
     @property
     def is_stepped(self) -> bool:
@@ -86,7 +89,7 @@ def dataset(clauses: Iterable[q.DatasetClause], notes: Notes) -> Reads:
                 windows[name] = Source(iri_text(stream), window(range, clause, notes))
     if not clauses:
         return ALL
-    return Reads(tuple(dict.fromkeys(default or [BACKGROUND])), graphs, windows)
+    return Reads((*dict.fromkeys(default), BACKGROUND), graphs, windows)
 
 
 def _stream(clause: q.FromStream, notes: Notes) -> Source:

@@ -26,7 +26,7 @@ from squall.system import (
     Variable,
 )
 from squall.translators.sparql.bodies import Body
-from squall.translators.sparql.datasets import DERIVED, Reads
+from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.modifiers import Modifiers
 
 _SUBJECT, _PREDICATE, _OBJECT = (Variable(f"described {part}") for part in ("subject", "predicate", "object"))
@@ -117,9 +117,9 @@ class Forms(Modifiers):
             AtomPattern(described, (slot,)) for slot in resources if not isinstance(slot, Variable) or slot in known
         )
         triple = Pattern(_SUBJECT, _PREDICATE, _OBJECT, exact=True)
-        reached = Body(body.reads, [_atom(described), triple])
+        reached = Body(body.reads, [_atom(described, body), triple])
         reached.add(Test(calls.condition(calls.call("ISBLANK", (_OBJECT,)))))
-        shown = Body(body.reads, [_atom(described), triple]).system([Construct((triple,))])
+        shown = Body(body.reads, [_atom(described, body), triple]).system([Construct((triple,))])
         return (
             replace(body.system([Construct(named, internal=True)]), slice=chosen),
             reached.system([Construct((AtomPattern(described, (_OBJECT,)),), internal=True)]),
@@ -127,8 +127,8 @@ class Forms(Modifiers):
         )
 
 
-def _atom(relation: Term) -> System:
-    return System(sources=(DERIVED,), joinables=(AtomPattern(relation, (_SUBJECT,), exact=True),))
+def _atom(relation: Term, body: Body) -> System:
+    return System(sources=(body.reads.derived,), joinables=(AtomPattern(relation, (_SUBJECT,), exact=True),))
 
 
 def _choice(chosen: Slice | None) -> Slice | None:

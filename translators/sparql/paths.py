@@ -25,7 +25,7 @@ from squall.system import (
     Variable,
 )
 from squall.translators.sparql.bodies import Body
-from squall.translators.sparql.datasets import DERIVED, Reads
+from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.state import State
 
 START, MIDDLE, END = (Variable(f"path {name}") for name in ("start", "middle", "end"))
@@ -87,9 +87,9 @@ class Paths:
 
     def _repeated(self, start: Slot, path: q.Repeat, end: Slot, reads: Reads, origin: Origin | None) -> list[Joinable]:
         if path.mark == "+":
-            return [self._related(self._closure(path.path, reads, origin), start, end)]
+            return [_related(self._closure(path.path, reads, origin), start, end, reads)]
         if isinstance(start, Variable) and isinstance(end, Variable):
-            return [self._related(self._with_nodes(path, reads, origin), start, end)]
+            return [_related(self._with_nodes(path, reads, origin), start, end, reads)]
         return self._from_here(start, path, end, reads, origin)
 
     def _from_here(self, start: Slot, path: q.Repeat, end: Slot, reads: Reads, origin: Origin | None) -> list[Joinable]:
@@ -111,7 +111,7 @@ class Paths:
         """The path, of at least one step."""
         if path.mark == "?":
             return self.path(start, path.path, end, reads, origin)
-        return [self._related(self._closure(path.path, reads, origin), start, end)]
+        return [_related(self._closure(path.path, reads, origin), start, end, reads)]
 
     def _closure(self, path: q.Path, reads: Reads, origin: Origin | None) -> Term:
         """The relation of a path's one or more steps."""
@@ -119,7 +119,7 @@ class Paths:
         def rules(relation: Term) -> tuple[System, ...]:
             first = Body(reads, self.path(START, path, END, reads, origin))
             further = Body(
-                Reads((DERIVED,)),
+                reads.of(reads.derived),
                 [AtomPattern(relation, (START, MIDDLE)), AtomPattern(relation, (MIDDLE, END))],
             )
             return tuple(_rule(body, relation, (START, END), f"{path}+") for body in (first, further))
@@ -137,8 +137,9 @@ class Paths:
 
         return self.state.relation(f"{path.mark} {path.path} {reads.sources}", rules)
 
-    def _related(self, relation: Term, start: Slot, end: Slot) -> System:
-        return System(sources=(DERIVED,), joinables=(AtomPattern(relation, (start, end), exact=True),))
+
+def _related(relation: Term, start: Slot, end: Slot, reads: Reads) -> System:
+    return System(sources=(reads.derived,), joinables=(AtomPattern(relation, (start, end), exact=True),))
 
 
 def _rule(body: Body, relation: Term, ends: tuple[Slot, ...], name: str) -> System:
