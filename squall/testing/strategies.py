@@ -565,7 +565,8 @@ def _existences(draw: st.DrawFn, shape: _Shape, known: _Known, sources: tuple[So
 @st.composite
 def _asked_for(draw: st.DrawFn, shape: _Shape, known: _Known, sources: tuple[Source, ...], deep: int = 1) -> System:
     """What is to exist: patterns or a union, and predicates that may read what is known outside."""
-    patterns = draw(st.lists(_negated(shape.below, known.all), min_size=0 if deep else 1, max_size=2))
+    least = 0 if deep and "axioms" in shape.features else 1
+    patterns = draw(st.lists(_negated(shape.below, known.all), min_size=least, max_size=2))
     joinables: tuple[Joinable, ...] = tuple(patterns)
     inner = known.plus(_of_patterns(patterns))
     if "either" in shape.features and draw(_one_in(4)):
