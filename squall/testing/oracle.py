@@ -127,10 +127,10 @@ def outputs(system: System, events: Iterable[Event], static: Iterable[Event] = (
     """
     events = _timely(events)
     found: list[Expected] = []
-    before: list[tuple[Item, Names]] = []
+    before: _Items = []
     told = _reported(system, events, _with_makers(answers(system, events, static)))
     for time, answer in told:
-        found += [(time, item, names) for item, names in _handed_on(system.output, before, answer)]
+        found += [(time, item, names) for (_, item), names in _handed_on(system.output, before, answer)]
         if system.report.empty and system.output == "rstream":
             found += [(time, done, frozenset((name,))) for name, done in sorted(_completed(system))]
         before = answer
@@ -152,20 +152,20 @@ def _completed(system: System) -> set[tuple[str, Evaluated]]:
 
 # What comes out (relation to stream)
 
-_Items = list[tuple[Item, Names]]
+_Answered = tuple[str, Item]
+"""What is answered, with the query that does: each has answers of its own. Facts are everybody's."""
+_Items = list[tuple[_Answered, Names]]
 """An answer, each item as often as it is in it, with the rules that may be named."""
 
 
 def _with_makers(timeline: dict[int, Answer]) -> dict[int, _Items]:
     found: dict[int, _Items] = {}
-    since: dict[Item, Names] = {}
+    since: dict[Fact, Names] = {}
     for time, answer in timeline.items():
-        makers: dict[Item, Names] = {}
-        for item, names in [*answer.facts.items(), *((item, frozenset((name,))) for item, name in answer.solutions)]:
-            makers[item] = makers.get(item, frozenset()) | names | since.get(item, frozenset())
-        items = [*sorted(answer.facts, key=str), *(item for item, _ in answer.solutions)]
-        found[time] = [(item, makers[item]) for item in items]
-        since = makers
+        since = {fact: names | since.get(fact, frozenset()) for fact, names in answer.facts.items()}
+        items: _Items = [(("", fact), since[fact]) for fact in sorted(answer.facts, key=str)]
+        items += [((query, item), frozenset((query,))) for item, query in answer.solutions]
+        found[time] = items
     return found
 
 
@@ -174,7 +174,7 @@ def _reported(system: System, events: Sequence[Event], timeline: dict[int, _Item
     if system.report.policy == "periodic":
         yield from _periodic(system, events, timeline)
         return
-    previous: Counter[Item] = Counter()
+    previous: Counter[_Answered] = Counter()
     for time, items in timeline.items():
         bag = Counter(item for item, _ in items)
         if system.output != "rstream" or _is_told(system.report, previous, bag):
@@ -182,7 +182,7 @@ def _reported(system: System, events: Sequence[Event], timeline: dict[int, _Item
         previous = bag
 
 
-def _is_told(report: Report, previous: Counter[Item], bag: Counter[Item]) -> bool:
+def _is_told(report: Report, previous: Counter[_Answered], bag: Counter[_Answered]) -> bool:
     return {"close": True, "change": bag != previous, "nonempty": bool(bag)}[report.policy]
 
 
