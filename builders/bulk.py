@@ -430,7 +430,7 @@ class _Join:
 
     def __init__(self, op: ops.Join, widths: tuple[int, int], steps: tuple[Step | None, Step | None]) -> None:
         self.sides = (_Side(steps[0]), _Side(steps[1]))
-        self.keys = (_key_of([left for left, _ in op.on]), _key_of([right for _, right in op.on]))
+        self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
         self.probes = (_probe(op, widths, 0), _probe(op, widths, 1))
         self.products = (_product(op, widths, 0), _product(op, widths, 1))
 
@@ -463,10 +463,6 @@ class _Join:
 
     def size(self) -> int:
         return sum(side.size() for side in self.sides)
-
-
-def _key_of(columns: Sequence[int]) -> Callable[[Row], Hashable]:
-    return key_of(columns)
 
 
 def _sides(op: ops.Join, widths: tuple[int, int], side: int) -> tuple[str, str, str]:

@@ -12,11 +12,12 @@ Part = System | Joinable | Predicate
 def walk(part: Part) -> Iterator[Part]:
     """A system, joinable or predicate, and all of those in it."""
     yield part
-    for inner in _inside(part):
+    for inner in inside(part):
         yield from walk(inner)
 
 
-def _inside(part: Part) -> tuple[Part, ...]:
+def inside(part: Part) -> tuple[Part, ...]:
+    """What is directly in a part."""
     match part:
         case System(joinables=joinables, predicates=predicates):
             return (*joinables, *predicates)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from squall.planners.parts import inside
 from squall.system import (
     AtomPattern,
     Bind,
     Compute,
     Either,
-    Exists,
     Joinable,
     Maybe,
     Pattern,
@@ -54,24 +54,8 @@ def _mentioned(part: Joinable | Predicate) -> Iterator[Variable]:
         case _:
             if isinstance(part, Maybe):
                 yield from variables(part.condition)
-            for inner in _inside(part):
+            for inner in inside(part):
                 yield from _mentioned(inner)
-
-
-def _inside(part: Joinable | Predicate) -> tuple[Joinable | Predicate, ...]:
-    match part:
-        case Either(branches=branches):
-            return branches
-        case System(joinables=joinables, predicates=predicates):
-            return (*joinables, *predicates)
-        case Without(joinables=joinables):
-            return joinables
-        case Maybe(system=system, exists=exists):
-            return (system, *exists)
-        case Exists(system=system):
-            return (system,)
-        case _:
-            return ()
 
 
 def definite(part: Joinable) -> Names:

@@ -20,11 +20,11 @@ from squall import functions
 from squall.errors import BuilderError
 from squall.functions import Function
 from squall.functions.sparql import FUNCTIONS, calls, casts, patterns
-from squall.functions.sparql.iris import resolved
 from squall.functions.sparql.logic import ebv
 from squall.functions.sparql.names import FALSE, FN, TRUE
 from squall.functions.sparql.operands import operand
 from squall.functions.sparql.tables import TABLE
+from squall.iris import resolved
 from squall.rdf import ALWAYS, RDF, XSD, Term, blank, iri, is_literal, literal, parts
 from squall.rdf import term as any_term
 from squall.system import Call, Expression, Variable

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall.errors import Errors, LexerError, SquallError, each
+from squall.iris import resolved
 from squall.lexers import csparql, rspql, sparql
 from squall.lexers.sparql import tree as q
-from squall.lexers.sparql.terms import resolved
 from squall.rdf import RDF, XSD, Term, iri, literal
 from squall.stages import Lexer
 from squall.system import Variable
@@ -189,8 +189,8 @@ def test_a_base_may_be_given() -> None:
     ],
 )  # fmt: skip
 def test_iris_are_resolved_as_rfc_3986_has_it(reference: str, due: str) -> None:
-    assert resolved("http://a/b/c/d;p?q", reference) == due  # its section 5.4
-    assert resolved("", reference) == reference
+    assert resolved(reference, "http://a/b/c/d;p?q") == due  # its section 5.4
+    assert resolved(reference, "") == reference
 
 
 # Expressions

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import count
 
 from squall.errors import LexerError, Origin, near
+from squall.iris import resolved
 from squall.rdf import OWL, RDF, RDFS, XSD, Term, iri, literal
 
 _CODEPOINT = re.compile(r"\\(?:\\|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
@@ -15,7 +16,6 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 _LABEL = re.compile(r"_:([\w.\u00B7\u203F\u2040-]+)")
-_REFERENCE = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 
 _NAMESPACES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
 """What is proposed for a prefix that is not declared."""
@@ -82,7 +82,7 @@ class Names:
     def iri(self, written: str, origin: Origin) -> Term:
         """The term of ``<iri>``, ``prefix:local`` or ``a``."""
         if written.startswith("<"):
-            return iri(resolved(self.base, written[1:-1]))
+            return iri(resolved(written[1:-1], self.base))
         prefix, _, local = written.partition(":")
         if prefix not in self.prefixes:
             return self._undeclared(prefix, written, origin)
@@ -114,55 +114,3 @@ def number(text: str) -> Term:
     """The literal of a number: an xsd:integer, or with a dot an xsd:decimal, or with an exponent an xsd:double."""
     kind = "double" if "e" in text.lower() else "decimal" if "." in text else "integer"
     return literal(text, XSD + kind)
-
-
-def resolved(base: str, reference: str) -> str:
-    """An IRI resolved against a base; as it is if there is none (RFC 3986, section 5.2)."""
-    if not base:
-        return reference
-    scheme, authority, path, query, fragment = _split(reference)
-    if scheme is not None:
-        return _joined(scheme, authority, _without_dots(path), query, fragment)
-    of_base = _split(base)
-    if authority is not None:
-        return _joined(of_base[0], authority, _without_dots(path), query, fragment)
-    if not path:
-        return _joined(of_base[0], of_base[1], of_base[2], of_base[3] if query is None else query, fragment)
-    whole = path if path.startswith("/") else _merged(of_base[1], of_base[2], path)
-    return _joined(of_base[0], of_base[1], _without_dots(whole), query, fragment)
-
-
-_Parts = tuple[str | None, str | None, str, str | None, str | None]
-
-
-def _split(text: str) -> _Parts:
-    found = _REFERENCE.fullmatch(text)
-    assert found is not None  # the expression takes any text
-    return found[1], found[2], found[3], found[4], found[5]
-
-
-def _merged(authority: str | None, base: str, path: str) -> str:
-    return f"/{path}" if authority is not None and not base else base[: base.rfind("/") + 1] + path
-
-
-def _without_dots(path: str) -> str:
-    """The path without its ``.`` and ``..`` (RFC 3986, section 5.2.4)."""
-    kept: list[str] = []
-    segments = path.split("/")
-    for segment in segments:
-        if segment == "..":
-            del kept[max(1, len(kept) - 1) if path.startswith("/") else -1 :]
-        elif segment != ".":
-            kept.append(segment)
-    return "/".join(kept + ([""] if segments[-1] in (".", "..") else []))
-
-
-def _joined(scheme: str | None, authority: str | None, path: str, query: str | None, fragment: str | None) -> str:
-    pieces: Iterable[str | None] = (
-        None if scheme is None else f"{scheme}:",
-        None if authority is None else f"//{authority}",
-        path,
-        None if query is None else f"?{query}",
-        None if fragment is None else f"#{fragment}",
-    )
-    return "".join(piece for piece in pieces if piece is not None)

@@ -9,7 +9,6 @@ docs/languages/jena.md lists what differs from Jena, and why.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
@@ -26,6 +25,8 @@ from squall.functions.values import (
     compare,
     date_time,
     decimal,
+    divide_decimals,
+    divide_floats,
     double,
     floating,
     is_of_type,
@@ -129,23 +130,10 @@ def _divide_integers(left: int, right: int) -> int | None:
     return whole if (left < 0) == (right < 0) else -whole
 
 
-def _divide_decimals(left: Decimal, right: Decimal) -> Decimal | None:
-    return ARITHMETIC.divide(left, right) if right else None
-
-
-def _divide_floats(left: float, right: float) -> float:
-    """Division by IEEE 754, by zero as well."""
-    if right:
-        return left / right
-    if left == 0 or math.isnan(left):
-        return math.nan
-    return math.copysign(math.inf, left) * math.copysign(1.0, right)
-
-
 _sum = _arithmetic(int.__add__, ARITHMETIC.add, float.__add__)
 _difference = _arithmetic(int.__sub__, ARITHMETIC.subtract, float.__sub__)
 _product = _arithmetic(int.__mul__, ARITHMETIC.multiply, float.__mul__)
-_quotient = _arithmetic(_divide_integers, _divide_decimals, _divide_floats)
+_quotient = _arithmetic(_divide_integers, divide_decimals, divide_floats)
 
 
 def _step(by: int) -> Callable[[Maybe], Maybe]:

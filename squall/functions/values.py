@@ -469,3 +469,17 @@ def is_of_type(term: Term, datatype: str) -> bool:
     if own in exact and datatype in exact:
         return number(literal(lexical, datatype)) is not None
     return own == datatype
+
+
+def divide_decimals(left: Decimal, right: Decimal) -> Decimal | None:
+    """Division; None by zero."""
+    return ARITHMETIC.divide(left, right) if right else None
+
+
+def divide_floats(left: float, right: float) -> float:
+    """Division by IEEE 754, by zero as well."""
+    if right:
+        return left / right
+    if left == 0 or math.isnan(left):
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)

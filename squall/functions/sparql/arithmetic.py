@@ -14,7 +14,18 @@ from fractions import Fraction
 from squall.functions.sparql import temporal
 from squall.functions.sparql.names import Maybe, Members, defined
 from squall.functions.sparql.operands import Operand, promoted
-from squall.functions.values import ARITHMETIC, Number, decimal, double, float_, integer, number, single
+from squall.functions.values import (
+    ARITHMETIC,
+    Number,
+    decimal,
+    divide_decimals,
+    divide_floats,
+    double,
+    float_,
+    integer,
+    number,
+    single,
+)
 from squall.rdf import Term
 
 _Other = Callable[[Term, Term], Maybe]
@@ -48,20 +59,6 @@ def _binary(
         return double(result) if "double" in (one.kind, two.kind) else float_(single(result))
 
     return compute
-
-
-def divide_decimals(left: Decimal, right: Decimal) -> Decimal | None:
-    """Division; None by zero."""
-    return ARITHMETIC.divide(left, right) if right else None
-
-
-def _divide_floats(left: float, right: float) -> float:
-    """Division by IEEE 754, by zero as well."""
-    if right:
-        return left / right
-    if left == 0 or math.isnan(left):
-        return math.nan
-    return math.copysign(math.inf, left) * math.copysign(1.0, right)
 
 
 def _unary(
@@ -120,7 +117,7 @@ MEMBERS: Members = (
         "the product of numbers, or of a number and a duration",
     ),
     *defined(
-        "/", "divide", _binary(None, divide_decimals, _divide_floats, temporal.over), 2, 2,
+        "/", "divide", _binary(None, divide_decimals, divide_floats, temporal.over), 2, 2,
         "the quotient of numbers, of durations, or of a duration and a number; of integers a decimal",
     ),
     *defined("unary +", "unary-plus", _same, 1, 1, "the number"),

@@ -10,9 +10,9 @@ import re
 from hashlib import blake2b
 
 from squall.functions import Builtin, Function, Mode
-from squall.functions.sparql.iris import is_absolute, resolved
 from squall.functions.sparql.names import FALSE, LANGUAGE, OWN, SPARQL, TRUE, Maybe, Members, defined
 from squall.functions.values import double, number, text
+from squall.iris import is_absolute, resolved
 from squall.rdf import LANG_STRING, XSD_STRING, Term, blank, iri, iri_text, is_blank, is_iri, is_literal, literal, parts
 
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")

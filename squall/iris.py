@@ -30,7 +30,9 @@ def is_absolute(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def resolved(reference: str, base: str) -> str:
-    """The IRI that a reference means where `base`, an absolute IRI, is the base."""
+    """The IRI that a reference means where `base`, an absolute IRI, is the base; as it is without one (``""``)."""
+    if not base:
+        return reference
     one, root = _split(reference), _split(base)
     if one.scheme is not None:
         return str(one._replace(path=_without_dots(one.path)))
