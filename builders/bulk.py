@@ -56,7 +56,8 @@ def fits(plan: Plan) -> bool:
     return (
         not plan.retractable
         and not ends(plan)
-        and isinstance(deliver(plan), GrowingDeliver)
+        and len(plan.deliveries) == 1
+        and isinstance(deliver(*plan.delivery, plan), GrowingDeliver)
         and all(_takes(node, plan) for node in plan.nodes)
     )
 
@@ -99,7 +100,7 @@ class Bulk(Network[Part]):
             case ops.Distinct():
                 return _Told() if self._are_unique(node) else _Set()
             case _:
-                return _Deliver(cast(GrowingDeliver, deliver(self.plan)).remembers)
+                return _Deliver(cast(GrowingDeliver, deliver(*self.plan.delivery, self.plan)))
 
     def _are_unique(self, node: Node) -> bool:
         """Whether a set is of what matches make of facts each of which comes once, or once for each node that makes it:
@@ -501,8 +502,9 @@ def _product(op: ops.Join, widths: tuple[int, int], side: int) -> Callable[..., 
 class _Deliver:
     """Facts that come into the answer."""
 
-    def __init__(self, remembers: bool) -> None:
-        self.remembers = remembers
+    def __init__(self, op: GrowingDeliver) -> None:
+        self.remembers = op.remembers
+        self.name = op.name
         self.known: set[Row] = set()
         self.waiting: list[Part] = []
 
@@ -513,8 +515,8 @@ class _Deliver:
     def flush(self, time: int) -> list[Output]:
         waiting, self.waiting = self.waiting, []
         found: list[Output] = []
-        for key, rows, rule in waiting:
-            fresh = _fresh(rows, self.known)
+        for key, rows, maker in waiting:
+            fresh, rule = _fresh(rows, self.known), self.name or maker
             if not isinstance(key, str) or key[0] != "<" or '"' in map(_FIRST, map(_FIRST, fresh)):
                 found += [output((row_fact(row), time, rule)) for row in fresh if is_rdf(row)]
             else:  # what nearly all are, without a step of ours for each

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
-from squall.plan import Plan
-from squall.rdf import ALWAYS, HEARTBEAT, Event
+from squall.operators import Deliver
+from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Event
 from squall.system import Source
 from squall.windows import Count, Landmark, Range, Stepped
 
@@ -14,8 +14,7 @@ from squall.windows import Count, Landmark, Range, Stepped
 class Instants:
     """The evaluation instants that events lead to, given in order as time passes."""
 
-    def __init__(self, plan: Plan) -> None:
-        _, deliver = plan.delivery
+    def __init__(self, deliver: Deliver) -> None:
         self.sources = deliver.sources
         self.report = deliver.report
         self.single: list[int] = [ALWAYS]
@@ -29,10 +28,21 @@ class Instants:
         """The last instant that is known to come."""
         self.passed = ALWAYS - 1
 
+    @property
+    def due(self) -> int:
+        """The next instant, as far as is known; FOREVER: none."""
+        if self.report.policy == "periodic":
+            period = self.report.period
+            after = max(self.first, self.passed + 1) if self.first is not None else FOREVER
+            due = -(-after // period) * period
+            return due if due <= -(-self.last // period) * period else FOREVER
+        return min(self.single[0] if self.single else FOREVER, self.grids[0][0] if self.grids else FOREVER)
+
     def add(self, events: Iterable[Event]) -> None:
         """Takes note of events."""
         for event in events:
-            for source in self.sources if event.stream != HEARTBEAT else ():
+            is_instant = event.stream != HEARTBEAT and event.time != ALWAYS
+            for source in self.sources if is_instant else ():
                 if source.iri in ("", event.stream):
                     self.first = event.time if self.first is None else self.first
                     self._add(event, source)

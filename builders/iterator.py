@@ -13,13 +13,14 @@ from itertools import groupby
 from operator import attrgetter
 
 from squall.builders.bulk import Bulk, fits
-from squall.builders.instants import Instants
 from squall.builders.machine import Machine
 from squall.builders.measured import Measured
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.read import wanted
 from squall.errors import BuilderError
 from squall.figures import NodeFigures
+from squall.operators import Deliver as DeliverNode
+from squall.operators import Feed
 from squall.plan import Plan
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event, Fact
 from squall.stages import Choosy, Options, Output
@@ -30,6 +31,7 @@ PATIENCE = 16
 """and how many instants may have fewer before that is given up."""
 Outputs = list[Output]
 """Those of some instants, in the order of time."""
+_TIME = attrgetter("time")
 TOGETHER = 4096
 """How many events are worked off at once, at most: what is at hand together should fit the processor's caches, and what
 has ended be forgotten in time."""
@@ -57,8 +59,7 @@ class IteratorJob:
         self.passes = self.facts = 0
         """How many instants that did, and how many facts they had."""
         self.outputs = 0
-        self.whole_instants = not self.bulk and isinstance(self.deliver, Deliver)
-        self.instants = Instants(plan) if self.whole_instants and plan.delivery[1].output == "rstream" else None
+        self.whole_instants = not self.bulk and self.machine.waits
         self.passed = ALWAYS - 1
         """The latest time that has been worked off; what is earlier is late."""
         self.held: list[Event] = []
@@ -77,10 +78,10 @@ class IteratorJob:
         return machine
 
     @cached_property
-    def deliver(self) -> Deliver | GrowingDeliver:
-        deliver = self.machine.operators[self.plan.delivery[0].id]
-        assert isinstance(deliver, Deliver | GrowingDeliver)
-        return deliver
+    def delivers(self) -> Sequence[Deliver | GrowingDeliver]:
+        """The ends of the plan."""
+        operators = (self.machine.operators[node.id] for node, _ in self.plan.deliveries)
+        return [op for op in operators if isinstance(op, Deliver | GrowingDeliver)]
 
     def describe(self) -> str:
         """The job as text: one stage, every node in this process."""
@@ -97,7 +98,9 @@ class IteratorJob:
         """See `squall.stages.Job.run`."""
         predicates = wanted(self.plan)
         # What measures counts all that is read; of what is told whole, each event is an instant.
-        if isinstance(batches, Choosy) and predicates is not None and not self.options.measure and not self.instants:
+        ops = (node.op for node in self.plan.nodes)
+        told_whole = any(isinstance(op, DeliverNode | Feed) and op.output == "rstream" for op in ops)
+        if isinstance(batches, Choosy) and predicates is not None and not self.options.measure and not told_whole:
             batches.want(predicates)
         for outputs in self._parts(batches, list(static)):
             yield from outputs
@@ -165,12 +168,12 @@ class IteratorJob:
     def _work(self, events: Sequence[Event]) -> Iterator[Outputs]:
         """Works events off, and time up to those that are held back."""
         if self.bulk and self._in_bulk(events):
-            for time, together in groupby(events, key=attrgetter("time")):
+            for time, together in groupby(events, key=_TIME):
                 yield self._instant(self.bulk, list(together), time)
         elif self.machine.retracts:
             yield from self._instant_by_instant(events)
         elif events:
-            self._read(events)
+            self.machine.read(events)
             yield from self._advance(events[-1].time)
         if self.held and self.held[0].time - 1 > self.passed:
             yield from self._advance(self.held[0].time - 1)
@@ -190,11 +193,6 @@ class IteratorJob:
         self.outputs += len(found)
         return found
 
-    def _read(self, events: Sequence[Event]) -> None:
-        if self.instants is not None:
-            self.instants.add(events)
-        self.machine.read(events)
-
     def _advance(self, now: int) -> Iterator[Outputs]:
         """Lets time go on to `now`: all that begins then or before has been read."""
         if self.machine.retracts:
@@ -205,8 +203,11 @@ class IteratorJob:
     def _pass(self, now: int) -> Iterator[Outputs]:
         self.machine.run(now)
         self.passed = now
-        instants = self.instants.upto(now) if self.instants is not None else ()
-        found = self.deliver.flush(now, instants)
+        found = self.delivers[0].flush(now)
+        for other in self.delivers[1:]:
+            found += other.flush(now)
+        if len(self.delivers) > 1:
+            found.sort(key=_TIME)
         self.outputs += len(found)
         self.machine.expire(now)
         if found:
@@ -220,7 +221,7 @@ class IteratorJob:
             time = events[place].time
             yield from self._retracting(time - 1)
             after = next((i for i in range(place, len(events)) if events[i].time > time), len(events))
-            self._read(events[place:after])
+            self.machine.read(events[place:after])
             yield from self._one_instant(time)
             place = after
 
@@ -239,5 +240,5 @@ class IteratorJob:
             if since == ALWAYS:
                 continue  # no stream has brought anything yet
             self.demands.setdefault(since + 1, []).append(fact)
-            if self.instants is not None:
-                self.instants.add_instant(since + 1)
+            for instants in self.machine.instants:
+                instants.add_instant(since + 1)

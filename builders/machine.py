@@ -18,6 +18,7 @@ from squall.builders.network import Address, Network
 from squall.builders.rows import Operator, ends, operator, plain
 from squall.builders.rows.deliver import Deliver, GrowingDeliver, Retract
 from squall.builders.rows.entries import UNIT, Entry
+from squall.builders.rows.feed import Feed
 from squall.builders.rows.memory import Keeping
 from squall.builders.rows.plain import Plain, Step
 from squall.builders.rows.read import Facts, Reader
@@ -56,6 +57,11 @@ class Machine(Network[Sequence[Entry]]):
         self.readers = {node.id: self._reader(node) for node in plan.nodes if isinstance(node.op, Read)}
         self.driven = {id: op for id, op in self.operators.items() if isinstance(op, TimeDriven) and not _ends(op)}
         """The nodes inside the plan that look at whole instants."""
+        told = [op.told if isinstance(op, Feed) else op for op in self.operators.values()]
+        self.instants = [op.instants for op in told if isinstance(op, Deliver) and op.instants is not None]
+        """Those of what is told whole."""
+        self.waits = any(isinstance(op, TimeDriven) for op in self.operators.values())
+        """Whether an instant can be worked off only when all of it is there."""
         self.retracts = [op for op in self.operators.values() if isinstance(op, Retract)]
         self.keeping = {id: op for id, op in self.operators.items() if isinstance(op, Keeping)}
         self.expires = ends(plan) or bool(plan.retractable)
@@ -123,6 +129,8 @@ class Machine(Network[Sequence[Entry]]):
 
     def read(self, events: Sequence[Event]) -> None:
         """Puts the facts of events into the nodes that read them."""
+        for instants in self.instants:
+            instants.add(events)
         for id, reader in self.readers.items():
             facts = reader.read_columns(events) if isinstance(events, Columns) else reader.read(events)
             self._put_facts(id, facts)
@@ -193,9 +201,16 @@ class Machine(Network[Sequence[Entry]]):
             if len(component) == 1:
                 self.step(component[0])
                 if component[0] in self.driven:
-                    self.answer(component[0], self.driven[component[0]].advance(now))
+                    self._advance(component[0], self.driven[component[0]], now)
             else:
                 self._recursion(component)
+
+    def _advance(self, id: str, op: TimeDriven, now: int) -> None:
+        self.answer(id, op.advance(now))
+        if isinstance(op, Feed):
+            events = [Event(time, (), op.stream) for time in op.times]
+            for instants in self.instants:
+                instants.add(events)
 
     def due(self) -> int:
         """The next time at which something is to be done, if nothing comes in before; FOREVER: never."""

@@ -42,7 +42,7 @@ from squall.builders.worker import (
     spool_line,
 )
 from squall.errors import BuilderError
-from squall.operators import Answer, Deliver, Extend, Group, LeftJoin, Operator, Project, Read, Retract, Slice
+from squall.operators import Answer, Deliver, Extend, Feed, Group, LeftJoin, Operator, Project, Read, Retract, Slice
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from squall.stages import Options, Output, Rewindable
@@ -89,6 +89,11 @@ def build(plan: Plan, options: Options) -> SparkJob:
 
 def _check_supported(plan: Plan) -> None:
     """Raises BuilderError, naming what a plan has that this builder does not run yet."""
+    if len(plan.deliveries) > 1:
+        raise BuilderError(
+            "the Spark builder does not run programs that are told in several ways yet",
+            hint="give it the programs one by one, or use `--builder iterator`",
+        )
     for node in plan.nodes:
         if (what := _unsupported(node.op)) is not None:
             raise BuilderError(
@@ -118,6 +123,8 @@ def _unsupported(op: Operator) -> str | None:
             return "values that a solution may do without"
         case Project(columns=columns) if None in columns:
             return "unions in which a variable is unbound"
+        case Feed():
+            return "streams that the program makes"
         case Deliver(report=report) if report.policy != "close":
             return f"the report policy `{report.policy}`"
         case Deliver(queries=queries) if queries:

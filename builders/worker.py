@@ -421,8 +421,8 @@ def delivery(
 
 def _delivery(program: Program, instants: Sequence[int], messages: Iterable[Message]) -> Iterator[Message]:
     addressing = program.addressing()
-    node, _ = program.plan.delivery
-    at_work = deliver(program.plan)
+    node, op = program.plan.delivery
+    at_work = deliver(node, op, program.plan)
     entries: dict[str, list[Entry]] = {ROW: [], STATE: []}
     for message in messages:
         entries[message.kind].append((*unpack(message.row), message.start, message.end, message.weight))
@@ -432,7 +432,8 @@ def _delivery(program: Program, instants: Sequence[int], messages: Iterable[Mess
         max(
             (time for *_, start, end, _ in entries[STATE] for time in (start, end) if time != FOREVER),
             default=ALWAYS - 1,
-        )
+        ),
+        (),
     )
     if at_work.remembers:
         at_work.keep()

@@ -25,7 +25,7 @@ from squall.planners.columns import (
     untimed,
 )
 from squall.planners.draft import Draft, Identity, Rows, digest
-from squall.planners.ending import finish
+from squall.planners.ending import End, finish
 from squall.planners.scope import is_closed, is_independent, mentioned
 from squall.planners.unbound import Own, absent, agreeing, join, left_join, own, tested, with_own, without
 from squall.strata import is_timed
@@ -53,7 +53,7 @@ from squall.system import (
     Test,
     Variable,
     Without,
-    rules,
+    tellings,
     variables,
     visible,
 )
@@ -66,11 +66,16 @@ Asking = Callable[[Rows, Exists], Sequence[Rows]]
 """How a planner asks: the solutions of what is to exist for some rows, in each form that means the same."""
 
 
-def plan_in_written_order(draft: Draft, system: System, body: Body) -> list[str]:
+def plan_in_written_order(draft: Draft, system: System, body: Body) -> list[End]:
     """What all rules end in (`Emit`, `Answer`, `Retract`): of each its body, joined as `body` does it, its predicates
     as they are written, its consequences."""
     written = _Written(draft, body)
-    return [end for rule in rules(system) for end in ends(draft, written.solutions(rule, is_query(rule)), rule)]
+    return [
+        End(node, telling)
+        for telling in tellings(system)
+        for rule in telling.rules
+        for node in ends(draft, written.solutions(rule, is_query(rule)), rule)
+    ]
 
 
 class _Written:

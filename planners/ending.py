@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
 from typing import NamedTuple
 
 from squall import operators as ops
@@ -11,16 +13,38 @@ from squall.plan import Node, Plan
 from squall.planners.draft import Draft
 from squall.planners.grouping import group
 from squall.planners.parts import walk
-from squall.strata import Shape, Shapes
-from squall.system import Ask, AtomPattern, Construct, Pattern, Select, Source, System, Without, rules
+from squall.strata import Shape, Shapes, needs, told_by
+from squall.system import (
+    Ask,
+    AtomPattern,
+    Construct,
+    Pattern,
+    Report,
+    Select,
+    Source,
+    System,
+    Telling,
+    Without,
+    tellings,
+)
+from squall.windows import NOTHING, Nothing, Window
+
+_STREAM = itemgetter(0)
 
 
-def finish(draft: Draft, system: System, ends: Iterable[str], planner: str) -> Plan:
-    """The plan whose rules end in these nodes (`Emit`, `Answer`, `Retract`)."""
+class End(NamedTuple):
+    """A node in which a rule ends (`Emit`, `Answer`, `Retract`), and the answer that the rule belongs to."""
+
+    node: str
+    telling: Telling
+
+
+def finish(draft: Draft, system: System, ends: Iterable[End], planner: str) -> Plan:
+    """The plan of a system whose rules end in these nodes."""
     return grouped(ended(draft, system, ends, planner))
 
 
-def ended(draft: Draft, system: System, ends: Iterable[str], planner: str, ordered: bool = False) -> Plan:
+def ended(draft: Draft, system: System, ends: Iterable[End], planner: str, ordered: bool = False) -> Plan:
     """The plan whose rules end in these nodes, as yet without grouping columns.
 
     Facts are made unique per *shape* (the constants of their templates): two shapes that have no fact in common do not
@@ -28,21 +52,88 @@ def ended(draft: Draft, system: System, ends: Iterable[str], planner: str, order
     ``ordered``: list the nodes by depth and id, so that the order of the rules does not show.
     """
     found = list(ends)
-    every = _unique_facts(draft, dict.fromkeys(found))
-    feed_back(draft, every)
-    made = [facts for facts in every if not facts.internal]
-    answers = [id for id in found if isinstance(draft.nodes[id].op, Answer)]
-    inputs = (*(facts.node for facts in made), *(sorted(answers) if ordered else answers))
-    op = ops.Deliver(system.output, _overlaps(made), system.report, sources(system), queries(system))
-    last = draft.add(op, *inputs)
-    draft.keep([last, *(id for id in found if isinstance(draft.nodes[id].op, Retract))])
+    ways = _ways(system, found)
+    made = _unique_facts(draft, found, ways)
+    feed_back(draft, made)
+    _feed_streams(draft, made)
+    answers = [end for end in found if isinstance(draft.nodes[end.node].op, Answer)]
+    last = _delivered(draft, sorted(answers, key=_node) if ordered else answers, made, ways)
+    last = last or [draft.add(_deliver(_way_of(tellings(system)[0], {}), [], []))]
+    draft.keep([*last, *(id for id, _ in found if isinstance(draft.nodes[id].op, Retract))])
     nodes = inputs_first(draft.nodes.values())
     return arranged(nodes, planner) if ordered else Plan(tuple(nodes), planner)
 
 
-def sources(system: System) -> tuple[Source, ...]:
-    """The sources that the patterns of a program's rules read, each once, in an order of their own."""
-    parts = (part for rule in rules(system) for part in walk(rule) if isinstance(part, System) and _has_patterns(part))
+class _Way(NamedTuple):
+    """How facts and solutions are told; what is told alike ends in one `Deliver`. name, stream: of what makes facts,
+    since each query has a set of its own."""
+
+    output: str
+    report: Report
+    sources: tuple[Source, ...]
+    name: str = ""
+    stream: str = ""
+
+
+def _ways(system: System, ends: Iterable[End]) -> dict[Telling, _Way]:
+    made: dict[str, Shapes[str]] = {}
+    for telling in tellings(system):
+        for rule in telling.rules if telling.stream else ():
+            for shape in told_by(rule):
+                made.setdefault(telling.stream, Shapes()).add(shape, telling.stream)
+    return {telling: _way_of(telling, made) for telling in dict.fromkeys(end.telling for end in ends)}
+
+
+def _way_of(telling: Telling, made: Mapping[str, Shapes[str]]) -> _Way:
+    read = _with_instants(telling, made) if telling.output == "rstream" else ()
+    own = (telling.name, telling.stream) if telling.has_facts else ("", "")
+    return _Way(telling.output, telling.report, read, *own)
+
+
+def _with_instants(telling: Telling, made: Mapping[str, Shapes[str]]) -> tuple[Source, ...]:
+    """The sources whose events say when an answer is evaluated. Those of a stream that the program makes only do where
+    some of them may fit a pattern: or else a stream would be evaluated whenever it is."""
+    found = sources(telling.rules)
+    needed = [need for rule in telling.rules for need in needs(rule)] if made else []
+    for stream, shapes in made.items():
+        if not any(need.reads_stream(stream) and list(shapes.overlapping(need.shape)) for need in needed):
+            found = tuple(_silenced(source, stream) for source in found if source.iri != stream)
+    return found
+
+
+def _silenced(source: Source, stream: str) -> Source:
+    if not source.reads(stream):
+        return source
+    others = (window for window in source.windows if window[0] != stream)
+    return replace(source, windows=tuple(sorted((*others, (stream, NOTHING)), key=_STREAM)))
+
+
+def _delivered(draft: Draft, answers: Iterable[End], made: Sequence[Facts], ways: Mapping[Telling, _Way]) -> list[str]:
+    """The operation nodes: one for each way of telling."""
+    inputs: dict[_Way, list[str]] = {}
+    for facts in made:
+        if facts.way is not None:
+            inputs.setdefault(facts.way, []).append(facts.node)
+    for node, telling in answers:
+        inputs.setdefault(ways[telling], []).append(node)
+    found = []
+    for way, nodes in inputs.items():
+        told = [telling for telling, its in ways.items() if its == way]
+        found.append(draft.add(_deliver(way, told, [facts for facts in made if facts.way == way]), *nodes))
+    return found
+
+
+def _deliver(way: _Way, told: Sequence[Telling], made: Sequence[Facts]) -> ops.Deliver:
+    return ops.Deliver(way.output, _overlaps(made), way.report, way.sources, queries(told), way.name)
+
+
+def _node(end: End) -> str:
+    return end.node
+
+
+def sources(program: Iterable[System]) -> tuple[Source, ...]:
+    """The sources that the patterns of rules read, each once, in an order of their own."""
+    parts = (part for rule in program for part in walk(rule) if isinstance(part, System) and _has_patterns(part))
     return tuple(sorted({source for part in parts for source in part.sources}, key=repr))
 
 
@@ -52,11 +143,11 @@ def _has_patterns(part: System) -> bool:
     return any(isinstance(joinable, Pattern | AtomPattern) for joinable in (*part.joinables, *inner))
 
 
-def queries(system: System) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def queries(tellings: Iterable[Telling]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The queries that are told that an evaluation of theirs is complete, if they are, in an order of their own. What
-    makes facts is one if these are not read again."""
-    asked = [found for rule in rules(system) for found in _queries(rule)] if system.report.empty else []
-    return tuple(sorted(set(asked)))
+    makes facts is one if these are not read again, or only as a stream."""
+    told = (one for one in tellings if one.report.empty)
+    return tuple(sorted({found for one in told for rule in one.rules for found in _queries(rule)}))
 
 
 def _queries(rule: System) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -71,23 +162,29 @@ def _queries(rule: System) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 class Facts(NamedTuple):
-    """Unique facts of one shape: the node that makes them so, and whether they are read again and are no part of the
-    answer."""
+    """Unique facts of one shape: the node that makes them so, whether they are read again, and how they are told (None:
+    they are no part of any answer)."""
 
     shape: Shape
     reentrant: bool
-    internal: bool
+    way: _Way | None
     node: str
 
 
-def _unique_facts(draft: Draft, ends: Iterable[str]) -> list[Facts]:
-    groups: dict[tuple[Shape, bool, bool], list[str]] = {}
-    for id in ends:
+def _unique_facts(draft: Draft, ends: Iterable[End], ways: Mapping[Telling, _Way]) -> list[Facts]:
+    groups: dict[tuple[Shape, bool, _Way | None], list[str]] = {}
+    for id, telling in ends:
         op = draft.nodes[id].op
         if isinstance(op, Emit):
-            groups.setdefault((shape_of(op.template), op.reentrant, op.internal), []).append(id)
-    ordered = sorted(groups.items(), key=lambda group: ([cell or "" for cell in group[0][0]], *group[0][1:]))
-    return [Facts(*kind, draft.add(ops.Distinct(by=len(kind[0])), *sorted(group))) for kind, group in ordered]
+            way = None if op.internal else ways[telling]
+            groups.setdefault((shape_of(op.template), op.reentrant, way), []).append(id)
+    ordered = sorted(groups.items(), key=_of_kind)
+    return [Facts(*kind, draft.add(ops.Distinct(by=len(kind[0])), *sorted(set(nodes)))) for kind, nodes in ordered]
+
+
+def _of_kind(group: tuple[tuple[Shape, bool, _Way | None], list[str]]) -> tuple[list[str], bool, str]:
+    shape, reentrant, way = group[0]
+    return [cell or "" for cell in shape], reentrant, repr(way)
 
 
 def shape_of(cells: Sequence[Cell]) -> Shape:
@@ -107,8 +204,39 @@ def feed_back(draft: Draft, made: Iterable[Facts]) -> None:
 
 
 def _reads_all(draft: Draft, node: Node) -> bool:
+    return any(source.iri == "" for source in _sources_of(draft, node))
+
+
+def _sources_of(draft: Draft, node: Node) -> list[Source]:
     reads = (draft.nodes[edge.node].op for edge in node.inputs)
-    return any(isinstance(op, Read) and op.source.iri == "" for op in reads)
+    return [op.source for op in reads if isinstance(op, Read)]
+
+
+def _feed_streams(draft: Draft, made: Sequence[Facts]) -> None:
+    """Lets each `Match` over a stream that the program makes read those of its facts that may fit, through the window
+    that it reads the stream through."""
+    ways = sorted({facts.way for facts in made if facts.way is not None and facts.way.stream}, key=repr)
+    matches = [node for node in draft.nodes.values() if isinstance(node.op, Match)] if ways else []
+    for way in ways:
+        shapes: Shapes[str] = Shapes()
+        for facts in made:
+            if facts.way == way:
+                shapes.add(facts.shape, facts.node)
+        every = sorted(facts.node for facts in made if facts.way == way)
+        for node in matches:
+            assert isinstance(node.op, Match)
+            if list(shapes.overlapping(shape_of(node.op.cells))):
+                windows = {window for source in _sources_of(draft, node) for window in _windows(source, way.stream)}
+                feeds = (ops.Feed(way.stream, window, way.output, way.report, way.sources) for window in windows)
+                draft.read_again(node.id, sorted(draft.add(feed, *every) for feed in feeds))
+
+
+def _windows(source: Source, stream: str) -> list[Window]:
+    """The window through which a source reads a stream, if it does."""
+    if source.iri == stream:
+        return [source.window]
+    window = source.window_of(stream)
+    return [] if source.iri or isinstance(window, Nothing) else [window]
 
 
 def _overlaps(made: Sequence[Facts]) -> bool:

@@ -38,7 +38,7 @@ from squall.planners.common import (
     unit,
 )
 from squall.planners.draft import digest
-from squall.planners.ending import ended, grouped
+from squall.planners.ending import End, ended, grouped
 from squall.planners.parts import walk
 from squall.planners.passes.closure import close
 from squall.planners.passes.columns import drop_columns
@@ -67,6 +67,7 @@ from squall.system import (
     Variable,
     Without,
     rules,
+    tellings,
     variables,
     visible,
 )
@@ -91,7 +92,8 @@ PASSES: tuple[Pass, ...] = (
 def plan(system: System, statistics: Statistics | None = None, passes: Sequence[Pass] = PASSES) -> Plan:
     """The plan of a system, for data such as the statistics are of. Raises PlannerError."""
     planner = _Rete(system)
-    found = [end for rule in rules(system) for end in planner.rule(rule)]
+    told = tellings(system)
+    found = [End(node, telling) for telling in told for rule in telling.rules for node in planner.rule(rule)]
     made = ended(planner.draft, system, found, "rete", ordered=True)
     for one in passes:
         made = one(made, statistics)

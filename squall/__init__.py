@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, cast
 
 from squall import plugins
 from squall.collecting import no_collection
-from squall.errors import SquallError, TranslatorError, UsageError, each, raise_all
+from squall.errors import SquallError, UsageError, each, raise_all
 from squall.plan import Plan, check
 from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Term, Triple
 from squall.stages import Builder, Job, Lexer, Options, Output, Planner, Translator
-from squall.system import Construct, System, over, rules
+from squall.system import System, over
 from squall.windows import LANDMARK, Window
 from squall.windows import parse as parse_window
 
@@ -70,46 +70,10 @@ def compile(
     errors: list[SquallError] = []
     systems = [_translate(program, lexer, errors) for program in programs]
     raise_all(errors)
-    system = systems[0] if len(systems) == 1 else _together(systems)
+    system = systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
     stratify(system)
-    _check_streams(system)
     each = {stream: _window(one) for stream, one in (windows or {}).items()}
     return over(system, _window(window), each, removals)
-
-
-def _together(systems: Sequence[System]) -> System:
-    """One system of several programs. It is told as those of them want it that say anything about that.
-
-    Raises UsageError where they want different things.
-    """
-    silent = System()
-    told = {(one.output, one.report) for one in systems} - {(silent.output, silent.report)}
-    if len(told) > 1:
-        raise UsageError(
-            f"the programs are told in different ways: {' and '.join(sorted(output for output, _ in told))}",
-            hint="run them each by itself",
-        )
-    output, report = told.pop() if told else (silent.output, silent.report)
-    return System(subsystems=tuple(systems), output=output, report=report)
-
-
-def _check_streams(system: System) -> None:
-    """Raises TranslatorError where a query reads the stream that another one makes."""
-    from squall.planners.parts import walk
-
-    made = {rule.name for rule in rules(system) if not rule.reentrant and _constructs(rule)}
-    for rule in rules(system) if made else ():
-        read = {source.iri for part in walk(rule) if isinstance(part, System) for source in part.sources}
-        for stream in sorted(read & made):
-            raise TranslatorError(
-                f"the stream <{stream}> of a query cannot be read by another one in the same run yet",
-                rule.origin,
-                "run the query that makes it by itself, and give what comes of it as a source",
-            )
-
-
-def _constructs(rule: System) -> bool:
-    return any(isinstance(consequence, Construct) for consequence in rule.consequences)
 
 
 def _window(given: str | Window) -> Window:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from squall.rdf import Term
 from squall.system import CLOSE, Report, Source
+from squall.windows import Window
 
 
 @dataclass(frozen=True)
@@ -227,30 +228,47 @@ class Retract:
 
 @dataclass(frozen=True)
 class Deliver:
-    """The operation node that ends every plan: hands the facts and solutions of its inputs to the sink by an R2S
-    operator. Facts are a set, solutions a bag.
+    """An operation node that ends a plan: hands the facts and solutions of its inputs to the sink by an R2S operator.
+    Facts are a set, solutions a bag. There is one for each way of telling (`squall.system.Telling`).
 
     output: ``istream``, ``dstream`` or ``rstream``.
     distinct: whether its inputs may bring a fact more than once, so that the node has to remember what it has handed
-    on. report: see `squall.system.Report`. sources: those that the program's patterns read: their events and windows
-    say when the answer is evaluated (rstream). queries: those that are told that an evaluation of theirs is complete
-    (`Report.empty`): each with its name and those of its variables.
+    on. report: see `squall.system.Report`. sources: those that patterns of the rules read: their events and windows say
+    when the answer is evaluated (rstream). queries: those that are told that an evaluation of theirs is complete
+    (`Report.empty`): each with its name and those of its variables. name: under which facts are told, whatever rule
+    made them; ``""``: under that rule's.
     """
 
     output: str = "istream"
     distinct: bool = True
     report: Report = CLOSE
-    sources: tuple[Source, ...] = (Source(),)
+    sources: tuple[Source, ...] = ()
     queries: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A stream that the program makes, read through a window: what an R2S operator hands on of the facts of its inputs
+    at an instant are events of that instant (R2S, then S2R). Its rows are facts, like those of a `Read`.
+
+    output, report, sources: as in `Deliver`, by which the stream is told to the outside.
+    """
+
+    stream: str
+    window: Window
+    output: str = "istream"
+    report: Report = CLOSE
+    sources: tuple[Source, ...] = ()
 
 
 Operator = (
     Read | Match | Join | LeftJoin | AntiJoin | Union | Project | Where | Test | Extend | Apply | Unit | Distinct
-    | Group | Slice | Closure | Emit | Answer | Retract | Deliver
+    | Group | Slice | Closure | Emit | Answer | Retract | Deliver | Feed
 )  # fmt: skip
 
 
-_KEEPING = (Join, LeftJoin, AntiJoin, Distinct, Group, Slice, Closure, Retract, Deliver)
+_KEEPING = (Join, LeftJoin, AntiJoin, Distinct, Group, Slice, Closure, Retract, Deliver, Feed)
 
 
 def is_timed(op: Operator) -> bool:

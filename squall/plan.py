@@ -24,6 +24,7 @@ from squall.operators import (
     Emit,
     Expression,
     Extend,
+    Feed,
     Group,
     Join,
     LeftJoin,
@@ -109,9 +110,15 @@ class Plan:
         return found
 
     @cached_property
+    def deliveries(self) -> tuple[tuple[Node, Deliver], ...]:
+        """The operation nodes, with their operators."""
+        return tuple((node, node.op) for node in self.nodes if isinstance(node.op, Deliver))
+
+    @property
     def delivery(self) -> tuple[Node, Deliver]:
-        """The operation node, and its operator."""
-        return next((node, node.op) for node in self.nodes if isinstance(node.op, Deliver))
+        """The operation node of a plan that has one, and its operator."""
+        ((node, op),) = self.deliveries
+        return node, op
 
     @cached_property
     def unbound(self) -> dict[str, frozenset[int]]:
@@ -149,12 +156,14 @@ class Plan:
     @cached_property
     def retractable(self) -> frozenset[str]:
         """The nodes whose rows may be withdrawn before they end: those that withdraw rows by themselves (`AntiJoin`,
-        `LeftJoin`, `Group`, `Slice`, what is timed), `Read` nodes of what may be taken back, and what lies behind."""
+        `LeftJoin`, `Group`, `Slice`, what is timed), `Read` nodes of what may be taken back, and what lies behind. What
+        a `Feed` has told is never taken back; it is read as its window says."""
         retracts = any(isinstance(node.op, Retract) for node in self.nodes)
         found = {node.id for node in self.nodes if _withdraws(node.op, retracts)}
         waiting = list(found)
         while waiting:
             behind = {id for id, _ in self.consumers[waiting.pop()]} - found
+            behind = {id for id in behind if not isinstance(self.by_id[id].op, Feed)}
             found |= behind
             waiting += behind
         return frozenset(found)
@@ -188,6 +197,8 @@ def _unbound(node: Node, plan: Plan, found: dict[str, frozenset[int]]) -> frozen
 def _withdraws(op: Operator, retracts: bool) -> bool:
     if isinstance(op, Read):
         return retracts or is_shrinking(op.source)
+    if isinstance(op, Feed):
+        return isinstance(op.window, Count)
     return isinstance(op, AntiJoin | LeftJoin | Group | Slice) or is_timed(op)
 
 
@@ -220,7 +231,7 @@ def _width(node: Node, found: dict[str, int]) -> int:
             return 2
         case Read():
             return 4
-        case AntiJoin() | Union() | Where() | Test() | Distinct() | Slice() | Deliver():
+        case AntiJoin() | Union() | Where() | Test() | Distinct() | Slice() | Feed() | Deliver():
             return found[node.inputs[0].node] if node.inputs else 0
 
 
@@ -228,6 +239,7 @@ _ARITY: dict[type, tuple[int, int | None]] = {
     Read: (0, 0), Unit: (0, 0), Match: (1, None), Join: (2, 2), LeftJoin: (2, 2), AntiJoin: (2, 2), Union: (1, None),
     Project: (1, 1), Where: (1, 1), Test: (1, 1), Extend: (1, 1), Apply: (1, 1), Group: (1, 1), Slice: (1, 1),
     Closure: (1, 1), Distinct: (1, None), Emit: (1, 1), Answer: (1, 1), Retract: (1, 1), Deliver: (0, None),
+    Feed: (1, None),
 }  # fmt: skip
 
 
@@ -235,10 +247,10 @@ def check(plan: Plan) -> Plan:
     """The plan, if it obeys the rules that builders rely on; raises PlannerError with every violation otherwise.
 
     1. ids are unique and every input exists; 2. each operator has its number of inputs, those of a `Union` are equally
-    wide; 3. without its feedback edges the plan is a DAG, listed inputs first; 4. columns exist; 5. exactly one
+    wide; 3. without its feedback edges the plan is a DAG, listed inputs first; 4. columns exist; 5. there is a
     `Deliver`; it and every `Retract` feed nothing; 6. no cycle goes through the right side of an `AntiJoin` or a
-    `LeftJoin`, a `Group`, a `Slice` or a timed node (the plan is stratified); 7. every cycle passes a `Distinct` or a
-    `Closure`; 8. what a `Closure` reads is never withdrawn before it ends.
+    `LeftJoin`, a `Group`, a `Slice`, a `Feed` or a timed node (the plan is stratified); 7. every cycle passes a
+    `Distinct` or a `Closure`; 8. what a `Closure` reads is never withdrawn before it ends.
     """
     problems = [*_structure(plan)]
     if not problems:
@@ -317,7 +329,7 @@ def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
         case Distinct(by=by):
             for width in inputs:
                 yield "compares", by - 1 if by else 0, max(width, 1)
-        case Read() | Unit() | Union() | Closure() | Deliver():
+        case Read() | Unit() | Union() | Closure() | Feed() | Deliver():
             return
 
 
@@ -327,9 +339,8 @@ def _computes(expressions: Iterable[Expression], width: int) -> Iterator[tuple[s
 
 
 def _ending(plan: Plan) -> Iterator[str]:
-    ends = [node.id for node in plan.nodes if isinstance(node.op, Deliver)]
-    if len(ends) != 1:
-        yield f"it has {len(ends)} Deliver nodes, not one"
+    if not plan.deliveries:
+        yield "it has no Deliver node"
     for node in plan.nodes:
         if isinstance(node.op, Deliver | Retract) and (fed := plan.consumers[node.id]):
             yield f"`{node.id}` {'delivers' if isinstance(node.op, Deliver) else 'retracts'}, yet feeds `{fed[0][0]}`"
@@ -341,8 +352,8 @@ def _strata(plan: Plan) -> Iterator[str]:
             node = plan.by_id[id]
             if is_timed(node.op):
                 yield f"`{id}` takes the time of what depends on it: {', '.join(component)}"
-            if isinstance(node.op, Group | Slice):
-                verb = "groups" if isinstance(node.op, Group) else "slices"
+            if isinstance(node.op, Group | Slice | Feed):
+                verb = {Group: "groups", Slice: "slices", Feed: "feeds"}[type(node.op)]
                 yield f"`{id}` {verb} what depends on it: {', '.join(component)}"
             if isinstance(node.op, AntiJoin | LeftJoin) and node.inputs[1].node in component:
                 verb = "negates" if isinstance(node.op, AntiJoin) else "looks for the absence of"

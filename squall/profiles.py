@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from squall.errors import UsageError, near
-from squall.system import Report, Source, System, over
+from squall.system import CLOSE, Report, Source, System, is_told, over
 from squall.windows import LANDMARK, Count, Stepped, Window, milliseconds
 
 
@@ -91,11 +91,19 @@ def apply(
     windowed: System = over(system, window, windows, removals)
     if chosen.window is not _same:
         windowed = _windowed(windowed, chosen.window)
-    report = report or chosen.report or windowed.report
+    empty = chosen.report is not None and chosen.report.empty
+    return _retold(windowed, report or chosen.report, output or chosen.output, empty)
+
+
+def _retold(system: System, report: Report | None, output: str | None, empty: bool) -> System:
+    """The system, it and all in it that say how they are told saying this instead. empty: that an answer is empty is
+    told, too."""
+    told = report or system.report or (CLOSE if empty else None)
     return replace(
-        windowed,
-        report=replace(report, empty=report.empty or (chosen.report is not None and chosen.report.empty)),
-        output=output or chosen.output or windowed.output,
+        system,
+        report=replace(told, empty=told.empty or empty) if told is not None else None,
+        output=output or system.output,
+        subsystems=tuple(_retold(one, report, output, empty) if is_told(one) else one for one in system.subsystems),
     )
 
 

@@ -19,10 +19,11 @@ from squall.system import (
     Joinable,
     Maybe,
     Pattern,
+    Source,
     System,
     Test,
     Without,
-    rules,
+    tellings,
 )
 
 Shape = tuple[Term | None, ...]
@@ -112,24 +113,32 @@ def is_timed(expression: Expression) -> bool:
 
 
 class Need(NamedTuple):
-    """A pattern whose facts a system needs. verb: how, where it has to know all of them; None where more facts can only
-    give it more solutions."""
+    """A pattern whose facts a system needs, and the sources where it looks for them. verb: how, where it has to know
+    all of them; None where more facts can only give it more solutions."""
 
     shape: Shape
     verb: str | None
     origin: Origin | None
+    sources: tuple[Source, ...] = (Source(),)
+
+    @property
+    def reads_derived(self) -> bool:
+        """Whether it reads what rules derive: it does in the default graph only."""
+        return any(source.iri == "" for source in self.sources)
+
+    def reads_stream(self, stream: str) -> bool:
+        """Whether it reads a stream."""
+        return any(source.reads(stream) for source in self.sources)
 
 
 def needs(system: System, verb: str | None = None, origin: Origin | None = None) -> Iterator[Need]:
-    """What a system needs of the facts that rules make, in all of its parts. Only what reads the default graph does."""
+    """What a system needs of the facts that rules make, in all of its parts."""
     origin, own = system.origin or origin, verb or _verb(system)
-    derived = any(source.iri == "" for source in system.sources)
 
     def of(joinable: Joinable, verb: str | None, origin: Origin | None) -> Iterator[Need]:
         match joinable:
             case Pattern() | AtomPattern():
-                if derived:
-                    yield Need(shape(joinable), verb, origin)
+                yield Need(shape(joinable), verb, origin, system.sources)
             case Either(branches=branches):
                 for branch in branches:
                     yield from needs(branch, verb, origin)
@@ -164,16 +173,19 @@ def stratify(system: System) -> None:
     """Raises TranslatorError, or Errors, for each way in which rules depend on their own negation.
 
     The same holds for what else has to know all of what it reads: ``Maybe``, grouping, slices, and functions of time
-    (``now``), whose value would depend on how often it is taken inside a recursion.
+    (``now``), whose value would depend on how often it is taken inside a recursion; and for what reads a stream that
+    the program makes, whose events are what an instant has come to.
     """
-    program = list(rules(system))
+    told = tellings(system)
+    program = [rule for telling in told for rule in telling.rules]
+    streams = [telling.stream for telling in told for _ in telling.rules]
     needed = [list(needs(rule)) for rule in program]
-    if any(need.verb is not None for found in needed for need in found):
-        raise_all(list(_violations(program, needed)))
+    if any(streams) or any(need.verb is not None for found in needed for need in found):
+        raise_all(list(_violations(program, streams, needed)))
 
 
-def _violations(program: list[System], needed: list[list[Need]]) -> Iterator[TranslatorError]:
-    edges, strict = _dependencies(program, needed)
+def _violations(program: list[System], streams: list[str], needed: list[list[Need]]) -> Iterator[TranslatorError]:
+    edges, strict = _dependencies(program, streams, needed)
     after: dict[Hashable, list[Hashable]] = {node: [] for edge in edges for node in edge}
     for before, node in edges:
         after[before].append(node)
@@ -189,30 +201,40 @@ def _violations(program: list[System], needed: list[list[Need]]) -> Iterator[Tra
             )
 
 
-_Read = tuple[str, Shape]
+_Read = tuple[str, Shape, tuple[Source, ...]]
 _Edge = tuple[Hashable, Hashable]
 
 
-def _dependencies(program: list[System], needed: list[list[Need]]) -> tuple[list[_Edge], dict[tuple[_Read, int], Need]]:
+def _dependencies(
+    program: list[System], streams: list[str], needed: list[list[Need]]
+) -> tuple[list[_Edge], dict[tuple[_Read, int], Need]]:
     """Rules (by number), the shapes of what they make and of what they read, as the edges of a graph; and what a rule
     has to know all of. By way of shapes, since many rules may make what many rules read."""
     edges: list[_Edge] = []
     strict: dict[tuple[_Read, int], Need] = {}
-    made: Shapes[_Read] = Shapes()
-    known: set[_Read] = set()
+    made: Shapes[Hashable] = Shapes()
+    fed: Shapes[tuple[Hashable, str]] = Shapes()
+    known: set[Hashable] = set()
     for writer, rule in enumerate(program):
-        for one in _made(rule):
+        for one in _made(rule) if rule.reentrant else ():
             if ("made", one) not in known:
                 known.add(("made", one))
                 made.add(one, ("made", one))
             edges.append((writer, ("made", one)))
+        for one in told_by(rule) if (stream := streams[writer]) else ():
+            fed.add(one, (writer, stream))
     for reader, found in enumerate(needed):
         for need in found:
-            read = ("read", need.shape)
+            read = ("read", need.shape, need.sources)
+            before = made.overlapping(need.shape) if need.reads_derived else ()
+            told = [(one, stream) for one, stream in fed.overlapping(need.shape) if need.reads_stream(stream)]
             if read not in known:
                 known.add(read)
-                edges += [(one, read) for one in made.overlapping(need.shape)]
+                edges += [(one, read) for one in before]
+                edges += [(one, read) for one, _ in told]
             edges.append((read, reader))
+            if told:
+                need = need._replace(verb=f"reads the stream <{told[0][1]}> that is made of")
             if need.verb is not None:
                 strict.setdefault((read, reader), need)
     return edges, strict
@@ -260,7 +282,14 @@ def components(after: Mapping[N, Iterable[N]]) -> list[list[N]]:
 
 
 def _made(rule: System) -> Iterator[Shape]:
-    """The shapes of what a rule makes and other rules read."""
-    for consequence in rule.consequences if rule.reentrant else ():
+    """The shapes of the facts that a rule makes."""
+    for consequence in rule.consequences:
         if isinstance(consequence, Construct):
+            yield from map(shape, consequence.template)
+
+
+def told_by(rule: System) -> Iterator[Shape]:
+    """The shapes of those that are part of its answer."""
+    for consequence in rule.consequences:
+        if isinstance(consequence, Construct) and not consequence.internal:
             yield from map(shape, consequence.template)

@@ -12,7 +12,7 @@ from typing import Any
 
 from squall.errors import Origin, SquallError
 from squall.rdf import Term
-from squall.windows import LANDMARK, Window
+from squall.windows import LANDMARK, Nothing, Window
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,12 @@ class Source:
     def window_of(self, stream: str) -> Window:
         """The window through which a stream is read."""
         return dict(self.windows).get(stream, self.window)
+
+    def reads(self, stream: str) -> bool:
+        """Whether anything of a stream is read."""
+        if self.iri:
+            return self.iri == stream
+        return not stream or not isinstance(self.window_of(stream), Nothing)
 
 
 @dataclass(frozen=True)
@@ -309,8 +315,10 @@ class System:
     consequences: what each solution makes. In a part, `Select` says which variables can be seen from outside.
     subsystems: stand alone beside each other (the rules of a rule set); never joined.
     reentrant: whether consequences are read again by the systems they belong with.
-    output: the R2S operator by which answers are handed on: ``istream``, ``dstream`` or ``rstream``.
-    report: at which evaluation instants they are (docs/semantics.md, section 4).
+    output: the R2S operator by which answers are handed on: ``istream``, ``dstream`` or ``rstream``; report: at which
+    evaluation instants they are (docs/semantics.md, section 4). None: as those of the system around it; of a program,
+    ``istream`` and `CLOSE`. A system that says one of them, or has a stream, has an answer of its own (`tellings`).
+    stream: the IRI (without brackets) of the stream that the facts of its answer are the events of; ``""``: of none.
     documents: what has to be loaded before it is run.
     warnings: what its author may not have meant (`squall.errors.TranslatorWarning`).
     """
@@ -325,8 +333,9 @@ class System:
     consequences: tuple[Consequence, ...] = ()
     subsystems: tuple[System, ...] = ()
     reentrant: bool = True
-    output: str = "istream"
-    report: Report = CLOSE
+    output: str | None = None
+    report: Report | None = None
+    stream: str = ""
     documents: tuple[Document, ...] = ()
     warnings: tuple[SquallError, ...] = field(default=(), compare=False, repr=False)
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -341,6 +350,73 @@ def rules(system: System) -> Iterator[System]:
         yield system
     for subsystem in system.subsystems:
         yield from rules(subsystem)
+
+
+@dataclass(frozen=True, eq=False)
+class Telling:
+    """How the answer of some rules is told: what they derive as a set of facts, what they select as a bag of solutions.
+    Told apart by identity.
+
+    name: that of all of these rules (a query); ``""``: each fact is told under the name of a rule that makes it.
+    output, report, stream: see `System`.
+    """
+
+    rules: tuple[System, ...]
+    output: str = "istream"
+    report: Report = CLOSE
+    stream: str = ""
+    name: str = ""
+
+    @property
+    def has_facts(self) -> bool:
+        """Whether rules of it make facts that are part of the answer."""
+        return any(map(_makes_facts, self.rules))
+
+
+def tellings(system: System) -> tuple[Telling, ...]:
+    """The answers of a program, each with its rules: its own, then those of the systems in it that say how they are
+    told or are streams, in the order of the program."""
+    return tuple(_tellings(system, Telling(())))
+
+
+def _tellings(system: System, around: Telling, nested: bool = False) -> Iterator[Telling]:
+    own = tuple(_own_rules(system))
+    names = {rule.name for rule in own if _makes_facts(rule)}
+    name = names.pop() if nested and len(names) == 1 else ""
+    found = Telling(own, system.output or around.output, system.report or around.report, system.stream, name)
+    yield found
+    for inner in _told_inside(system):
+        yield from _tellings(inner, found, True)
+
+
+def _makes_facts(rule: System) -> bool:
+    return any(isinstance(one, Construct) and not one.internal for one in rule.consequences)
+
+
+def is_told(system: System) -> bool:
+    """Whether a system in another one has an answer of its own."""
+    return bool(system.output or system.report or system.stream)
+
+
+def _own_rules(system: System) -> Iterator[System]:
+    if system.consequences:
+        yield system
+    for subsystem in system.subsystems:
+        if not is_told(subsystem):
+            yield from _own_rules(subsystem)
+
+
+def _told_inside(system: System) -> Iterator[System]:
+    for subsystem in system.subsystems:
+        if is_told(subsystem):
+            yield subsystem
+        else:
+            yield from _told_inside(subsystem)
+
+
+def streams(system: System) -> tuple[str, ...]:
+    """The IRIs (without brackets) of the streams that a program makes, each once, in its order."""
+    return tuple(dict.fromkeys(telling.stream for telling in tellings(system) if telling.stream))
 
 
 def documents(system: System) -> tuple[Document, ...]:

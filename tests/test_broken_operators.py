@@ -16,7 +16,7 @@ from squall.builders.machine import Machine
 from squall.builders.rows import Operator, operator, plain
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.plain import Plain
-from squall.builders.rows.read import Reader, _Counted
+from squall.builders.rows.read import Counted, Reader
 from squall.builders.rows.sets import CountingDistinct, GrowingDistinct, RecursiveDistinct
 from squall.builders.rows.timeline import _Descending
 from squall.functions.jena import function_iri
@@ -401,11 +401,11 @@ def _endless(patch: pytest.MonkeyPatch) -> None:
 
 
 def _miscounted(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_Counted, "come", _late(_Counted.come))
+    patch.setattr(Counted, "come", _late(Counted.come))
 
 
 def _late(come: Callable[..., Iterator[Entry]]) -> Callable[..., Iterator[Entry]]:
-    def late(self: _Counted, fact: Any, time: int) -> Iterator[Entry]:
+    def late(self: Counted, fact: Any, time: int) -> Iterator[Entry]:
         return ((*entry[:-3], entry[-3] + (entry[-1] < 0), *entry[-2:]) for entry in come(self, fact, time))
 
     return late

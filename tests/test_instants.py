@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from squall.builders.instants import Instants
 from squall.operators import Deliver
-from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Triple, heartbeat, iri
 from squall.system import CLOSE, Report, Source
 from squall.windows import LANDMARK, Count, Landmark, Nothing, Range, Stepped, Window
@@ -26,7 +25,7 @@ END = FOREVER - 1
 
 
 def instants_of(sources: Sequence[Source], report: Report = CLOSE) -> Instants:
-    return Instants(Plan((Node("end", Deliver("rstream", report=report, sources=tuple(sources))),)))
+    return Instants(Deliver("rstream", report=report, sources=tuple(sources)))
 
 
 def defined(sources: Sequence[Source], events: Sequence[Event]) -> set[int]:

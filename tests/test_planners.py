@@ -544,8 +544,8 @@ def test_a_rule_without_a_source_is_refused(planner: str) -> None:
 def test_the_end_knows_the_sources_of_all_parts(planner: str) -> None:
     inner = System(sources=(Source("urn:b"),), joinables=(Pattern(X, Q, Y),))
     rule = System("r", (Source("urn:a"),), (Pattern(X, P, Y),), (Maybe(inner),), consequences=COPIES)
-    (end,) = found(made_of(rule, planner), Deliver)
-    assert end == Deliver(distinct=False, sources=(Source("urn:a"), Source("urn:b")))
+    (end,) = found(planned(System(subsystems=(rule,), output="rstream"), planner), Deliver)
+    assert end == Deliver("rstream", distinct=False, sources=(Source("urn:a"), Source("urn:b")))
 
 
 @pytest.mark.parametrize("planner", PLANNERS)

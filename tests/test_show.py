@@ -147,7 +147,13 @@ QUERY_PLAN = check(
             Node("w", pps.Answer(("a", "n"), (0, 2), ("query",)), (Input("i"),)),
             Node("x", pps.Answer((), (), ("ask",)), (Input("j"),)),
             Node("y", pps.Retract((0, iri(E + "p"), 1), ("end",)), (Input("c", (0,)),)),
+            Node("s", Emit((0, iri(E + "p"), 1), ("urn:stream",), reentrant=False), (Input("m"),)),
+            Node("t", Distinct(3), (Input("s", (0,)),)),
+            Node("f", pps.Feed("urn:stream", Range(5000), "rstream", tps.Report("periodic", 1000)), (Input("t", ()),)),
+            Node("n", Match((0, iri(E + "q"), None)), (Input("f"),)),
+            Node("v", pps.Answer(("a",), (0,), ("reader",)), (Input("n"),)),
             Node("end", Deliver("rstream", report=tps.Report("nonempty")), (Input("w", ()), Input("x", ()))),
+            Node("told", Deliver("istream"), (Input("t", (0,)), Input("v", ()))),
         )
     )
 )

@@ -15,7 +15,7 @@ from squall.rdf import ALWAYS, Boolean, Event, Solution, Triple, iri, is_blank, 
 from squall.stages import Output, Translator
 from squall.strata import stratify
 from squall.streams.documents import load
-from squall.system import Document, Report, Source, System, Variable, documents, rules, warnings
+from squall.system import Document, Report, Source, System, Variable, documents, rules, tellings, warnings
 from squall.testing import stream
 from squall.translators.sparql import translator
 from squall.windows import Count, Range, Stepped, Window
@@ -165,8 +165,8 @@ STEPPED = "FROM STREAM :s [RANGE 10s STEP 5s] { ?x :p ?y }"
     ],
 )
 def test_how_a_query_is_told(text: str, lexer: str, output: str, report: Report) -> None:
-    system = compiled(text, lexer)
-    assert (system.output, system.report) == (output, report)
+    _, telling = tellings(compiled(text, lexer))
+    assert (telling.output, telling.report) == (output, report)
 
 
 def test_a_window_by_steps() -> None:
@@ -198,7 +198,7 @@ def test_rules_and_queries_in_one_run(tmp_path: Path) -> None:
     rule.write_text("@prefix : <http://example.org/>.\n[r: (?x :knows ?y) -> (?y :known ?x)]")
     query.write_text(PREFIX + "SELECT ?x { ?x :known ?y } ORDER BY DESC(?x)")
     system = squall.compile(rule, query)
-    assert system.output == "rstream"
+    assert [telling.output for telling in tellings(system)] == ["istream", "rstream"]
     outputs = squall.run(squall.plan(system), [], static=[Event(ALWAYS, tuple(triples(DATA)))])
     assert [_plain(out.fact)[0] for out in outputs if isinstance(out.fact, Solution)] == ["cat", "bob", "ann"]
 
@@ -216,20 +216,6 @@ def test_a_query_with_a_data_set_of_its_own_reads_what_rules_derive_and_static_d
     outputs = squall.run(squall.plan(system), events, static=static)
     solutions = [(out.time, _plain(out.fact)) for out in outputs if isinstance(out.fact, Solution)]
     assert solutions == [(2000, ("a", "1", "b"))]
-
-
-def test_programs_that_want_to_be_told_differently(tmp_path: Path) -> None:
-    for name, kind in (("a", "RSTREAM"), ("b", "DSTREAM")):
-        (tmp_path / f"{name}.rspql").write_text(f"{PREFIX}REGISTER {kind} :{name} AS SELECT * {{ ?x :p ?y }}")
-    with pytest.raises(UsageError, match="told in different ways: dstream and rstream"):
-        squall.compile(tmp_path / "a.rspql", tmp_path / "b.rspql")
-
-
-def test_a_stream_of_another_query(tmp_path: Path) -> None:
-    (tmp_path / "a.rspql").write_text(f"{PREFIX}REGISTER RSTREAM :made AS CONSTRUCT {{ ?x :q ?y }} {{ ?x :p ?y }}")
-    (tmp_path / "b.csparql").write_text(f"{PREFIX}SELECT * FROM STREAM :made [RANGE 2s STEP 1s] {{ ?x :q ?y }}")
-    with pytest.raises(TranslatorError, match="of a query cannot be read by another one"):
-        squall.compile(tmp_path / "a.rspql", tmp_path / "b.csparql")
 
 
 # What they answer (tests/test_sparql_differential.py has what other engines answer as well)

@@ -19,12 +19,13 @@ from squall import operators as ops
 from squall.builders.rows import plain
 from squall.builders.rows.deliver import Deliver, GrowingDeliver, Retract
 from squall.builders.rows.entries import Entry
+from squall.builders.rows.feed import Feed
 from squall.builders.rows.join import AntiJoin, Join, LeftJoin
 from squall.builders.rows.plain import Plain
 from squall.builders.rows.sets import Closure, CountingDistinct, GrowingDistinct, RecursiveDistinct, Timed
 from squall.builders.rows.timeline import Group, Slice
 from squall.plan import Node, Plan
-from squall.windows import Landmark
+from squall.windows import Landmark, Window
 
 
 class Operator(Protocol):
@@ -62,7 +63,7 @@ def operator(node: Node, plan: Plan) -> Operator:
         case ops.Retract():
             return Retract(op, widths[0], plan.unbound[node.inputs[0].node])
         case ops.Answer():
-            return Plain(plain.answer(op, widths[0], plan.delivery[1].output == "rstream"))
+            return Plain(plain.answer(op, widths[0], _is_told_whole(node, plan)))
         case ops.Join():
             return Join(op, (widths[0], widths[1]), growing)
         case ops.LeftJoin():
@@ -77,13 +78,20 @@ def operator(node: Node, plan: Plan) -> Operator:
             return Closure()
         case ops.Distinct(by=by):
             return _distinct(node, by, plan)
+        case ops.Feed():
+            return Feed(op)
         case ops.Deliver():
-            return deliver(plan)
+            return deliver(node, op, plan)
 
 
-def deliver(plan: Plan) -> Deliver | GrowingDeliver:
-    """The operation node of a plan, ready to work."""
-    node, op = plan.delivery
+def _is_told_whole(answer: Node, plan: Plan) -> bool:
+    """Whether all solutions of a query are handed on at an instant."""
+    ends = (plan.by_id[id].op for id, _ in plan.consumers[answer.id])
+    return any(isinstance(op, ops.Deliver) and op.output == "rstream" for op in ends)
+
+
+def deliver(node: Node, op: ops.Deliver, plan: Plan) -> Deliver | GrowingDeliver:
+    """An operation node of a plan, ready to work."""
     solutions = any(isinstance(plan.by_id[edge.node].op, ops.Answer) for edge in node.inputs)
     if op.output != "istream" or node.id in plan.retractable or solutions or op.report.policy == "periodic":
         return Deliver(op)
@@ -91,14 +99,24 @@ def deliver(plan: Plan) -> Deliver | GrowingDeliver:
 
 
 def remembers(plan: Plan) -> bool:
-    """Whether the operation node has to know what it has handed on before."""
-    return deliver(plan).remembers
+    """Whether the operation node of a plan that has one has to know what it has handed on before."""
+    return deliver(*plan.delivery, plan).remembers
 
 
 def ends(plan: Plan) -> bool:
     """Whether what is read of a stream may be valid for a limited time."""
-    sources = (node.op.source for node in plan.nodes if isinstance(node.op, ops.Read))
-    return any(not isinstance(window, Landmark) for source in sources for window in source.all_windows)
+    windows = (window for node in plan.nodes for window in _windows(node.op))
+    return any(not isinstance(window, Landmark) for window in windows)
+
+
+def _windows(op: ops.Operator) -> tuple[Window, ...]:
+    match op:
+        case ops.Read(source=source):
+            return source.all_windows
+        case ops.Feed(window=window):
+            return (window,)
+        case _:
+            return ()
 
 
 def _distinct(node: Node, by: int, plan: Plan) -> Operator:

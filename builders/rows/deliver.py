@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any, cast
 
 from squall import operators as ops
+from squall.builders.instants import Instants
 from squall.builders.rows.entries import SOLUTION, Entry, Head, Row, is_rdf, row_fact, triple
 from squall.builders.rows.memory import SWEPT, Keeping, oldest
 from squall.builders.rows.plain import emit
@@ -33,6 +34,9 @@ class Deliver(TimeDriven):
         super().__init__()
         self.output = op.output
         self.report = op.report
+        self.name = op.name
+        self.instants = Instants(op) if op.output == "rstream" else None
+        """When the answer is told whole."""
         self.queries = [(Evaluated(names), query) for query, names in op.queries]
         self.counts: dict[Row, int] = {}
         self.rules: dict[Row, str] = {}
@@ -59,13 +63,18 @@ class Deliver(TimeDriven):
             return time
         return -(-time // self.report.period) * self.report.period
 
-    def flush(self, now: int, instants: Sequence[int] = ()) -> list[Output]:
+    @property
+    def due(self) -> int:
+        return min(super().due, self.instants.due) if self.instants is not None else super().due
+
+    def flush(self, now: int, instants: Sequence[int] | None = None) -> list[Output]:
         """The outputs up to a time, that included, in the order of time. instants: the evaluation instants up to then
-        that have not been given yet, in order (integer ms); only what is told whole (rstream) needs them."""
-        if self.output != "rstream":
+        that have not been given yet, in order (integer ms), where its own (`Instants`) have not been told of events;
+        only what is told whole (rstream) needs them."""
+        if self.instants is None:
             return [output for time, change in self.changes.upto(now) for output in self._changed(time, change)]
         found: list[Output] = []
-        for instant in instants:
+        for instant in self.instants.upto(now) if instants is None else instants:
             for time, change in self.changes.upto(instant):
                 self._changed(time, change)
             if self._is_reported():
@@ -83,7 +92,7 @@ class Deliver(TimeDriven):
             rule = self._rule(row, maker, before, after)
             many = _difference(row, before, after) * (1 if self.output == "istream" else -1)
             if many > 0:
-                found += [Output(row_fact(row), time, rule)] * many
+                found += [Output(row_fact(row), time, self.name or rule)] * many
         return found
 
     def _rule(self, row: Row, maker: str | None, before: int, after: int) -> str:
@@ -114,7 +123,7 @@ class Deliver(TimeDriven):
         return [
             output
             for row in sorted(self.counts, key=_place)
-            for output in [Output(row_fact(row), instant, self.rules.get(row, ""))]
+            for output in [Output(row_fact(row), instant, self.name or self.rules.get(row, ""))]
             * _difference(row, 0, self.counts[row])
         ]
 
@@ -159,6 +168,7 @@ class GrowingDeliver(Keeping):
 
     def __init__(self, op: ops.Deliver, remembers: bool) -> None:
         super().__init__()
+        self.name = op.name
         self.remembers = remembers
         self.until: dict[Row, int] = {}
         self.waiting: list[Entry] = []
@@ -200,7 +210,7 @@ class GrowingDeliver(Keeping):
                 until[row] = end
         if not self.remembers:
             until.clear()
-        return found
+        return [one._replace(rule=self.name) for one in found] if self.name else found
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         for entry in entries:

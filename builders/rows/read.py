@@ -107,7 +107,7 @@ class Reader:
         self.remembers = remembers
         self.validity: dict[str, Validity] = {}
         """How the events of each stream are read."""
-        self.counted: dict[str, _Counted] = {}
+        self.counted: dict[str, Counted] = {}
         self.given: dict[Fact, list[_Given]] = {}
         """What streams have brought of each fact that may be removed, where it has not ended."""
         self.limit = SWEPT
@@ -191,7 +191,7 @@ class Reader:
             yield from self._removed(event.stream, fact, event.time)
         window = self.source.window_of(event.stream)
         if isinstance(window, Count) and event.time != ALWAYS:
-            counted = self.counted.setdefault(event.stream, _Counted(window))
+            counted = self.counted.setdefault(event.stream, Counted(window))
             for fact in event.facts:
                 yield from counted.come(fact, event.time)
             return
@@ -235,7 +235,7 @@ class Reader:
         return sum(map(len, self.given.values())) + sum(counted.size() for counted in self.counted.values())
 
 
-class _Counted:
+class Counted:
     """The facts of a stream through a `Count` window."""
 
     def __init__(self, window: Count) -> None:

@@ -19,6 +19,7 @@ from squall.operators import (
     Emit,
     Expression,
     Extend,
+    Feed,
     Group,
     Join,
     LeftJoin,
@@ -142,7 +143,7 @@ class _Narrowing(Rewrite):
             case Group() | Emit() | Retract() | Answer():
                 rows = self.only(node, 0) if self.lacks(node) else self.rows[node.inputs[0].node]
                 return self.whole(node, _over(node.op, rows.places), rows.node)
-            case Read() | Unit() | Slice() | Closure() | Distinct() | Deliver():
+            case Read() | Unit() | Slice() | Closure() | Distinct() | Feed() | Deliver():
                 inputs = [self.exact(edge.node, range(self.plan.widths[edge.node])) for edge in node.inputs]
                 return self.whole(node, node.op, *inputs)
 

@@ -10,22 +10,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from squall.operators import Deliver, Distinct, Match, Read
+from squall.operators import Deliver, Distinct, Feed, Match, Operator, Read
 from squall.plan import Node, Plan
 from squall.planners.passes.counted import counted
 from squall.planners.rewriting import Rewrite
 from squall.statistics import Statistics
-from squall.windows import Landmark, Nothing
+from squall.windows import Landmark, Nothing, Window
 
 
 def drop_checks(plan: Plan, statistics: Statistics | None = None) -> Plan:
     """The plan without the duplicate checks that make no difference."""
     rewrite = Rewrite(plan)
-    seen, last = counted(plan), plan.delivery[0]
+    seen = counted(plan)
     for node in plan.nodes:
         if isinstance(node.op, Distinct) and node.id not in seen and _forgets(plan, node):
             rewrite.new[node.id] = rewrite.inputs(node)[0]
-        elif node is last:
+        elif isinstance(node.op, Deliver):
             _deliver(rewrite, node)
         else:
             rewrite.keep(node)
@@ -35,9 +35,19 @@ def drop_checks(plan: Plan, statistics: Statistics | None = None) -> Plan:
 def _forgets(plan: Plan, node: Node) -> bool:
     """Whether the set is one of a match's rows, each of which is valid for a limited time."""
     below = plan.by_id[node.inputs[0].node]
-    sources = [plan.by_id[edge.node].op for edge in below.inputs if not edge.feedback]
-    windows = [window for op in sources if isinstance(op, Read) for window in op.source.all_windows]
+    windows = [window for edge in below.inputs for window in _windows(plan.by_id[edge.node].op)]
     return isinstance(below.op, Match) and not any(isinstance(window, Landmark | Nothing) for window in windows)
+
+
+def _windows(op: Operator) -> tuple[Window, ...]:
+    """Those through which what is brought may come again and again."""
+    match op:
+        case Read(source=source):
+            return source.all_windows
+        case Feed(window=window):
+            return (window,)
+        case _:
+            return ()
 
 
 def _deliver(rewrite: Rewrite, node: Node) -> None:

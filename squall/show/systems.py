@@ -6,13 +6,22 @@ from collections.abc import Iterable, Iterator
 
 from squall import system as tps
 from squall.show.words import aggregate, function, reported, slice_of, source
-from squall.system import System, rules
+from squall.system import System, Telling, tellings
 
 
 def lines(system: System) -> Iterator[str]:
     """The system in lines, names not shortened."""
-    yield f"output {system.output}{reported(system.report)}"
-    for rule in rules(system):
+    told = tellings(system)
+    shown = [telling for telling in told if telling.rules] or told[:1]
+    for number, telling in enumerate(shown):
+        yield from [""] if number else []
+        stream = f" of the stream <{telling.stream}>" if telling.stream else ""
+        yield f"output {telling.output}{reported(telling.report)}{stream}"
+        yield from _rules(telling)
+
+
+def _rules(telling: Telling) -> Iterator[str]:
+    for rule in telling.rules:
         yield ""
         yield f"rule {rule.name}" + ("" if rule.reentrant else " (what it makes is not read again)")
         yield from _indented(_body(rule))

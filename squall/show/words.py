@@ -84,6 +84,8 @@ def operator(op: pps.Operator) -> str:
             return f"answer {_answered(names, columns) or 'nothing'} for {', '.join(rules)}"
         case pps.Retract(template=template, rules=names):
             return f"retract {_cells(template)} for {', '.join(names)}"
+        case pps.Feed(stream=stream, window=window, output=output, report=report):
+            return f"feed <{stream}>{_window(window)} from {output}{reported(report)}"
         case pps.Deliver(output=output, report=report):
             return f"deliver {output}{reported(report)}"
 

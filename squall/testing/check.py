@@ -10,7 +10,7 @@ import squall
 from squall.plan import Plan
 from squall.rdf import Event, Solution
 from squall.stages import Builder, Options, Output, Planner
-from squall.system import Select, System, rules
+from squall.system import Select, System, rules, tellings
 from squall.testing import oracle
 from squall.testing.compare import difference
 from squall.testing.streams import Timed, show, static, stream, timed
@@ -106,7 +106,7 @@ def _is_ordered(system: System) -> bool:
     """Whether whole answers come out, of one query, which puts them in order."""
     queries = [rule for rule in rules(system) if any(isinstance(one, Select) for one in rule.consequences)]
     order = queries[0].slice.order if len(queries) == 1 and queries[0].slice else ()
-    return system.output == "rstream" and bool(order)
+    return all(telling.output == "rstream" for telling in tellings(system) if telling.rules) and bool(order)
 
 
 def _solutions(items: Iterable[Timed]) -> list[Timed]:

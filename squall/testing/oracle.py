@@ -63,10 +63,11 @@ from squall.system import (
     Select,
     Source,
     System,
+    Telling,
     Test,
     Variable,
     Without,
-    rules,
+    tellings,
     variables,
     visible,
 )
@@ -93,55 +94,137 @@ def answers(system: System, events: Iterable[Event], static: Iterable[Event] = (
     """The answer at each evaluation instant, in order: at `squall.rdf.ALWAYS` first, and wherever anything may change.
 
     An event earlier than one before it is late and changes nothing. Raises PlannerError where negation goes through a
-    cycle of rules.
+    cycle of rules, or a stream that the program makes is made of itself.
     """
-    program = list(rules(system))
+    found = _course(tellings(system), *_with_streams(system, events, static))
+    return {time: _whole(parts) for time, parts in found.models.items()}
+
+
+def outputs(system: System, events: Iterable[Event], static: Iterable[Event] = ()) -> list[Expected]:
+    """What the system hands on, by its R2S operators and its report policies, ordered by time; at one time, of each way
+    of telling, facts come first, by their text, then solutions in the order of `Slice`.
+
+    What went on being answered may name any rule that made it since it began to be; what is new, those that make it
+    now.
+    """
+    events, static = _with_streams(system, events, static)
+    told = tellings(system)
+    course = _course(told, events, static)
+    found = [one for number in range(len(told)) for one in _outputs(told, number, course, events)]
+    return sorted(found, key=lambda one: one[0])
+
+
+def _with_streams(system: System, events: Iterable[Event], static: Iterable[Event]) -> tuple[list[Event], list[Event]]:
+    """The events and the static data, with those of the streams that the program makes."""
+    told, given, always = tellings(system), _timely(events), list(static)
+    made: list[Event] = []
+    for _ in range(len(told) + 1):
+        moving = [event for event in made if event.time > ALWAYS]
+        all_events = sorted([*given, *moving], key=lambda event: event.time)
+        all_static = [*always, *(event for event in made if event.time == ALWAYS)]
+        if not any(telling.stream for telling in told):
+            return all_events, all_static
+        course = _course(told, all_events, all_static)
+        before, made = made, []
+        for number, telling in enumerate(told):
+            if telling.stream:
+                made += _events(telling.stream, _outputs(told, number, course, all_events))
+        if made == before:
+            return all_events, all_static
+    raise PlannerError("a stream is made of itself")
+
+
+def _events(stream: str, told: Iterable[Expected]) -> list[Event]:
+    """What is told of a stream as its events: the facts of an instant in the order of their text."""
+    facts: dict[int, set[Fact]] = {}
+    for time, item, _ in told:
+        if isinstance(item, Triple | Atom):
+            facts.setdefault(time, set()).add(item)
+    return [Event(time, tuple(sorted(found)), stream) for time, found in sorted(facts.items())]
+
+
+class _Course(NamedTuple):
+    """The answers of each way of telling at each instant, and the instants at which rules took facts away."""
+
+    models: dict[int, list[Answer]]
+    taken: set[int]
+
+
+def _course(told: Sequence[Telling], events: Sequence[Event], static: Sequence[Event]) -> _Course:
+    program = [rule for telling in told for rule in telling.rules]
     strata = _strata(program)
-    timely = _timely(events)
-    always = list(static)
-    stays = {source: _stays(source, timely, always) for source in _sources(program)}
-    due = {ALWAYS}.union(*(_instants(source, timely) for source in stays))
-    found: dict[int, Answer] = {}
+    stays = {source: _stays(source, events, static) for source in _sources(program)}
+    due = {ALWAYS}.union(*(_instants(source, events) for source in stays))
+    found = _Course({}, set())
     since: _Since = {}
     demanded: set[_Demand] = set()
     while due:
         time = min(due)
         due.remove(time)
         instant = _Instant(time, {source: _valid(known, time) for source, known in stays.items()}, since)
-        found[time] = _model(strata, instant)
+        found.models[time] = _model(strata, instant, told)
         demands = set(_demands(program, instant))
         if demands - demanded and time > ALWAYS:
             for known in stays.values():
                 _cut(known, {fact for _, fact in demands - demanded}, time + 1)
             due.add(time + 1)
+            found.taken.add(time + 1)
         since, demanded = instant.since, demands
     return found
 
 
-def outputs(system: System, events: Iterable[Event], static: Iterable[Event] = ()) -> list[Expected]:
-    """What the system hands on, by its R2S operator and its report policy, ordered by time; at one time facts come
-    first, by their text, then solutions in the order of `Slice`.
+def _whole(parts: Iterable[Answer]) -> Answer:
+    """The answers of a program as one."""
+    facts: dict[Fact, Names] = {}
+    for part in parts:
+        for fact, names in part.facts.items():
+            facts[fact] = facts.get(fact, frozenset()) | names
+    return Answer(facts, tuple(solution for part in parts for solution in part.solutions))
 
-    What went on being answered may name any rule that made it since it began to be; what is new, those that make it
-    now.
-    """
-    events = _timely(events)
+
+def _outputs(told: Sequence[Telling], number: int, course: _Course, events: Sequence[Event]) -> list[Expected]:
+    """What is handed on in one way of telling."""
+    telling = told[number]
+    timeline = _with_makers({time: parts[number] for time, parts in course.models.items()})
+    heard = [event for event in events if not _is_made(event.stream, told) or _may_read(telling, event.stream, told)]
+    instants = {ALWAYS, *course.taken}.union(*(_instants(source, heard) for source in _sources(telling.rules)))
     found: list[Expected] = []
     before: _Items = []
-    told = _reported(system, events, _with_makers(answers(system, events, static)))
-    for time, answer in told:
-        found += [(time, item, names) for (_, item), names in _handed_on(system.output, before, answer)]
-        if system.report.empty and system.output == "rstream":
-            found += [(time, done, frozenset((name,))) for name, done in sorted(_completed(system))]
+    for time, answer in _reported(telling, heard, timeline, instants):
+        found += [(time, item, names) for (_, item), names in _handed_on(telling.output, before, answer)]
+        if telling.report.empty and telling.output == "rstream":
+            found += [(time, done, frozenset((name,))) for name, done in sorted(_completed(telling.rules))]
         before = answer
     return found
 
 
-def _completed(system: System) -> set[tuple[str, Evaluated]]:
+def _is_made(stream: str, told: Iterable[Telling]) -> bool:
+    return bool(stream) and any(telling.stream == stream for telling in told)
+
+
+def _may_read(reader: Telling, stream: str, told: Iterable[Telling]) -> bool:
+    """Whether what is told of a stream may fit a pattern: it is no instant for others, or else a stream would be
+    evaluated whenever it is."""
+    made = [rule for telling in told if telling.stream == stream for rule in telling.rules]
+    heads = [template for rule in made for one in _constructs(rule) for template in one.template]
+    return any(
+        _reads(source, stream) and _may_meet(head, pattern)
+        for rule in reader.rules
+        for pattern, part, _ in _patterns(rule)
+        for source in part.sources
+        for head in heads
+    )
+
+
+def _constructs(rule: System) -> list[Construct]:
+    return [one for one in rule.consequences if isinstance(one, Construct) and not one.internal]
+
+
+def _completed(program: Iterable[System]) -> set[tuple[str, Evaluated]]:
     """What is said of each query when it has been evaluated: of what selects or asks, and of what makes facts that no
     rule reads."""
     found: set[tuple[str, Evaluated]] = set()
-    for rule in rules(system):
+    for rule in program:
         for one in rule.consequences:
             if isinstance(one, Select):
                 found.add((rule.name, Evaluated(tuple(name.name for name in one.variables))))
@@ -169,30 +252,38 @@ def _with_makers(timeline: dict[int, Answer]) -> dict[int, _Items]:
     return found
 
 
-def _reported(system: System, events: Sequence[Event], timeline: dict[int, _Items]) -> Iterator[tuple[int, _Items]]:
+def _reported(
+    telling: Telling, events: Sequence[Event], timeline: dict[int, _Items], instants: set[int]
+) -> Iterator[tuple[int, _Items]]:
     """The instants at which the answer is told, with the answer."""
-    if system.report.policy == "periodic":
-        yield from _periodic(system, events, timeline)
+    if telling.report.policy == "periodic":
+        yield from _periodic(telling, events, timeline, instants)
         return
     previous: Counter[_Answered] = Counter()
     for time, items in timeline.items():
-        bag = Counter(item for item, _ in items)
-        if system.output != "rstream" or _is_told(system.report, previous, bag):
+        if telling.output != "rstream":
             yield time, items
-        previous = bag
+        elif time in instants:
+            bag = Counter(item for item, _ in items)
+            if _is_told(telling.report, previous, bag):
+                yield time, items
+            previous = bag
 
 
 def _is_told(report: Report, previous: Counter[_Answered], bag: Counter[_Answered]) -> bool:
     return {"close": True, "change": bag != previous, "nonempty": bool(bag)}[report.policy]
 
 
-def _periodic(system: System, events: Sequence[Event], timeline: dict[int, _Items]) -> Iterator[tuple[int, _Items]]:
-    """The multiples of the period from the first event that is read to the last evaluation instant, rounded up."""
+def _periodic(
+    telling: Telling, events: Sequence[Event], timeline: dict[int, _Items], instants: set[int]
+) -> Iterator[tuple[int, _Items]]:
+    """The multiples of the period from the first event that is read to the last instant, rounded up."""
     yield ALWAYS, timeline[ALWAYS]
-    period = system.report.period
-    read = [event.time for source in _sources(rules(system)) for event in events if _reads(source, event.stream)]
+    period = telling.report.period
+    last = max(instants if telling.output == "rstream" else timeline)
+    read = [event.time for source in _sources(telling.rules) for event in events if _reads(source, event.stream)]
     if read:
-        for time in range(_up(min(read), period), _up(max(timeline), period) + 1, period):
+        for time in range(_up(min(read), period), _up(last, period) + 1, period):
             yield time, timeline[max(at for at in timeline if at <= time)]
 
 
@@ -352,16 +443,22 @@ def _reads_derived(part: System) -> bool:
     return any(source.iri == "" for source in part.sources)
 
 
-def _model(strata: list[list[System]], instant: _Instant) -> Answer:
-    """The least model, stratum by stratum; then the solutions over it."""
-    derived: dict[Fact, set[str]] = {}
+def _model(strata: list[list[System]], instant: _Instant, told: Sequence[Telling]) -> list[Answer]:
+    """The least model, stratum by stratum, and the solutions over it: what each way of telling has of it."""
+    derived: dict[Fact, set[int]] = {}
     for stratum in strata:
         while _derive(stratum, instant, derived):
             pass
-    facts = {fact: frozenset(names) for fact, names in derived.items() if names and _is_answer(fact)}
-    return Answer(
-        facts, tuple((item, rule.name) for stratum in strata for rule in stratum for item in _answered(rule, instant))
-    )
+    return [_part(telling, instant, derived) for telling in told]
+
+
+def _part(telling: Telling, instant: _Instant, derived: dict[Fact, set[int]]) -> Answer:
+    facts: dict[Fact, Names] = {}
+    for fact, makers in derived.items():
+        names = frozenset(telling.name or rule.name for rule in telling.rules if id(rule) in makers)
+        if names and _is_answer(fact):
+            facts[fact] = names
+    return Answer(facts, tuple((item, rule.name) for rule in telling.rules for item in _answered(rule, instant)))
 
 
 def _answered(rule: System, instant: _Instant) -> list[Solution | Boolean]:
@@ -382,14 +479,15 @@ def _selected(names: Sequence[Variable], solution: _Bindings) -> Solution:
     return Solution(tuple(name.name for name in names), tuple(solution.get(name) for name in names))
 
 
-def _derive(stratum: list[System], instant: _Instant, derived: dict[Fact, set[str]]) -> bool:
-    """One round of every rule; whether it brought anything new."""
+def _derive(stratum: list[System], instant: _Instant, derived: dict[Fact, set[int]]) -> bool:
+    """One round of every rule; whether it brought anything new. derived: facts, with the rules that make them, by
+    identity."""
     grown = False
     for rule in stratum:
         for construct, _, fact in _instances(rule, Construct, instant):
-            names = derived.setdefault(fact, set())
-            if not construct.internal and rule.name not in names:
-                names.add(rule.name)
+            makers = derived.setdefault(fact, set())
+            if not construct.internal and id(rule) not in makers:
+                makers.add(id(rule))
                 grown = True
             if rule.reentrant and fact not in instant.derived:
                 instant.derived.add(fact)

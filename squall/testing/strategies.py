@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, reduce
 from itertools import accumulate, permutations, product
@@ -11,10 +12,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from squall import functions
+from squall.errors import SquallError
 from squall.functions.jena import function_iri
 from squall.rdf import ALWAYS, XSD, Event, Fact, Term, Triple, iri, literal
+from squall.strata import stratify
 from squall.system import (
-    CLOSE,
     Aggregate,
     Ask,
     Bind,
@@ -91,6 +93,7 @@ FEATURES = {
     "keeps": "values that solutions may do without",
     "ask": "queries that ask whether there is any solution",
     "internal": "facts that are no part of the answer",
+    "tellings": "rules that say how their answer is told, and such as make streams that others read",
 }
 """What a made-up program may have, by the name under which it is switched on."""
 ALL = frozenset(FEATURES)
@@ -244,9 +247,34 @@ def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str]
     if "alike" in features and draw(_one_in(4)):
         like = draw(st.sampled_from(program))
         program += [replace(_turned(like), name="alike"), replace(_turned(_turned(like)), name="alike too")]
-    outputs = ["istream", "istream", "rstream", "dstream"] if chosen & _FALLING else ["istream", "istream", "rstream"]
-    report = draw(_reports()) if "reports" in features and draw(_one_in(3)) else CLOSE
-    return System(subsystems=tuple(program), output=output or draw(st.sampled_from(outputs)), report=report)
+    report = draw(_reports()) if "reports" in features and draw(_one_in(3)) else None
+    made = System(subsystems=tuple(program), output=output or draw(_outputs(chosen)), report=report)
+    return draw(_told(made, chosen)) if "tellings" in features else made
+
+
+def _outputs(features: frozenset[str]) -> st.SearchStrategy[str]:
+    return st.sampled_from(("istream", "istream", "rstream", *(["dstream"] if features & _FALLING else [])))
+
+
+@st.composite
+def _told(draw: st.DrawFn, system: System, features: frozenset[str]) -> System:
+    """The program, some of its rules told in a way of their own; some make a stream, where no cycle comes of that."""
+    for place, rule in enumerate(system.subsystems):
+        if not draw(_one_in(3)):
+            continue
+        report = draw(_reports()) if "reports" in features and draw(_one_in(3)) else None
+        own = System(subsystems=(rule,), output=draw(_outputs(features)), report=report)
+        stream = replace(own, stream=draw(st.sampled_from(STREAMS[1:])), subsystems=(replace(rule, reentrant=False),))
+        system = _put(system, place, own)
+        if draw(st.booleans()):
+            with suppress(SquallError):
+                stratify(_put(system, place, stream))
+                system = _put(system, place, stream)
+    return system
+
+
+def _put(system: System, place: int, rule: System) -> System:
+    return replace(system, subsystems=(*system.subsystems[:place], rule, *system.subsystems[place + 1 :]))
 
 
 def _transitive(predicate: Term, sources: tuple[Source, ...]) -> System:

@@ -433,7 +433,7 @@ def _ending(*nodes: Node, output: str = "istream") -> Plan:
     """A plan of these nodes that delivers, each fact once, what its Emit nodes make."""
     emits = tuple(Input(node.id, (0,)) for node in nodes if isinstance(node.op, Emit))
     unique = Node("unique", Distinct(3), emits)
-    return Plan((*nodes, unique, Node("deliver", Deliver(output), (Input("unique", (0,)),))))
+    return Plan((*nodes, unique, Node("deliver", Deliver(output, sources=(Source(),)), (Input("unique", (0,)),))))
 
 
 def _read(stream: str = "") -> Node:

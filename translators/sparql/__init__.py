@@ -5,6 +5,7 @@ Source: SPARQL 1.1 Query, section 18; SPARQL 1.1 Update, section 3; for streams 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import PurePath
 
 from squall.errors import raise_all
@@ -12,7 +13,7 @@ from squall.lexers.sparql import tree as q
 from squall.rdf import iri_text, is_iri
 from squall.system import Document, System
 from squall.translators.sparql.datasets import clauses, dataset
-from squall.translators.sparql.outputs import OUTPUT, Told, told
+from squall.translators.sparql.outputs import told
 from squall.translators.sparql.state import Notes, State
 from squall.translators.sparql.updates import Updates
 
@@ -24,33 +25,34 @@ def translator(program: q.Program) -> System:
     TranslatorError, or Errors with all of the program's errors.
     """
     notes = Notes()
-    rules: dict[System, None] = {}
-    answers: list[Told] = []
+    found: dict[System, None] = {}
     for place, statement in enumerate(program.statements, 1):
-        rules.update(dict.fromkeys(_translated(statement, _name(program, statement, place), notes)))
-        if not isinstance(statement.body, q.Operation):
-            answers.append(told(statement))
-    said = _agreed(program, answers, notes)
+        found.update(dict.fromkeys(_translated(statement, _name(program, statement, place), notes)))
     raise_all(notes.errors)
-    name = PurePath(program.name).stem
     return System(
-        name,
-        subsystems=tuple(rules),
-        output=said.output,
-        report=said.report,
+        PurePath(program.name).stem,
+        subsystems=tuple(found),
         documents=_documents(program),
         warnings=tuple(notes.warnings),
     )
 
 
 def _translated(statement: q.Statement, name: str, notes: Notes) -> list[System]:
+    """The rules of a statement; those of a query as one system, which has an answer of its own."""
     state = State(notes, str(statement), statement.base)
     updates = Updates(state)
-    if isinstance(statement.body, q.Operation):
-        made = updates.operation(statement.body, name)
-    else:
-        made = list(updates.query(statement.body, name, dataset(statement.body.dataset, notes)))
-    return [*(rule for rules in state.relations.values() for rule in rules), *made]
+    body = statement.body
+    if isinstance(body, q.Operation):
+        rules = updates.operation(body, name)
+        return [*_relations(state), *rules]
+    made = updates.query(body, name, dataset(body.dataset, notes))
+    said = told(statement)
+    stream = name if said.is_stream else ""
+    return [System(name, subsystems=(*_relations(state), *made), output=said.output, report=said.report, stream=stream)]
+
+
+def _relations(state: State) -> Iterator[System]:
+    return (rule for rules in state.relations.values() for rule in rules)
 
 
 def _documents(program: q.Program) -> tuple[Document, ...]:
@@ -69,12 +71,3 @@ def _name(program: q.Program, statement: q.Statement, place: int) -> str:
         return iri_text(registration.name) if is_iri(registration.name) else registration.name
     kind = "update" if isinstance(statement.body, q.Operation) else "query"
     return kind if len(program.statements) == 1 else f"{kind}{place}"
-
-
-def _agreed(program: q.Program, answers: list[Told], notes: Notes) -> Told:
-    """How the program is told, by all of its queries alike."""
-    if len(set(answers)) > 1:
-        last = program.statements[-1]
-        hint = "put them in programs that are run each by itself"
-        notes.fail("queries that are told in different ways cannot be in one program yet", last.body.origin, hint)
-    return answers[0] if answers else OUTPUT

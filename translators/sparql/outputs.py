@@ -11,25 +11,25 @@ from squall.translators.sparql.state import Notes
 
 
 class Told(NamedTuple):
-    """The R2S operator, and when the answer is evaluated."""
+    """The R2S operator, when the answer is evaluated, and whether what is told is a stream that others may read."""
 
-    output: str = "istream"
-    report: Report = CLOSE
-
-
-OUTPUT = Told()
+    output: str
+    report: Report
+    is_stream: bool
 
 
 def told(statement: q.Statement) -> Told:
     """How a query is told: as it says (RSP-QL); whole, if it is evaluated at steps or periods, or has an order; else
     what is new (C-SPARQL without a step, and SPARQL)."""
     registration = statement.registration
+    streams = registration is not None and registration.kind != "QUERY"
+    is_stream = streams and isinstance(statement.body, q.ConstructQuery | q.DescribeQuery)
     report = CLOSE if registration is None or registration.period is None else Report("periodic", registration.period)
     if registration is not None and registration.kind in ("ISTREAM", "DSTREAM", "RSTREAM"):
-        return Told(registration.kind.lower(), report)
+        return Told(registration.kind.lower(), report, is_stream)
     is_stepped = dataset(clauses(statement), Notes()).is_stepped
     is_whole = is_stepped or report != CLOSE or _is_ordered(statement)
-    return Told("rstream" if is_whole else "istream", report)
+    return Told("rstream" if is_whole else "istream", report, is_stream)
 
 
 def _is_ordered(statement: q.Statement) -> bool:

@@ -1,0 +1,63 @@
+"""Streams that the program makes: what is handed on of their facts is read at once, through a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import cast
+
+from squall import operators as ops
+from squall.builders.rows.deliver import Deliver
+from squall.builders.rows.entries import Entry, fact_row
+from squall.builders.rows.read import Counted
+from squall.builders.rows.timeline import TimeDriven
+from squall.rdf import ALWAYS, FOREVER, Fact
+from squall.stages import Output
+from squall.windows import Count
+
+
+class Feed(TimeDriven):
+    """A stream that the program makes, read through a window: relation to stream to relation.
+
+    Its facts of an instant come in the order of their text, whatever made them.
+    """
+
+    def __init__(self, op: ops.Feed) -> None:
+        super().__init__()
+        self.stream = op.stream
+        self.window = op.window
+        self.told = Deliver(ops.Deliver(op.output, True, op.report, op.sources))
+        self.counted = Counted(op.window) if isinstance(op.window, Count) else None
+        self.times: list[int] = []
+        """The times of the events that the stream had when time went on last (integer ms)."""
+
+    @property
+    def due(self) -> int:
+        return self.told.due
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        return self.told.apply(port, entries)
+
+    def advance(self, now: int) -> list[Entry]:
+        self.times = []
+        found: list[Entry] = []
+        for time, outputs in groupby(self.told.flush(now), key=_time):
+            self.times.append(time)
+            for fact in sorted({cast(Fact, output.fact) for output in outputs}):
+                found += self._read(fact, time)
+        return found
+
+    def _read(self, fact: Fact, time: int) -> Iterator[Entry]:
+        if self.counted is not None and time != ALWAYS:
+            yield from self.counted.come(fact, time)
+            return
+        start, end = (ALWAYS, FOREVER) if time == ALWAYS else self.window.validity(time)  # type: ignore[union-attr]
+        if start < end:
+            yield (*fact_row(fact), start, end, 1)
+
+    def size(self) -> int:
+        return self.told.size() + (self.counted.size() if self.counted is not None else 0)
+
+
+def _time(output: Output) -> int:
+    return output.time

@@ -1,0 +1,263 @@
+"""Programs told in several ways, and streams that a program makes and reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+import squall
+from squall.errors import SquallError
+from squall.operators import Deliver, Feed
+from squall.rdf import XSD, Event, Triple, iri, literal
+from squall.system import Construct, Delete, Pattern, Report, Source, System, Telling, Variable, streams, tellings
+from squall.testing import assert_as_oracle
+from squall.testing.check import outputs
+from squall.windows import NOTHING, Count, Range
+
+PLANNERS = ("greedy", "rete")
+X, Y = Variable("x"), Variable("y")
+EX = "http://example.org/"
+P, Q, R, S = (iri(EX + name) for name in "pqrs")
+PREFIX = f"PREFIX ex: <{EX}>\n"
+
+HOT = """
+REGISTER STREAM <http://example.org/hot> AS PREFIX ex: <http://example.org/>
+CONSTRUCT { ?r ex:hot ?t } FROM STREAM <http://example.org/in> [RANGE 10s STEP 5s] WHERE { ?r ex:t ?t FILTER(?t > 20) }
+"""
+READINGS = [
+    Event(1000, (Triple(iri(EX + "a"), iri(EX + "t"), literal("21", XSD + "integer")),), EX + "in"),
+    Event(7000, (Triple(iri(EX + "b"), iri(EX + "t"), literal("25", XSD + "integer")),), EX + "in"),
+]  # fmt: skip
+
+
+def rule(body: tuple[Pattern, ...], *made: Pattern, name: str = "", source: Source | None = None) -> System:
+    return System(name, (source or Source(),), body, consequences=(Construct(made),))
+
+
+def told(system: System, planner: str = "rete", events: list[Event] = READINGS) -> list[tuple[int, str, str]]:
+    """Time, rule and fact of each output, which are those of the oracle."""
+    found = outputs(squall.plan(system, planner), [events], (), "iterator")
+    assert_as_oracle(system, found, events)
+    return [(out.time, out.rule, str(out.fact)) for out in found]
+
+
+def programs(folder: Path, **texts: str) -> System:
+    """The system of programs, each under its language."""
+    paths = []
+    for place, (name, text) in enumerate(texts.items()):
+        kind = name.split("_")[0]
+        path = folder / f"{name}{place}.{kind}"
+        path.write_text(text)
+        paths.append(path)
+    return squall.compile(*paths)
+
+
+def test_a_system_is_told_as_what_is_around_it_unless_it_says_how() -> None:
+    a, b, c = (rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name=name) for name in "abc")
+    inner = System(subsystems=(b, System(subsystems=(c,))), report=Report("change"))
+    found = tellings(System(subsystems=(a, inner), output="rstream"))
+    said = [([one.name for one in each.rules], each.output, each.report.policy) for each in found]
+    assert said == [(["a"], "rstream", "close"), (["b", "c"], "rstream", "change")]
+
+
+def test_a_query_is_told_under_its_name() -> None:
+    query = System("query", subsystems=(rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="query"),), output="istream")
+    several = System("several", subsystems=(*query.subsystems, replace(query.subsystems[0], name="b")), stream=EX)
+    assert [one.name for one in tellings(System(subsystems=(query, several)))] == ["", "query", ""]
+    assert streams(System(subsystems=(query, several))) == (EX,)
+
+
+def test_answers_are_told_apart_by_identity() -> None:
+    assert Telling(()) != Telling(())
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_queries_are_told_each_in_its_way(planner: str, tmp_path: Path) -> None:
+    window = "FROM NAMED WINDOW ex:w ON ex:in [RANGE PT10S STEP PT5S] WHERE { WINDOW ex:w { ?r ex:t ?t } }"
+    system = programs(
+        tmp_path,
+        rspql_one=f"{PREFIX}REGISTER ISTREAM ex:new AS SELECT ?r {window}",
+        rspql_two=f"{PREFIX}REGISTER RSTREAM ex:all AS SELECT ?r {window}",
+        rspql_three=f"{PREFIX}REGISTER DSTREAM ex:gone AS SELECT ?r {window}",
+    )
+    found = told(system, planner)
+    by_query = {
+        name: [(time, text) for time, rule, text in found if rule == EX + name] for name in ("new", "all", "gone")
+    }
+    assert by_query == {
+        "new": [(5000, f"?r=<{EX}a>"), (10000, f"?r=<{EX}b>")],
+        "all": [(5000, f"?r=<{EX}a>"), (10000, f"?r=<{EX}a>"), (10000, f"?r=<{EX}b>"), (15000, f"?r=<{EX}b>")],
+        "gone": [(15000, f"?r=<{EX}a>"), (20000, f"?r=<{EX}b>")],
+    }
+    assert [time for time, _, _ in found] == sorted(time for time, _, _ in found)
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_each_query_is_evaluated_at_the_steps_of_its_own_windows(planner: str, tmp_path: Path) -> None:
+    query = (
+        "REGISTER QUERY {} AS SELECT ?r FROM STREAM <http://example.org/in> [RANGE {} TUMBLING] WHERE {{ ?r ?p ?t }}"
+    )
+    system = programs(tmp_path, csparql_one=query.format("five", "5s"), csparql_two=query.format("three", "3s"))
+    times = {name: [time for time, rule, _ in told(system, planner) if rule == name] for name in ("five", "three")}
+    assert times == {"five": [5000, 10000], "three": [3000, 9000]}
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_two_queries_that_make_the_same_are_both_told(planner: str, tmp_path: Path) -> None:
+    query = (
+        "REGISTER QUERY {} AS CONSTRUCT {{ ?r <http://example.org/is> ?t }} "
+        "FROM STREAM <http://example.org/in> [RANGE 5s] WHERE {{ ?r ?p ?t }}"
+    )
+    system = programs(tmp_path, csparql_one=query.format("one"), csparql_two=query.format("two"))
+    found = told(system, planner)
+    assert sorted((time, rule) for time, rule, _ in found) == list(product((1000, 7000), ("one", "two")))
+    assert len({text for _, _, text in found}) == 2
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_query_reads_the_stream_that_another_one_makes(planner: str, tmp_path: Path) -> None:
+    count = (
+        "REGISTER QUERY n AS SELECT (COUNT(*) AS ?n) "
+        "FROM STREAM <http://example.org/hot> [RANGE 20s TUMBLING] WHERE { ?r ?p ?t }"
+    )
+    system = programs(tmp_path, csparql_hot=HOT, csparql_count=count)
+    found = told(system, planner)
+    assert [(time, text) for time, rule, text in found if rule == "n"][1:] == [
+        (20000, '?n="2"^^<http://www.w3.org/2001/XMLSchema#integer>'),
+        (40000, '?n="0"^^<http://www.w3.org/2001/XMLSchema#integer>'),
+    ]
+    assert [time for time, rule, _ in found if rule == EX + "hot"] == [5000, 10000, 10000, 15000]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_rules_read_streams_that_queries_make_and_queries_what_rules_derive(planner: str, tmp_path: Path) -> None:
+    rules = (
+        "@prefix ex: <http://example.org/>.\n"
+        "[warn: (?r ex:hot ?t) -> (?r ex:state ex:Warned)] [room: (?r ex:t ?t) -> (?r ex:kind ex:Room)]"
+    )
+    rooms = (
+        f"{PREFIX}REGISTER ISTREAM ex:rooms AS SELECT ?r FROM NAMED WINDOW ex:w ON ex:hot [RANGE PT60S STEP PT60S] "
+        "WHERE { WINDOW ex:w { ?r ex:hot ?t } ?r ex:kind ex:Room . ?r ex:state ex:Warned }"
+    )
+    system = programs(tmp_path, csparql_hot=HOT, jena_rules=rules, rspql_rooms=rooms)
+    found = told(system, planner)
+    assert [(time, text) for time, rule, text in found if rule == "warn"] == [
+        (5000, f"<{EX}a> <{EX}state> <{EX}Warned> ."),
+        (10000, f"<{EX}b> <{EX}state> <{EX}Warned> ."),
+    ]
+    assert [(time, text) for time, rule, text in found if rule == EX + "rooms"] == [
+        (60000, f"?r=<{EX}a>"),
+        (60000, f"?r=<{EX}b>"),
+    ]
+
+
+def test_a_stream_that_is_made_has_the_window_that_is_given_for_it(tmp_path: Path) -> None:
+    (tmp_path / "hot.csparql").write_text(HOT)
+    (tmp_path / "warn.jena").write_text(
+        "[warn: (?r <http://example.org/hot> ?t) -> (?r <http://example.org/is> 'hot')]"
+    )
+    both = (tmp_path / "hot.csparql", tmp_path / "warn.jena")
+    system = squall.compile(*both, windows={EX + "hot": "RANGE 2s"})
+    gone = replace(system, output="dstream")
+    assert [time for time, rule, _ in told(gone) if rule == "warn"] == [7000, 12000, 12000, 17000]
+    assert [time for time, rule, _ in told(replace(squall.compile(*both), output="dstream")) if rule == "warn"] == []
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_stream_of_a_stream(planner: str) -> None:
+    one, two = Source(EX + "one", Range(3)), Source(EX + "two", Count(2))
+    first = System(subsystems=(rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="first"),), stream=one.iri)
+    second = System(
+        subsystems=(rule((Pattern(X, Q, Y),), Pattern(Y, R, X), name="second", source=one),), stream=two.iri
+    )
+    third = rule((Pattern(X, R, Y),), Pattern(Y, S, Y), name="third", source=two)
+    # What is made is read as a stream only.
+    system = System(subsystems=(_unread(first), _unread(second), third))
+    a, b, c = (iri(EX + name) for name in "abc")
+    events = [Event(time, (Triple(node, P, b),)) for time, node in ((1, a), (2, b), (5, c))]
+    found = told(system, planner, events)
+    assert [(time, text[-4]) for time, rule, text in found if rule == "third"] == [(1, "a"), (2, "b"), (5, "c")]
+    last = System(subsystems=(third,), output="dstream")
+    gone = told(replace(system, subsystems=(*system.subsystems[:2], last)), planner, events)
+    assert [(time, text[-4]) for time, rule, text in gone if rule == "third"] == [(5, "a")]
+
+
+def _unread(system: System) -> System:
+    return replace(system, subsystems=tuple(replace(one, reentrant=False) for one in system.subsystems))
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_what_is_taken_away_at_an_instant_is_seen_in_all_answers(planner: str) -> None:
+    gone = System("gone", joinables=(Pattern(X, Q, Y),), consequences=(Delete((Pattern(X, P, Y),)),))
+    all_there = System(subsystems=(rule((Pattern(X, P, Y),), Pattern(X, R, Y), name="there"),), output="rstream")
+    a, b = iri(EX + "a"), iri(EX + "b")
+    events = [Event(10, (Triple(a, P, b),)), Event(20, (Triple(a, Q, b),)), Event(30, (Triple(b, Q, b),))]
+    found = told(System(subsystems=(gone, all_there)), planner, events)
+    assert [time for time, _, _ in found] == [10, 20]
+
+
+def test_the_plan_feeds_a_stream_once_for_each_window(tmp_path: Path) -> None:
+    query = (
+        "REGISTER QUERY {} AS SELECT ?r FROM STREAM <http://example.org/hot> [RANGE {}] "
+        "WHERE {{ ?r <http://example.org/hot> ?t }}"
+    )
+    system = programs(
+        tmp_path,
+        csparql_hot=HOT,
+        csparql_a=query.format("a", "5s"),
+        csparql_b=query.format("b", "5s"),
+        csparql_c=query.format("c", "6s"),
+    )
+    plan = squall.plan(system)
+    feeds = [node.op for node in plan.nodes if isinstance(node.op, Feed)]
+    assert sorted(str(op.window) for op in feeds) == ["RANGE 5s", "RANGE 6s"]
+    assert {op.stream for op in feeds} == {EX + "hot"}
+    assert sorted(op.output for _, op in plan.deliveries) == ["istream", "rstream"]
+
+
+def test_no_stream_is_fed_to_what_cannot_fit_it(tmp_path: Path) -> None:
+    other = (
+        "REGISTER QUERY o AS SELECT ?r FROM STREAM <http://example.org/hot> [RANGE 5s] "
+        "WHERE { ?r <http://example.org/cold> ?t }"
+    )
+    plan = squall.plan(programs(tmp_path, csparql_hot=HOT, csparql_other=other))
+    assert not [node for node in plan.nodes if isinstance(node.op, Feed)]
+
+
+def test_a_stream_cannot_be_made_of_itself(tmp_path: Path) -> None:
+    again = HOT.replace("http://example.org/in", "http://example.org/hot").replace("ex:t ", "ex:hot ")
+    with pytest.raises(SquallError, match=r"reads the stream <.*hot> that is made of what depends on it"):
+        programs(tmp_path, csparql_hot=again)
+
+
+def test_a_stream_and_rules_cannot_be_made_of_each_other(tmp_path: Path) -> None:
+    rules = "[again: (?r <http://example.org/hot> ?t) -> (?r <http://example.org/t> ?t)]"
+    with pytest.raises(SquallError, match="`again` reads the stream") as raised:
+        programs(tmp_path, csparql_hot=HOT, jena_rules=rules)
+    assert "`again` -> `http://example.org/hot` -> `again`" in str(raised.value)
+
+
+def test_what_a_query_constructs_is_no_stream_unless_it_is_registered_as_one(tmp_path: Path) -> None:
+    query = HOT.replace("REGISTER STREAM", "REGISTER QUERY")
+    rules = "[warn: (?r <http://example.org/hot> ?t) -> (?r <http://example.org/is> 'hot')]"
+    assert not [rule for _, rule, _ in told(programs(tmp_path, csparql_hot=query, jena_rules=rules)) if rule == "warn"]
+
+
+def test_facts_of_a_stream_are_told_once_where_two_rules_make_them() -> None:
+    made = Pattern(X, Q, Y)
+    parts = tuple(replace(rule((Pattern(X, P, Y),), made, name=name), reentrant=False) for name in ("one", "two"))
+    system = System(subsystems=(System(subsystems=parts, stream=EX + "s"),))
+    a = iri(EX + "a")
+    assert len(told(system, events=[Event(1, (Triple(a, P, a),))])) == 1
+    assert sum(isinstance(node.op, Deliver) for node in squall.plan(system).nodes) == 1
+
+
+def test_the_background_holds_no_stream_that_is_made() -> None:
+    made = System(subsystems=(replace(rule((Pattern(X, P, Y),), Pattern(X, Q, Y)), reentrant=False),), stream=EX + "s")
+    reader = rule((Pattern(X, Q, Y),), Pattern(X, R, Y), name="reader", source=Source("", NOTHING))
+    a = iri(EX + "a")
+    system = System(subsystems=(made, reader))
+    assert [rule for _, rule, _ in told(system, events=[Event(1, (Triple(a, P, a),))])] == [""]
