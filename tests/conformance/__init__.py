@@ -47,7 +47,7 @@ class Stages:
 @dataclass(frozen=True)
 class Case:
     """One case. `run` raises AssertionError where it fails, `LeftOut` where it lies beyond what squall does, and
-    `KnownBad` where what it expects is wrong."""
+    `KnownBad` where what it expects is known to be wrong or missing."""
 
     name: str
     run: Callable[[Stages], None]
@@ -58,8 +58,7 @@ class LeftOut(Exception):
 
 
 class KnownBad(Exception):
-    """What is wrong with what a case expects, by its own authors' word. Our answer has been held against what it should
-    expect before."""
+    """What is known to be wrong or missing in a case. What should be expected has been held against our answer."""
 
 
 @dataclass(frozen=True)

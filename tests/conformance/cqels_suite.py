@@ -91,4 +91,4 @@ def _run_named(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
         for event, one in zip(events, arriving, strict=True)
         if one.subject in entry["text"] or "[]" in entry["text"]
     ]
-    assert found == {event.time: [tuple(event.facts[0])] for event in asked}  # type: ignore[arg-type]
+    assert found == {event.time: [tuple(event.facts[0])] for event in asked}

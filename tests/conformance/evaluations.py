@@ -113,9 +113,10 @@ WHOLE = Report("close", empty=True)
 """Every step is told, an empty one as well."""
 
 
-def held(events: Iterable[Event], begin: int, end: int) -> list[Fact]:
-    """What came in [begin, end)."""
-    return [fact for event in events if begin <= event.time < end for fact in event.facts]
+def held(events: Iterable[Event], begin: int, end: int) -> list[Triple]:
+    """The triples that came in [begin, end)."""
+    facts = (fact for event in events if begin <= event.time < end for fact in event.facts)
+    return [fact for fact in facts if isinstance(fact, Triple)]
 
 
 def with_content(found: Answers, events: Sequence[Event], content: Callable[[int], tuple[int, int]]) -> Answers:

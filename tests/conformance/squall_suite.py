@@ -1,8 +1,8 @@
 """The suite ``squall``: rule files over a data file, and the set of triples that follow; queries in C-SPARQL.
 
-A query sees all data in one window: they arrive at once, and its first evaluation with an answer counts. Values are
-given as texts. Where the original engine has told something else, step by step, that is what the profile ``squall2013``
-has to tell while the data arrive one after the other. Queries without an answer are run over streams made up for them.
+A query sees all data in one window: they arrive at once, and the first step counts. Values are given as texts. Where
+the original engine has told something else, triple by triple, the profile ``squall2013`` has to tell that. Queries
+without an answer are run over streams made up for them.
 """
 
 from __future__ import annotations

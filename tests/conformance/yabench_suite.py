@@ -14,14 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from squall.rdf import Event, Fact, Triple
-from squall.system import Report
+from squall.rdf import ALWAYS, Event, Fact, Triple, iri
+from squall.system import Report, System
 from squall.windows import Range, Stepped, milliseconds
 from tests.conformance import Case, Stages
 from tests.conformance.cqels import as_csparql
 from tests.conformance.evaluations import (
     WHOLE,
-    Answers,
     answers,
     as_events,
     bag,
@@ -71,15 +70,11 @@ def _run_calls(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     """What is in the window when its content changes. Both ends of these scopes count; a continuous window holds what
     came in (t - size, t], which is the same at the times of the case."""
     times = [time for time, _ in entry["calls"]]
-    events = [Event(time, (Triple(*_named(time)),)) for time in times]
+    events = [Event(time, (Triple(iri(f"urn:at:{time}"), iri("urn:p"), iri("urn:o")),)) for time in times]
     system = query(ALL, "sparql", window=Range(entry["size"]), output="rstream", report=Report("change"))
     found = {time: rows for time, rows in answers(system, events, stages).items() if time in times}
     due = {time: [tuple(fact) for fact in held(events, begin, end + 1)] for time, (begin, end) in entry["calls"]}
-    compare(found, due)  # type: ignore[arg-type]
-
-
-def _named(time: int) -> tuple[Any, Any, Any]:
-    return f"<urn:at:{time}>", "<urn:p>", "<urn:o>"
+    compare(found, due)
 
 
 # Queries
@@ -102,33 +97,29 @@ def _filled(text: str, values: dict[str, str]) -> str:
 
 
 def _run_average(place: Path, stages: Stages) -> None:
-    """Over windows of a minute, among them empty ones."""
     text = _filled((place / "query.template").read_text(encoding="utf-8"), {"TEMP": "50.0"})
     window = Stepped(60_000, 30_000)
-    events = as_events(timed_lines(place / "input.stream"))
-    _compare_steps(
-        answers(query(text, "sparql", window=window, output="rstream", report=WHOLE), events, stages),
-        text,
-        events,
-        window,
-    )
-
-
-def _compare_steps(found: Answers, oracle: str, events: Sequence[Event], window: Stepped) -> None:
-    """Holds the evaluations against the oracle's query over [to - size, to)."""
-    steps = [time for time in found if time > 0]
-    assert len(steps) > 4
-    due = {to: peer(oracle, held(events, to - window.size, to)) for to in steps}
-    compare({to: found[to] for to in steps}, due)
+    system = query(text, "sparql", window=window, output="rstream", report=WHOLE)
+    compare_steps(system, window, text, timed_lines(place / "input.stream"), stages)
 
 
 def _run_csparql(place: Path, stream: Path, stages: Stages) -> None:
     text, oracle, values = settings(place)
-    window = Stepped(values["WSIZE"], values["WSLIDE"])
     system = query(text, "csparql", output="rstream", report=WHOLE)
-    (name,) = streams(system)
-    events = as_events(timed_lines(stream), name)
-    _compare_steps(answers(system, events, stages), oracle, events, window)
+    compare_steps(system, Stepped(values["WSIZE"], values["WSLIDE"]), oracle, timed_lines(stream), stages)
+
+
+def compare_steps(
+    system: System, window: Stepped, oracle: str, timed: Sequence[tuple[int, Fact]], stages: Stages
+) -> None:
+    """Holds what is told at each step against the oracle's query over [to - size, to): at each at which that is not
+    empty, and at others that are told."""
+    (stream,) = streams(system) or ("",)
+    events = as_events(timed, stream)
+    found = {to: rows for to, rows in answers(system, events, stages).items() if to != ALWAYS}
+    grid = range(window.step, events[-1].time + window.size + 1, window.step)
+    steps = {to for to in grid if held(events, to - window.size, to)}
+    compare(found, {to: peer(oracle, held(events, to - window.size, to)) for to in steps.union(found)})
 
 
 def _run_cqels(place: Path, stream: Path, stages: Stages) -> None:
@@ -136,17 +127,20 @@ def _run_cqels(place: Path, stream: Path, stages: Stages) -> None:
 
 
 def compare_as_cqels(place: Path, timed: Sequence[tuple[int, Fact]], stages: Stages) -> None:
-    """Holds a query of CQELS against what is new at each instant by the oracle's query."""
+    """Holds a query of CQELS against what the oracle's query answers of what came in (T - size, T]: what is new at each
+    instant T, and what has gone."""
     text, oracle, values = settings(place)
     size = values["WSIZE"]
-    system = query(as_csparql(text), "csparql", "cqels")
-    (name,) = streams(system)
-    events = as_events(timed, name)
+    events = as_events(timed)
     instants = sorted({time for event in events for time in (event.time, event.time + size)})
-    due, before = {}, bag(peer(oracle, ()))
-    for time in instants:
-        now = bag(peer(oracle, held(events, time - size + 1, time + 1)))
-        due[time] = now - before
-        before = now
-    found = {time: bag(rows) for time, rows in answers(system, events, stages).items() if time in instants}
-    assert found == {time: new for time, new in due.items() if new}
+    whole = [bag(peer(oracle, held(events, time - size + 1, time + 1))) for time in instants]
+    changes = list(zip(instants, [bag(peer(oracle, ())), *whole], whole, strict=False))
+    new = {time: after - before for time, before, after in changes if after - before}
+    gone = {time: before - after for time, before, after in changes if before - after}
+    for output, due in (("istream", new), ("dstream", gone)):
+        system = query(as_csparql(text), "csparql", "cqels", output=output)
+        (name,) = streams(system)
+        told = answers(system, [event._replace(stream=name) for event in events], stages)
+        found = {time: bag(rows) for time, rows in told.items() if time in instants}
+        wrong = [time for time in instants if found.get(time) != due.get(time)]
+        assert not wrong, f"{output} at {wrong[0]}: {found.get(wrong[0])}, not {due.get(wrong[0])}"
