@@ -90,7 +90,7 @@ def _semantics(command: Callable[..., None]) -> Callable[..., None]:
                      "is new, all that holds, or what has ceased to hold [default: as the program says]."),
         click.option("--report", metavar="POLICY", help="When: close (default), change, nonempty or periodic:5s."),
         click.option("--profile", default="default", show_default=True, metavar="NAME", help="As another engine has "
-                     "it: csparql, cqels or rspql."),
+                     "it: csparql, cqels, rspql or squall2013."),
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)

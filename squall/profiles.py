@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from squall.errors import UsageError, near
-from squall.system import CLOSE, Report, Source, System, is_told, over
-from squall.windows import LANDMARK, Count, Stepped, Window, milliseconds
+from squall.system import CLOSE, Either, Maybe, Report, Source, System, Test, is_told, over
+from squall.windows import LANDMARK, Count, Range, Stepped, Window, milliseconds
 
 
 def _same(window: Window) -> Window:
@@ -25,11 +25,38 @@ def _as_csparql(window: Window) -> Window:
             return window
 
 
+def _as_squall2013(window: Window) -> Window:
+    return Range(window.size) if isinstance(window, Stepped) else window
+
+
+def _unchanged(system: System) -> System:
+    return system
+
+
+def _with_unextended(part: Any) -> Any:
+    """The part of a system in which each optional part is a union: what it would extend, by itself, beside the join."""
+    changed = _inside(part, _with_unextended)
+    while isinstance(changed, System) and any(isinstance(one, Maybe) for one in changed.predicates):
+        changed = _beside(changed)
+    return changed
+
+
+def _beside(system: System) -> System:
+    """The system with its first `Maybe` as such a union."""
+    place, maybe = next((place, one) for place, one in enumerate(system.predicates) if isinstance(one, Maybe))
+    alone = System(sources=system.sources, joinables=system.joinables, predicates=system.predicates[:place])
+    condition = () if maybe.condition is None else (Test(maybe.condition),)
+    extended = System(sources=system.sources, joinables=(alone, maybe.system), predicates=(*maybe.exists, *condition))
+    both = Either((alone, extended))
+    return replace(system, joinables=(both,), predicates=system.predicates[place + 1 :])
+
+
 @dataclass(frozen=True)
 class Profile:
     """An engine's behaviour.
 
     about: what it is. window: what becomes of a window. report, output: what it sets where the user does not say.
+    system: what becomes of a system.
     """
 
     name: str
@@ -37,6 +64,7 @@ class Profile:
     window: Callable[[Window], Window] = _same
     report: Report | None = None
     output: str | None = None
+    system: Callable[[System], System] = _unchanged
 
     def __str__(self) -> str:
         return f"profile {self.name}: {self.about}"
@@ -55,11 +83,18 @@ PROFILES = (
     ),
     Profile("cqels", "what is new, whenever the answer changes", report=Report("change"), output="istream"),
     Profile("rspql", "as the program's RSP-QL says; windows report when they close", report=Report("close")),
+    Profile(
+        "squall2013",
+        "OPTIONAL gives the row that it does not extend as well; windows slide without steps, and what is new is told "
+        "at once, so that aggregates run",
+        _as_squall2013,
+        Report("close"),
+        "istream",
+        _with_unextended,
+    ),
 )
 _NOT_YET = {
     "jena": "`noValue` looks at the whole model here, stratum by stratum: let rules that it looks at not depend on it",
-    "squall2013": "OPTIONAL is a true left join here, and aggregates are those of an instant: write the unextended row "
-    "as a second branch (UNION)",
 }
 
 
@@ -83,12 +118,12 @@ def apply(
     output: str | None = None,
 ) -> System:
     """The system as it is to be run: windows on its default graph (see `squall.system.over`), and then what a profile
-    makes of all its windows, its report policy and its R2S operator.
+    makes of it: all its windows, what its parts mean, its report policy and its R2S operator.
 
     report, output: None leaves them to the profile, and that to the program. Raises UsageError for an unknown profile.
     """
     chosen = named(profile)
-    windowed: System = over(system, window, windows, removals)
+    windowed: System = chosen.system(over(system, window, windows, removals))
     if chosen.window is not _same:
         windowed = _windowed(windowed, chosen.window)
     empty = chosen.report is not None and chosen.report.empty
@@ -109,16 +144,19 @@ def _retold(system: System, report: Report | None, output: str | None, empty: bo
 
 def _windowed(part: Any, change: Callable[[Window], Window]) -> Any:
     """The part of a system with other windows on all of its sources."""
-    match part:
-        case Source():
-            windows = tuple((stream, change(window)) for stream, window in part.windows)
-            return replace(part, window=change(part.window), windows=windows)
-        case tuple():
-            return tuple(_windowed(one, change) for one in part)
-        case _ if is_dataclass(part) and type(part).__module__ == System.__module__:
-            return replace(part, **{field.name: _windowed(getattr(part, field.name), change) for field in fields(part)})  # type: ignore[type-var]
-        case _:
-            return part
+    if isinstance(part, Source):
+        windows = tuple((stream, change(window)) for stream, window in part.windows)
+        return replace(part, window=change(part.window), windows=windows)
+    return _inside(part, lambda one: _windowed(one, change))
+
+
+def _inside(part: Any, change: Callable[[Any], Any]) -> Any:
+    """The part of a system with all changed that is directly in it."""
+    if isinstance(part, tuple):
+        return tuple(map(change, part))
+    if is_dataclass(part) and type(part).__module__ == System.__module__:
+        return replace(part, **{field.name: change(getattr(part, field.name)) for field in fields(part)})  # type: ignore[type-var]
+    return part
 
 
 def parse_report(text: str) -> Report:

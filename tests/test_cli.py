@@ -332,7 +332,7 @@ WRONG = {
     "heartbeat": ("build", "family.jena", "--heartbeat", "0s"),
     "wall-and-lateness": ("build", "family.jena", "--source", "rooms.nt?lateness=1s", "--clock", "wall"),
     "wall-and-spark": ("build", "family.jena", "--clock", "wall", "--builder", "spark"),
-    "explain-profile": ("explain", "family.jena", "--profile", "squall2013"),
+    "explain-profile": ("explain", "family.jena", "--profile", "squall2003"),
     "explain-figures": ("explain", "family.jena", "--stage", "tps", "--figures", "figures.json"),
     "timed-and-sink": ("build", "family.jena", "--sink", "out.nt", "--timed"),
     "timed-and-format": ("build", "family.jena", "--format", "csv", "--timed"),

@@ -1,4 +1,4 @@
-"""Runs the conformance suites that are at hand, and shows that the runner tells passed, failed and left out apart."""
+"""Runs the conformance suites that are at hand, and shows that the runner tells apart what may become of a case."""
 
 from __future__ import annotations
 
@@ -7,14 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance import SUITES, Outcome, Stages, corpus, run
+import squall
+from squall.rdf import XSD, iri, literal
+from tests.conformance import SUITES, Outcome, Stages, corpus, made_up, run
 from tests.conformance.__main__ import counted, main
+from tests.conformance.cqels import as_csparql
+from tests.conformance.evaluations import compare, timed_lines
 
 WHERE = corpus()
 
 
-@pytest.mark.parametrize("planner", ["greedy", "rete"])
-@pytest.mark.parametrize("suite", SUITES)
+LONG = {"csrbench", "lubm"}
+"""The suites that take their seconds: in `make test` they are run with one planner."""
+RUNS = [
+    pytest.param(suite, planner, marks=[pytest.mark.slow] if suite in LONG and planner == "greedy" else [])
+    for suite in SUITES
+    for planner in ("greedy", "rete")
+]
+
+
+@pytest.mark.parametrize(("suite", "planner"), RUNS)
 def test_suite(suite: str, planner: str) -> None:
     if not (WHERE / suite).is_dir():
         pytest.skip("conformance data not found: set SQUALL_CONFORMANCE")
@@ -67,7 +79,7 @@ def test_outcomes(small: Path) -> None:
 def test_the_command_line(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["jena-rules", "--corpus", str(small), "--json", str(small / "out.json")]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "1 passed, 3 failed, 2 left out"
+    assert lines[-1] == "1 passed, 3 failed, 2 left out, 0 known bad"
     assert lines[0].startswith("failed: jena-rules missing: missing ['<a> <q> <c> .']")
     assert any(line.startswith("left out: jena-rules functor: the functor `f(...)` is not supported") for line in lines)
     assert len(lines) == len(CASES)
@@ -86,4 +98,81 @@ def test_no_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_count() -> None:
     outcomes = [Outcome("s", "c", "passed"), Outcome("s", "d", "left out", "why")]
-    assert counted(outcomes) == "1 passed, 0 failed, 1 left out"
+    assert counted(outcomes) == "1 passed, 0 failed, 1 left out, 0 known bad"
+
+
+WINDOW = "FROM STREAM <urn:s> [RANGE {range_s}s STEP {step_s}s]"
+
+
+@pytest.fixture
+def counts(small: Path) -> Path:
+    """The corpus with counts of windows: those at 1000, 2000 and 3000, of one case that is right and one that is not,
+    and a case that is known to be wrong."""
+    found = [
+        {
+            "id": f"c.{number}",
+            "timestamps_ms": [500, 1000, 1500, 3000],
+            "range_s": 2,
+            "step_s": 1,
+            "expected_counts": due,
+        }
+        for number, due in ((1, [1, 3, 2]), (2, [1, 3, 3]), (5, [1, 3, 3]))
+    ]
+    folder = small / "csparql-engine"
+    folder.mkdir()
+    query = f"REGISTER QUERY q AS SELECT (COUNT(*) AS ?n) {WINDOW} WHERE {{ ?a ?b ?c }}"
+    text = json.dumps({"query_template": query, "cases": found})
+    (folder / "external_timestamp_window_counts.json").write_text(text, encoding="utf-8")
+    return small
+
+
+def test_counts_of_windows(counts: Path) -> None:
+    found = {outcome.case: outcome.status for outcome in run("csparql-engine", counts, Stages())}
+    assert found == {"c.1": "passed", "c.2": "failed", "c.5": "known bad"}
+
+
+def test_a_line_for_each_suite(counts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--corpus", str(counts)]) == 1
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "jena-rules: 1 passed, 3 failed, 2 left out, 0 known bad",
+        "csparql-engine: 1 passed, 1 failed, 0 left out, 1 known bad",
+        "2 passed, 4 failed, 2 left out, 1 known bad",
+    ]
+
+
+def test_evaluations_that_differ() -> None:
+    one, other = [(literal("1", XSD + "integer"),)], [(literal("01", XSD + "int"),)]
+    compare({1: one, 2: [*one, *one]}, {1: other, 2: [*other, *one]})
+    for came in ({1: one}, {1: one, 3: [*one, *one]}, {1: one, 2: one}, {1: [], 2: [*one, *one]}):
+        with pytest.raises(AssertionError):
+            compare(came, {1: one, 2: [*one, *one]})
+
+
+def test_a_stream_with_times(tmp_path: Path) -> None:
+    path = tmp_path / "input.stream"
+    path.write_text('<urn:s> <urn:p> <urn:o> "7" .\n\n<urn:s> <urn:p> 4.5^^<urn:t> "8" .\n<urn:s> <urn:p> "x" "9"\n')
+    objects = [(time, fact.object) for time, fact in timed_lines(path)]
+    assert objects == [(7, iri("urn:o")), (8, literal("4.5", "urn:t")), (9, literal("x"))]
+    path.write_text("<urn:s> <urn:p> <urn:o> .")
+    with pytest.raises(AssertionError, match="no triple with a time"):
+        timed_lines(path)
+
+
+def test_cqels_in_the_words_of_csparql() -> None:
+    text = "SELECT ?x WHERE { STREAM <urn:s> [RANGE 5s SLIDE 1s] { ?x ?y ?z } STREAM ?t [NOW] { ?z ?y ?x } }"
+    assert " ".join(as_csparql(text, ("urn:a", "urn:b")).split()) == (
+        "REGISTER QUERY q AS SELECT ?x FROM NAMED STREAM <urn:s> [RANGE 5s] FROM NAMED STREAM <urn:a> [RANGE 1ms] "
+        "FROM NAMED STREAM <urn:b> [RANGE 1ms] WHERE { GRAPH <urn:s> { ?x ?y ?z } GRAPH ?t { ?z ?y ?x } }"
+    )
+
+
+def test_streams_made_up_for_a_query() -> None:
+    text = "SELECT * FROM STREAM <urn:s> [RANGE 5s] FROM <urn:d> WHERE { ?x <urn:p> ?y FILTER NOT EXISTS { ?x a ?z } }"
+    arriving, static = made_up.events(squall.compile(f"REGISTER QUERY q AS {text}", lexer="csparql"))
+    assert [str(event.facts[0]) for event in arriving if event.time == 1000] == [
+        '<urn:x:0> <urn:p> "1"^^<http://www.w3.org/2001/XMLSchema#integer> .',
+        '<urn:x:0> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> "1"^^<http://www.w3.org/2001/XMLSchema#integer> .',
+    ]
+    assert [event.time for event in arriving] == [1000, 1000, 2000, 3000]
+    assert {event.stream for event in arriving} == {"urn:s"}
+    assert {event.stream for event in static} == {"urn:d"}

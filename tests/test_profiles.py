@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
 
 import squall
 from squall import profiles
 from squall.errors import UsageError
+from squall.planners.parts import walk
 from squall.rdf import Event, Triple, iri
 from squall.stages import Output
-from squall.system import Construct, Either, Maybe, Pattern, Report, Source, System, Variable, Without
+from squall.system import Construct, Either, Maybe, Pattern, Report, Source, System, Variable, Without, rules
+from squall.testing import assert_as_oracle, difference, run, stream, timed
+from squall.testing.strategies import CORE, event_streams, systems
 from squall.windows import LANDMARK, Count, Range, Stepped
 
 A, B = Variable("a"), Variable("b")
@@ -72,6 +76,78 @@ def test_cqels_tells_what_is_new() -> None:
     assert (system.report, system.output) == (Report("change"), "istream")
 
 
+def assert_told(text: str, arriving: str, expected: str, profile: str = "squall2013") -> None:
+    """What a query in C-SPARQL over the stream <urn:s> tells, until its last event."""
+    system = profiles.apply(squall.compile(f"PREFIX : <http://example.org/>\n{text}", lexer="csparql"), profile)
+    made = [event._replace(stream="urn:s") for event in stream(arriving)]
+    found = run(system, made)
+    assert_as_oracle(system, found, made)
+    differs = difference(((out.time, out.fact) for out in found if out.time <= made[-1].time), timed(expected))
+    assert not differs, differs
+
+
+FROM = "FROM STREAM <urn:s> [RANGE 10s STEP 5s]"
+
+
+def test_squall2013_also_tells_what_optional_does_not_extend() -> None:
+    assert_told(
+        f"SELECT ?x ?y {FROM} WHERE {{ ?x :p :o OPTIONAL {{ ?x :q ?y FILTER(?y > 1) }} }}",
+        "1000 :a :p :o ; :q 1, 2, 3\n1000 :b :p :o",
+        "1000 ?x=:a ?y=\n1000 ?x=:a ?y=2\n1000 ?x=:a ?y=3\n1000 ?x=:b ?y=",
+    )
+
+
+def test_squall2013_has_optional_parts_in_a_row_and_in_each_other() -> None:
+    """The first one extends the empty solution, which always is there."""
+    assert_told(
+        f"SELECT ?x ?y ?z {FROM} WHERE {{ OPTIONAL {{ ?x :p ?y OPTIONAL {{ ?x :q ?z }} }} OPTIONAL {{ ?x :r ?z }} }}",
+        "1000 :a :p :b ; :q :c ; :r :d",
+        """
+        always ?x= ?y= ?z=
+        1000 ?x=:a ?y= ?z=:d
+        1000 ?x=:a ?y=:b ?z=
+        1000 ?x=:a ?y=:b ?z=:c
+        1000 ?x=:a ?y=:b ?z=:d
+        """,
+    )
+
+
+def test_squall2013_reaches_exists() -> None:
+    """By SPARQL, only :b has a solution in which ?z is unbound."""
+    text = "?x :p :o FILTER EXISTS { ?x :q ?y OPTIONAL { ?x :r ?z } FILTER(!BOUND(?z)) }"
+    arriving = "1000 :a :p :o ; :q 1 ; :r 2\n1000 :b :p :o ; :q 1\n5000"
+    assert_told(f"SELECT ?x {FROM} WHERE {{ {text} }}", arriving, "1000 ?x=:a\n1000 ?x=:b")
+    assert_told(f"SELECT ?x {FROM} WHERE {{ {text} }}", arriving, "5000 ?x=:b", "default")
+
+
+def test_squall2013_has_the_condition_of_an_optional_part_see_both_sides() -> None:
+    text = "?x :p ?y OPTIONAL { ?x :q ?z FILTER(?z > ?y && EXISTS { ?x :r ?z }) }"
+    assert_told(
+        f"SELECT * {FROM} WHERE {{ {text} }}",
+        "1000 :a :p 1 ; :q 2, 3, 0 ; :r 0, 3",
+        "1000 ?x=:a ?y=1 ?z=\n1000 ?x=:a ?y=1 ?z=3",
+    )
+
+
+def test_squall2013_has_aggregates_run() -> None:
+    assert_told(
+        f"SELECT (COUNT(*) AS ?n) (SUM(?y) AS ?sum) {FROM} WHERE {{ ?x :p ?y }}",
+        "1000 :a :p 6\n2000 :b :p 6\n2000 :c :p 1\n12000 :d :p 5",
+        "always ?n=0 ?sum=0\n1000 ?n=1 ?sum=6\n2000 ?n=3 ?sum=13\n11000 ?n=2 ?sum=7\n12000 ?n=1 ?sum=5",
+    )
+
+
+OPTIONAL = CORE | {"maybe", "either", "parts", "unsure", "exists", "windows"}
+
+
+@settings(max_examples=25, deadline=None)
+@given(systems(features=OPTIONAL), event_streams(features=OPTIONAL))
+def test_squall2013_leaves_no_optional_part(system: System, arriving: list[Event]) -> None:
+    changed = profiles.apply(system, "squall2013")
+    assert not any(isinstance(part, Maybe) for rule in rules(changed) for part in walk(rule))
+    assert_as_oracle(changed, run(changed, arriving), arriving)
+
+
 def test_what_the_user_says_comes_before_the_profile() -> None:
     system = profiles.apply(RULE, "cqels", report=Report("periodic", 5), output="dstream")
     assert (system.report, system.output) == (Report("periodic", 5), "dstream")
@@ -86,9 +162,8 @@ def test_removals_and_windows_by_stream() -> None:
     ("name", "message"),
     [
         ("jena", r"`jena` is not supported yet\nhint: .*noValue"),
-        ("squall2013", r"`squall2013` is not supported yet\nhint: .*UNION"),
         ("cqel", r"no profile `cqel`\nhint: did you mean `cqels`"),
-        ("x", r"no profile `x`\nhint: profiles: default, csparql, cqels, rspql"),
+        ("x", r"no profile `x`\nhint: profiles: default, csparql, cqels, rspql, squall2013"),
     ],
 )
 def test_a_profile_that_there_is_not(name: str, message: str) -> None:

@@ -20,10 +20,17 @@ SUITES = {
     "squall": "tests.conformance.squall_suite",
     "jena-rules": "tests.conformance.jena_rules_suite",
     "w3c-rdf-tests": "tests.conformance.w3c_suite",
-    "csparql-engine": "tests.conformance.stream_syntax_suite",
-    "rsp-query-sets": "tests.conformance.stream_syntax_suite",
+    "csparql-engine": "tests.conformance.csparql_engine_suite",
+    "csrbench": "tests.conformance.csrbench_suite",
+    "yabench": "tests.conformance.yabench_suite",
+    "cqels": "tests.conformance.cqels_suite",
+    "lubm": "tests.conformance.lubm_suite",
+    "rsp-query-sets": "tests.conformance.stream_queries_suite",
 }
 """The suites by name (a folder of the corpus), each with the module whose ``cases(folder)`` gives its cases."""
+
+STATUSES = ("passed", "failed", "left out", "known bad")
+"""What may become of a case."""
 
 SECONDS = 60.0
 """How long one case may take."""
@@ -39,7 +46,8 @@ class Stages:
 
 @dataclass(frozen=True)
 class Case:
-    """One case. `run` raises AssertionError where it fails and `LeftOut` where it lies beyond what squall does."""
+    """One case. `run` raises AssertionError where it fails, `LeftOut` where it lies beyond what squall does, and
+    `KnownBad` where what it expects is known to be wrong or missing."""
 
     name: str
     run: Callable[[Stages], None]
@@ -49,9 +57,13 @@ class LeftOut(Exception):
     """Why a case is not run."""
 
 
+class KnownBad(Exception):
+    """What is known to be wrong or missing in a case. What should be expected has been held against our answer."""
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case. status: ``passed``, ``failed`` or ``left out``; reason: why it is not passed."""
+    """What became of a case. status: one of `STATUSES`; reason: why it is not passed."""
 
     suite: str
     case: str
@@ -82,6 +94,8 @@ def _outcome(case: Case, stages: Stages) -> tuple[str, str]:
             case.run(stages)
     except LeftOut as reason:
         return "left out", str(reason)
+    except KnownBad as reason:
+        return "known bad", str(reason)
     except (AssertionError, SquallError) as error:
         return "failed", " | ".join(str(error).splitlines())
     except Exception as error:  # A defect that one case shows must not hide what the others show.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.conformance import SUITES, Outcome, Stages, corpus, run
+from tests.conformance import STATUSES, SUITES, Outcome, Stages, corpus, run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,6 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             outcomes.append(outcome)
             if outcome.status != "passed":
                 print(outcome, flush=True)
+    if len(suites) > 1:
+        for suite in suites:
+            print(f"{suite}: {counted([outcome for outcome in outcomes if outcome.suite == suite])}")
     if options.json:
         found = [asdict(outcome) for outcome in outcomes]
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -35,9 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def counted(outcomes: Sequence[Outcome]) -> str:
-    """The last line: how many cases ended how."""
+    """How many cases ended how: the last line, of all suites; before it a line for each, if there are several."""
     counts = Counter(outcome.status for outcome in outcomes)
-    return f"{counts['passed']} passed, {counts['failed']} failed, {counts['left out']} left out"
+    return ", ".join(f"{counts[status]} {status}" for status in STATUSES)
 
 
 def _parser() -> argparse.ArgumentParser:

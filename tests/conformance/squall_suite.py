@@ -1,8 +1,14 @@
-"""The suite ``squall``: rule files over a data file, and the set of triples that follow."""
+"""The suite ``squall``: rule files over a data file, and the set of triples that follow; queries in C-SPARQL.
+
+A query sees all data in one window: they arrive at once, and the first step counts. Values are given as texts. Where
+the original engine has told something else, triple by triple, the profile ``squall2013`` has to tell that. Queries
+without an answer are run over streams made up for them.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -11,23 +17,34 @@ from typing import Any
 import pyoxigraph
 
 from squall import rdf
-from squall.rdf import Fact, Term, Triple
-from tests.conformance import Case, LeftOut, Stages
+from squall.rdf import ALWAYS, Event, Fact, Term, Triple
+from squall.windows import Stepped
+from tests.conformance import Case, KnownBad, Stages
+from tests.conformance.evaluations import Row, answers, query, sources, streams
 from tests.conformance.programs import answer, compiled, same
+from tests.conformance.stream_queries_suite import run_made_up
 
 EXPECTED = Path("_derived", "expected.json")
+STREAM = "http://example.org/stream"
+"""What the placeholder of a query for the IRI of its stream stands for."""
+EMPTY = "test.otherunion.csparql"
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """One case per file of rules or query."""
+    """One case per file of rules or query, and per answer of a query."""
+    asked: set[str] = set()
     for entry in json.loads((folder / EXPECTED).read_text(encoding="utf-8"))["cases"]:
         name = entry.get("rules") or entry["query"]
-        yield Case(name, partial(_run, folder, entry))
+        asked.add((folder / name).read_text(encoding="utf-8"))
+        yield Case(name, partial(_run if "rules" in entry else _run_query, folder, entry))
+        if entry.get("orig_incremental") and "query" in entry:
+            yield Case(f"{name} (squall2013)", partial(_run_as_2013, folder, entry))
+    for path in sorted(folder.rglob("*.csparql")):
+        if path.read_text(encoding="utf-8") not in asked:
+            yield Case(str(path.relative_to(folder)), partial(_run_text, path))
 
 
 def _run(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
-    if "rules" not in entry:
-        raise LeftOut(f"no queries in `{entry['lang']}` yet")
     system = compiled((folder / entry["rules"]).read_text(encoding="utf-8"), entry["lang"])
     came = answer(system, _facts(folder / path for path in entry["data"]), stages)
     due = [*map(_triple, entry["triples"]), *map(_triple, entry["axioms"])]
@@ -53,3 +70,47 @@ def _triple(texts: list[Any]) -> Triple:
 
 def _term(text: Any) -> Term:
     return rdf.iri(text) if isinstance(text, str) else rdf.literal(text["v"], text.get("dt"), text.get("lang"))
+
+
+# Queries
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8").replace("{TEST_FILE}", STREAM)
+
+
+def _run_query(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
+    system = query(_text(folder / entry["query"]), "csparql", output="rstream")
+    (stream,) = streams(system)
+    arriving = Event(0, tuple(_facts(folder / path for path in entry["stream"])), stream)
+    static = Event(ALWAYS, tuple(_facts(folder / path for path in entry["static"])))
+    (step,) = {one.step for source in sources(system) for one in source.all_windows if isinstance(one, Stepped)}
+    found = answers(system, [arriving], stages, [static], until=step)
+    _compare(found[step], entry["expected"])
+
+
+def _run_as_2013(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
+    """What is told at the arrival of each triple, one a second; unbound is an empty text for the original."""
+    system = query(_text(folder / entry["query"]), "csparql", "squall2013")
+    (stream,) = streams(system)
+    facts = list(_facts(folder / path for path in entry["stream"]))
+    events = [Event(1000 * place, (fact,), stream) for place, fact in enumerate(facts, 1)]
+    found = answers(system, events, stages, until=events[-1].time)
+    _compare([row for time, rows in sorted(found.items()) if time != ALWAYS for row in rows], entry["orig_incremental"])
+
+
+def _compare(rows: Iterable[Row], expected: Iterable[Iterable[str]]) -> None:
+    came, due = Counter(tuple(map(_shown, row)) for row in rows), Counter(map(tuple, expected))
+    assert came == due, f"missing {list((due - came).elements())}, surplus {list((came - due).elements())}"
+
+
+def _shown(cell: Term | None) -> str:
+    if cell is None:
+        return ""
+    return rdf.parts(cell).lexical if rdf.is_literal(cell) else rdf.iri_text(cell)
+
+
+def _run_text(path: Path, stages: Stages) -> None:
+    if path.name == EMPTY:
+        raise KnownBad("the file is empty")
+    run_made_up(query(_text(path), "csparql"), stages)

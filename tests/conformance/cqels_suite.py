@@ -1,0 +1,94 @@
+"""The suite ``cqels``: queries of CQELS over what arrives now, in the words of C-SPARQL (`tests.conformance.cqels`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from squall.functions.values import value_key
+from squall.rdf import ALWAYS, XSD, Event, Term, Triple, iri, literal, term
+from tests.conformance import Case, KnownBad, Stages
+from tests.conformance.cqels import as_csparql
+from tests.conformance.evaluations import Row, answers, bag, query, streams
+from tests.conformance.w3c_manifests import triples
+
+HAS_VALUE = iri("http://example.org/ontology#hasValue")
+HAS_STREAM = iri("http://example.org/ontology#hasStream")
+NAMED = ("streamURIAsVar", "severalStreamsAsVarsFromDataset")
+"""The queries whose stream is a variable: which streams there are is said by a data set."""
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """The cases with answers, and the texts without."""
+    for entry in json.loads((folder / "expected.json").read_text(encoding="utf-8"))["tests"]:
+        run = partial(_run_averages, folder) if "expected_sequence" in entry else _run
+        yield Case(entry["id"], partial(run, entry))
+    for entry in json.loads((folder / "queries_from_tests.json").read_text(encoding="utf-8")):
+        if entry["context"] in NAMED:
+            yield Case(entry["context"], partial(_run_named, folder, entry))
+
+
+def _run(entry: dict[str, Any], stages: Stages) -> None:
+    """One evaluation for each triple that arrives."""
+    system = query(as_csparql(entry["query"]), "csparql", "cqels")
+    (stream,) = streams(system)
+    (given,) = entry["stream"].values()
+    events = [Event(1000 * place, (_triple(one),), stream) for place, one in enumerate(given, 1)]
+    found = answers(system, events, stages)
+    due = [_terms(row) for row in entry.get("expected") or entry["expected_graph"]]
+    assert sorted(found) == [event.time for event in events], f"answers at {sorted(found)}"
+    assert bag(_all(found.values())) == bag(due), f"{found}, not {due}"
+
+
+def _all(found: Iterable[list[Row]]) -> list[Row]:
+    return list(chain.from_iterable(found))
+
+
+def _triple(texts: list[str]) -> Triple:
+    return Triple(*_terms(texts))
+
+
+def _terms(texts: Iterable[str]) -> tuple[Term, ...]:
+    return tuple(term(text) if text.startswith('"') else iri(text) for text in texts)
+
+
+def _run_averages(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
+    """The average of what arrives now is what arrives; that of all that has come is CQELS's sequence, if the triples
+    come in the order in which CQELS has read them: those of a resource together, and each the last one first."""
+    found = sorted(triples(folder / entry["stream_file"]), key=lambda one: (one.subject, one.object), reverse=True)
+    arriving = sorted(found, key=lambda one: one.subject)
+    assert _averages(entry["query"], None, arriving, stages) == [value_key(one.object) for one in arriving]
+    due = [value_key(literal(str(value), XSD + "decimal")) for value in entry["expected_sequence"]]
+    assert _averages(entry["query"], "RANGE 100d", arriving, stages) == due
+    raise KnownBad("the averages are those of all that has come, although the window is [NOW]")
+
+
+def _averages(text: str, window: str | None, arriving: list[Triple], stages: Stages) -> list[object]:
+    """The values that are told, in the order of time."""
+    system = query(as_csparql(text, window=window), "csparql", "cqels")
+    (stream,) = streams(system)
+    events = [Event(1000 * place, (one,), stream) for place, one in enumerate(arriving, 1)]
+    found = answers(system, events, stages, until=1000 * len(events))
+    return [value_key(cell) for _, rows in sorted(found.items()) for (cell,) in rows if cell is not None]
+
+
+def _run_named(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
+    """Of each stream of the data set a triple: what is told of the streams that the query asks for."""
+    static = triples(folder / "dataset.ttl")
+    known = {one.object[1:-1]: one.subject for one in static if one.predicate == HAS_STREAM}
+    system = query(as_csparql(entry["text"], tuple(known)), "csparql", "cqels")
+    arriving = [Triple(owner, HAS_VALUE, literal(stream)) for stream, owner in known.items()]
+    events = [
+        Event(1000 * place, (one,), stream) for place, (stream, one) in enumerate(zip(known, arriving, strict=True), 1)
+    ]
+    found = answers(system, events, stages, [Event(ALWAYS, static)])
+    asked = [
+        event
+        for event, one in zip(events, arriving, strict=True)
+        if one.subject in entry["text"] or "[]" in entry["text"]
+    ]
+    assert found == {event.time: [tuple(event.facts[0])] for event in asked}

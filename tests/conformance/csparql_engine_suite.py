@@ -1,0 +1,56 @@
+"""The suite ``csparql-engine``: how many triples the windows of C-SPARQL's engine count, and its query texts.
+
+An engine that takes its time from the triples sees a window close when a triple comes at its end or later; so windows
+that close behind the last triple are left out. A window that is told at T holds [T - range, T), there and here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from squall.rdf import Event, Triple, iri, parts
+from tests.conformance import Case, KnownBad, Stages, stream_queries_suite
+from tests.conformance.evaluations import answers, query, streams
+
+DEFECTS = {5, 6, 7, 11}
+"""The cases in which the engine's authors describe defects of it at the ends of windows."""
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """The counts, then the texts."""
+    return chain(_counts(folder), stream_queries_suite.cases(folder))
+
+
+def _counts(folder: Path) -> Iterator[Case]:
+    found = json.loads((folder / "external_timestamp_window_counts.json").read_text(encoding="utf-8"))
+    for entry in found["cases"]:
+        yield Case(entry["id"], partial(_run, found["query_template"], entry))
+
+
+def _run(template: str, entry: dict[str, Any], stages: Stages) -> None:
+    text = template.replace("{range_s}", str(entry["range_s"])).replace("{step_s}", str(entry["step_s"]))
+    system = query(text, "csparql")
+    (stream,) = streams(system)
+    times = entry["timestamps_ms"]
+    events = [Event(time, (_triple(place),), stream) for place, time in enumerate(times)]
+    found = {time: rows for time, rows in answers(system, events, stages).items() if times[0] < time <= times[-1]}
+    counts = [int(parts(cell).lexical) for _, rows in sorted(found.items()) for (cell,) in rows if cell is not None]
+    if int(entry["id"].rpartition(".")[2]) in DEFECTS:
+        assert counts == _plain(times, 1000 * entry["range_s"], 1000 * entry["step_s"])
+        raise KnownBad(f"the engine counts {entry['expected_counts'][:6]} ..., the windows hold {counts[:6]} ...")
+    assert counts == entry["expected_counts"], f"{counts}, not {entry['expected_counts']}"
+
+
+def _triple(place: int) -> Triple:
+    return Triple(*(iri(f"http://example.org/{slot}{place:02}") for slot in "spo"))
+
+
+def _plain(times: list[int], size: int, step: int) -> list[int]:
+    """How many came in [T - size, T), at each step T at which something has come and something is still to come."""
+    first = (times[0] // step + 1) * step
+    return [sum(end - size <= time < end for time in times) for end in range(first, times[-1] + 1, step)]

@@ -1,0 +1,258 @@
+"""The suite ``csrbench``: what the queries of CSRBench answer over its 34 snapshots, and what its windows hold.
+
+CSRBench's windows hold [from, to), and so do ours. Its oracle tells each window that closes with something in it, from
+the one on that begins at t0; so the stream begins at t0 here, the grid of the steps is shifted to it, and what is told
+of a window without content is left out. The profile ``csparql`` has (from, to] instead: with it each snapshot comes
+1 ms later, so that its windows hold the same snapshots.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from squall.errors import LexerError
+from squall.rdf import Event, Term, Triple, iri, literal
+from squall.system import Report, System
+from squall.windows import Range, Stepped, Window
+from tests.conformance import Case, KnownBad, LeftOut, Stages
+from tests.conformance.evaluations import (
+    WHOLE,
+    Answers,
+    Row,
+    answers,
+    as_events,
+    compare,
+    held,
+    query,
+    sources,
+    streams,
+    with_content,
+)
+from tests.conformance.w3c_manifests import triples
+from tests.conformance.yabench_suite import compare_as_cqels, compare_steps, settings
+
+PROPERTIES = (
+    "config/srbench-queries.properties",
+    "aligned/srbench-queries-2023.properties",
+    "aligned/srbench-queries-aligned.properties",
+)
+LANGUAGES = {"booleanquery": "sparql", "rspqlquery": "rspql", "csparqlquery": "csparql"}
+OTHERS = {"rdfoxquery": "no lexer for RDFox's stream queries", "unsupportedquery": "a text without its pattern"}
+"""The kinds of texts that are no queries of a language that squall has."""
+REFUSED = {"aligned/srbench-queries-aligned.properties/srb.query6.csparqlquery"}
+"""The texts that are no queries."""
+ELSEWHERE = Path("..", "rsp-query-sets", "yasper", "queries", "csrbench")
+"""Where another corpus has the same queries, by language."""
+
+
+class Expected(NamedTuple):
+    """What the oracle answers to a query through a window of this size and slide, in ms, by t0. names: of its
+    variables; some texts select more."""
+
+    number: int
+    size: int
+    slide: int
+    sparql: str
+    names: tuple[str, ...]
+    by_t0: dict[int, Answers]
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """The oracle's queries for each t0, all texts of them for t0 = 0, and the windows."""
+    for path in sorted((folder / "oracle-expected").glob("*.json")):
+        expected = _expected(path)
+        for t0 in expected.by_t0:
+            yield Case(f"{path.stem} t0={t0}", partial(_run_oracle, folder, path, t0))
+    yield from _properties(folder)
+    for place in sorted((folder / "yabench-validation").glob("c*_Q*")):
+        run = _run_csparql if place.name.startswith("csparql") else _run_cqels
+        yield Case(f"yabench-validation/{place.name}", partial(run, folder, place))
+    for path in sorted((folder / ELSEWHERE).rglob("query*.*")):
+        if path.suffix in (".csparql", ".rspql"):
+            run_text = partial(_run_text, folder, _number(path.name), path.read_text(encoding="utf-8"), path.suffix[1:])
+            yield Case(f"{path.parent.name}/{path.name}", run_text)
+    for entry in json.loads((folder / "window_scopes.json").read_text(encoding="utf-8")):
+        yield Case(entry["id"], partial(SCOPES[entry["policy"]], entry))
+
+
+def _properties(folder: Path) -> Iterator[Case]:
+    for file in PROPERTIES:
+        found = _read_properties(folder / file)
+        for name, text in found.items():
+            prefix, _, kind = name.rpartition(".")
+            if kind in LANGUAGES:
+                window = Stepped(int(found[f"{prefix}.window.size"]), int(found[f"{prefix}.window.slide"]))
+                run = partial(_run_text, folder, _number(prefix), text, LANGUAGES[kind], window=window)
+                yield Case(f"{file}/{name}", partial(_refuse, text) if f"{file}/{name}" in REFUSED else run)
+            elif kind in OTHERS:
+                yield Case(f"{file}/{name}", partial(_leave_out, OTHERS[kind]))
+
+
+def _refuse(text: str, stages: Stages) -> None:
+    with pytest.raises(LexerError):
+        query(text, "csparql")
+    raise LeftOut("refused: it has a `}` too many")
+
+
+def _leave_out(reason: str, stages: Stages) -> None:
+    raise LeftOut(reason)
+
+
+def _number(name: str) -> int:
+    found = re.search(r"(?:query|Q)(\d+)", name)
+    assert found, f"no number of a query in {name}"
+    return int(found[1])
+
+
+def _read_properties(path: Path) -> dict[str, str]:
+    """The values of a file of properties. A line that begins no property goes on with the one before."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        entry = re.match(r"(#|srb\.[\w.]+) ?=? ?(.*)", line)
+        if entry:
+            name, line = entry.groups()
+        found[name] = found.get(name, "") + line.rstrip().removesuffix("\\").replace("\\n", "\n") + "\n"
+    return {name: text.strip() for name, text in found.items() if name.startswith("srb.")}
+
+
+# The oracle's answers
+
+
+@cache
+def _expected(path: Path) -> Expected:
+    found = json.loads(path.read_text(encoding="utf-8"))
+    selected = re.sub(r"\([^)]*\)\s+AS", "", found["sparql"].partition("WHERE")[0])
+    names = tuple(re.findall(r"\?(\w+)", selected))
+    by_t0 = {
+        int(t0): {one["to"]: [_row(binding, names) for binding in one["bindings"]] for one in windows}
+        for t0, windows in found["expected_by_t0"].items()
+    }
+    size, slide = found["window_size_ms"], found["window_slide_ms"]
+    return Expected(_number(found["query"]), size, slide, found["sparql"], names, by_t0)
+
+
+def _row(binding: dict[str, Any], names: tuple[str, ...]) -> Row:
+    return tuple(_term(binding[name]) for name in names)
+
+
+def _term(cell: dict[str, str]) -> Term:
+    return iri(cell["value"]) if cell["type"] == "uri" else literal(cell["value"], cell.get("datatype"))
+
+
+def _due(folder: Path, number: int, window: Stepped) -> Expected | None:
+    """What is expected of a query through a window; None if nobody says it."""
+    for path in sorted((folder / "oracle-expected").glob("*.json")):
+        expected = _expected(path)
+        if (expected.number, expected.size, expected.slide) == (number, window.size, window.step):
+            return expected
+    return None
+
+
+@cache
+def _snapshots(folder: Path) -> tuple[tuple[int, Triple], ...]:
+    """The triples of all snapshots, each with its time in ms."""
+    found = []
+    for path in sorted((folder / "data").glob("data_*.ttl")):
+        time = 1000 * int(path.stem.rpartition("_")[2])
+        found += [(time, triple) for triple in triples(path)]
+    return tuple(found)
+
+
+def _run_oracle(folder: Path, path: Path, t0: int, stages: Stages) -> None:
+    expected = _expected(path)
+    window = Stepped(expected.size, expected.slide, origin=t0 + expected.size)
+    events = as_events((time, fact) for time, fact in _snapshots(folder) if time >= t0)
+    system = query(expected.sparql, "sparql", window=window, output="rstream", report=WHOLE)
+    _check(system, events, window, expected, t0, stages)
+
+
+def _check(system: System, events: list[Event], window: Stepped, expected: Expected, t0: int, stages: Stages) -> None:
+    found = answers(system, events, stages, names=expected.names)
+    late = int(window.closed)
+    told = with_content(found, events, lambda to: (to - window.size + late, to + late))
+    compare(told, expected.by_t0[t0])
+
+
+def _run_text(
+    folder: Path, number: int, text: str, language: str, stages: Stages, window: Window | None = None
+) -> None:
+    """A query as it is written; one without a window of its own through the given one."""
+    for profile in ("default", "csparql") if language == "csparql" else ("default",):
+        outer = window if language == "sparql" and window is not None else Range(1)
+        system = query(text, language, profile, outer, "rstream", WHOLE)
+        (own,) = {one for source in sources(system) for one in source.all_windows if isinstance(one, Stepped)}
+        (stream,) = streams(system) or ("",)
+        due = _due(folder, number, own)
+        if due is None:
+            compare_steps(system, own, text, _snapshots(folder), stages)
+            raise KnownBad(f"nobody says what query {number} answers through {own}; pyoxigraph answers the same")
+        events = as_events(((time + own.closed, fact) for time, fact in _snapshots(folder)), stream)
+        _check(system, events, own, due, 0, stages)
+
+
+def _run_csparql(folder: Path, place: Path, stages: Stages) -> None:
+    text, oracle, values = settings(place)
+    window = Stepped(values["WSIZE"], values["WSLIDE"])
+    _run_text(folder, _number(place.name), text, "csparql", stages)
+    _run_text(folder, _number(place.name), oracle, "sparql", stages, window=window)
+
+
+def _run_cqels(folder: Path, place: Path, stages: Stages) -> None:
+    """CQELS evaluates where the content changes, so that the oracle has no answers: another engine gives them."""
+    compare_as_cqels(place, _snapshots(folder), stages)
+
+
+# Windows
+
+
+def _facts(times: list[int]) -> list[tuple[int, Triple]]:
+    return [(time, Triple(iri(f"urn:at:{time}"), iri("urn:p"), iri("urn:o"))) for time in times]
+
+
+_ALL = "SELECT ?s WHERE { ?s ?p ?o }"
+
+
+def _contents(window: Window, events: list[Event], stages: Stages) -> dict[int, set[Term | None]]:
+    found = answers(query(_ALL, "sparql", window=window, output="rstream", report=WHOLE), events, stages)
+    return {time: {row[0] for row in rows} for time, rows in found.items()}
+
+
+def _subjects(events: list[Event], begin: int, end: int) -> set[Term]:
+    return {triple.subject for triple in held(events, begin, end)}
+
+
+def _run_window_close(entry: dict[str, Any], stages: Stages) -> None:
+    """Facts at and beside both ends of every window; the first windows, which begin before t0, are left out."""
+    scopes, t0, size = entry["expected_scopes"], entry["t0_ms"], entry["size_ms"]
+    times = sorted({max(edge + beside, t0) for scope in scopes for edge in scope for beside in (-1, 0, 1)})
+    events = as_events(_facts(times))
+    found = _contents(Stepped(size, entry["slide_ms"], origin=t0 + size), events, stages)
+    ends = [time for time in sorted(found) if time >= t0 + size][: len(scopes)]
+    assert ends == [end for _, end in scopes]
+    for begin, end in scopes:
+        assert found[end] == _subjects(events, begin, end), f"[{begin}, {end}): {found[end]}"
+
+
+def _run_content_change(entry: dict[str, Any], stages: Stages) -> None:
+    """A continuous window over the instants of the data: what came in (t - size, t], which on a grid of time units is
+    [t + unit - size, t + unit). What began before t0 is not seen; ours also tell when something has left."""
+    scopes = [scope for scope in entry["expected_scopes"] if scope is not None]
+    times = [time for time in entry["data_timestamps_ms"] if time >= entry["t0_ms"]]
+    events = as_events(_facts(times))
+    system = query(_ALL, "sparql", window=Range(entry["size_ms"]), output="rstream", report=Report("change"))
+    found = {time: {row[0] for row in rows} for time, rows in answers(system, events, stages).items()}
+    assert [time for time in found if time in times] == [end - entry["time_unit_ms"] for _, end in scopes]
+    for begin, end in scopes:
+        content = found[end - entry["time_unit_ms"]]
+        assert content == _subjects(events, begin, end), f"[{begin}, {end}): {content}"
+
+
+SCOPES = {"window_close": _run_window_close, "content_change": _run_content_change}

@@ -1,0 +1,115 @@
+"""The suite ``lubm``: the queries of the Lehigh University Benchmark over LUBM(1,0), static and as a stream.
+
+The queries are one program with the rule set ``rdfs`` and the rules below, so that the data are closed once, for all of
+them. As a stream each department arrives by itself; the window covers everything.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+
+import pyoxigraph
+
+import squall
+from squall import rulesets
+from squall.rdf import ALWAYS, Event, Solution, Triple, triple
+from squall.stages import Options
+from squall.system import Consequence, Construct, System, rules
+from tests.conformance import Case, Stages
+from tests.conformance.programs import compiled
+from tests.conformance.w3c_manifests import csv_cell, lexical, triples
+
+ONTOLOGY = Path("ontology", "univ-bench-instans.ttl")
+DATA = "lubm-1-0.nt.gz"
+DEPARTMENT = re.compile(r"Department(\d+)\.")
+
+OWL = """
+@prefix owl: <http://www.w3.org/2002/07/owl#>.
+[inverse:    (?p owl:inverseOf ?q) -> (?q owl:inverseOf ?p)]
+[turned:     (?p owl:inverseOf ?q) (?x ?p ?y) -> (?y ?q ?x)]
+[transitive: (?p rdf:type owl:TransitiveProperty) (?x ?p ?y) (?y ?p ?z) -> (?x ?p ?z)]
+[some:       (?r owl:someValuesFrom ?c) (?r owl:onProperty ?p) (?x ?p ?y) (?y rdf:type ?c) -> (?x rdf:type ?r)]
+[first:      (?c owl:intersectionOf ?l) (?l rdf:first ?a) -> (?c rdfs:subClassOf ?a)]
+[second:     (?c owl:intersectionOf ?l) (?l rdf:rest ?m) (?m rdf:first ?a) -> (?c rdfs:subClassOf ?a)]
+[one:        (?c owl:intersectionOf ?l) (?l rdf:first ?a) (?l rdf:rest rdf:nil) (?x rdf:type ?a) -> (?x rdf:type ?c)]
+[two:        (?c owl:intersectionOf ?l) (?l rdf:first ?a) (?l rdf:rest ?m) (?m rdf:first ?b) (?m rdf:rest rdf:nil)
+             (?x rdf:type ?a) (?x rdf:type ?b) -> (?x rdf:type ?c)]
+"""
+"""What the answers need beyond RDFS: the rules of OWL 2 RL (section 4.3) for what the ontology is made of. Its
+intersections are of one or two classes."""
+
+Rows = dict[str, set[tuple[object, ...]]]
+"""What each query answers, by its name."""
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """Each query over all data at once, and over the departments one after the other."""
+    for path in sorted((folder / "queries").glob("q*.rq")):
+        for form in ("static", "stream"):
+            yield Case(f"{path.stem} {form}", partial(_run, folder, path, form))
+
+
+def _run(folder: Path, query: Path, form: str, stages: Stages) -> None:
+    path = folder / "answers" / f"answers_query{query.stem[1:]}.csv"
+    _, *due = csv.reader(path.read_text(encoding="utf-8").splitlines())
+    wanted = {tuple(map(csv_cell, row)) for row in due}
+    came = _answers(folder, form, stages).get(query.stem, set())
+    assert came == wanted, f"{len(came)} rows, not {len(wanted)}: missing {sorted(wanted - came)[:3]}"
+
+
+@cache
+def _answers(folder: Path, form: str, stages: Stages) -> Rows:
+    """What all queries answer in the end."""
+    job = squall.build(squall.plan(_program(folder), stages.planner), stages.builder, Options())
+    ontology = Event(ALWAYS, triples(folder / ONTOLOGY))
+    if form == "static":
+        outputs = job.run([], [ontology, Event(ALWAYS, _data(folder))])
+    else:
+        outputs = job.run(_departments(_data(folder)), [ontology])
+    found: Rows = defaultdict(set)
+    for out in outputs:
+        assert isinstance(out.fact, Solution)
+        found[out.rule].update(lexical([out.fact.values]))
+    return found
+
+
+def _program(folder: Path) -> System:
+    """The rules, and each query under the name of its file."""
+    made = [*rules(squall.compile(rulesets.path("rdfs"))), *rules(compiled(OWL, "jena"))]
+    made = [replace(rule, consequences=tuple(_internal(rule))) for rule in made]
+    for path in sorted((folder / "queries").glob("q*.rq")):
+        system = compiled(path.read_text(encoding="utf-8"), "sparql")
+        made += [replace(rule, name=path.stem) for rule in rules(system)]
+    return System(subsystems=tuple(made))
+
+
+def _internal(rule: System) -> Iterator[Consequence]:
+    """What a rule makes, for the queries only."""
+    for one in rule.consequences:
+        assert isinstance(one, Construct)
+        yield replace(one, internal=True)
+
+
+@cache
+def _data(folder: Path) -> tuple[Triple, ...]:
+    lines = gzip.decompress((folder / DATA).read_bytes())
+    return tuple(
+        triple(quad.subject, quad.predicate, quad.object)
+        for quad in pyoxigraph.parse(lines, format=pyoxigraph.RdfFormat.N_TRIPLES)
+    )
+
+
+def _departments(data: Iterable[Triple]) -> list[list[Event]]:
+    """A batch for each department, of one event; what is of no department is the first."""
+    parts: dict[int, list[Triple]] = defaultdict(list)
+    for one in data:
+        found = DEPARTMENT.search(one.subject)
+        parts[int(found[1]) if found else -1].append(one)
+    return [[Event(1000 * time, tuple(facts))] for time, (_, facts) in enumerate(sorted(parts.items()))]

@@ -1,0 +1,146 @@
+"""The suite ``yabench``: the contents of windows, and queries with their configurations over YABench's streams.
+
+YABench's windows hold [from, to), and so do ours. What it expects of a query is what its oracle query answers over the
+content of each window: pyoxigraph says what that is. ``<http://yabench/avg>`` is AVG here, which of nothing is 0
+(SPARQL 1.1 Query, section 18.5.1.5), while YABench's own function is unbound.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from squall.rdf import ALWAYS, Event, Fact, Triple, iri
+from squall.system import Report, System
+from squall.windows import Range, Stepped, milliseconds
+from tests.conformance import Case, Stages
+from tests.conformance.cqels import as_csparql
+from tests.conformance.evaluations import (
+    WHOLE,
+    answers,
+    as_events,
+    bag,
+    compare,
+    held,
+    peer,
+    query,
+    streams,
+    timed_lines,
+)
+
+ALL = "SELECT ?s ?p ?o WHERE { ?s ?p ?o }"
+INPUT = Path("oracle-tests", "tests", "AbstractOracleTestTest", "input.stream")
+"""The stream that the configured queries are run over: their own is made by a generator that is not at hand."""
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """The windows, the averages, and the configurations of queries."""
+    for entry in json.loads((folder / "windows.json").read_text(encoding="utf-8"))["tests"]:
+        yield Case(entry["id"], partial(_run_calls if "calls" in entry else _run_windows, folder, entry))
+    for place in sorted((folder / "oracle-tests" / "QueryExecutorTest").iterdir()):
+        yield Case(place.name, partial(_run_average, place))
+    for path in sorted(folder.rglob("config.json")):
+        run = _run_cqels if _is_cqels(path) else _run_csparql
+        yield Case(str(path.parent.relative_to(folder)), partial(run, path.parent, folder / INPUT))
+
+
+def _is_cqels(path: Path) -> bool:
+    return "cqels" in str(path.parent.relative_to(path.parents[2]))
+
+
+# Windows
+
+
+def _run_windows(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
+    """Every window that closes, the first of which begin before the stream does."""
+    place = folder / entry["dir"]
+    events = as_events(timed_lines(place / "input.stream"))
+    window = Stepped(entry["size"], entry["slide"], entry["t0"])
+    found = answers(query(ALL, "sparql", window=window, output="rstream", report=WHOLE), events, stages)
+    due = {one["to"]: [tuple(fact) for _, fact in timed_lines(place / one["file"])] for one in entry["windows"]}
+    assert entry["then"] == "no further window"
+    compare({time: rows for time, rows in found.items() if rows}, due)
+
+
+def _run_calls(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
+    """What is in the window when its content changes. Both ends of these scopes count; a continuous window holds what
+    came in (t - size, t], which is the same at the times of the case."""
+    times = [time for time, _ in entry["calls"]]
+    events = [Event(time, (Triple(iri(f"urn:at:{time}"), iri("urn:p"), iri("urn:o")),)) for time in times]
+    system = query(ALL, "sparql", window=Range(entry["size"]), output="rstream", report=Report("change"))
+    found = {time: rows for time, rows in answers(system, events, stages).items() if time in times}
+    due = {time: [tuple(fact) for fact in held(events, begin, end + 1)] for time, (begin, end) in entry["calls"]}
+    compare(found, due)
+
+
+# Queries
+
+
+def settings(place: Path) -> tuple[str, str, dict[str, int]]:
+    """The query of an engine, that of the oracle, and the sizes in ms of a configuration. A comma too many in a file of
+    settings is passed over."""
+    text = re.sub(r",(\s*[\]}])", r"\1", (place / "config.json").read_text(encoding="utf-8"))
+    values = json.loads(text)["vars"]
+    engine, oracle = (
+        _filled((place / f"{name}.query").read_text(encoding="utf-8"), values) for name in ("engine", "oracle")
+    )
+    return engine, oracle, {name: milliseconds(values[name]) for name in ("WSIZE", "WSLIDE")}
+
+
+def _filled(text: str, values: dict[str, str]) -> str:
+    filled = re.sub(r"\$\{(\w+)\}", lambda name: values[name[1]], text)
+    return filled.replace("<http://yabench/avg>", "AVG")
+
+
+def _run_average(place: Path, stages: Stages) -> None:
+    text = _filled((place / "query.template").read_text(encoding="utf-8"), {"TEMP": "50.0"})
+    window = Stepped(60_000, 30_000)
+    system = query(text, "sparql", window=window, output="rstream", report=WHOLE)
+    compare_steps(system, window, text, timed_lines(place / "input.stream"), stages)
+
+
+def _run_csparql(place: Path, stream: Path, stages: Stages) -> None:
+    text, oracle, values = settings(place)
+    system = query(text, "csparql", output="rstream", report=WHOLE)
+    compare_steps(system, Stepped(values["WSIZE"], values["WSLIDE"]), oracle, timed_lines(stream), stages)
+
+
+def compare_steps(
+    system: System, window: Stepped, oracle: str, timed: Sequence[tuple[int, Fact]], stages: Stages
+) -> None:
+    """Holds what is told at each step against the oracle's query over [to - size, to): at each at which that is not
+    empty, and at others that are told."""
+    (stream,) = streams(system) or ("",)
+    events = as_events(timed, stream)
+    found = {to: rows for to, rows in answers(system, events, stages).items() if to != ALWAYS}
+    grid = range(window.step, events[-1].time + window.size + 1, window.step)
+    steps = {to for to in grid if held(events, to - window.size, to)}
+    compare(found, {to: peer(oracle, held(events, to - window.size, to)) for to in steps.union(found)})
+
+
+def _run_cqels(place: Path, stream: Path, stages: Stages) -> None:
+    compare_as_cqels(place, timed_lines(stream), stages)
+
+
+def compare_as_cqels(place: Path, timed: Sequence[tuple[int, Fact]], stages: Stages) -> None:
+    """Holds a query of CQELS against what the oracle's query answers of what came in (T - size, T]: what is new at each
+    instant T, and what has gone."""
+    text, oracle, values = settings(place)
+    size = values["WSIZE"]
+    events = as_events(timed)
+    instants = sorted({time for event in events for time in (event.time, event.time + size)})
+    whole = [bag(peer(oracle, held(events, time - size + 1, time + 1))) for time in instants]
+    changes = list(zip(instants, [bag(peer(oracle, ())), *whole], whole, strict=False))
+    new = {time: after - before for time, before, after in changes if after - before}
+    gone = {time: before - after for time, before, after in changes if before - after}
+    for output, due in (("istream", new), ("dstream", gone)):
+        system = query(as_csparql(text), "csparql", "cqels", output=output)
+        (name,) = streams(system)
+        told = answers(system, [event._replace(stream=name) for event in events], stages)
+        found = {time: bag(rows) for time, rows in told.items() if time in instants}
+        wrong = [time for time in instants if found.get(time) != due.get(time)]
+        assert not wrong, f"{output} at {wrong[0]}: {found.get(wrong[0])}, not {due.get(wrong[0])}"
