@@ -75,7 +75,8 @@ def _programs(requests: Sequence[str]) -> list[Program]:
     """The trees of the requests. Warnings are printed; errors are told of all of them at once."""
     from squall import updating
 
-    programs, errors = [], list[SquallError]()
+    programs: list[Program] = []
+    errors: list[SquallError] = []
     for request in requests:
         try:
             program = updating.parse(Path(request))
