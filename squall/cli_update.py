@@ -24,7 +24,7 @@ if TYPE_CHECKING:
               "document of this IRI.")  # fmt: skip
 @click.option("--output", default="-", metavar="FILE", help="Where the whole data set goes then; it may be one of the "
               "files that were read [default: standard output].")  # fmt: skip
-@click.option("--format", "format", metavar="NAME", help="nt, nq, ttl, trig, rdf or jsonld [default: by the file's "
+@click.option("--format", "format", metavar="NAME", help="nt, nq, ttl, trig or jsonld [default: by the file's "
               "ending, nq on standard output].")  # fmt: skip
 def update(
     requests: tuple[str, ...], data: tuple[str, ...], graphs: tuple[str, ...], output: str, format: str | None
@@ -60,7 +60,8 @@ def update(
         changed = _updated(dataset, programs, dict(named))
         document = datasets.encoded(changed, target)
         if output == "-":
-            click.get_binary_stream("stdout").write(document)
+            sys.stdout.buffer.write(document)
+            sys.stdout.flush()
         else:
             datasets.write(document, output)
     except SquallError as error:

@@ -27,8 +27,8 @@ Graph = frozenset[Triple]
 Quad = tuple[Term, Term, Term, Term | None]
 """A triple and the name of its graph, None for the default graph."""
 
-WRITTEN = tuple(format.name for format in FORMATS if not format.timed)
-"""The formats that a data set can be written in, by name."""
+WRITTEN = tuple(format.name for format in FORMATS if not format.timed and format.name != "rdf")
+"""The formats that a data set can be written in, by name. (RDF/XML has no names for many predicates.)"""
 
 
 @dataclass(frozen=True)
@@ -135,10 +135,7 @@ def encoded(dataset: Dataset, format: Format) -> bytes:
         return lines
     parsed = pyoxigraph.parse(lines, format=RdfFormat.N_QUADS, lenient=True)
     facts = parsed if format.syntax.supports_datasets else (quad.triple for quad in parsed)
-    try:
-        return cast(bytes, pyoxigraph.serialize(facts, format=format.syntax))
-    except (ValueError, OSError) as error:
-        raise SinkError(f"the format `{format.name}` cannot hold this: {error}") from error
+    return cast(bytes, pyoxigraph.serialize(facts, format=format.syntax))
 
 
 def _lines(quads: Iterable[Quad]) -> bytes:
