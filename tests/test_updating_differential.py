@@ -102,7 +102,7 @@ def given_data(text: str) -> pyoxigraph.Store:
 
 
 def taken(store: pyoxigraph.Store) -> Dataset:
-    graphs: dict[str, set[Triple]] = {str(name): set() for name in store.named_graphs()} | {"DEFAULT": set()}
+    graphs: dict[str, set[Triple]] = {name: set() for name in ("DEFAULT", *map(str, store.named_graphs()))}
     for quad in store:
         triple = Triple(term(quad.subject), term(quad.predicate), term(quad.object))
         graphs[str(quad.graph_name)].add(triple)
