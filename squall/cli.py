@@ -1,4 +1,4 @@
-"""The command line: ``squall build``, ``squall explain`` and ``squall list``.
+"""The command line: ``squall build``, ``squall explain`` and ``squall list``; ``squall update`` is in `cli_update`.
 
 Nothing heavy is imported before it is needed, so that ``squall --help`` is quick.
 """
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import click
 
 from squall import __version__
+from squall.cli_update import update
 from squall.errors import SquallError, UsageError
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ def command() -> None:
     See what is made of a program, and what there is to choose from:
       squall explain alarm.jena
       squall list
+    Apply a request of SPARQL Update once:
+      squall update correct.ru --data people.nq --output people.nq
 
     Exit codes: 0 done, 1 the run failed, 2 the program or the arguments are wrong.
     """
@@ -271,6 +274,9 @@ def explain(
             texts = chain([_profile(semantics["profile"])], texts)
     for text in texts:
         click.echo(text)
+
+
+command.add_command(update)
 
 
 @command.command("list")
@@ -505,15 +511,7 @@ def _documents(system: System, graphs: Sequence[str], given: Sequence[str], ledg
     from squall.streams import address, documents
 
     streams = {address.source(uri).get("stream") for uri in given}
-    return documents.load(system, dict(map(_graph, graphs)), streams, ledger)
-
-
-def _graph(text: str) -> tuple[str, str]:
-    # An IRI may have `=` in it, but a file's name hardly does.
-    iri, equals, file = text.rpartition("=")
-    if not (iri and equals and file):
-        raise UsageError(f"`--graph {text}` is not IRI=FILE")
-    return iri.strip("<>"), file
+    return documents.load(system, dict(map(documents.place, graphs)), streams, ledger)
 
 
 def _options(

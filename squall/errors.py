@@ -109,6 +109,12 @@ class BuilderError(SquallError):
     stage = "build"
 
 
+class UpdateError(SquallError):
+    """An operation of an update that cannot be done: nothing of its request is."""
+
+    stage = "update"
+
+
 class SourceError(SquallError):
     """A source that does not exist or cannot be read, or, with ``--strict``, a malformed statement."""
 

@@ -33,13 +33,24 @@ def load(
     return (event for events in opened for event in events)
 
 
+def place(text: str) -> tuple[str, str]:
+    """The IRI and the file that a text such as ``http://example.org/g=g.ttl`` has. Raises UsageError."""
+    # An IRI may have `=` in it, but a file's name hardly does.
+    iri, equals, file = text.rpartition("=")
+    if not (iri and equals and file):
+        raise UsageError(f"`--graph {text}` is not IRI=FILE")
+    return iri.strip("<>"), file
+
+
 def _address(document: Document, places: Mapping[str, str]) -> str:
     """The address of a static source with a document."""
-    return f"{_path(document, places)}?stream={quote(document.iri, safe='')}"
+    return f"{path_of(document, places)}?stream={quote(document.iri, safe='')}"
 
 
-def _path(document: Document, places: Mapping[str, str]) -> str:
-    """The file of a document: as it was said, of a ``file:`` IRI, or beside the program if the IRI is relative."""
+def path_of(document: Document, places: Mapping[str, str]) -> str:
+    """The file of a document: as it was said, of a ``file:`` IRI, or beside the program if the IRI is relative.
+
+    Raises UsageError where its IRI stands for no file."""
     if document.iri in places:
         return places[document.iri]
     parts = urlsplit(document.iri)

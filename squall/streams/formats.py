@@ -3,7 +3,8 @@
 `Timed N-Triples` (``.ntt``) is ours: each line is a time, blanks, and an N-Triples statement. The time is integer
 milliseconds since the epoch, an ISO 8601 time (UTC where it names no zone), or ``-infinity`` (it has always held).
 
-A graph name is not part of a fact: quads of named graphs are read as triples.
+A graph name is not part of a fact: quads of named graphs are read as triples, but where data sets are asked for
+(`parse_graphs`).
 """
 
 from __future__ import annotations
@@ -151,6 +152,22 @@ def parse_document(input: IO[bytes], syntax: RdfFormat, base: str | None, own: s
         yield _numbered(triples, labels, own)
         raise Malformed(_reason(error), error.lineno) from error
     yield _numbered(triples, labels, own)
+
+
+def parse_graphs(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str) -> dict[str, list[Triple]]:
+    """The triples of a document by the name of their graph (a term's text, ``""`` for the default graph).
+
+    Raises Malformed at the first error: nothing of a document that is broken is handed on.
+    """
+    graphs: dict[str, list[pyoxigraph.Triple]] = {}
+    labels: dict[str, Term] = {}
+    try:
+        for quad in pyoxigraph.parse(input, format=syntax, base_iri=base):
+            name = "" if isinstance(quad.graph_name, pyoxigraph.DefaultGraph) else str(quad.graph_name)
+            graphs.setdefault(name, []).append(quad.triple)
+        return {name: _numbered(triples, labels, own) for name, triples in graphs.items()}
+    except SyntaxError as error:
+        raise Malformed(_reason(error), error.lineno) from error
 
 
 _IS_STAMP = re.compile(r"\S+").fullmatch
