@@ -13,7 +13,7 @@ from squall.plan import Node, Plan
 from squall.planners.draft import Draft
 from squall.planners.grouping import group
 from squall.planners.parts import walk
-from squall.strata import Shape, Shapes, needs, told_by
+from squall.strata import Shape, Shapes, as_read, needs, told_by
 from squall.system import (
     Ask,
     AtomPattern,
@@ -221,7 +221,7 @@ def _feed_streams(draft: Draft, made: Sequence[Facts]) -> None:
         shapes: Shapes[str] = Shapes()
         for facts in made:
             if facts.way == way:
-                shapes.add(facts.shape, facts.node)
+                shapes.add(as_read(facts.shape), facts.node)
         every = sorted(facts.node for facts in made if facts.way == way)
         for node in matches:
             assert isinstance(node.op, Match)

@@ -229,9 +229,9 @@ def _width(node: Node, found: dict[str, int]) -> int:
             return found[node.inputs[0].node] + results
         case Closure():
             return 2
-        case Read():
+        case Read() | Feed():
             return 4
-        case AntiJoin() | Union() | Where() | Test() | Distinct() | Slice() | Feed() | Deliver():
+        case AntiJoin() | Union() | Where() | Test() | Distinct() | Slice() | Deliver():
             return found[node.inputs[0].node] if node.inputs else 0
 
 

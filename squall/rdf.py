@@ -63,6 +63,19 @@ class Atom(NamedTuple):
 Fact = Triple | Atom
 
 
+class Quad(NamedTuple):
+    """A triple in a graph that has a name: what a template with ``GRAPH`` makes. Inside of a program it is an atom of
+    the relation `QUAD`."""
+
+    subject: Term
+    predicate: Term
+    object: Term
+    graph: Term
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.predicate} {self.object} {self.graph} ."
+
+
 class Solution(NamedTuple):
     """A query's answer: the values of its variables, None where one is unbound."""
 
@@ -173,6 +186,10 @@ def heartbeat(time: int) -> Event:
 def iri(value: str) -> Term:
     """The term of an IRI given without its angle brackets. Relative IRIs are taken as they are."""
     return Term(f"<{value}>")
+
+
+QUAD = iri("urn:x-squall:quad")
+"""The relation of quads inside of a program: its arguments are the graph, the subject, the predicate and the object."""
 
 
 def blank(label: str) -> Term:

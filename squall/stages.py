@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from squall.plan import Plan
-from squall.rdf import Boolean, Evaluated, Event, Fact, Solution, Term
+from squall.rdf import Boolean, Evaluated, Event, Fact, Quad, Solution, Term
 from squall.system import System
 
 
 class Output(NamedTuple):
-    """A fact, or a query's solution or answer, handed on by the program; or that all of them have been
+    """A fact or quad, or a query's solution or answer, handed on by the program; or that all of them have been
     (`squall.rdf.Evaluated`).
 
     time: integer ms at which it became true (istream), ceased to be (dstream) or was in the answer (rstream);
@@ -21,7 +21,7 @@ class Output(NamedTuple):
     rule: a rule that made it: at that time (istream), or at some time since when it has held (the other two).
     """
 
-    fact: Fact | Solution | Boolean | Evaluated
+    fact: Fact | Quad | Solution | Boolean | Evaluated
     time: int
     rule: str
 

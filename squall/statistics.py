@@ -225,8 +225,8 @@ def _profile(op: ops.Operator, inputs: Sequence[Profile], source: Source) -> Pro
             return Profile(inputs[0].rows, (*made, 1.0))
         case ops.Answer(columns=columns):
             return Profile(inputs[0].rows, (1.0, *inputs[0].of(columns).distinct, 1.0))
-        case ops.Feed():
-            return together(inputs)
+        case ops.Feed():  # facts of the stream: of quads, the triples
+            return together([one.of(range(len(one.distinct) - 4, len(one.distinct))) for one in inputs])
         case ops.Deliver():
             return Profile(sum(one.rows for one in inputs))
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from squall.errors import Origin, TranslatorError, raise_all
-from squall.rdf import Term
+from squall.rdf import QUAD, Term
 from squall.system import (
     AtomPattern,
     Bind,
@@ -26,6 +26,7 @@ from squall.system import (
     tellings,
 )
 
+_QUAD = f"@{QUAD}"
 Shape = tuple[Term | None, ...]
 """The constants of a pattern or a template, None for what varies; an atom starts with its relation, marked ``@``."""
 
@@ -289,7 +290,12 @@ def _made(rule: System) -> Iterator[Shape]:
 
 
 def told_by(rule: System) -> Iterator[Shape]:
-    """The shapes of those that are part of its answer."""
+    """The shapes of those that are part of its answer, as they are read where this is a stream."""
     for consequence in rule.consequences:
         if isinstance(consequence, Construct) and not consequence.internal:
-            yield from map(shape, consequence.template)
+            yield from (as_read(shape(template)) for template in consequence.template)
+
+
+def as_read(told: Shape) -> Shape:
+    """The shape of facts of a stream that are told in this shape: quads are read as their triples."""
+    return told[2:] if told[0] == _QUAD else told

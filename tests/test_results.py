@@ -24,6 +24,7 @@ from squall.rdf import (
     Atom,
     Boolean,
     Evaluated,
+    Quad,
     Solution,
     Term,
     Triple,
@@ -567,3 +568,48 @@ def test_a_folder_can_be_read_while_it_is_written(tmp_path: Path) -> None:
         sink.write(out(a_triple("a"), 5, "r"))
         sink.write(out(a_triple("b"), 6, "r"))
         assert list(files(tmp_path)) == ["5.nt"]
+
+
+# Quads
+
+QUADS = [
+    out(Quad(iri(E + "a"), iri(E + "p"), literal("x"), iri(E + "g"))),
+    out(a_triple("b")),
+    out(Quad(iri(E + "c"), iri(E + "p"), literal("x"), iri(E + "g")), 6),
+]
+
+
+def test_quads_are_written_in_their_graph(tmp_path: Path) -> None:
+    assert encoded("nq", QUADS, tmp_path).decode() == (
+        f'<{E}a> <{E}p> "x" <{E}g> .\n<{E}b> <{E}p> "x" .\n<{E}c> <{E}p> "x" <{E}g> .\n'
+    )
+
+
+def test_timed_quads_have_their_own_graph_or_that_of_their_query(tmp_path: Path) -> None:
+    timed = [line.split(" ", 1) for line in encoded("nqt", QUADS, tmp_path).decode().splitlines()]
+    assert [time for time, _ in timed] == ["5", "5", "6"]
+    assert [quad.rsplit(" ", 2)[-2] for _, quad in timed] == [f"<{E}g>", "<urn:x-squall:rule:q>", f"<{E}g>"]
+
+
+def test_trig_has_quads_in_their_graph_and_says_when(tmp_path: Path) -> None:
+    text = encoded("trig", QUADS, tmp_path)
+    found = [(str(quad.graph_name), quad.subject.value) for quad in pyoxigraph.parse(text, RdfFormat.TRIG)]
+    assert [subject for graph, subject in found if graph == f"<{E}g>"] == [E + "a", E + "c"]
+    assert [subject for graph, subject in found if graph == "DEFAULT"].count(E + "g") == 2
+
+
+def test_rows_and_lines_of_quads_name_the_graph(tmp_path: Path) -> None:
+    assert encoded("csv", QUADS[:1], tmp_path).decode().split() == [
+        "time,rule,subject,predicate,object,graph",
+        f'5,q,<{E}a>,<{E}p>,"""x""",<{E}g>',
+    ]
+    line = json.loads(encoded("ndjson", QUADS[:1], tmp_path))
+    assert line["graph"] == {"type": "uri", "value": E + "g"}
+    document = json.loads(encoded("srj", QUADS[:1], tmp_path))
+    assert document["head"]["vars"] == ["subject", "predicate", "object", "graph"]
+
+
+@pytest.mark.parametrize("format", ["nt", "ntt"])
+def test_triples_cannot_hold_quads(format: str, tmp_path: Path) -> None:
+    with pytest.raises(SinkError, match="a triple in a named graph is no triple"):
+        encoded(format, QUADS[:1], tmp_path)

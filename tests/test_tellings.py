@@ -11,8 +11,20 @@ import pytest
 import squall
 from squall.errors import SquallError
 from squall.operators import Deliver, Feed
-from squall.rdf import XSD, Event, Triple, iri, literal
-from squall.system import Construct, Delete, Pattern, Report, Source, System, Telling, Variable, streams, tellings
+from squall.rdf import XSD, Event, Quad, Triple, iri, literal
+from squall.system import (
+    Construct,
+    Delete,
+    Pattern,
+    Report,
+    Source,
+    System,
+    Telling,
+    Variable,
+    streams,
+    tellings,
+    warnings,
+)
 from squall.testing import assert_as_oracle
 from squall.testing.check import outputs
 from squall.windows import NOTHING, Count, Range
@@ -261,3 +273,36 @@ def test_the_background_holds_no_stream_that_is_made() -> None:
     a = iri(EX + "a")
     system = System(subsystems=(made, reader))
     assert [rule for _, rule, _ in told(system, events=[Event(1, (Triple(a, P, a),))])] == [""]
+
+
+# Graphs in templates
+
+LOGGED = """
+PREFIX ex: <http://example.org/>
+REGISTER ISTREAM ex:log AS CONSTRUCT { GRAPH ?g { ?r ex:was ?t } GRAPH ex:all { ?r ex:is ex:seen } ?r ex:seen ?t }
+FROM NAMED WINDOW ex:w ON ex:in [RANGE PT10S STEP PT5S]
+WHERE { WINDOW ex:w { ?r ex:t ?t } BIND(IF(?t < 25, IRI(CONCAT(STR(?r), "-log")), "none") AS ?g) }
+"""
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_template_makes_triples_in_graphs(planner: str, tmp_path: Path) -> None:
+    found = outputs(squall.plan(programs(tmp_path, rspql_log=LOGGED), planner), [READINGS], (), "iterator")
+    quads = sorted((out.time, out.fact.subject[-2], out.fact.graph) for out in found if isinstance(out.fact, Quad))
+    # A literal cannot be the name of a graph: of the second reading there is no quad in a graph of its own.
+    assert quads == [
+        (5000, "a", f"<{EX}a-log>"), (5000, "a", f"<{EX}all>"), (10000, "b", f"<{EX}all>"),
+    ]  # fmt: skip
+    assert sum(isinstance(out.fact, Triple) for out in found) == 2
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_stream_of_quads_is_read_as_one_of_triples(planner: str, tmp_path: Path) -> None:
+    rules = "[old: (?r <http://example.org/was> ?t) -> (?r <http://example.org/old> ?t)]"
+    found = told(programs(tmp_path, rspql_log=LOGGED, jena_rules=rules), planner)
+    assert [(time, text.split()[0]) for time, rule, text in found if rule == "old"] == [(5000, f"<{EX}a>")]
+
+
+def test_a_graph_that_nothing_binds_is_told(tmp_path: Path) -> None:
+    system = programs(tmp_path, rspql_log=LOGGED.replace("GRAPH ?g", "GRAPH ?h"))
+    assert [str(warning) for warning in warnings(system) if "`?h` is in the template" in str(warning)]

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from squall.builders.intervals import Steps, add_step, levels
 from squall.functions.sparql.names import TRUE
-from squall.rdf import ALWAYS, FOREVER, Atom, Boolean, Fact, Solution, Term, Triple
+from squall.rdf import ALWAYS, FOREVER, QUAD, Atom, Boolean, Fact, Quad, Solution, Term, Triple
 
 Row = tuple[str | None, ...]
 Entry = tuple[Any, ...]
@@ -27,6 +27,8 @@ SOLUTION = "?"
 two queries that answer the same have answers of their own."""
 ASKED = "!"
 """What the first cell of the row of an ASK query's answer begins with; its name follows."""
+QUAD_MARK = f"@{QUAD}"
+"""The first cell of a quad's row; its graph, subject, predicate and object follow."""
 _NAMED = "\n"
 """What stands in front of the name of a solution's query: no variable has it in its name."""
 
@@ -60,10 +62,13 @@ def solution_mark(names: Iterable[str], query: str) -> str:
     return f"{SOLUTION}{' '.join(names)}{_NAMED}{query}"
 
 
-def row_fact(row: Sequence[Any]) -> Fact | Solution | Boolean:
+def row_fact(row: Sequence[Any]) -> Fact | Quad | Solution | Boolean:
     """The fact, solution or answer of a row, without the name of a rule behind it."""
     first = row[0]
     if first[0] == "@":
+        if first == QUAD_MARK:
+            graph, subject, predicate, object = row[1:]
+            return Quad(subject, predicate, object, graph)
         return Atom(Term(first[1:]), tuple(row[1:]))
     if first[0] == SOLUTION:
         return Solution(tuple(first[1:].partition(_NAMED)[0].split()), tuple(row[1:]))
@@ -74,7 +79,10 @@ def row_fact(row: Sequence[Any]) -> Fact | Solution | Boolean:
 
 def is_rdf(row: Sequence[Any]) -> bool:
     """Whether a row may be in an answer. What is no RDF triple (a literal as its subject, anything but an IRI as its
-    predicate) can be read by rules, but stays inside (generalised RDF: RDF 1.1 Concepts, section 7)."""
+    predicate) or quad (a literal as its graph) can be read by rules, but stays inside (generalised RDF: RDF 1.1
+    Concepts, section 7)."""
+    if row[0] == QUAD_MARK:
+        return row[1][0] != '"' and is_rdf(row[2:])
     first = row[0][0]
     return first in "@?!" or (first != '"' and row[1][0] == "<")
 

@@ -11,7 +11,7 @@ from squall.builders.rows.deliver import Deliver
 from squall.builders.rows.entries import Entry, fact_row
 from squall.builders.rows.read import Counted
 from squall.builders.rows.timeline import TimeDriven
-from squall.rdf import ALWAYS, FOREVER, Fact
+from squall.rdf import ALWAYS, FOREVER, Fact, Quad, Triple
 from squall.stages import Output
 from squall.windows import Count
 
@@ -19,7 +19,7 @@ from squall.windows import Count
 class Feed(TimeDriven):
     """A stream that the program makes, read through a window: relation to stream to relation.
 
-    Its facts of an instant come in the order of their text, whatever made them.
+    Its facts of an instant come in the order of their text, whatever made them. A quad is read as its triple.
     """
 
     def __init__(self, op: ops.Feed) -> None:
@@ -43,7 +43,7 @@ class Feed(TimeDriven):
         found: list[Entry] = []
         for time, outputs in groupby(self.told.flush(now), key=_time):
             self.times.append(time)
-            for fact in sorted({cast(Fact, output.fact) for output in outputs}):
+            for fact in sorted({_triple(output) for output in outputs}):
                 found += self._read(fact, time)
         return found
 
@@ -57,6 +57,12 @@ class Feed(TimeDriven):
 
     def size(self) -> int:
         return self.told.size() + (self.counted.size() if self.counted is not None else 0)
+
+
+def _triple(output: Output) -> Fact:
+    """The fact that an output tells; of a quad, its triple."""
+    fact = output.fact
+    return Triple(fact.subject, fact.predicate, fact.object) if isinstance(fact, Quad) else cast(Fact, fact)
 
 
 def _time(output: Output) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from squall.errors import SinkError
-from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Solution, Triple
+from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Quad, Solution, Triple
 from squall.stages import Output
 from squall.streams.evaluations import Answer, Evaluation, Gathering, answered, cells
 
@@ -79,6 +79,8 @@ def _row_cells(answer: Answer) -> tuple[tuple[str, ...], Iterable[str]]:
     predicate, its arguments are the object."""
     if isinstance(answer, Triple):
         return _FACT, answer
+    if isinstance(answer, Quad):
+        return (*_FACT, "graph"), answer
     if isinstance(answer, Atom):
         return _FACT, ("", answer.relation, " ".join(answer.arguments))
     columns, values = cells(answer)
@@ -136,7 +138,7 @@ class OneDocument(EvaluationLines):
 
 def comment_line(output: Output, time: str = "") -> bytes:
     """The line, after its time, of what is no triple: an atom has no RDF serialisation, and so is a comment. Raises
-    SinkError for what a query answers."""
+    SinkError for what a query answers, and for a quad."""
     answer = answered(output)
     if isinstance(answer, Evaluated):
         return b""
@@ -145,4 +147,6 @@ def comment_line(output: Output, time: str = "") -> bytes:
             "the solutions of a query are no triples",
             hint="write them as ndjson, csv or tsv: `--format ndjson`, or `--sink` with such an ending",
         )
+    if isinstance(answer, Quad):
+        raise SinkError("a triple in a named graph is no triple", hint="write quads: `--format nq`, `nqt` or `trig`")
     return f"# {time}{answer}\n".encode()

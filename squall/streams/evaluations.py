@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote
 
-from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Fact, Solution, Term, Triple, iri, term
+from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple, iri, term
 from squall.stages import Output
 
-Answer = Fact | Solution | Boolean
+Answer = Fact | Quad | Solution | Boolean
 Answered = Answer | Evaluated
 
 
@@ -84,6 +84,8 @@ def cells(answer: Answer) -> tuple[tuple[str, ...], Sequence[Term | None]]:
             return names, values
         case Triple():
             return ("subject", "predicate", "object"), answer
+        case Quad():
+            return ("subject", "predicate", "object", "graph"), answer
         case Boolean():
             return ("boolean",), (Term(str(answer)),)
         case Atom(relation=relation, arguments=arguments):

@@ -7,7 +7,7 @@ Processing Community Group); PROV-O.
 from __future__ import annotations
 
 from squall.functions.values import date_time
-from squall.rdf import ALWAYS, Evaluated, Term, Triple
+from squall.rdf import ALWAYS, Evaluated, Quad, Term, Triple
 from squall.stages import Output
 from squall.streams.encoders import comment_line
 from squall.streams.evaluations import answered, evaluation_iri, stream_iri, time_text
@@ -15,10 +15,19 @@ from squall.streams.evaluations import answered, evaluation_iri, stream_iri, tim
 _GENERATED = "<http://www.w3.org/ns/prov#generatedAtTime>"
 
 
+def quad(output: Output) -> bytes:
+    """A line of N-Quads: a quad, or a triple of the default graph."""
+    fact = output.fact
+    return f"{fact}\n".encode() if isinstance(fact, Triple | Quad) else comment_line(output)
+
+
 def timed_quad(output: Output) -> bytes:
-    """A line of timed N-Quads: the time, and a statement whose graph is the stream of what its rule makes."""
+    """A line of timed N-Quads: the time, and a statement; the graph of what has none is the stream of what its rule
+    makes."""
     fact = output.fact
     time = time_text(output.time)
+    if isinstance(fact, Quad):
+        return f"{time} {fact}\n".encode()
     if not isinstance(fact, Triple):
         return comment_line(output, f"{time} ")
     subject, predicate, object = fact
@@ -26,11 +35,11 @@ def timed_quad(output: Output) -> bytes:
 
 
 class TriG:
-    """A graph for each evaluation, named after it; the default graph says when it was generated."""
+    """A graph for each evaluation, named after it; quads have theirs. The default graph says when it was generated."""
 
     def __init__(self) -> None:
-        self._open: tuple[int, str] | None = None
-        """The evaluation whose graph the next triple goes to, if it is of the same."""
+        self._open: tuple[int, Term] | None = None
+        """The time and the name of the graph that the next triple goes to, if it is of the same."""
 
     def begin(self, begun: bool, terminal: bool) -> None:
         self._open = None
@@ -39,6 +48,9 @@ class TriG:
         fact = answered(output)
         if isinstance(fact, Evaluated):
             return self._graph(output) + self.end()
+        if isinstance(fact, Quad):
+            triple = Triple(fact.subject, fact.predicate, fact.object)
+            return self._graph(output, fact.graph) + f"{triple}\n".encode()
         if not isinstance(fact, Triple):
             return comment_line(output)
         return self._graph(output) + f"{fact}\n".encode()
@@ -47,13 +59,13 @@ class TriG:
         closed, self._open = b"" if self._open is None else b"}\n", None
         return closed
 
-    def _graph(self, output: Output) -> bytes:
-        """What begins the graph of the output's evaluation, unless it has begun."""
-        key = output.time, output.rule
+    def _graph(self, output: Output, graph: Term | None = None) -> bytes:
+        """What begins a graph, that of the output's evaluation unless it is given, if it has not begun."""
+        name = evaluation_iri(output.time, output.rule) if graph is None else graph
+        key = output.time, name
         if self._open == key:
             return b""
         closed, self._open = self.end(), key
-        name = evaluation_iri(*key)
         return closed + f"{_generated(name, output.time)}{name} {{\n".encode()
 
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import IO, Any, NoReturn, Protocol, cast, runtime_checkable
 
 from squall.errors import SinkError, UsageError
-from squall.rdf import ALWAYS, XSD_STRING, Boolean, Evaluated, Solution, Triple, iri_text, is_blank, is_iri, parts
+from squall.rdf import ALWAYS, XSD_STRING, Boolean, Evaluated, Quad, Solution, Triple, iri_text, is_blank, is_iri, parts
 from squall.stages import Output
 from squall.streams.address import Address
 from squall.streams.encoders import Encoder, EvaluationLines, Lines, OneDocument, Rows, comment_line
 from squall.streams.evaluations import answered
-from squall.streams.graphs import TriG, timed_quad
+from squall.streams.graphs import TriG, quad, timed_quad
 from squall.streams.patterns import PatternSink, expanded, is_pattern
 from squall.streams.results import DOCUMENTS, json_line
 
@@ -209,6 +209,8 @@ def _ndjson(output: Output) -> bytes:
             entry["solution"] = dict(zip(names, terms, strict=True))
         case Triple():
             entry.update(zip(("subject", "predicate", "object"), map(_json_term, answer), strict=True))
+        case Quad():
+            entry.update(zip(("subject", "predicate", "object", "graph"), map(_json_term, answer), strict=True))
         case _:
             arguments = [_json_term(term) for term in answer.arguments]
             entry.update(relation=_json_term(answer.relation), arguments=arguments)
@@ -247,7 +249,7 @@ _TABLES: dict[str, Callable[[Iterable[str]], bytes]] = {"csv": _csv, "tsv": _tsv
 _LINES: dict[str, Callable[[Output], bytes]] = {
     "nt": _nt,
     "ntt": _ntt,
-    "nq": _nt,
+    "nq": quad,
     "nqt": timed_quad,
     "ndjson": _ndjson,
 }

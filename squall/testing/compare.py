@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from squall.rdf import Atom, Boolean, Evaluated, Fact, Solution, Term, Triple, is_blank
+from squall.rdf import Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple, is_blank
 from squall.testing.streams import Timed, show
 
 Row = tuple[Term | None, ...]
@@ -50,11 +50,11 @@ def _row(item: Timed) -> Row:
     return (Term(str(time)), *_cells(fact))
 
 
-def _cells(fact: Fact | Solution | Boolean | Evaluated) -> Row:
+def _cells(fact: Fact | Quad | Solution | Boolean | Evaluated) -> Row:
     match fact:
         case Boolean() | Evaluated():
             return (Term(str(fact)),)
-        case Triple():
+        case Triple() | Quad():
             return tuple(fact)
         case Solution(names=names, values=values):
             return (*map(Term, names), *values)

@@ -26,12 +26,14 @@ from squall.rdf import (
     ALWAYS,
     FOREVER,
     HEARTBEAT,
+    QUAD,
     XSD,
     Atom,
     Boolean,
     Evaluated,
     Event,
     Fact,
+    Quad,
     Solution,
     Term,
     Triple,
@@ -74,7 +76,7 @@ from squall.system import (
 from squall.windows import Count, Landmark, Nothing, Range, Stepped
 
 Names = frozenset[str]
-Item = Fact | Solution | Boolean
+Item = Fact | Quad | Solution | Boolean
 Expected = tuple[int, Item | Evaluated, Names]
 """The time (integer ms) and what an output hands on, and the rules of which one may be given as its maker."""
 
@@ -86,7 +88,7 @@ class Answer(NamedTuple):
     """What is answered at an instant: facts with the names of the rules that derive them, solutions with the name of
     theirs, each as often as it is one, in the order of `Slice`; the answer of ASK is like a solution."""
 
-    facts: dict[Fact, Names]
+    facts: dict[Fact | Quad, Names]
     solutions: tuple[tuple[Solution | Boolean, str], ...]
 
 
@@ -138,6 +140,8 @@ def _events(stream: str, told: Iterable[Expected]) -> list[Event]:
     """What is told of a stream as its events: the facts of an instant in the order of their text."""
     facts: dict[int, set[Fact]] = {}
     for time, item, _ in told:
+        if isinstance(item, Quad):
+            item = Triple(item.subject, item.predicate, item.object)
         if isinstance(item, Triple | Atom):
             facts.setdefault(time, set()).add(item)
     return [Event(time, tuple(sorted(found)), stream) for time, found in sorted(facts.items())]
@@ -175,7 +179,7 @@ def _course(told: Sequence[Telling], events: Sequence[Event], static: Sequence[E
 
 def _whole(parts: Iterable[Answer]) -> Answer:
     """The answers of a program as one."""
-    facts: dict[Fact, Names] = {}
+    facts: dict[Fact | Quad, Names] = {}
     for part in parts:
         for fact, names in part.facts.items():
             facts[fact] = facts.get(fact, frozenset()) | names
@@ -206,7 +210,7 @@ def _may_read(reader: Telling, stream: str, told: Iterable[Telling]) -> bool:
     """Whether what is told of a stream may fit a pattern: it is no instant for others, or else a stream would be
     evaluated whenever it is."""
     made = [rule for telling in told if telling.stream == stream for rule in telling.rules]
-    heads = [template for rule in made for one in _constructs(rule) for template in one.template]
+    heads = [_of_quad(template) for rule in made for one in _constructs(rule) for template in one.template]
     return any(
         _reads(source, stream) and _may_meet(head, pattern)
         for rule in reader.rules
@@ -214,6 +218,14 @@ def _may_read(reader: Telling, stream: str, told: Iterable[Telling]) -> bool:
         for source in part.sources
         for head in heads
     )
+
+
+def _of_quad(template: FactPattern) -> FactPattern:
+    """What is read of a template where its facts are a stream: of a quad, its triple."""
+    if isinstance(template, AtomPattern) and template.relation == QUAD:
+        _, subject, predicate, object = template.arguments
+        return Pattern(subject, predicate, object)
+    return template
 
 
 def _constructs(rule: System) -> list[Construct]:
@@ -243,7 +255,7 @@ _Items = list[tuple[_Answered, Names]]
 
 def _with_makers(timeline: dict[int, Answer]) -> dict[int, _Items]:
     found: dict[int, _Items] = {}
-    since: dict[Fact, Names] = {}
+    since: dict[Fact | Quad, Names] = {}
     for time, answer in timeline.items():
         since = {fact: names | since.get(fact, frozenset()) for fact, names in answer.facts.items()}
         items: _Items = [(("", fact), since[fact]) for fact in sorted(answer.facts, key=str)]
@@ -453,11 +465,11 @@ def _model(strata: list[list[System]], instant: _Instant, told: Sequence[Telling
 
 
 def _part(telling: Telling, instant: _Instant, derived: dict[Fact, set[int]]) -> Answer:
-    facts: dict[Fact, Names] = {}
+    facts: dict[Fact | Quad, Names] = {}
     for fact, makers in derived.items():
         names = frozenset(telling.name or rule.name for rule in telling.rules if id(rule) in makers)
         if names and _is_answer(fact):
-            facts[fact] = names
+            facts[_as_told(fact)] = names
     return Answer(facts, tuple((item, rule.name) for rule in telling.rules for item in _answered(rule, instant)))
 
 
@@ -470,8 +482,19 @@ def _answered(rule: System, instant: _Instant) -> list[Solution | Boolean]:
     return [*(found if rule.slice else sorted(found, key=str)), *(Boolean(bool(solutions)) for _ in asks)]
 
 
+def _as_told(fact: Fact) -> Fact | Quad:
+    """The fact, one of the relation `QUAD` as what it stands for."""
+    if isinstance(fact, Atom) and fact.relation == QUAD:
+        graph, subject, predicate, object = fact.arguments
+        return Quad(subject, predicate, object, graph)
+    return fact
+
+
 def _is_answer(fact: Fact) -> bool:
-    """Whether a fact may be answered: an atom, or a triple as RDF has them. Rules read the others all the same."""
+    """Whether a fact may be answered: an atom, or a triple or quad as RDF has them. Rules read the others all the
+    same."""
+    if isinstance(fact, Atom) and fact.relation == QUAD:
+        return not is_literal(fact.arguments[0]) and _is_answer(Triple(*fact.arguments[1:]))
     return isinstance(fact, Atom) or (not is_literal(fact.subject) and is_iri(fact.predicate))
 
 

@@ -63,6 +63,8 @@ LEVELS = tuple(tuple(iri(f"http://example.org/{name}") for name in names) for na
 MEASURE = iri("http://example.org/n")
 """A predicate whose objects are numbers; no rule makes it."""
 STREAMS = ("", "http://example.org/one", "http://example.org/two")
+MADE_STREAMS = ("http://example.org/made", "http://example.org/more")
+"""Streams that programs make."""
 
 FEATURES = {
     "axioms": "rules without a body",
@@ -237,6 +239,9 @@ def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str]
     if "streams" in features:
         one, two = (draw(_sources_of(stream, chosen)) for stream in STREAMS[1:])
         sources = [*5 * [(default,)], (one,), (one, two), (default, one)]
+    if "tellings" in features:
+        made, more = (draw(_sources_of(stream, chosen)) for stream in MADE_STREAMS)
+        sources += [(made,), (made, more), (default, made)]
     top = _TOP if features & {"select", "delete", "ask"} else _TOP - 1
     levels = draw(st.lists(st.integers(0, top), min_size=2, max_size=4))
     program = [draw(_rules(f"r{number}", _Shape(level, chosen, tuple(sources)))) for number, level in enumerate(levels)]
@@ -248,8 +253,8 @@ def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str]
         like = draw(st.sampled_from(program))
         program += [replace(_turned(like), name="alike"), replace(_turned(_turned(like)), name="alike too")]
     report = draw(_reports()) if "reports" in features and draw(_one_in(3)) else None
-    made = System(subsystems=tuple(program), output=output or draw(_outputs(chosen)), report=report)
-    return draw(_told(made, chosen)) if "tellings" in features else made
+    system = System(subsystems=tuple(program), output=output or draw(_outputs(chosen)), report=report)
+    return draw(_told(system, chosen)) if "tellings" in features else system
 
 
 def _outputs(features: frozenset[str]) -> st.SearchStrategy[str]:
@@ -264,7 +269,7 @@ def _told(draw: st.DrawFn, system: System, features: frozenset[str]) -> System:
             continue
         report = draw(_reports()) if "reports" in features and draw(_one_in(3)) else None
         own = System(subsystems=(rule,), output=draw(_outputs(features)), report=report)
-        stream = replace(own, stream=draw(st.sampled_from(STREAMS[1:])), subsystems=(replace(rule, reentrant=False),))
+        stream = replace(own, stream=draw(st.sampled_from(MADE_STREAMS)), subsystems=(replace(rule, reentrant=False),))
         system = _put(system, place, own)
         if draw(st.booleans()):
             with suppress(SquallError):

@@ -9,7 +9,7 @@ import pyoxigraph
 
 from squall import rdf
 from squall.errors import LexerError, Origin
-from squall.rdf import ALWAYS, Boolean, Evaluated, Event, Fact, Solution, Term, Triple
+from squall.rdf import ALWAYS, Boolean, Evaluated, Event, Fact, Quad, Solution, Term, Triple
 
 PREFIXES: Mapping[str, str] = {
     "": "http://example.org/",
@@ -20,7 +20,7 @@ PREFIXES: Mapping[str, str] = {
 }
 """The prefixes that hand-written facts may use."""
 
-Timed = tuple[int, Fact | Solution | Boolean | Evaluated]
+Timed = tuple[int, Fact | Quad | Solution | Boolean | Evaluated]
 """A time in integer milliseconds and what is said of it: a fact that arrives, a fact or a solution that is answered."""
 
 
@@ -51,17 +51,17 @@ def term(text: str) -> Term:
     return triple.object
 
 
-def show(time: int, fact: Fact | Solution | Boolean | Evaluated) -> str:
+def show(time: int, fact: Fact | Quad | Solution | Boolean | Evaluated) -> str:
     """A line of `timed` for a fact or a solution."""
     return f"{'always' if time == ALWAYS else time} {show_fact(fact)}"
 
 
-def show_fact(fact: Fact | Solution | Boolean | Evaluated) -> str:
+def show_fact(fact: Fact | Quad | Solution | Boolean | Evaluated) -> str:
     """A fact or a solution as in a line of `timed`; an atom, which Turtle cannot say, as ``relation(arguments)``."""
     if isinstance(fact, Solution):
         pairs = zip(fact.names, fact.values, strict=True)
         return " ".join(f"?{name}={'' if value is None else _short(value)}" for name, value in pairs)
-    if isinstance(fact, Triple):
+    if isinstance(fact, Triple | Quad):
         return " ".join(map(_short, fact))
     if isinstance(fact, Boolean | Evaluated):
         return str(fact)

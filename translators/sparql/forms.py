@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from squall.errors import near
+from squall.errors import Origin, near
 from squall.functions.sparql import calls
 from squall.lexers.sparql import tree as q
-from squall.rdf import Term, iri, is_blank, literal
+from squall.rdf import QUAD, Term, iri, is_blank, literal
 from squall.system import (
     Ask,
     AtomPattern,
     Bind,
     Call,
     Construct,
+    FactPattern,
     Pattern,
     Slice,
     Slot,
@@ -49,8 +50,7 @@ class Forms(Modifiers):
             case q.AskQuery():
                 return (replace(body.system([Ask()]), slice=_choice(chosen), reentrant=False),)
             case q.ConstructQuery(template=template):
-                made = self.template(template, body)
-                rule = body.system([Construct(made)])
+                rule = body.system([Construct(self.constructed(template, body))])
                 return (replace(rule, slice=_choice(chosen), reentrant=False),)
             case q.DescribeQuery():
                 return self._describe(query, body, _choice(chosen))
@@ -67,20 +67,32 @@ class Forms(Modifiers):
     # Templates
 
     def template(self, quads: Sequence[q.QuadPattern], body: Body) -> tuple[Pattern, ...]:
-        """The triples that are made of each solution. Its blank nodes are new for each (section 16.2.1); a triple with
-        a variable that nothing binds never is made."""
+        """The triples that are made of each solution, in no graph of their own."""
+        self.check_graphs(quads)
+        return tuple(triple for _, triple in self._filled(quads, body))
+
+    def constructed(self, quads: Sequence[q.QuadPattern], body: Body) -> tuple[FactPattern, ...]:
+        """The triples and quads that are made of each solution (RSP-QL: graphs in templates)."""
+        return tuple(
+            triple if graph is None else AtomPattern(QUAD, (graph, *triple.slots), origin=triple.origin)
+            for graph, triple in self._filled(quads, body)
+        )
+
+    def _filled(self, quads: Sequence[q.QuadPattern], body: Body) -> list[tuple[Slot | None, Pattern]]:
+        """The graph, if it has one, and the triple of each quad that may be made. Blank nodes are new for each solution
+        (section 16.2.1); a triple with a variable that nothing binds never is made."""
         known, solution = body.variables, body.solution
         nodes: dict[Term, Variable] = {}
-        made = []
-        self.check_graphs(quads)
+        made: list[tuple[Slot | None, Pattern]] = []
         for quad in quads:
             subject, predicate, object = (self._node(one, nodes) for one in (quad.subject, quad.predicate, quad.object))
             triple = Pattern(subject, predicate, object, origin=quad.origin)
-            if self._is_bound(triple, {*known, *nodes.values()}):
-                made.append(triple)
+            slots = triple.slots if quad.graph is None else (quad.graph, *triple.slots)
+            if self._are_bound(slots, {*known, *nodes.values()}, quad.origin):
+                made.append((quad.graph, triple))
         for node, variable in nodes.items():
             body.add(Bind(variable, self._new(node, solution)))
-        return tuple(made)
+        return made
 
     def check_graphs(self, quads: Sequence[q.QuadPattern]) -> None:
         """Notes the triples that would go to a graph of their own."""
@@ -99,11 +111,11 @@ class Forms(Modifiers):
         scope = calls.scope(f"{self.state.key} template", solution)
         return calls.call("BNODE", (literal(node),), scope=scope)
 
-    def _is_bound(self, triple: Pattern, known: set[Variable]) -> bool:
-        absent = [slot for slot in triple.slots if isinstance(slot, Variable) and slot not in known]
+    def _are_bound(self, slots: Sequence[Slot], known: set[Variable], origin: Origin | None) -> bool:
+        absent = [slot for slot in slots if isinstance(slot, Variable) and slot not in known]
         for variable in absent:
             hint = "bind it in the pattern, or leave the triple out"
-            self.state.notes.warn(f"`{variable}` is in the template, but nothing binds it", triple.origin, hint)
+            self.state.notes.warn(f"`{variable}` is in the template, but nothing binds it", origin, hint)
         return not absent
 
     # DESCRIBE
