@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from squall import operators as ops
-from squall.operators import Answer, Cell, Emit, Match, Read, Retract, Value
+from squall.operators import Answer, Cell, Emit, Match, Read, Update, Value
 from squall.plan import Node, Plan
 from squall.planners.draft import Draft
 from squall.planners.grouping import group
@@ -16,7 +16,7 @@ from squall.system import Ask, AtomPattern, Construct, Pattern, Select, Source, 
 
 
 def finish(draft: Draft, system: System, ends: Iterable[str], planner: str) -> Plan:
-    """The plan whose rules end in these nodes (`Emit`, `Answer`, `Retract`)."""
+    """The plan whose rules end in these nodes (`Emit`, `Answer`, `Update`)."""
     return grouped(ended(draft, system, ends, planner))
 
 
@@ -32,12 +32,20 @@ def ended(draft: Draft, system: System, ends: Iterable[str], planner: str, order
     feed_back(draft, every)
     made = [facts for facts in every if not facts.internal]
     answers = [id for id in found if isinstance(draft.nodes[id].op, Answer)]
-    inputs = (*(facts.node for facts in made), *(sorted(answers) if ordered else answers))
-    op = ops.Deliver(system.output, _overlaps(made), system.report, sources(system), queries(system))
+    updates = [id for id in found if isinstance(draft.nodes[id].op, Update)]
+    told = [*answers, *(id for id in dict.fromkeys(updates) if _inserts(draft.nodes[id].op))]
+    inputs = (*(facts.node for facts in made), *(sorted(told) if ordered else told))
+    op = ops.Deliver(
+        system.output, len(told) > len(answers) or _overlaps(made), system.report, sources(system), queries(system)
+    )
     last = draft.add(op, *inputs)
-    draft.keep([last, *(id for id in found if isinstance(draft.nodes[id].op, Retract))])
+    draft.keep([last, *updates])
     nodes = inputs_first(draft.nodes.values())
     return arranged(nodes, planner) if ordered else Plan(tuple(nodes), planner)
+
+
+def _inserts(op: ops.Operator) -> bool:
+    return isinstance(op, Update) and bool(op.inserts)
 
 
 def sources(system: System) -> tuple[Source, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from squall.operators import Answer, AntiJoin, Closure, Distinct, Emit, Group, Retract, Slice
+from squall.operators import Answer, AntiJoin, Closure, Distinct, Emit, Group, Slice, Update
 from squall.plan import Node, Plan
 
 
@@ -21,7 +21,7 @@ def _sees(node: Node, port: int, counted: bool) -> bool:
     match node.op:
         case Answer() | Group() | Slice():
             return True
-        case Distinct() | Emit() | Retract() | Closure():
+        case Distinct() | Emit() | Update() | Closure():
             return False
         case AntiJoin():
             return counted and port == 0

@@ -27,6 +27,7 @@ from squall.system import (
     Exists,
     Expression,
     Grouping,
+    Insert,
     Joinable,
     Maybe,
     Order,
@@ -79,6 +80,7 @@ FEATURES = {
     "slice": "order, offset and limit",
     "select": "queries beside rules",
     "delete": "rules that take facts out of the streams",
+    "insert": "rules that put facts into graphs",
     "streams": "several streams, sources that name one, rules with several sources",
     "windows": "RANGE, and RANGE STEP with every alignment",
     "count": "windows of the last so many triples, and of so many at a time",
@@ -229,12 +231,14 @@ def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str]
     `output` is drawn where it is not given. Events for it are those of `event_streams` with the same features.
     """
     chosen = features if draw(st.booleans()) else features - _WHOLE
+    if chosen >= {"delete", "insert"}:
+        chosen -= draw(st.sampled_from((frozenset[str](), {"delete"}, {"insert"})))
     default = draw(_sources_of("", chosen))
     sources: list[tuple[Source, ...]] = [(default,)]
     if "streams" in features:
         one, two = (draw(_sources_of(stream, chosen)) for stream in STREAMS[1:])
         sources = [*5 * [(default,)], (one,), (one, two), (default, one)]
-    top = _TOP if features & {"select", "delete", "ask"} else _TOP - 1
+    top = _TOP if features & {"select", "delete", "insert", "ask"} else _TOP - 1
     levels = draw(st.lists(st.integers(0, top), min_size=2, max_size=4))
     program = [draw(_rules(f"r{number}", _Shape(level, chosen, tuple(sources)))) for number, level in enumerate(levels)]
     if "exact" in features:
@@ -277,7 +281,7 @@ def _changed(part: Any, change: Callable[[Any], Any]) -> Any:
     return part
 
 
-_FALLING = _WHOLE | {"windows", "count", "removals", "delete"}
+_FALLING = _WHOLE | {"windows", "count", "removals", "delete", "insert"}
 """Features by which answers come to an end."""
 
 
@@ -662,7 +666,7 @@ def _modified(draw: st.DrawFn, system: System, shape: _Shape, known: _Known, sli
         names = visible(system) if distinct else known.all
         order = draw(st.lists(st.sampled_from(names), max_size=2, unique=True)) if names else []
     else:
-        makes = (one for one in system.consequences if isinstance(one, Construct | Delete))
+        makes = (one for one in system.consequences if isinstance(one, Construct))
         made = [template for one in makes for template in one.template]
         order = list(dict.fromkeys(name for template in made for name in variables(template))) or list(visible(system))
     by = tuple(Order(name, draw(st.booleans())) for name in order)
@@ -677,11 +681,10 @@ def _consequences(draw: st.DrawFn, shape: _Shape, known: _Known, body: tuple[Joi
         return (Construct(tuple(draw(heads)), "internal" in shape.features and draw(_one_in(5))),)
     if "ask" in shape.features and ("select" not in shape.features or draw(_one_in(5))):
         return (Ask(),)
-    if "delete" in shape.features and ("select" not in shape.features or draw(_one_in(3))):
-        # What a rule has just read is there, so that taking it away makes a difference.
-        read = [one for one in body if isinstance(one, Pattern) and known.bound_in(one)]
-        template = st.sampled_from(read) if read and not draw(_one_in(3)) else _deleted(known.subjects, known.all)
-        return (Delete((draw(template),)),)
+    updates = sorted(shape.features & {"delete", "insert"})
+    if updates and ("select" not in shape.features or draw(_one_in(3))):
+        kinds = draw(st.lists(st.sampled_from(updates), min_size=1, max_size=3))
+        return tuple(draw(_UPDATES[kind](shape, known, body)) for kind in kinds)
     return (Select(draw(_some(known.all, 1)) if known.all else ()),)
 
 
@@ -691,9 +694,34 @@ def _heads(shape: _Shape, subjects: tuple[Variable, ...], objects: tuple[Variabl
     return _templates(LEVELS[shape.level], subjects, objects)
 
 
-@cache
-def _deleted(subjects: tuple[Variable, ...], objects: tuple[Variable, ...]) -> st.SearchStrategy[Pattern]:
-    return _templates(_BASE, subjects, objects)
+# So that updates come to rest, none inserts what another may delete, nor a term that is not there.
+
+
+@st.composite
+def _deletions(draw: st.DrawFn, shape: _Shape, known: _Known, body: tuple[Joinable, ...]) -> Delete:
+    """What a rule has just read is there, so that taking it away makes a difference."""
+    among = _BASE[1:] if "insert" in shape.features else (*_BASE, *_NAMES, *_DERIVED, MEASURE)
+    read = [one for one in body if isinstance(one, Pattern) and one.predicate in among and known.bound_in(one)]
+    others = _templates(_BASE[1:] if "insert" in shape.features else _BASE, known.subjects, known.all)
+    template = draw(st.sampled_from(read) if read and not draw(_one_in(3)) else others)
+    return Delete((template,), draw(_graphs(shape, known)))
+
+
+@st.composite
+def _insertions(draw: st.DrawFn, shape: _Shape, known: _Known, body: tuple[Joinable, ...]) -> Insert:
+    among = _BASE[:1] if "delete" in shape.features else _BASE
+    template = draw(_templates(among, known.subjects, known.subjects))
+    return Insert((template,), draw(_graphs(shape, known)))
+
+
+_UPDATES = {"delete": _deletions, "insert": _insertions}
+
+
+@st.composite
+def _graphs(draw: st.DrawFn, shape: _Shape, known: _Known) -> Slot | None:
+    """Mostly none; or that of a stream, or one that a solution names."""
+    named: tuple[Slot, ...] = (*map(iri, STREAMS[1:] if "streams" in shape.features else ()), *known.all[:1])
+    return draw(st.sampled_from(named)) if named and draw(_one_in(3)) else None
 
 
 def _templates(

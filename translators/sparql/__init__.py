@@ -5,12 +5,13 @@ Source: SPARQL 1.1 Query, section 18; SPARQL 1.1 Update, section 3; for streams 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import PurePath
 
 from squall.errors import raise_all
 from squall.lexers.sparql import tree as q
 from squall.rdf import iri_text, is_iri
-from squall.system import Document, System
+from squall.system import Document, Insert, System
 from squall.translators.sparql.datasets import clauses, dataset
 from squall.translators.sparql.outputs import OUTPUT, Told, told
 from squall.translators.sparql.state import Notes, State
@@ -38,7 +39,7 @@ def translator(program: q.Program) -> System:
         subsystems=tuple(rules),
         output=said.output,
         report=said.report,
-        documents=_documents(program),
+        documents=_documents(program, rules),
         warnings=tuple(notes.warnings),
     )
 
@@ -53,12 +54,15 @@ def _translated(statement: q.Statement, name: str, notes: Notes) -> list[System]
     return [*(rule for rules in state.relations.values() for rule in rules), *made]
 
 
-def _documents(program: q.Program) -> tuple[Document, ...]:
-    """The graphs that the data sets of queries and updates name."""
+def _documents(program: q.Program, rules: Iterable[System]) -> tuple[Document, ...]:
+    """The graphs that the data sets of queries name, but for those that updates write. Updates name those that are
+    there."""
+    written = {one.graph for rule in rules for one in rule.consequences if isinstance(one, Insert)}
+    queries = (statement for statement in program.statements if not isinstance(statement.body, q.Operation))
     found: list[Document] = []
-    for statement in program.statements:
+    for statement in queries:
         for clause in clauses(statement):
-            if isinstance(clause, q.From | q.FromNamed):
+            if isinstance(clause, q.From | q.FromNamed) and clause.graph not in written:
                 found.append(Document(iri_text(clause.graph), clause.origin))
     return tuple(dict.fromkeys(found))
 

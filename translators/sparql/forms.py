@@ -5,10 +5,10 @@ Source: SPARQL 1.1 Query, section 16; for DESCRIBE, P. Stickler, "CBD - Concise 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from squall.errors import near
+from squall.errors import Origin, near
 from squall.functions.sparql import calls
 from squall.lexers.sparql import tree as q
 from squall.rdf import Term, iri, is_blank, literal
@@ -30,6 +30,9 @@ from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.modifiers import Modifiers
 
 _SUBJECT, _PREDICATE, _OBJECT = (Variable(f"described {part}") for part in ("subject", "predicate", "object"))
+
+Quads = dict[Slot | None, tuple[Pattern, ...]]
+"""Triples by the graph that they are in; None: the default graph."""
 
 
 class Forms(Modifiers):
@@ -67,27 +70,28 @@ class Forms(Modifiers):
     # Templates
 
     def template(self, quads: Sequence[q.QuadPattern], body: Body) -> tuple[Pattern, ...]:
-        """The triples that are made of each solution. Its blank nodes are new for each (section 16.2.1); a triple with
-        a variable that nothing binds never is made."""
+        """The triples that a query makes of each solution."""
+        for quad in quads:
+            if quad.graph is not None:
+                hint = "leave `GRAPH` out, or put the triples into the graph by `INSERT`"
+                self.state.notes.fail("`GRAPH` in the template of CONSTRUCT is not supported yet", quad.origin, hint)
+        return tuple(triple for triples in self.quads(quads, body).values() for triple in triples)
+
+    def quads(self, quads: Sequence[q.QuadPattern], body: Body, default: Term | None = None) -> Quads:
+        """The triples that are made of each solution, by their graphs; `default` is that of those in none. Blank nodes
+        are new for each solution (section 16.2.1); what has a variable that nothing binds never is made."""
         known, solution = body.variables, body.solution
         nodes: dict[Term, Variable] = {}
-        made = []
-        self.check_graphs(quads)
+        made: Quads = {}
         for quad in quads:
             subject, predicate, object = (self._node(one, nodes) for one in (quad.subject, quad.predicate, quad.object))
             triple = Pattern(subject, predicate, object, origin=quad.origin)
-            if self._is_bound(triple, {*known, *nodes.values()}):
-                made.append(triple)
+            graph = default if quad.graph is None else quad.graph
+            if self._is_bound((*triple.slots, graph), {*known, *nodes.values()}, quad.origin):
+                made[graph] = (*made.get(graph, ()), triple)
         for node, variable in nodes.items():
             body.add(Bind(variable, self._new(node, solution)))
-        return tuple(made)
-
-    def check_graphs(self, quads: Sequence[q.QuadPattern]) -> None:
-        """Notes the triples that would go to a graph of their own."""
-        for quad in quads:
-            if quad.graph is not None:
-                hint = "leave `GRAPH` out: what is made belongs to the default graph"
-                self.state.notes.fail("`GRAPH` in a template is not supported yet", quad.origin, hint)
+        return made
 
     def _node(self, slot: Slot, nodes: dict[Term, Variable]) -> Slot:
         if isinstance(slot, Variable) or not is_blank(slot):
@@ -99,11 +103,11 @@ class Forms(Modifiers):
         scope = calls.scope(f"{self.state.key} template", solution)
         return calls.call("BNODE", (literal(node),), scope=scope)
 
-    def _is_bound(self, triple: Pattern, known: set[Variable]) -> bool:
-        absent = [slot for slot in triple.slots if isinstance(slot, Variable) and slot not in known]
+    def _is_bound(self, slots: Iterable[Slot | None], known: set[Variable], origin: Origin | None) -> bool:
+        absent = [slot for slot in slots if isinstance(slot, Variable) and slot not in known]
         for variable in absent:
             hint = "bind it in the pattern, or leave the triple out"
-            self.state.notes.warn(f"`{variable}` is in the template, but nothing binds it", triple.origin, hint)
+            self.state.notes.warn(f"`{variable}` is in the template, but nothing binds it", origin, hint)
         return not absent
 
     # DESCRIBE
