@@ -544,16 +544,14 @@ def test_delete_acts_on_each_solution_that_begins() -> None:
 
 def test_delete_in_a_graph_takes_what_that_stream_brought() -> None:
     done = part(":k :done ?y", consequences=(Delete(patterns(":a :p :b"), term(":s")),))
-    system = System(
-        subsystems=(COPY, replace(COPY, sources=(Source(iri_text(term(":s"))),), **makes("?x :r ?y")), done)
-    )
+    own = part("?x :p ?y", sources=(Source(iri_text(term(":s"))),), **makes("?x :r ?y"))
     events = "1 @:s :a :p :b\n1 :a :p :b\n5 :k :done :c"
-    assert lines(system, events, output="dstream") == ["6 :a :r :b"]
+    assert lines(System(subsystems=(COPY, own, done)), events, output="dstream") == ["6 :a :r :b"]
 
 
 def inserting(*rules: System, where: str = "?x :p ?y", **fields: Any) -> System:
-    into = part(where, name="into", consequences=(Insert(patterns("?x :q ?y")),))
-    return System(subsystems=(replace(into, **fields), *rules))
+    into: dict[str, Any] = {"name": "into", "consequences": (Insert(patterns("?x :q ?y")),)}
+    return System(subsystems=(part(where, **{**into, **fields}), *rules))
 
 
 def test_insert_puts_facts_there_until_they_are_deleted() -> None:
@@ -567,7 +565,7 @@ def test_insert_puts_facts_there_until_they_are_deleted() -> None:
 
 def test_insert_is_read_whatever_the_windows_and_in_its_graph_alone() -> None:
     reads = part("?x :q ?y", name="reads", reentrant=False, **makes("?x :r ?y"))
-    own = replace(reads, name="own", sources=(Source(iri_text(term(":g"))),), **makes("?x :s ?y"))
+    own = part("?x :q ?y", sources=(Source(iri_text(term(":g"))),), reentrant=False, **makes("?x :s ?y"))
     default = over(inserting(reads, own), Range(4))
     assert lines(default, "1 :a :p :b") == ["2 :a :q :b", "2 :a :r :b"]
     named = inserting(reads, own, consequences=(Insert(patterns("?x :q ?y"), X),))

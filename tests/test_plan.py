@@ -319,7 +319,7 @@ def test_rule_5_deliver_feeds_nothing() -> None:
 
 def test_rule_5_an_update_feeds_deliver_alone() -> None:
     update = node("it", Update((), ((None, 0, P, 1),)), "match")
-    assert check(Plan((READ, MATCH_ALONE, update, node("end", Deliver(), "it"))))
+    assert check(Plan((READ, MATCH_ALONE, update, node("end", Deliver(), "it")))).widths["it"] == 4
     plan = (READ, MATCH_ALONE, update, node("more", Distinct(3), "it"), node("end", Deliver(), "more"))
     assert complaints(*plan) == ["`it` updates graphs, yet feeds `more`"]
 

@@ -662,6 +662,7 @@ def test_an_update_feeds_deliver_if_it_inserts(planner: str) -> None:
     optional = Maybe(System(joinables=(Pattern(Y, Q, Z),)))
     made = made_of(replace(rule, predicates=(optional,), consequences=graphs), planner)
     (update,) = found(made, Update)
+    assert isinstance(update, Update)
     assert (len(update.deletes), len(update.inserts)) == (1, 2)
     assert made.widths[made.nodes[-1].inputs[0].node] == 4
 

@@ -370,9 +370,8 @@ class _Graphs:
     def delete(self, stream: str | None, fact: Triple, time: int) -> None:
         for known in self.stays.values():
             _cut([stay for stay in known if stream in (None, stay.stream)], {fact}, time)
-        gone = [known for known in self.working if known[1] == fact and stream in (None, known[0])]
-        for known in gone:
-            del self.working[known]
+        for quad in [quad for quad in self.working if quad[1] == fact and stream in (None, quad[0])]:
+            del self.working[quad]
 
     def insert(self, stream: str, fact: Triple, time: int, rule: str) -> None:
         since, names = self.working.get((stream, fact), (time, frozenset()))

@@ -232,7 +232,7 @@ def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str]
     """
     chosen = features if draw(st.booleans()) else features - _WHOLE
     if chosen >= {"delete", "insert"}:
-        chosen -= draw(st.sampled_from((frozenset[str](), {"delete"}, {"insert"})))
+        chosen -= draw(st.sampled_from((frozenset(), frozenset({"delete"}), frozenset({"insert"}))))
     default = draw(_sources_of("", chosen))
     sources: list[tuple[Source, ...]] = [(default,)]
     if "streams" in features:
@@ -684,7 +684,7 @@ def _consequences(draw: st.DrawFn, shape: _Shape, known: _Known, body: tuple[Joi
     updates = sorted(shape.features & {"delete", "insert"})
     if updates and ("select" not in shape.features or draw(_one_in(3))):
         kinds = draw(st.lists(st.sampled_from(updates), min_size=1, max_size=3))
-        return tuple(draw(_UPDATES[kind](shape, known, body)) for kind in kinds)
+        return tuple([draw(_changes(kind, shape, known, body)) for kind in kinds])
     return (Select(draw(_some(known.all, 1)) if known.all else ()),)
 
 
@@ -697,31 +697,37 @@ def _heads(shape: _Shape, subjects: tuple[Variable, ...], objects: tuple[Variabl
 # So that updates come to rest, none inserts what another may delete, nor a term that is not there.
 
 
+def _changes(kind: str, shape: _Shape, known: _Known, body: tuple[Joinable, ...]) -> st.SearchStrategy[Consequence]:
+    if kind == "insert":
+        among = _BASE[:1] if "delete" in shape.features else _BASE
+        return st.builds(Insert, _alone(_templates(among, known.subjects, known.subjects)), _graphs(shape, known))
+    return st.builds(Delete, _alone(_deleted(shape, known, body)), _graphs(shape, known))
+
+
+def _alone(templates: st.SearchStrategy[Pattern]) -> st.SearchStrategy[tuple[Pattern]]:
+    return templates.map(lambda template: (template,))
+
+
 @st.composite
-def _deletions(draw: st.DrawFn, shape: _Shape, known: _Known, body: tuple[Joinable, ...]) -> Delete:
+def _deleted(draw: st.DrawFn, shape: _Shape, known: _Known, body: tuple[Joinable, ...]) -> Pattern:
     """What a rule has just read is there, so that taking it away makes a difference."""
-    among = _BASE[1:] if "insert" in shape.features else (*_BASE, *_NAMES, *_DERIVED, MEASURE)
-    read = [one for one in body if isinstance(one, Pattern) and one.predicate in among and known.bound_in(one)]
-    others = _templates(_BASE[1:] if "insert" in shape.features else _BASE, known.subjects, known.all)
-    template = draw(st.sampled_from(read) if read and not draw(_one_in(3)) else others)
-    return Delete((template,), draw(_graphs(shape, known)))
-
-
-@st.composite
-def _insertions(draw: st.DrawFn, shape: _Shape, known: _Known, body: tuple[Joinable, ...]) -> Insert:
-    among = _BASE[:1] if "delete" in shape.features else _BASE
-    template = draw(_templates(among, known.subjects, known.subjects))
-    return Insert((template,), draw(_graphs(shape, known)))
-
-
-_UPDATES = {"delete": _deletions, "insert": _insertions}
+    among = _BASE[1:] if "insert" in shape.features else _BASE
+    read = [one for one in body if isinstance(one, Pattern) and known.bound_in(one)]
+    if "insert" in shape.features:
+        read = [one for one in read if one.predicate in among]
+    if read and not draw(_one_in(3)):
+        return draw(st.sampled_from(read))
+    return draw(_templates(among, known.subjects, known.all))
 
 
 @st.composite
 def _graphs(draw: st.DrawFn, shape: _Shape, known: _Known) -> Slot | None:
     """Mostly none; or that of a stream, or one that a solution names."""
-    named: tuple[Slot, ...] = (*map(iri, STREAMS[1:] if "streams" in shape.features else ()), *known.all[:1])
-    return draw(st.sampled_from(named)) if named and draw(_one_in(3)) else None
+    streams = map(iri, STREAMS[1:]) if "streams" in shape.features else ()
+    named: tuple[Slot, ...] = (*streams, *known.all[:1])
+    if not named or not draw(_one_in(3)):
+        return None
+    return draw(st.sampled_from(named))
 
 
 def _templates(

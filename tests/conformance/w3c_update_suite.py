@@ -18,7 +18,7 @@ from squall.lexers.sparql import SparqlLexer
 from squall.lexers.sparql import tree as q
 from squall.rdf import Event, Triple
 from squall.stages import Options
-from squall.system import Construct, Delete, Pattern, System, Variable, rules
+from squall.system import Construct, Delete, Insert, Pattern, System, Variable, rules
 from squall.testing import isomorphic
 from squall.translators.sparql import translator
 from tests.conformance import Case, LeftOut, Stages
@@ -66,10 +66,16 @@ def updated(facts: set[Triple], program: q.Program, stages: Stages) -> set[Tripl
     """The graph after an operation."""
     system = translated(program, translator)
     found = [replace(rule, reentrant=False) for rule in rules(system)]
-    inserted = _run_rules([_only(rule, Construct) for rule in found], facts, "istream", stages)
+    inserted = _run_rules([_inserting(rule) for rule in found], facts, "istream", stages)
     left = _run_rules([_COPY, *(_only(rule, Delete) for rule in found)], facts, "rstream", stages)
     last = max((time for time, _ in left), default=0)
     return {fact for time, fact in inserted if time <= 0} | {fact for time, fact in left if time == last}
+
+
+def _inserting(rule: System) -> System:
+    """The rule with what it inserts into the default graph as what it says of each solution."""
+    made = [one for one in rule.consequences if isinstance(one, Insert) and one.graph is None]
+    return replace(rule, consequences=tuple(Construct(one.template) for one in made))
 
 
 def _only(rule: System, kind: type) -> System:

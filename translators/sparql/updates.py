@@ -62,7 +62,7 @@ class Updates(Forms):
         return _inserted(found)
 
     def _refuse(self, what: str, origin: Origin | None, hint: str) -> None:
-        self.state.notes.fail(f"`{what}` is no standing rule", origin, hint)
+        self.state.notes.fail(f"`{what}` is not supported yet", origin, hint)
 
 
 def _inside(reads: Reads, graph: Slot | None) -> Reads:
