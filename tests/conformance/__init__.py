@@ -22,6 +22,7 @@ SUITES = {
     "w3c-rdf-tests": "tests.conformance.w3c_suite",
     "csparql-engine": "tests.conformance.stream_syntax_suite",
     "rsp-query-sets": "tests.conformance.stream_syntax_suite",
+    "instans": "tests.conformance.instans_suite",
 }
 """The suites by name (a folder of the corpus), each with the module whose ``cases(folder)`` gives its cases."""
 
