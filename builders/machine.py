@@ -113,8 +113,9 @@ class Machine(Network[Sequence[Entry]]):
         alpha = self.alphas.get(node.id)
         every = bool(self.targets[node.id]) or (alpha is not None and alpha.anything is not None)
         atoms = bool(self.targets[node.id]) or (alpha is not None and bool(alpha.atoms))
-        remembers = op.source.removals or any(one.deletes for one in self.updates.values())
-        return Reader(op.source, alpha.predicates if alpha else (), every, atoms, remembers)
+        updated = any(one.deletes for one in self.updates.values())
+        remembers = op.source.removals or updated
+        return Reader(op.source, alpha.predicates if alpha else (), every, atoms, remembers, updated)
 
     # What comes in
 

@@ -97,14 +97,24 @@ def unprepared(event: Event) -> SourceError:
 
 class Reader:
     """What one `Read` node reads. wanted: the predicates that anything is done with; every, atoms: whether something is
-    done with triples of any predicate, with atoms. remembers: whether facts may be taken back by removals."""
+    done with triples of any predicate, with atoms. remembers: whether facts may be taken back; updated: by updates, so
+    that static data may be as well."""
 
-    def __init__(self, source: Source, wanted: Collection[Term], every: bool, atoms: bool, remembers: bool) -> None:
+    def __init__(
+        self,
+        source: Source,
+        wanted: Collection[Term],
+        every: bool,
+        atoms: bool,
+        remembers: bool,
+        updated: bool = False,
+    ) -> None:
         self.source = source
         self.wanted = wanted
         self.every = every
         self.atoms = atoms
         self.remembers = remembers
+        self.updated = updated
         self.validity: dict[str, Validity] = {}
         """How the events of each stream are read."""
         self.counted: dict[str, _Counted] = {}
@@ -197,7 +207,8 @@ class Reader:
             return
         start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)  # type: ignore[union-attr]
         for fact in event.facts if start < end else ():
-            self.given.setdefault(fact, []).append(_Given(event.stream, event.time, start, end))
+            if event.time != ALWAYS or self.updated:
+                self.given.setdefault(fact, []).append(_Given(event.stream, event.time, start, end))
             yield (*fact_row(fact), start, end, 1)
 
     def remove(self, fact: Fact, time: int, stream: str | None = None) -> list[Entry]:
