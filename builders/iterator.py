@@ -17,12 +17,13 @@ from squall.builders.machine import Machine
 from squall.builders.measured import Measured
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.read import wanted
+from squall.builders.updating import Updating
 from squall.errors import BuilderError
 from squall.figures import NodeFigures
 from squall.operators import Deliver as DeliverNode
 from squall.operators import Feed
 from squall.plan import Plan
-from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event, Fact
+from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event
 from squall.stages import Choosy, Options, Output
 
 BULK = 256
@@ -64,8 +65,6 @@ class IteratorJob:
         """The latest time that has been worked off; what is earlier is late."""
         self.held: list[Event] = []
         """Events of an instant that may not be complete yet."""
-        self.demands: dict[int, list[Fact]] = {}
-        """Facts that rules take out of the streams, by the time at which they do."""
 
     @cached_property
     def machine(self) -> Machine:
@@ -76,6 +75,11 @@ class IteratorJob:
                 machine.keeping[id].restore(slot, entries)
             self.bulk = None
         return machine
+
+    @cached_property
+    def updating(self) -> Updating | None:
+        """What does what updates demand; None: the plan has none."""
+        return Updating(self.machine, self.options.steps) if not self.bulk and self.machine.updates else None
 
     @cached_property
     def delivers(self) -> Sequence[Deliver | GrowingDeliver]:
@@ -112,6 +116,8 @@ class IteratorJob:
         else:
             self.machine.start()
             self.machine.read(static)
+            if self.updating:
+                self.updating.settle()
             yield from self._advance(ALWAYS)
         for batch in batches:
             if isinstance(batch, Columns) and self._takes(batch):
@@ -128,7 +134,7 @@ class IteratorJob:
 
     def _takes(self, columns: Columns) -> bool:
         """Whether columns can be read as they are: none of it is late, and all that follows is handed on at once."""
-        if self.whole_instants or self.bulk or self.machine.retracts:
+        if self.whole_instants or self.bulk or self.updating:
             return False
         return (columns.times or [columns.last])[0] >= self.passed
 
@@ -170,8 +176,8 @@ class IteratorJob:
         if self.bulk and self._in_bulk(events):
             for time, together in groupby(events, key=_TIME):
                 yield self._instant(self.bulk, list(together), time)
-        elif self.machine.retracts:
-            yield from self._instant_by_instant(events)
+        elif self.updating:
+            yield from self._instant_by_instant(self.updating, events)
         elif events:
             self.machine.read(events)
             yield from self._advance(events[-1].time)
@@ -195,8 +201,8 @@ class IteratorJob:
 
     def _advance(self, now: int) -> Iterator[Outputs]:
         """Lets time go on to `now`: all that begins then or before has been read."""
-        if self.machine.retracts:
-            yield from self._retracting(now)
+        if self.updating:
+            yield from self._step_by_step(self.updating, now)
         else:
             yield from self._pass(now)
 
@@ -213,32 +219,29 @@ class IteratorJob:
         if found:
             yield found
 
-    # Rules that take facts out of the streams: what they do at an instant is seen at the next one
+    # Updates: what they do at an instant is seen at the next one
 
-    def _instant_by_instant(self, events: Sequence[Event]) -> Iterator[Outputs]:
+    def _instant_by_instant(self, updating: Updating, events: Sequence[Event]) -> Iterator[Outputs]:
         place = 0
         while place < len(events):
             time = events[place].time
-            yield from self._retracting(time - 1)
+            yield from self._step_by_step(updating, time - 1)
             after = next((i for i in range(place, len(events)) if events[i].time > time), len(events))
             self.machine.read(events[place:after])
-            yield from self._one_instant(time)
+            updating.rest()
+            yield from self._one_instant(updating, time)
             place = after
 
-    def _retracting(self, now: int) -> Iterator[Outputs]:
+    def _step_by_step(self, updating: Updating, now: int) -> Iterator[Outputs]:
         """Lets time go on to `now`, stopping wherever something begins or ends."""
-        while (due := min(self.machine.due(), min(self.demands, default=FOREVER))) <= now:
-            yield from self._one_instant(due)
+        while (due := min(self.machine.due(), updating.due)) <= now:
+            yield from self._one_instant(updating, due)
         if now > self.passed:
-            yield from self._one_instant(now)
+            yield from self._one_instant(updating, now)
 
-    def _one_instant(self, time: int) -> Iterator[Outputs]:
-        for fact in self.demands.pop(time, ()):
-            self.machine.remove(fact, time)
+    def _one_instant(self, updating: Updating, time: int) -> Iterator[Outputs]:
+        updating.apply(time)
         yield from self._pass(time)
-        for since, fact in self.machine.demanded(time):
-            if since == ALWAYS:
-                continue  # no stream has brought anything yet
-            self.demands.setdefault(since + 1, []).append(fact)
+        if updating.collect(time):
             for instants in self.machine.instants:
-                instants.add_instant(since + 1)
+                instants.add_instant(updating.due)

@@ -16,17 +16,17 @@ from typing import NamedTuple, cast
 from squall.builders.alpha import Alpha, kind
 from squall.builders.network import Address, Network
 from squall.builders.rows import Operator, ends, operator, plain
-from squall.builders.rows.deliver import Deliver, GrowingDeliver, Retract
-from squall.builders.rows.entries import UNIT, Entry
+from squall.builders.rows.deliver import Deliver, GrowingDeliver
+from squall.builders.rows.entries import UNIT, Entry, fact_row
 from squall.builders.rows.feed import Feed
 from squall.builders.rows.memory import Keeping
 from squall.builders.rows.plain import Plain, Step
 from squall.builders.rows.read import Facts, Reader
 from squall.builders.rows.sets import RecursiveDistinct
 from squall.builders.rows.timeline import TimeDriven
+from squall.builders.rows.update import Demand, Update
 from squall.operators import AntiJoin, Emit, Join, LeftJoin, Match, Read, Unit, Where, is_stateful
 from squall.operators import Operator as Kind
-from squall.operators import Retract as RetractNode
 from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term
 
@@ -48,6 +48,7 @@ class Machine(Network[Sequence[Entry]]):
         self.hosted = set(plan.by_id) if hosted is None else set(hosted)
         working = (node for node in plan.nodes if self._works(node))
         self.operators: dict[str, Operator] = {node.id: operator(node, plan) for node in working}
+        self.updates = {id: op for id, op in self.operators.items() if isinstance(op, Update)}
         self.outbox: dict[Address, list[Entry]] = {}
         self.alphas = {node.id: Alpha(plan, node.id) for node in plan.nodes if self.feeds_matches(node)}
         self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
@@ -62,7 +63,9 @@ class Machine(Network[Sequence[Entry]]):
         """Those of what is told whole."""
         self.waits = any(isinstance(op, TimeDriven) for op in self.operators.values())
         """Whether an instant can be worked off only when all of it is there."""
-        self.retracts = [op for op in self.operators.values() if isinstance(op, Retract)]
+        self.working: dict[Fact, dict[str, str]] = {}
+        """What updates have inserted: the streams in which a fact is, each with the node of the update that put it
+        there."""
         self.keeping = {id: op for id, op in self.operators.items() if isinstance(op, Keeping)}
         self.expires = ends(plan) or bool(plan.retractable)
 
@@ -116,8 +119,9 @@ class Machine(Network[Sequence[Entry]]):
         alpha = self.alphas.get(node.id)
         every = bool(self.targets[node.id]) or (alpha is not None and alpha.anything is not None)
         atoms = bool(self.targets[node.id]) or (alpha is not None and bool(alpha.atoms))
-        remembers = op.source.removals or any(isinstance(one.op, RetractNode) for one in self.plan.nodes)
-        return Reader(op.source, alpha.predicates if alpha else (), every, atoms, remembers)
+        updated = any(one.deletes for one in self.updates.values())
+        remembers = op.source.removals or updated
+        return Reader(op.source, alpha.predicates if alpha else (), every, atoms, remembers, updated)
 
     # What comes in
 
@@ -135,12 +139,35 @@ class Machine(Network[Sequence[Entry]]):
             facts = reader.read_columns(events) if isinstance(events, Columns) else reader.read(events)
             self._put_facts(id, facts)
 
-    def remove(self, fact: Fact, time: int) -> None:
-        """Takes a fact out of all streams: what they brought of it before this time ends now."""
+    def remove(self, fact: Fact, time: int, stream: str | None = None) -> None:
+        """Takes a fact out of a stream, or of all of them (None): what was brought or inserted of it before this time
+        ends now."""
         for id, reader in self.readers.items():
-            facts = Facts()
-            facts.put(reader.remove(fact, time), reader.wanted, reader.every, reader.atoms)
-            self._put_facts(id, facts)
+            self._put_entries(id, reader.remove(fact, time, stream))
+        known = self.working.get(fact, {})
+        for one in [one for one in known if stream in (None, one)]:
+            self._write(known.pop(one), one, fact, time, -1)
+        if not known:
+            self.working.pop(fact, None)
+
+    def insert(self, fact: Fact, time: int, stream: str, update: str) -> None:
+        """Puts a fact into a stream from now on, unless an update has put it there already. update: the node of this
+        one."""
+        known = self.working.setdefault(fact, {})
+        if stream not in known:
+            known[stream] = update
+            self._write(update, stream, fact, time, 1)
+
+    def _write(self, update: str, stream: str, fact: Fact, time: int, weight: int) -> None:
+        """A fact that an update has inserted begins or ends."""
+        for id, reader in self.readers.items():
+            self._put_entries(id, reader.written(stream, fact, time, weight))
+        self.answer(update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)])
+
+    def _put_entries(self, id: str, entries: Sequence[Entry]) -> None:
+        facts, reader = Facts(), self.readers[id]
+        facts.put(entries, reader.wanted, reader.every, reader.atoms)
+        self._put_facts(id, facts)
 
     def _put_facts(self, id: str, facts: Facts) -> None:
         alpha = self.alphas.get(id)
@@ -191,17 +218,19 @@ class Machine(Network[Sequence[Entry]]):
 
     # Work
 
-    def run(self, now: int = ALWAYS) -> None:
+    def run(self, now: int = ALWAYS, complete: bool = True) -> None:
         """Works until every inbox is empty. now: all that begins at this time (integer ms) or before has been put in,
-        so that instants up to then can be looked at as a whole."""
+        so that instants up to then can be looked at as a whole. complete: False while something may still be added at
+        this time, so that streams which the program makes cannot be told."""
         for id, op in self.driven.items():
             if op.due <= now:
                 heapq.heappush(self.waiting, self.component_of[id])
         for component in self.busy():
             if len(component) == 1:
                 self.step(component[0])
-                if component[0] in self.driven:
-                    self._advance(component[0], self.driven[component[0]], now)
+                op = self.driven.get(component[0])
+                if op is not None and (complete or not isinstance(op, Feed)):
+                    self._advance(component[0], op, now)
             else:
                 self._recursion(component)
 
@@ -217,9 +246,9 @@ class Machine(Network[Sequence[Entry]]):
         ends = (op.due for op in self.operators.values() if isinstance(op, TimeDriven | GrowingDeliver))
         return min(ends, default=FOREVER)
 
-    def demanded(self, now: int) -> list[tuple[int, Fact]]:
-        """What rules have demanded to be taken out of the streams, up to a time: (time, fact)."""
-        return [demand for op in self.retracts for demand in op.demanded(now)]
+    def demanded(self, now: int) -> list[tuple[int, str, Demand]]:
+        """What updates have demanded, up to a time: (time, node of the update, what)."""
+        return [(time, id, demand) for id, op in self.updates.items() for time, demand in op.demanded(now)]
 
     def expire(self, now: int) -> None:
         """Forgets what has ended: nothing that is still to come begins before `now`."""
@@ -288,4 +317,4 @@ def _tells_apart(op: Kind) -> bool:
 
 
 def _ends(op: TimeDriven) -> bool:
-    return isinstance(op, Deliver | Retract)
+    return isinstance(op, Deliver | Update)

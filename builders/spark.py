@@ -42,7 +42,7 @@ from squall.builders.worker import (
     spool_line,
 )
 from squall.errors import BuilderError
-from squall.operators import Answer, Deliver, Extend, Feed, Group, LeftJoin, Operator, Project, Read, Retract, Slice
+from squall.operators import Answer, Deliver, Extend, Feed, Group, LeftJoin, Operator, Project, Read, Slice, Update
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from squall.stages import Options, Output, Rewindable
@@ -117,8 +117,8 @@ def _unsupported(op: Operator) -> str | None:
             return "slices (ORDER BY, LIMIT)"
         case Answer():
             return "queries that select solutions"
-        case Retract():
-            return "rules that take facts out of the streams"
+        case Update():
+            return "rules that delete or insert facts"
         case Extend(keeps=True):
             return "values that a solution may do without"
         case Project(columns=columns) if None in columns:

@@ -11,7 +11,7 @@ from squall.operators import Cell, Column, Invoke, Match, Value
 from squall.planners.draft import Draft, Rows
 from squall.rdf import Term, is_literal
 from squall.strata import is_timed, relation_mark
-from squall.system import AtomPattern, Call, Expression, FactPattern, System, Variable
+from squall.system import AtomPattern, Call, Expression, FactPattern, Slot, System, Variable
 
 
 def match_of(pattern: FactPattern) -> tuple[Match, tuple[Variable, ...]]:
@@ -29,12 +29,20 @@ def match_of(pattern: FactPattern) -> tuple[Match, tuple[Variable, ...]]:
 
 
 def template_of(template: FactPattern, rows: Rows, rule: System) -> tuple[int | Term, ...] | None:
-    """The cells of a template; None if it has a variable that never is bound, so that it makes no fact.
+    """The cells of a template: see `cells_of`."""
+    cells = cells_of(template.slots, rows, rule)
+    if isinstance(template, AtomPattern) and cells is not None:
+        return (relation_mark(template.relation), *cells)
+    return cells
 
-    Raises PlannerError if it has one that the body does not even mention.
+
+def cells_of(slots: Iterable[Slot], rows: Rows, rule: System) -> tuple[int | Term, ...] | None:
+    """What stands for terms and variables of a template; None if one never is bound, so that it makes no fact.
+
+    Raises PlannerError if it has a variable that the body does not even mention.
     """
-    cells: list[int | Term] = [relation_mark(template.relation)] if isinstance(template, AtomPattern) else []
-    for slot in template.slots:
+    cells: list[int | Term] = []
+    for slot in slots:
         if not isinstance(slot, Variable):
             cells.append(slot)
         elif slot in rows.names:

@@ -16,6 +16,7 @@ from squall.functions.sparql.names import FALSE, TRUE
 from squall.functions.sparql.terms import SOLUTION
 from squall.operators import Column, Invoke
 from squall.planners.columns import (
+    cells_of,
     columns_as,
     condition_of,
     expression_of,
@@ -43,6 +44,7 @@ from squall.system import (
     Expression,
     FactPattern,
     Grouping,
+    Insert,
     Joinable,
     Maybe,
     Pattern,
@@ -53,6 +55,8 @@ from squall.system import (
     Test,
     Variable,
     Without,
+    is_initial,
+    is_update,
     tellings,
     variables,
     visible,
@@ -67,7 +71,7 @@ Asking = Callable[[Rows, Exists], Sequence[Rows]]
 
 
 def plan_in_written_order(draft: Draft, system: System, body: Body) -> list[End]:
-    """What all rules end in (`Emit`, `Answer`, `Retract`): of each its body, joined as `body` does it, its predicates
+    """What all rules end in (`Emit`, `Answer`, `Update`): of each its body, joined as `body` does it, its predicates
     as they are written, its consequences."""
     written = _Written(draft, body)
     return [
@@ -399,8 +403,10 @@ def _named(system: System) -> Iterator[Variable]:
         match consequence:
             case Select(variables=names):
                 yield from names
-            case Construct(template=template) | Delete(template=template):
+            case Construct(template=template):
                 yield from (name for one in template for name in variables(one))
+            case Insert() | Delete():
+                yield from visible(system)
     if not system.consequences:
         yield from visible(system)
 
@@ -409,7 +415,7 @@ def _named(system: System) -> Iterator[Variable]:
 
 
 def ends(draft: Draft, rows: Rows, rule: System) -> list[str]:
-    """A node for each consequence of the rule, over its solutions: `Emit`, `Answer`, `Retract`."""
+    """A node for each consequence of the rule, over its solutions: `Emit`, `Answer`, `Update`."""
     found = []
     for consequence in rule.consequences:
         match consequence:
@@ -417,14 +423,33 @@ def ends(draft: Draft, rows: Rows, rule: System) -> list[str]:
                 made = (template_of(one, rows, rule) for one in template)
                 emits = [ops.Emit(cells, (rule.name,), rule.reentrant, internal) for cells in made if cells is not None]
                 found += [draft.add(emit, rows.node) for emit in emits]
-            case Delete(template=template):
-                gone = (template_of(one, rows, rule) for one in template)
-                found += [draft.add(ops.Retract(cells, (rule.name,)), rows.node) for cells in gone if cells is not None]
             case Select(variables=names):
                 found.append(_answer(draft, rows, names, rule))
             case Ask():
                 found.append(_asked(draft, rows, rule))
-    return found
+            case Insert() | Delete():
+                continue
+    return [*found, _updating(draft, rows, rule)] if is_update(rule) else found
+
+
+def _updating(draft: Draft, rows: Rows, rule: System) -> str:
+    """The update that all that a rule deletes and inserts makes together, of solutions with all of their variables."""
+    seen = set(visible(rule))
+    rows = columns_as(draft, rows, [name for name in rows.names if name in seen])
+    quads: dict[type, list[ops.Quad]] = {Delete: [], Insert: []}
+    for one in rule.consequences:
+        if isinstance(one, Insert | Delete):
+            quads[type(one)] += filter(None, (_quad(one, template, rows, rule) for template in one.template))
+    return draft.add(ops.Update(tuple(quads[Delete]), tuple(quads[Insert]), is_initial(rule), (rule.name,)), rows.node)
+
+
+def _quad(one: Insert | Delete, template: Pattern, rows: Rows, rule: System) -> ops.Quad | None:
+    """A template in its graph; None if it has a variable that never is bound."""
+    cells = cells_of((*template.slots, *(() if one.graph is None else (one.graph,))), rows, rule)
+    if cells is None:
+        return None
+    subject, predicate, object, *graph = cells
+    return (graph[0] if graph else None, subject, predicate, object)
 
 
 def _asked(draft: Draft, rows: Rows, rule: System) -> str:

@@ -8,7 +8,7 @@ from functools import cache
 from hashlib import sha256
 
 from squall.errors import Origin, PlannerError
-from squall.operators import Answer, Emit, Operator, Retract
+from squall.operators import Answer, Emit, Operator, Update
 from squall.plan import Input, Node
 from squall.system import Variable
 
@@ -42,7 +42,7 @@ class Draft:
         self.edges: dict[str, Input] = {}
 
     def add(self, op: Operator, *inputs: str, id: str | None = None) -> str:
-        """The id of the node, added unless it is there already (then an `Emit` or `Retract` serves one rule more).
+        """The id of the node, added unless it is there already (then an `Emit` or `Update` serves one rule more).
         id: its name, where it has one."""
         id = id or self.identity(op, inputs)
         known = self.nodes.get(id)
@@ -50,7 +50,7 @@ class Draft:
             self.nodes[id] = Node(id, op, tuple([self._edge(input) for input in inputs]))
         elif known.op is not op and known.op != op:
             raise PlannerError(f"two different nodes are named `{id}`")
-        elif isinstance(op, Emit | Retract) and isinstance(known.op, Emit | Retract):
+        elif isinstance(op, Emit | Update) and isinstance(known.op, Emit | Update):
             merged = tuple(dict.fromkeys(known.op.rules + op.rules))
             self.nodes[id] = replace(known, op=replace(known.op, rules=merged))
         return id

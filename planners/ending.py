@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from squall import operators as ops
-from squall.operators import Answer, Cell, Emit, Match, Read, Retract, Value
+from squall.operators import Answer, Cell, Emit, Match, Read, Update, Value
 from squall.plan import Node, Plan
 from squall.planners.draft import Draft
 from squall.planners.grouping import group
@@ -33,7 +33,7 @@ _STREAM = itemgetter(0)
 
 
 class End(NamedTuple):
-    """A node in which a rule ends (`Emit`, `Answer`, `Retract`), and the answer that the rule belongs to."""
+    """A node in which a rule ends (`Emit`, `Answer`, `Update`), and the answer that the rule belongs to."""
 
     node: str
     telling: Telling
@@ -56,10 +56,11 @@ def ended(draft: Draft, system: System, ends: Iterable[End], planner: str, order
     made = _unique_facts(draft, found, ways)
     feed_back(draft, made)
     _feed_streams(draft, made)
-    answers = [end for end in found if isinstance(draft.nodes[end.node].op, Answer)]
-    last = _delivered(draft, sorted(answers, key=_node) if ordered else answers, made, ways)
-    last = last or [draft.add(_deliver(_way_of(tellings(system)[0], {}), [], []))]
-    draft.keep([*last, *(id for id, _ in found if isinstance(draft.nodes[id].op, Retract))])
+    told = [end for end in dict.fromkeys(found) if _inserts(draft.nodes[end.node].op)]
+    told += [end for end in found if isinstance(draft.nodes[end.node].op, Answer)]
+    last = _delivered(draft, sorted(told, key=_node) if ordered else told, made, ways)
+    last = last or [draft.add(_deliver(_way_of(tellings(system)[0], {}), [], False))]
+    draft.keep([*last, *(id for id, _ in found if isinstance(draft.nodes[id].op, Update))])
     nodes = inputs_first(draft.nodes.values())
     return arranged(nodes, planner) if ordered else Plan(tuple(nodes), planner)
 
@@ -108,27 +109,35 @@ def _silenced(source: Source, stream: str) -> Source:
     return replace(source, windows=tuple(sorted((*others, (stream, NOTHING)), key=_STREAM)))
 
 
-def _delivered(draft: Draft, answers: Iterable[End], made: Sequence[Facts], ways: Mapping[Telling, _Way]) -> list[str]:
-    """The operation nodes: one for each way of telling."""
+def _delivered(draft: Draft, told: Iterable[End], made: Sequence[Facts], ways: Mapping[Telling, _Way]) -> list[str]:
+    """The operation nodes: one for each way of telling. told: what is no fact that rules derive."""
     inputs: dict[_Way, list[str]] = {}
+    inserted: set[_Way] = set()
     for facts in made:
         if facts.way is not None:
             inputs.setdefault(facts.way, []).append(facts.node)
-    for node, telling in answers:
+    for node, telling in told:
         inputs.setdefault(ways[telling], []).append(node)
+        if _inserts(draft.nodes[node].op):
+            inserted.add(ways[telling])
     found = []
     for way, nodes in inputs.items():
-        told = [telling for telling, its in ways.items() if its == way]
-        found.append(draft.add(_deliver(way, told, [facts for facts in made if facts.way == way]), *nodes))
+        theirs = [telling for telling, its in ways.items() if its == way]
+        distinct = way in inserted or _overlaps([facts for facts in made if facts.way == way])
+        found.append(draft.add(_deliver(way, theirs, distinct), *nodes))
     return found
 
 
-def _deliver(way: _Way, told: Sequence[Telling], made: Sequence[Facts]) -> ops.Deliver:
-    return ops.Deliver(way.output, _overlaps(made), way.report, way.sources, queries(told), way.name)
+def _deliver(way: _Way, told: Sequence[Telling], distinct: bool) -> ops.Deliver:
+    return ops.Deliver(way.output, distinct, way.report, way.sources, queries(told), way.name)
 
 
 def _node(end: End) -> str:
     return end.node
+
+
+def _inserts(op: ops.Operator) -> bool:
+    return isinstance(op, Update) and bool(op.inserts)
 
 
 def sources(program: Iterable[System]) -> tuple[Source, ...]:

@@ -2,7 +2,7 @@
 
 A join groups by all the columns it joins on, or by those of them by which one of its inputs is grouped already: joins
 on the same variables then need no data moved between them. The same goes for the keys of a `Group`. Facts are grouped
-by their subject where it varies. What looks at all rows of an instant (`Slice`, `Retract`, `Feed`) or follows paths
+by their subject where it varies. What looks at all rows of an instant (`Slice`, `Update`, `Feed`) or follows paths
 through them (`Closure`) has them all in one place.
 """
 
@@ -23,10 +23,10 @@ from squall.operators import (
     Join,
     LeftJoin,
     Project,
-    Retract,
     Slice,
     Test,
     Union,
+    Update,
     Where,
     is_timed,
 )
@@ -72,7 +72,7 @@ class _Grouping:
                 return self._facts_key(node)
             case Group(keys=keys):
                 return self._group(node, keys)
-            case Slice() | Closure() | Retract() | Feed():
+            case Slice() | Closure() | Update() | Feed():
                 return self._want(node, ())
             case Test() | Extend() if is_timed(node.op):
                 return self._want(node, ())

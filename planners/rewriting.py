@@ -48,7 +48,7 @@ class Rewrite:
         return id
 
     def result(self) -> Plan:
-        """The new plan: what stands for those nodes that feed nothing (`Deliver`, and every `Retract`), and what these
+        """The new plan: what stands for those nodes that feed nothing (`Deliver`, and every `Update`), and what these
         need."""
         for id, again in self.feedback.items():
             facts = sorted({self.new[fact] for fact in again})

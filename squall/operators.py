@@ -217,12 +217,21 @@ class Answer:
     asks: bool = False
 
 
-@dataclass(frozen=True)
-class Retract:
-    """From each row that begins to be valid a fact whose stay in the streams ends at the next instant: `template` as in
-    `Emit`. It feeds nothing: it acts on what is read."""
+Quad = tuple[int | Term | None, int | Term, int | Term, int | Term]
+"""The graph (None: the default graph), subject, predicate and object of a template: column numbers or terms."""
 
-    template: tuple[int | Term, ...]
+
+@dataclass(frozen=True)
+class Update:
+    """From each row that begins to be valid, facts that end or begin in the graphs at the next instant (SPARQL 1.1
+    Update, section 3.1.3). It acts on what is read; its own rows are the facts that it has put there, while they are.
+
+    initial: what it inserts is there from the start instead. `rules`: as in `Emit`.
+    """
+
+    deletes: tuple[Quad, ...] = ()
+    inserts: tuple[Quad, ...] = ()
+    initial: bool = False
     rules: tuple[str, ...] = field(default=(), compare=False)
 
 
@@ -264,11 +273,11 @@ class Feed:
 
 Operator = (
     Read | Match | Join | LeftJoin | AntiJoin | Union | Project | Where | Test | Extend | Apply | Unit | Distinct
-    | Group | Slice | Closure | Emit | Answer | Retract | Deliver | Feed
+    | Group | Slice | Closure | Emit | Answer | Update | Deliver | Feed
 )  # fmt: skip
 
 
-_KEEPING = (Join, LeftJoin, AntiJoin, Distinct, Group, Slice, Closure, Retract, Deliver, Feed)
+_KEEPING = (Join, LeftJoin, AntiJoin, Distinct, Group, Slice, Closure, Update, Deliver, Feed)
 
 
 def is_timed(op: Operator) -> bool:

@@ -32,11 +32,11 @@ from squall.operators import (
     Operator,
     Project,
     Read,
-    Retract,
     Slice,
     Test,
     Union,
     Unit,
+    Update,
     Where,
     columns_of,
     is_timed,
@@ -156,10 +156,10 @@ class Plan:
     @cached_property
     def retractable(self) -> frozenset[str]:
         """The nodes whose rows may be withdrawn before they end: those that withdraw rows by themselves (`AntiJoin`,
-        `LeftJoin`, `Group`, `Slice`, what is timed), `Read` nodes of what may be taken back, and what lies behind. What
-        a `Feed` has told is never taken back; it is read as its window says."""
-        retracts = any(isinstance(node.op, Retract) for node in self.nodes)
-        found = {node.id for node in self.nodes if _withdraws(node.op, retracts)}
+        `LeftJoin`, `Group`, `Slice`, `Update`, what is timed), `Read` nodes of what may be taken back, and what lies
+        behind. What a `Feed` has told is never taken back; it is read as its window says."""
+        updates = any(isinstance(node.op, Update) for node in self.nodes)
+        found = {node.id for node in self.nodes if _withdraws(node.op, updates)}
         waiting = list(found)
         while waiting:
             behind = {id for id, _ in self.consumers[waiting.pop()]} - found
@@ -194,12 +194,12 @@ def _unbound(node: Node, plan: Plan, found: dict[str, frozenset[int]]) -> frozen
     return frozenset(places)
 
 
-def _withdraws(op: Operator, retracts: bool) -> bool:
+def _withdraws(op: Operator, updates: bool) -> bool:
     if isinstance(op, Read):
-        return retracts or is_shrinking(op.source)
+        return updates or is_shrinking(op.source)
     if isinstance(op, Feed):
         return isinstance(op.window, Count)
-    return isinstance(op, AntiJoin | LeftJoin | Group | Slice) or is_timed(op)
+    return isinstance(op, AntiJoin | LeftJoin | Group | Slice | Update) or is_timed(op)
 
 
 def is_shrinking(source: Source) -> bool:
@@ -215,7 +215,7 @@ def _width(node: Node, found: dict[str, int]) -> int:
             return len(keep)
         case Project(columns=columns):
             return len(columns)
-        case Emit(template=template) | Retract(template=template):
+        case Emit(template=template):
             return len(template) + 1
         case Answer(columns=columns):
             return len(columns) + 2
@@ -229,7 +229,7 @@ def _width(node: Node, found: dict[str, int]) -> int:
             return found[node.inputs[0].node] + results
         case Closure():
             return 2
-        case Read() | Feed():
+        case Read() | Feed() | Update():
             return 4
         case AntiJoin() | Union() | Where() | Test() | Distinct() | Slice() | Deliver():
             return found[node.inputs[0].node] if node.inputs else 0
@@ -238,7 +238,7 @@ def _width(node: Node, found: dict[str, int]) -> int:
 _ARITY: dict[type, tuple[int, int | None]] = {
     Read: (0, 0), Unit: (0, 0), Match: (1, None), Join: (2, 2), LeftJoin: (2, 2), AntiJoin: (2, 2), Union: (1, None),
     Project: (1, 1), Where: (1, 1), Test: (1, 1), Extend: (1, 1), Apply: (1, 1), Group: (1, 1), Slice: (1, 1),
-    Closure: (1, 1), Distinct: (1, None), Emit: (1, 1), Answer: (1, 1), Retract: (1, 1), Deliver: (0, None),
+    Closure: (1, 1), Distinct: (1, None), Emit: (1, 1), Answer: (1, 1), Update: (1, 1), Deliver: (0, None),
     Feed: (1, None),
 }  # fmt: skip
 
@@ -248,8 +248,9 @@ def check(plan: Plan) -> Plan:
 
     1. ids are unique and every input exists; 2. each operator has its number of inputs, those of a `Union` are equally
     wide; 3. without its feedback edges the plan is a DAG, listed inputs first; 4. columns exist; 5. there is a
-    `Deliver`; it and every `Retract` feed nothing; 6. no cycle goes through the right side of an `AntiJoin` or a
-    `LeftJoin`, a `Group`, a `Slice`, a `Feed` or a timed node (the plan is stratified); 7. every cycle passes a
+    `Deliver`, which feeds nothing, and every `Update` feeds nothing else; 6. no cycle goes through the right side of an
+    `AntiJoin` or a `LeftJoin`, a `Group`, a `Slice`, a `Feed` or a timed node (the plan is stratified); 7. every cycle
+    passes a
     `Distinct` or a `Closure`; 8. what a `Closure` reads is never withdrawn before it ends.
     """
     problems = [*_structure(plan)]
@@ -321,8 +322,11 @@ def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
             yield from _computes((aggregate.expression for aggregate in aggregates), inputs[0])
         case Slice(order=order):
             yield from _computes((expression for expression, _ in order), inputs[0])
-        case Emit(template=template) | Retract(template=template):
+        case Emit(template=template):
             yield from (("emits", cell, inputs[0]) for cell in template if isinstance(cell, int))
+        case Update(deletes=deletes, inserts=inserts):
+            quads = (*deletes, *inserts)
+            yield from (("updates with", cell, inputs[0]) for quad in quads for cell in quad if isinstance(cell, int))
         case Answer(columns=columns, order=order):
             yield from (("answers with", column, inputs[0]) for column in columns)
             yield from _computes((expression for expression, _ in order), inputs[0])
@@ -342,8 +346,12 @@ def _ending(plan: Plan) -> Iterator[str]:
     if not plan.deliveries:
         yield "it has no Deliver node"
     for node in plan.nodes:
-        if isinstance(node.op, Deliver | Retract) and (fed := plan.consumers[node.id]):
-            yield f"`{node.id}` {'delivers' if isinstance(node.op, Deliver) else 'retracts'}, yet feeds `{fed[0][0]}`"
+        fed = [id for id, _ in plan.consumers[node.id]]
+        if isinstance(node.op, Deliver) and fed:
+            yield f"`{node.id}` delivers, yet feeds `{fed[0]}`"
+        others = [id for id in fed if not isinstance(plan.by_id[id].op, Deliver)]
+        if isinstance(node.op, Update) and others:
+            yield f"`{node.id}` updates graphs, yet feeds `{others[0]}`"
 
 
 def _strata(plan: Plan) -> Iterator[str]:

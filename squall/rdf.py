@@ -178,6 +178,10 @@ HEARTBEAT = "urn:x-squall:heartbeat"
 """The stream of events that bring nothing, and say how far time has come."""
 
 
+WORKING = "urn:x-squall:working"
+"""The stream of what updates insert without naming a graph: a part of every default graph, whatever its windows."""
+
+
 def heartbeat(time: int) -> Event:
     """Time has reached `time` (integer ms): all that is earlier is there. No instant at which anything is evaluated."""
     return Event(time, (), HEARTBEAT)

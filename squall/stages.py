@@ -69,6 +69,7 @@ class Options:
     ledger: where what could not be used (malformed, late) is counted and kept.
     sink: what the outputs are written to, if it can be rewound to where a cut-off batch began.
     measure: count and time what each node does (`squall.figures`), where the builder can.
+    steps: how often updates may act on what updates have done without an event in between, before that is an error.
     """
 
     checkpoint: Path | None = None
@@ -76,6 +77,7 @@ class Options:
     ledger: Ledger | None = None
     sink: Rewindable | None = None
     measure: bool = False
+    steps: int = 10_000
 
 
 class Ledger(Protocol):

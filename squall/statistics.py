@@ -220,7 +220,9 @@ def _profile(op: ops.Operator, inputs: Sequence[Profile], source: Source) -> Pro
         case ops.Closure():
             left, right = inputs[0].distinct
             return Profile(min(left * right, inputs[0].rows * 10), (left, right))
-        case ops.Emit(template=cells) | ops.Retract(template=cells):
+        case ops.Update():
+            return Profile(inputs[0].rows, (inputs[0].rows,) * 4)
+        case ops.Emit(template=cells):
             made = (inputs[0].distinct[cell] if isinstance(cell, int) else 1.0 for cell in cells)
             return Profile(inputs[0].rows, (*made, 1.0))
         case ops.Answer(columns=columns):

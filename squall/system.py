@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from squall.errors import Origin, SquallError
-from squall.rdf import Term
+from squall.rdf import WORKING, Term
 from squall.windows import LANDMARK, Nothing, Window
 
 
@@ -50,7 +50,7 @@ class Source:
 
     def window_of(self, stream: str) -> Window:
         """The window through which a stream is read."""
-        return dict(self.windows).get(stream, self.window)
+        return LANDMARK if stream == WORKING else dict(self.windows).get(stream, self.window)
 
     def reads(self, stream: str) -> bool:
         """Whether anything of a stream is read."""
@@ -252,11 +252,27 @@ class Construct:
 
 
 @dataclass(frozen=True)
-class Delete:
-    """Facts that end when a solution begins to hold (a Consequence): what streams brought of them is valid no longer,
-    from the next instant on. What follows from other facts goes on for as long as these do."""
+class Insert:
+    """Facts that are put into a graph when a solution begins to hold (a Consequence), from the next instant on until
+    they are deleted (SPARQL 1.1 Update, section 3.1.3). A rule without a body puts them there from the start.
+
+    graph: the stream of the graph, a term or a variable; None: the default working graph (`squall.rdf.WORKING`).
+    """
 
     template: tuple[Pattern, ...]
+    graph: Slot | None = None
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Facts that end when a solution begins to hold (a Consequence): what was brought or inserted of them is valid no
+    longer, from the next instant on. What follows from other facts goes on for as long as these do.
+
+    graph: the stream in which they end, a term or a variable; None: all of them.
+    """
+
+    template: tuple[Pattern, ...]
+    graph: Slot | None = None
 
 
 @dataclass(frozen=True)
@@ -271,7 +287,7 @@ class Ask:
     """Whether there is any solution (a Consequence): at each instant one `squall.rdf.Boolean`."""
 
 
-Consequence = Construct | Delete | Select | Ask
+Consequence = Construct | Insert | Delete | Select | Ask
 
 
 @dataclass(frozen=True)
@@ -390,7 +406,8 @@ def _tellings(system: System, around: Telling, nested: bool = False) -> Iterator
 
 
 def _makes_facts(rule: System) -> bool:
-    return any(isinstance(one, Construct) and not one.internal for one in rule.consequences)
+    made = (one for one in rule.consequences if isinstance(one, Construct | Insert))
+    return any(isinstance(one, Insert) or not one.internal for one in made)
 
 
 def is_told(system: System) -> bool:
@@ -455,6 +472,17 @@ def _made(predicate: Predicate) -> tuple[Variable, ...]:
             return () if variable is None else (variable,)
         case Test() | Without():
             return ()
+
+
+def is_update(rule: System) -> bool:
+    """Whether a rule inserts or deletes: it acts on each of its solutions when it begins to hold, and these are told
+    apart by all of their variables."""
+    return any(isinstance(consequence, Insert | Delete) for consequence in rule.consequences)
+
+
+def is_initial(rule: System) -> bool:
+    """Whether what a rule inserts is there from the start: it has no body."""
+    return not (rule.joinables or rule.predicates or rule.grouping or rule.slice)
 
 
 def variables(part: Joinable | Expression | None) -> Iterator[Variable]:

@@ -36,6 +36,7 @@ from squall.system import (
     Either,
     Exists,
     Grouping,
+    Insert,
     Maybe,
     Order,
     Pattern,
@@ -109,6 +110,13 @@ OPEN = System(
     )
 )
 """A recursion above a negation."""
+IN_GRAPH = System(
+    subsystems=(
+        rule(P, then=Insert((pattern(X, "q", Y),), iri(E + "g"))),
+        replace(rule(pattern(X, "q", Y)), name="g", sources=(Source(E + "g"),)),
+    )
+)
+"""A rule that reads what another one inserts."""
 CHAIN = "1 :a :p :b\n2 :b :q :c\n3 :b :p :c\n5 :c :q :d\n6 :a :p :b\n8 :e :p :e"
 SHUT = "1 :a :p :b\n1 :b :p :c\n1 :c :p :b\n2 :a :q :b\n4 :a :p :d\n5 :b :q :c"
 
@@ -371,12 +379,19 @@ CASES = {
         ops.Emit, answering(lambda entries: [(*e[:-4], "nobody", *e[-3:]) for e in entries]), rule(P)
     ),
     "a retraction that retracts nothing": Case(
-        ops.Retract, lambda op: setattr(op, "demanded", _in_vain(op.demanded)),
+        ops.Update, lambda op: setattr(op, "demanded", _in_vain(op.demanded)),
         replace(System(subsystems=(rule(P), replace(rule(P, Q, then=Delete((P,))), name="d"))), output="dstream"),
     ),
     "a retraction at once": Case(
-        ops.Retract, lambda op: setattr(op, "demanded", _earlier(op.demanded)),
+        ops.Update, lambda op: setattr(op, "demanded", _earlier(op.demanded)),
         replace(System(subsystems=(rule(P), replace(rule(P, Q, then=Delete((P,))), name="d"))), output="dstream"),
+    ),
+    "an insertion that inserts nothing": Case(
+        ops.Update, lambda op: setattr(op, "demanded", _in_vain(op.demanded)),
+        rule(P, then=Insert((pattern(Y, "q", X),))),
+    ),
+    "an insertion into another graph": Case(
+        ops.Update, lambda op: setattr(op, "quads", [(kind, (None, *quad[1:])) for kind, quad in op.quads]), IN_GRAPH,
     ),
     "a delivery that tells facts twice": Case(
         ops.Deliver, _forgetful, over(rule(P), Range(4)), "1 :a :p :b\n5 :a :p :b"
@@ -412,7 +427,7 @@ def _late(come: Callable[..., Iterator[Entry]]) -> Callable[..., Iterator[Entry]
 
 
 def _nothing_removed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Reader, "_removed", lambda self, stream, fact, time: iter(()))
+    patch.setattr(Reader, "_removed", lambda self, stream, fact, time, static: iter(()))
 
 
 def _blind(patch: pytest.MonkeyPatch) -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall import operators as ops
-from squall.builders.rows.deliver import Deliver, GrowingDeliver, Retract
+from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.entries import Entry, Row, row_fact
 from squall.rdf import ALWAYS, FOREVER, Atom, Solution, Triple
 from squall.stages import Output
 from squall.system import Report
-from tests.snapshots import INSTANTS, ONE, REL, A, Advance, B, Bag, C, at, courses, entries, forget
+from tests.snapshots import INSTANTS, ONE, REL, A, Advance, B, C, at, courses, forget
 
 OUTPUTS = ("istream", "dstream", "rstream")
 CHANGE, NONEMPTY, PERIODIC = Report("change"), Report("nonempty"), Report("periodic", 3)
@@ -300,44 +300,3 @@ def test_what_only_grows_is_rdf_as_well() -> None:
     op = GrowingDeliver(ops.Deliver(), remembers=True)
     op.apply(0, [(ONE, C, C, "r", ALWAYS, FOREVER, 1), (REL, ONE, "r", ALWAYS, FOREVER, 1)])
     assert op.flush(ALWAYS) == [Output(Atom(C, (ONE,)), ALWAYS, "r")]
-
-
-# What is taken out of the streams
-
-
-def _demands(template: Callable[[str], Triple], taken: Sequence[Entry], now: int) -> Counter[object]:
-    """(time, fact) where an instance of the template begins to be demanded."""
-    found: Counter[object] = Counter()
-    before: Bag = Counter()
-    for time in [time for time in TIMES if time <= now]:
-        rows: Bag = Counter()
-        for row, count in at(taken, time).items():
-            if row[0] is not None:
-                rows[template(row[0])] += count
-        found.update((time, row) for row in rows if rows[row] > 0 >= before[row])
-        before = rows
-    return found
-
-
-@given(course=courses(2, (A, B, None), always=True))
-@settings(max_examples=30, deadline=None)
-def test_a_fact_is_demanded_when_a_row_for_it_begins(course: list[Advance]) -> None:
-    """Two rows may demand the same fact; one with an unbound cell demands none."""
-    op = Retract(ops.Retract((0, B, C), rules=("r",)), 2, {0, 1})
-    taken: list[Entry] = []
-    came: list[tuple[int, object]] = []
-    for step in course:
-        op.apply(0, step.batch)
-        taken += step.batch
-        came += op.demanded(step.now)
-        assert Counter(came) == _demands(lambda cell: Triple(cell, B, C), taken, step.now)  # type: ignore[arg-type]
-    assert op.size() == 0
-    assert op.due == FOREVER
-
-
-@given(batch=entries(1, (1,)))
-def test_how_time_comes_to_it_makes_no_difference(batch: list[Entry]) -> None:
-    once, often = (Retract(ops.Retract((0, B, C)), 1, ()) for _ in range(2))
-    once.apply(0, batch)
-    often.apply(0, batch)
-    assert once.demanded(max(TIMES)) == [found for time in TIMES for found in often.demanded(time)]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 import squall
 from squall.builders.cut import describe, hops, levels
-from squall.operators import AntiJoin, Deliver, Distinct, Group, Join, LeftJoin, Retract, Slice, is_stateful, is_timed
+from squall.operators import AntiJoin, Deliver, Distinct, Group, Join, LeftJoin, Slice, Update, is_stateful, is_timed
 from squall.plan import Node, Plan
 from squall.planners import rete
 from squall.rdf import Term, iri
@@ -140,7 +140,7 @@ def test_rows_that_have_to_meet_are_grouped_alike(planner: str, system: squall.S
                 assert columns[0] is not None
                 assert set(columns[0]) <= set(keys)
                 assert columns[0] != () or keys == ()
-            case Slice() | Retract():
+            case Slice() | Update():
                 assert columns == [()]
             case Deliver():
                 assert set(columns) <= {(0,)}
@@ -212,10 +212,10 @@ def test_branches_lie_by_what_all_of_them_lie_by(planner: str) -> None:
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_a_slice_and_what_is_retracted_are_in_one_place(planner: str) -> None:
+def test_a_slice_and_an_update_are_in_one_place(planner: str) -> None:
     rule = System("r", joinables=(Pattern(X, P, Y),), slice=Part(limit=1), consequences=(Delete((Pattern(X, P, Y),)),))
     made = of_rule(rule, planner)
-    assert wanted(made, Slice) == wanted(made, Retract) == [((),)]
+    assert wanted(made, Slice) == wanted(made, Update) == [((),)]
 
 
 # Levels and stages

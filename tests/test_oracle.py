@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from squall.errors import PlannerError
+from squall.errors import BuilderError, PlannerError
 from squall.functions import function
 from squall.functions.jena import function_iri
-from squall.rdf import Event, Solution, Term, heartbeat
+from squall.rdf import Event, Solution, Term, heartbeat, iri_text
 from squall.system import (
     Aggregate,
     Bind,
@@ -22,6 +22,7 @@ from squall.system import (
     Either,
     Expression,
     Grouping,
+    Insert,
     Joinable,
     Maybe,
     Order,
@@ -527,10 +528,93 @@ def test_delete_takes_what_comes_at_the_same_instant_in_all_streams() -> None:
     assert lines(System(subsystems=(COPY, done)), events, output="dstream") == ["2 :a :q :b"]
 
 
-def test_delete_leaves_static_and_derived_facts() -> None:
-    done = part(":k :done ?y", consequences=(Delete(patterns(":a :p :b. :a :q :b")),))
+def test_delete_takes_static_data_and_leaves_what_is_derived() -> None:
+    done = part(":k :done ?y", consequences=(Delete(patterns(":a :p :b. :c :q :d")),))
     system = System(subsystems=(COPY, done))
-    assert lines(system, "1 :k :done :c", ":a :p :b", output="dstream") == []
+    assert lines(system, "1 :k :done :c", ":a :p :b. :c :p :d", output="dstream") == ["2 :a :q :b"]
+
+
+def test_delete_acts_on_each_solution_that_begins() -> None:
+    """Each time somebody is done, what has come since the last time ends."""
+    done = part("?x :done ?y", consequences=(Delete(patterns(":a :p :b")),))
+    system = System(subsystems=(COPY, done))
+    events = "1 :k :done :c\n3 :a :p :b\n5 :l :done :c"
+    assert lines(system, events, output="dstream") == ["6 :a :q :b"]
+
+
+def test_delete_in_a_graph_takes_what_that_stream_brought() -> None:
+    done = part(":k :done ?y", consequences=(Delete(patterns(":a :p :b"), term(":s")),))
+    own = part("?x :p ?y", sources=(Source(iri_text(term(":s"))),), **makes("?x :r ?y"))
+    events = "1 @:s :a :p :b\n1 :a :p :b\n5 :k :done :c"
+    assert lines(System(subsystems=(COPY, own, done)), events, output="dstream") == ["6 :a :r :b"]
+
+
+def inserting(*rules: System, where: str = "?x :p ?y", **fields: Any) -> System:
+    into: dict[str, Any] = {"name": "into", "consequences": (Insert(patterns("?x :q ?y")),)}
+    return System(subsystems=(part(where, **{**into, **fields}), *rules))
+
+
+def test_insert_puts_facts_there_until_they_are_deleted() -> None:
+    """Whatever becomes of the solution; and what is inserted again goes as a whole."""
+    done = part(":k :done ?y. ?x :q ?z", name="done", consequences=(Delete(patterns("?x :q ?z")),))
+    system = over(inserting(done), Range(4))
+    events = "1 :a :p :b\n7 :a :p :b\n20 :k :done :c"
+    assert lines(system, events) == ["2 :a :q :b"]
+    assert lines(system, events, output="dstream") == ["21 :a :q :b"]
+
+
+def test_insert_is_read_whatever_the_windows_and_in_its_graph_alone() -> None:
+    reads = part("?x :q ?y", name="reads", reentrant=False, **makes("?x :r ?y"))
+    own = part("?x :q ?y", sources=(Source(iri_text(term(":g"))),), reentrant=False, **makes("?x :s ?y"))
+    default = over(inserting(reads, own), Range(4))
+    assert lines(default, "1 :a :p :b") == ["2 :a :q :b", "2 :a :r :b"]
+    named = inserting(reads, own, consequences=(Insert(patterns("?x :q ?y"), X),))
+    assert lines(over(named, Range(4)), "1 :g :p :b\n9 :h :p :b") == [
+        "2 :g :q :b", "2 :g :r :b", "2 :g :s :b", "10 :h :q :b", "10 :h :r :b",
+    ]  # fmt: skip
+
+
+def test_all_is_deleted_before_anything_is_inserted() -> None:
+    """What changes places needs no third; and what is deleted and inserted at once stays."""
+    was, now = patterns(":k :swap ?z. :a :p ?x. :b :p ?y"), patterns(":a :p ?y. :b :p ?x")
+    swap = part(*was, consequences=(Insert(now), Delete(was)))
+    assert lines(swap, "1 :a :p :c\n1 :b :p :d\n5 :k :swap :k") == ["6 :a :p :d", "6 :b :p :c"]
+    stays = over(part(":a :p ?x", consequences=(Insert(patterns(":a :p ?x")), Delete(patterns(":a :p ?x")))), Range(4))
+    assert lines(stays, "1 :a :p :c") == ["2 :a :p :c"]
+    assert lines(stays, "1 :a :p :c", output="dstream") == []
+
+
+def test_a_rule_may_insert_what_it_asks_not_to_be_there() -> None:
+    once = inserting(where="?x :p ?y", predicates=(Without(patterns("?z :q ?w")),))
+    assert lines(once, "1 :a :p :b\n5 :c :p :d") == ["2 :a :q :b"]
+
+
+def test_what_a_rule_without_a_body_inserts_is_there_from_the_start() -> None:
+    start = System("start", consequences=(Insert(patterns(":a :q :b")),))
+    absent = System("absent", predicates=(Without(patterns(":a :q :b")),), consequences=(Insert(patterns(":c :q :d")),))
+    assert lines(System(subsystems=(absent, start)), "") == ["always :a :q :b"]
+
+
+def test_updates_over_static_data_come_to_an_end_before_all_else() -> None:
+    """What is deleted again on the way is in no answer."""
+    step = part(
+        "?x :q ?y. ?y :p ?z", name="step", consequences=(Delete(patterns("?x :q ?y")), Insert(patterns("?x :q ?z")))
+    )
+    system = System(subsystems=(part("?x :at ?y", name="start", consequences=(Insert(patterns("?x :q ?y")),)), step))
+    assert lines(system, "5 :c :p :d", ":z :at :a. :a :p :b. :b :p :c") == ["always :z :q :c", "6 :z :q :d"]
+
+
+def test_what_is_no_rdf_is_not_inserted() -> None:
+    turned = inserting(consequences=(Insert(patterns("?y :q ?x")), Insert(patterns("?x :q ?x"), Y)))
+    assert lines(turned, "1 :a :p 1\n3 :a :p :b") == ["4 :a :q :a", "4 :b :q :a"]
+
+
+def test_updates_without_end_are_an_error() -> None:
+    fact = patterns(":a :q :b")
+    flip = part(name="flip", predicates=(Without(fact),), consequences=(Insert(fact),))
+    flop = part(*fact, name="flop", consequences=(Delete(fact),))
+    with pytest.raises(BuilderError, match="still something to do"):
+        oracle.outputs(System(subsystems=(flip, flop)), [])
 
 
 def test_deletions_lead_to_deletions() -> None:

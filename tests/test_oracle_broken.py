@@ -28,10 +28,10 @@ from squall.operators import (
     Operator,
     Project,
     Read,
-    Retract,
     Slice,
     Union,
     Unit,
+    Update,
     Where,
 )
 from squall.operators import Test as Condition
@@ -83,7 +83,7 @@ BROKEN: dict[type, tuple[str, Change]] = {
     Slice: ("slice", lambda op: replace(op, limit=None)),
     Emit: ("", lambda op: replace(op, template=_turned(op.template))),
     Answer: ("", lambda op: replace(op, columns=op.columns[:1] * len(op.columns))),
-    Retract: ("delete", lambda op: replace(op, template=_turned(op.template))),
+    Update: ("delete", lambda op: replace(op, deletes=op.inserts, inserts=op.deletes)),
     Deliver: ("", lambda op: replace(op, output="rstream" if op.output == "istream" else "istream")),
 }
 """For each kind of operator the features that programs need to have it, and what is done to it instead."""

@@ -31,10 +31,10 @@ from squall.operators import (
     Operator,
     Project,
     Read,
-    Retract,
     Slice,
     Union,
     Unit,
+    Update,
 )
 from squall.operators import Test as Condition
 from squall.plan import Input, Node, Plan, check
@@ -148,7 +148,7 @@ def test_widths() -> None:
         (Slice(), ["match"], 2),
         (Closure(), ["match"], 2),
         (Answer(("x",), (1,)), ["match"], 3),
-        (Retract((0, P, 1)), ["match"], 4),
+        (Update(((None, 0, P, 1),)), ["match"], 4),
         (Condition(EQUAL), ["match"], 2),
         (Extend(NOW), ["match"], 3),
         (Distinct(2), ["match"], 2),
@@ -211,8 +211,8 @@ def test_what_is_read_may_be_retractable(source: Source, shrinks: bool) -> None:
     assert plan.retractable == ({"read", "match", "end"} if shrinks else set())
 
 
-def test_all_that_is_read_is_retractable_where_a_rule_deletes() -> None:
-    plan = Plan((READ, MATCH_ALONE, node("gone", Retract((0, P, 1)), "match"), node("end", Deliver())))
+def test_all_that_is_read_is_retractable_where_a_rule_updates() -> None:
+    plan = Plan((READ, MATCH_ALONE, node("gone", Update(((None, 0, P, 1),)), "match"), node("end", Deliver())))
     assert check(plan).retractable == {"read", "match", "gone"}
 
 
@@ -233,7 +233,7 @@ def test_rule_1_inputs_exist() -> None:
         (Read(Source()), 1), (Unit(), 1), (Match((0, P, 1)), 0), (Join((), ()), 1), (Join((), ()), 3),
         (AntiJoin(()), 1), (Condition(EQUAL), 2), (Extend(None), 0), (Distinct(1), 0), (Emit((P, P, P)), 2),
         (LeftJoin((), ()), 1), (Union(), 0), (Project(()), 2), (Apply("f", (), 1), 0), (Group((), ()), 2), (Slice(), 2),
-        (Closure(), 2), (Answer((), ()), 0), (Retract((P, P, P)), 0),
+        (Closure(), 2), (Answer((), ()), 0), (Update(), 0),
     ],
 )  # fmt: skip
 def test_rule_2_every_operator_has_its_number_of_inputs(op: Operator, count: int) -> None:
@@ -286,9 +286,10 @@ def test_rule_4_columns_exist(op: Operator, said: list[str]) -> None:
     assert complaints(READ, match, node("it", op, *inputs), node("end", Deliver(), "it")) == said
 
 
-def test_rule_4_what_is_retracted_has_its_columns() -> None:
-    plan = (READ, MATCH_ALONE, node("gone", Retract((0, P, 3)), "match"), node("end", Deliver()))
-    assert complaints(*plan) == ["`gone` emits column 3 of 2"]
+def test_rule_4_what_is_updated_has_its_columns() -> None:
+    update = node("it", Update(((None, 0, P, 3),), ((2, 0, P, 1),)), "match")
+    plan = (READ, MATCH_ALONE, update, node("end", Deliver()))
+    assert complaints(*plan) == ["`it` updates with column 3 of 2", "`it` updates with column 2 of 2"]
 
 
 def test_rule_4_grouping_columns_exist() -> None:
@@ -329,9 +330,11 @@ def test_rule_5_deliver_feeds_nothing() -> None:
     assert complaints(*plan) == ["`end` delivers, yet feeds `more`"]
 
 
-def test_rule_5_retract_feeds_nothing() -> None:
-    plan = (READ, MATCH_ALONE, node("gone", Retract((0, P, 1)), "match"), node("end", Deliver(), "gone"))
-    assert complaints(*plan) == ["`gone` retracts, yet feeds `end`"]
+def test_rule_5_an_update_feeds_deliver_alone() -> None:
+    update = node("it", Update((), ((None, 0, P, 1),)), "match")
+    assert check(Plan((READ, MATCH_ALONE, update, node("end", Deliver(), "it")))).widths["it"] == 4
+    plan = (READ, MATCH_ALONE, update, node("more", Distinct(3), "it"), node("end", Deliver(), "more"))
+    assert complaints(*plan) == ["`it` updates graphs, yet feeds `more`"]
 
 
 def test_rule_6_no_cycle_through_a_negation() -> None:

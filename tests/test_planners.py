@@ -35,8 +35,8 @@ from squall.operators import (
     Operator,
     Project,
     Read,
-    Retract,
     Union,
+    Update,
     Value,
 )
 from squall.operators import Slice as SliceOf
@@ -58,6 +58,7 @@ from squall.system import (
     Either,
     FactPattern,
     Grouping,
+    Insert,
     Joinable,
     Maybe,
     Order,
@@ -650,13 +651,20 @@ def test_rows_are_distinct_and_then_sliced_in_the_order_of_their_names(planner: 
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_facts_that_streams_brought_are_retracted_behind_nothing(planner: str) -> None:
+def test_an_update_feeds_deliver_if_it_inserts(planner: str) -> None:
     rule = System("r", joinables=(Pattern(X, P, Y),), consequences=(Delete((Pattern(X, P, Y), Pattern(Y, P, T))),))
     with pytest.raises(PlannerError, match=r"the head of rule `r` has `\?t`"):
         made_of(rule, planner)
     made = made_of(replace(rule, consequences=(Delete((Pattern(X, P, Y),)), *COPIES)), planner)
-    assert found(made, Retract) == [Retract((0, P, 1))]
-    assert all(not made.consumers[node.id] for node in made.nodes if isinstance(node.op, Retract))
+    assert found(made, Update) == [Update(((None, 0, P, 1),), rules=("r",))]
+    assert all(not made.consumers[node.id] for node in made.nodes if isinstance(node.op, Update))
+    graphs = (Insert((Pattern(X, Q, Y),), Y), Delete((Pattern(X, P, Y),), Z), Insert((Pattern(Y, Q, X),)))
+    optional = Maybe(System(joinables=(Pattern(Y, Q, Z),)))
+    made = made_of(replace(rule, predicates=(optional,), consequences=graphs), planner)
+    (update,) = found(made, Update)
+    assert isinstance(update, Update)
+    assert (len(update.deletes), len(update.inserts)) == (1, 2)
+    assert made.widths[made.nodes[-1].inputs[0].node] == 4
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -766,6 +774,6 @@ OPTIONAL_WIN = Maybe(System(joinables=(Pattern(Y, Q, Z),)))
 @settings(max_examples=20)
 def test_a_name_is_a_digest_of_the_printed_operator_without_its_rules_and_of_its_inputs(system: System) -> None:
     for node in rete.plan(system).nodes:
-        op = replace(node.op, rules=()) if isinstance(node.op, Emit | Retract) else node.op
+        op = replace(node.op, rules=()) if isinstance(node.op, Emit | Update) else node.op
         text = "\n".join((repr(op), "a", "b"))
         assert digest(node.op, ("a", "b")).rpartition("-")[2] == sha256(text.encode()).hexdigest()[:10]

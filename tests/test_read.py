@@ -15,9 +15,9 @@ from squall.builders.rows.entries import Entry, fact_row
 from squall.builders.rows.memory import SWEPT
 from squall.builders.rows.read import Facts, Reader
 from squall.errors import SourceError
-from squall.rdf import ALWAYS, FOREVER, Atom, Columns, Event, Fact, Triple, heartbeat, iri
+from squall.rdf import ALWAYS, FOREVER, WORKING, Atom, Columns, Event, Fact, Triple, heartbeat, iri
 from squall.system import Source
-from squall.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.windows import LANDMARK, NOTHING, Count, Range, Stepped, Window
 from tests.snapshots import ONE, A, B, Bag, C, at
 
 S, T = "urn:s", "urn:t"
@@ -246,6 +246,34 @@ def test_a_rule_takes_a_fact_out_of_all_streams(window: Window, events: list[Eve
     ends = [Event(time, (), stream, (fact,)) for stream in ("", S, T)]
     holds(stays(source, [*events, *ends]), came)
     assert op.remove(fact, time + 1) == []
+
+
+def test_a_rule_takes_out_static_data_as_well() -> None:
+    op = Reader(Source(removals=True), (), True, True, remembers=True, updated=True)
+    op.read([Event(ALWAYS, FACTS[:1], S), Event(ALWAYS, FACTS[:1], T)])
+    assert op.read([Event(3, (), S, FACTS[:1])]) == Facts(), "a removal is about what the stream brought"
+    assert [entry[-3:] for entry in op.remove(FACTS[0], 4, S)] == [(4, FOREVER, -1)]
+    assert [entry[-3:] for entry in op.remove(FACTS[0], 5)] == [(5, FOREVER, -1)]
+    assert op.remove(FACTS[0], 6) == []
+
+
+def test_a_rule_takes_out_static_data_before_all_events() -> None:
+    op = Reader(Source(), (), True, True, remembers=True, updated=True)
+    op.read([Event(ALWAYS, FACTS[:1])])
+    assert [entry[-3:] for entry in op.remove(FACTS[0], ALWAYS)] == [(ALWAYS, FOREVER, -1)]
+
+
+@pytest.mark.parametrize(
+    ("source", "stream", "is_read"),
+    [
+        (Source("", Range(3)), S, True), (Source("", Range(3)), WORKING, True), (Source(S, Stepped(4, 2)), S, True),
+        (Source(S), T, False), (Source(S), WORKING, False), (Source("", NOTHING), S, False),
+        (Source("", NOTHING), WORKING, True), (Source("", NOTHING, ((S, Count(2)),)), S, True),
+    ],
+)  # fmt: skip
+def test_windows_do_not_end_what_rules_insert(source: Source, stream: str, is_read: bool) -> None:
+    found = reader(source).written(stream, FACTS[0], 5, 1)
+    assert found == ([(*fact_row(FACTS[0]), 5, FOREVER, 1)] if is_read else [])
 
 
 # Memory

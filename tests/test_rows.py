@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 from squall import functions
 from squall import operators as ops
 from squall.builders.rows import operator, plain
-from squall.builders.rows.deliver import Deliver, GrowingDeliver, Retract
+from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.entries import Entry, Row, fact_row, is_rdf, row_fact, settle
 from squall.builders.rows.join import AntiJoin
 from squall.builders.rows.memory import Index, Keeping
 from squall.builders.rows.plain import Plain
 from squall.builders.rows.sets import CountingDistinct, GrowingDistinct, RecursiveDistinct, Timed
 from squall.builders.rows.timeline import TimeDriven
+from squall.builders.rows.update import Update
 from squall.functions import Function
 from squall.functions.jena import function_iri
 from squall.operators import Column, Invoke, Value
@@ -716,7 +717,7 @@ def test_what_ends_may_begin_again_and_is_remembered(distinct: bool, source: Sou
     assert op.remembers is expected
 
 
-WHOLE = (ops.Group((), ()), ops.Slice(), ops.Retract((0, A, 0)), ops.Deliver("rstream"))
+WHOLE = (ops.Group((), ()), ops.Slice(), ops.Update(((None, 0, A, 0),)), ops.Deliver("rstream"))
 
 
 @pytest.mark.parametrize("op", WHOLE, ids=lambda op: type(op).__name__)
@@ -724,7 +725,7 @@ def test_what_looks_at_whole_instants_waits_for_time(op: ops.Operator) -> None:
     made = ready(op, 1)
     assert isinstance(made, TimeDriven)
     assert made.apply(0, [] if isinstance(made, Deliver) else [(A, 1, 2, 1)]) == []
-    assert isinstance(made, Retract) or made.due <= 1 or isinstance(made, Deliver)
+    assert isinstance(made, Update) or made.due <= 1 or isinstance(made, Deliver)
 
 
 # Which columns may be unbound

@@ -85,6 +85,7 @@ QUERY = System(
     ),
     consequences=(
         tps.Delete((Pattern(A, iri(E + "old"), B),)),
+        tps.Insert((Pattern(A, iri(E + "new"), B),), iri(E + "graph")),
         tps.Select((A, Variable("n"), Variable("l"))),
     ),
     report=tps.Report("periodic", 5000),
@@ -146,7 +147,11 @@ QUERY_PLAN = check(
             Node("c", pps.Closure(), (Input("e", ()),)),
             Node("w", pps.Answer(("a", "n"), (0, 2), ("query",)), (Input("i"),)),
             Node("x", pps.Answer((), (), ("ask",)), (Input("j"),)),
-            Node("y", pps.Retract((0, iri(E + "p"), 1), ("end",)), (Input("c", (0,)),)),
+            Node(
+                "y",
+                pps.Update(((None, 0, iri(E + "p"), 1),), ((1, 0, iri(E + "q"), 1),), rules=("end",)),
+                (Input("c", (0,)),),
+            ),
             Node("s", Emit((0, iri(E + "p"), 1), ("urn:stream",), reentrant=False), (Input("m"),)),
             Node("t", Distinct(3), (Input("s", (0,)),)),
             Node("f", pps.Feed("urn:stream", Range(5000), "rstream", tps.Report("periodic", 1000)), (Input("t", ()),)),

@@ -26,7 +26,7 @@ REFUSED = {
     "aggregates": System("r", joinables=BODY, grouping=Grouping((X,), ()), consequences=SELECT),
     r"slices \(ORDER BY, LIMIT\)": System("r", joinables=BODY, slice=Slice(limit=1), consequences=COPY),
     "queries that select solutions": System("r", joinables=BODY, consequences=SELECT),
-    "rules that take facts out of the streams": System("r", joinables=BODY, consequences=(Delete(BODY),)),
+    "rules that delete or insert facts": System("r", joinables=BODY, consequences=(Delete(BODY),)),
     "values that a solution may do without": System(
         "r", joinables=BODY, predicates=(Bind(Z, X, keeps=True),), consequences=COPY
     ),

@@ -17,13 +17,14 @@ from typing import Protocol
 
 from squall import operators as ops
 from squall.builders.rows import plain
-from squall.builders.rows.deliver import Deliver, GrowingDeliver, Retract
+from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.feed import Feed
 from squall.builders.rows.join import AntiJoin, Join, LeftJoin
 from squall.builders.rows.plain import Plain
 from squall.builders.rows.sets import Closure, CountingDistinct, GrowingDistinct, RecursiveDistinct, Timed
 from squall.builders.rows.timeline import Group, Slice
+from squall.builders.rows.update import Update
 from squall.plan import Node, Plan
 from squall.windows import Landmark, Window
 
@@ -60,8 +61,8 @@ def operator(node: Node, plan: Plan) -> Operator:
             return Plain(plain.where(op))
         case ops.Emit(template=template, rules=rules):
             return Plain(plain.emit(template, rules, widths[0], plan.unbound[node.inputs[0].node]))
-        case ops.Retract():
-            return Retract(op, widths[0], plan.unbound[node.inputs[0].node])
+        case ops.Update():
+            return Update(op)
         case ops.Answer():
             return Plain(plain.answer(op, widths[0], _is_told_whole(node, plan)))
         case ops.Join():

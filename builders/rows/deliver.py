@@ -1,9 +1,9 @@
-"""The end of a plan: answers handed on by an R2S operator, and what rules take out of the streams."""
+"""The end of a plan: answers handed on by an R2S operator."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, cast
@@ -12,9 +12,8 @@ from squall import operators as ops
 from squall.builders.instants import Instants
 from squall.builders.rows.entries import SOLUTION, Entry, Head, Row, is_rdf, row_fact, triple
 from squall.builders.rows.memory import SWEPT, Keeping, oldest
-from squall.builders.rows.plain import emit
 from squall.builders.rows.timeline import Change, TimeDriven
-from squall.rdf import ALWAYS, FOREVER, Evaluated, Fact
+from squall.rdf import ALWAYS, FOREVER, Evaluated
 from squall.stages import Output
 
 _START: Callable[[Entry], Any] = itemgetter(-3)
@@ -232,34 +231,3 @@ class GrowingDeliver(Keeping):
 
     def size(self) -> int:
         return len(self.until) + len(self.waiting)
-
-
-class Retract(TimeDriven):
-    """Facts that rows demand to be taken out of the streams, when they begin to be valid."""
-
-    def __init__(self, op: ops.Retract, width: int, unbound: Collection[int]) -> None:
-        super().__init__()
-        self.make = emit(op.template, op.rules, width, unbound)
-        self.counts: dict[Row, int] = {}
-
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
-        return super().apply(port, self.make(entries))
-
-    def demanded(self, now: int) -> list[tuple[int, Fact]]:
-        """(time since when it is demanded, fact), up to a time, that included."""
-        found: list[tuple[int, Fact]] = []
-        for time, change in self.changes.upto(now):
-            for row, weight in change.items():
-                before = self.counts.get(row, 0)
-                if before <= 0 < before + weight:
-                    found.append((time, row_fact(row)))  # type: ignore[arg-type]  # no solution is retracted
-                self.counts[row] = before + weight
-                if not self.counts[row]:
-                    del self.counts[row]
-        return found
-
-    def row(self, entry: Entry) -> Row:
-        return entry[:-4]
-
-    def size(self) -> int:
-        return self.changes.size() + len(self.counts)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from squall.builders.rows.entries import Boxes, Entry, Row, fact_row
 from squall.builders.rows.memory import SWEPT
 from squall.errors import SourceError
-from squall.operators import Match, Read, Retract
+from squall.operators import Match, Read, Update
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple
 from squall.system import Source
@@ -74,7 +74,7 @@ def wanted(plan: Plan) -> frozenset[Term] | None:
     """The predicates of the triples that a plan does something with; None: any, or each triple counts."""
     found: set[Term] = set()
     for node in plan.nodes:
-        if isinstance(node.op, Retract):
+        if isinstance(node.op, Update):
             return None
         if isinstance(node.op, Read):
             if node.op.source.removals or any(isinstance(window, Count) for window in node.op.source.all_windows):
@@ -97,14 +97,24 @@ def unprepared(event: Event) -> SourceError:
 
 class Reader:
     """What one `Read` node reads. wanted: the predicates that anything is done with; every, atoms: whether something is
-    done with triples of any predicate, with atoms. remembers: whether facts may be taken back by removals."""
+    done with triples of any predicate, with atoms. remembers: whether facts may be taken back; updated: by updates, so
+    that static data may be as well."""
 
-    def __init__(self, source: Source, wanted: Collection[Term], every: bool, atoms: bool, remembers: bool) -> None:
+    def __init__(
+        self,
+        source: Source,
+        wanted: Collection[Term],
+        every: bool,
+        atoms: bool,
+        remembers: bool,
+        updated: bool = False,
+    ) -> None:
         self.source = source
         self.wanted = wanted
         self.every = every
         self.atoms = atoms
         self.remembers = remembers
+        self.updated = updated
         self.validity: dict[str, Validity] = {}
         """How the events of each stream are read."""
         self.counted: dict[str, Counted] = {}
@@ -188,7 +198,7 @@ class Reader:
         if event.removed and not self.remembers:
             raise unprepared(event)
         for fact in event.removed:
-            yield from self._removed(event.stream, fact, event.time)
+            yield from self._removed(event.stream, fact, event.time, False)
         window = self.source.window_of(event.stream)
         if isinstance(window, Count) and event.time != ALWAYS:
             counted = self.counted.setdefault(event.stream, Counted(window))
@@ -197,22 +207,28 @@ class Reader:
             return
         start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)  # type: ignore[union-attr]
         for fact in event.facts if start < end else ():
-            if event.time != ALWAYS:
+            if event.time != ALWAYS or self.updated:
                 self.given.setdefault(fact, []).append(_Given(event.stream, event.time, start, end))
             yield (*fact_row(fact), start, end, 1)
 
-    def remove(self, fact: Fact, time: int) -> list[Entry]:
-        """A fact ends now in all streams that this node reads."""
+    def remove(self, fact: Fact, time: int, stream: str | None = None) -> list[Entry]:
+        """What a stream that this node reads brought of a fact ends now, static data too. None: all streams."""
         streams = {known.stream for known in self.given.get(fact, ())} | self.counted.keys()
-        return [entry for stream in sorted(streams) for entry in self._removed(stream, fact, time)]
+        wanted = sorted(streams) if stream is None else [stream]
+        return [entry for one in wanted for entry in self._removed(one, fact, time, True)]
 
-    def _removed(self, stream: str, fact: Fact, time: int) -> Iterator[Entry]:
-        """What the stream brought of a fact before this time ends now."""
+    def written(self, stream: str, fact: Fact, time: int, weight: int) -> list[Entry]:
+        """A fact that rules put into a stream begins (weight 1) or ends (-1) now. Windows do not end it."""
+        unread = (self.validity.get(stream) or self._validity(stream)) is _UNREAD
+        return [] if unread else [(*fact_row(fact), time, FOREVER, weight)]
+
+    def _removed(self, stream: str, fact: Fact, time: int, static: bool) -> Iterator[Entry]:
+        """What the stream brought of a fact before this time ends now. static: static data as well."""
         if stream in self.counted:
             yield from self.counted[stream].remove(fact, time)
         kept = []
         for known in self.given.pop(fact, ()):
-            if known.stream != stream or known.came >= time:
+            if known.stream != stream or (not static if known.came == ALWAYS else known.came >= time):
                 kept.append(known)
             elif known.end > time:
                 yield (*fact_row(fact), max(known.start, time), known.end, -1)

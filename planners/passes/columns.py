@@ -28,11 +28,11 @@ from squall.operators import (
     Places,
     Project,
     Read,
-    Retract,
     Slice,
     Test,
     Union,
     Unit,
+    Update,
     Where,
     columns_of,
     is_timed,
@@ -106,7 +106,7 @@ class _Narrowing(Rewrite):
                 return [read for _ in widths]
             case Group(keys=keys):
                 return [{*keys, *_computed(node.op)}]
-            case Emit(template=cells) | Retract(template=cells):
+            case Emit(template=cells):
                 return [{cell for cell in cells if isinstance(cell, int)}]
             case Answer(columns=columns):
                 return [{*columns, *_computed(node.op)}]
@@ -140,10 +140,10 @@ class _Narrowing(Rewrite):
                 return self.exactly(node, node.op, read)
             case Distinct() if self.narrows(node):
                 return self.exactly(node, Distinct(len(read)), read)
-            case Group() | Emit() | Retract() | Answer():
+            case Group() | Emit() | Answer():
                 rows = self.only(node, 0) if self.lacks(node) else self.rows[node.inputs[0].node]
                 return self.whole(node, _over(node.op, rows.places), rows.node)
-            case Read() | Unit() | Slice() | Closure() | Distinct() | Feed() | Deliver():
+            case Read() | Unit() | Slice() | Closure() | Distinct() | Update() | Feed() | Deliver():
                 inputs = [self.exact(edge.node, range(self.plan.widths[edge.node])) for edge in node.inputs]
                 return self.whole(node, node.op, *inputs)
 
@@ -244,7 +244,7 @@ def _computed(op: Operator) -> set[int]:
     return {column for expression in expressions for column in columns_of(expression)}
 
 
-def _over(op: Group | Emit | Retract | Answer, places: Places) -> Operator:
+def _over(op: Group | Emit | Answer, places: Places) -> Operator:
     """The operator over rows in which the columns are at other places."""
 
     def at(column: int) -> int:
@@ -256,7 +256,7 @@ def _over(op: Group | Emit | Retract | Answer, places: Places) -> Operator:
         case Group(keys=keys, aggregates=aggregates):
             made = tuple(replace(one, expression=moved(one.expression, places)) for one in aggregates)
             return Group(tuple(map(at, keys)), made)
-        case Emit(template=cells) | Retract(template=cells):
+        case Emit(template=cells):
             template = tuple([at(cell) if isinstance(cell, int) else cell for cell in cells])
             return op if template == cells else replace(op, template=template)
         case Answer(columns=columns, order=order):

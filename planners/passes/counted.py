@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from squall.operators import Answer, AntiJoin, Closure, Distinct, Emit, Feed, Group, Retract, Slice
+from squall.operators import Answer, AntiJoin, Closure, Distinct, Emit, Feed, Group, Slice, Update
 from squall.plan import Node, Plan
 
 
@@ -21,7 +21,7 @@ def _sees(node: Node, port: int, counted: bool) -> bool:
     match node.op:
         case Answer() | Group() | Slice():
             return True
-        case Distinct() | Emit() | Retract() | Closure() | Feed():
+        case Distinct() | Emit() | Update() | Closure() | Feed():
             return False
         case AntiJoin():
             return counted and port == 0

@@ -119,12 +119,18 @@ def _consequence(consequence: tps.Consequence) -> Iterator[str]:
     match consequence:
         case tps.Construct(template=template, internal=internal):
             return _labelled("inside" if internal else "then", map(_fact, template))
-        case tps.Delete(template=deleted):
-            return _labelled("delete", map(_fact, deleted))
+        case tps.Delete(template=template, graph=graph):
+            return _labelled("delete", (_fact(one) + _in(graph) for one in template))
+        case tps.Insert(template=template, graph=graph):
+            return _labelled("insert", (_fact(one) + _in(graph) for one in template))
         case tps.Select(variables=names):
             return _labelled("select", [_slots(names) or "nothing"])
         case tps.Ask():
             return _labelled("ask", ["whether there is any"])
+
+
+def _in(graph: tps.Slot | None) -> str:
+    return "" if graph is None else f" in {graph}"
 
 
 def _fact(pattern: tps.FactPattern) -> str:

@@ -82,10 +82,11 @@ def operator(op: pps.Operator) -> str:
             return f"answer whether column {column} is true for {', '.join(rules)}"
         case pps.Answer(names=names, columns=columns, rules=rules):
             return f"answer {_answered(names, columns) or 'nothing'} for {', '.join(rules)}"
-        case pps.Retract(template=template, rules=names):
-            return f"retract {_cells(template)} for {', '.join(names)}"
         case pps.Feed(stream=stream, window=window, output=output, report=report):
             return f"feed <{stream}>{_window(window)} from {output}{reported(report)}"
+        case pps.Update(deletes=deletes, inserts=inserts, rules=names):
+            parts = [f"delete {_quad(quad)}" for quad in deletes] + [f"insert {_quad(quad)}" for quad in inserts]
+            return f"{', '.join(parts) or 'update nothing'} for {', '.join(names)}"
         case pps.Deliver(output=output, report=report):
             return f"deliver {output}{reported(report)}"
 
@@ -160,6 +161,11 @@ def _answered(names: tuple[str, ...], columns: tuple[int, ...]) -> str:
 
 def _cells(cells: Iterable[pps.Cell]) -> str:
     return " ".join(map(_cell, cells))
+
+
+def _quad(quad: pps.Quad) -> str:
+    graph, *cells = quad
+    return _cells(cells) + ("" if graph is None else f" in {_cell(graph)}")
 
 
 def _cell(cell: pps.Cell) -> str:
@@ -261,7 +267,7 @@ def served(plan: Plan) -> dict[str, tuple[str, ...]]:
 
 
 def _own(op: pps.Operator) -> tuple[str, ...]:
-    return op.rules if isinstance(op, pps.Emit | pps.Answer | pps.Retract) else ()
+    return op.rules if isinstance(op, pps.Emit | pps.Answer | pps.Update) else ()
 
 
 def _forward(node: Node) -> Iterator[Input]:

@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from squall import functions
-from squall.errors import PlannerError
+from squall.errors import BuilderError, PlannerError
 from squall.functions import values
 from squall.functions.ordering import key
 from squall.rdf import (
@@ -27,6 +27,7 @@ from squall.rdf import (
     FOREVER,
     HEARTBEAT,
     QUAD,
+    WORKING,
     XSD,
     Atom,
     Boolean,
@@ -37,6 +38,7 @@ from squall.rdf import (
     Solution,
     Term,
     Triple,
+    iri_text,
     is_blank,
     is_iri,
     is_literal,
@@ -56,6 +58,7 @@ from squall.system import (
     Expression,
     FactPattern,
     Grouping,
+    Insert,
     Joinable,
     Maybe,
     Order,
@@ -69,6 +72,8 @@ from squall.system import (
     Test,
     Variable,
     Without,
+    is_initial,
+    is_update,
     tellings,
     variables,
     visible,
@@ -79,6 +84,9 @@ Names = frozenset[str]
 Item = Fact | Quad | Solution | Boolean
 Expected = tuple[int, Item | Evaluated, Names]
 """The time (integer ms) and what an output hands on, and the rules of which one may be given as its maker."""
+
+STEPS = 200
+"""So many steps of updates without an event are as good as endless."""
 
 _Bindings = dict[Variable, Term]
 """A solution inside: what is unbound is not in it."""
@@ -92,31 +100,38 @@ class Answer(NamedTuple):
     solutions: tuple[tuple[Solution | Boolean, str], ...]
 
 
-def answers(system: System, events: Iterable[Event], static: Iterable[Event] = ()) -> dict[int, Answer]:
+def answers(
+    system: System, events: Iterable[Event], static: Iterable[Event] = (), steps: int = STEPS
+) -> dict[int, Answer]:
     """The answer at each evaluation instant, in order: at `squall.rdf.ALWAYS` first, and wherever anything may change.
 
     An event earlier than one before it is late and changes nothing. Raises PlannerError where negation goes through a
-    cycle of rules, or a stream that the program makes is made of itself.
+    cycle of rules, or a stream that the program makes is made of itself, and BuilderError where updates take more
+    `steps` than that without an event.
     """
-    found = _course(tellings(system), *_with_streams(system, events, static))
+    found = _course(tellings(system), *_with_streams(system, events, static, steps), steps)
     return {time: _whole(parts) for time, parts in found.models.items()}
 
 
-def outputs(system: System, events: Iterable[Event], static: Iterable[Event] = ()) -> list[Expected]:
+def outputs(
+    system: System, events: Iterable[Event], static: Iterable[Event] = (), steps: int = STEPS
+) -> list[Expected]:
     """What the system hands on, by its R2S operators and its report policies, ordered by time; at one time, of each way
     of telling, facts come first, by their text, then solutions in the order of `Slice`.
 
     What went on being answered may name any rule that made it since it began to be; what is new, those that make it
-    now.
+    now. Raises the errors of `answers`.
     """
-    events, static = _with_streams(system, events, static)
+    events, static = _with_streams(system, events, static, steps)
     told = tellings(system)
-    course = _course(told, events, static)
+    course = _course(told, events, static, steps)
     found = [one for number in range(len(told)) for one in _outputs(told, number, course, events)]
     return sorted(found, key=lambda one: one[0])
 
 
-def _with_streams(system: System, events: Iterable[Event], static: Iterable[Event]) -> tuple[list[Event], list[Event]]:
+def _with_streams(
+    system: System, events: Iterable[Event], static: Iterable[Event], steps: int
+) -> tuple[list[Event], list[Event]]:
     """The events and the static data, with those of the streams that the program makes."""
     told, given, always = tellings(system), _timely(events), list(static)
     made: list[Event] = []
@@ -126,7 +141,7 @@ def _with_streams(system: System, events: Iterable[Event], static: Iterable[Even
         all_static = [*always, *(event for event in made if event.time == ALWAYS)]
         if not any(telling.stream for telling in told):
             return all_events, all_static
-        course = _course(told, all_events, all_static)
+        course = _course(told, all_events, all_static, steps)
         before, made = made, []
         for number, telling in enumerate(told):
             if telling.stream:
@@ -148,32 +163,40 @@ def _events(stream: str, told: Iterable[Expected]) -> list[Event]:
 
 
 class _Course(NamedTuple):
-    """The answers of each way of telling at each instant, and the instants at which rules took facts away."""
+    """The answers of each way of telling at each instant, and the instants at which updates acted."""
 
     models: dict[int, list[Answer]]
     taken: set[int]
 
 
-def _course(told: Sequence[Telling], events: Sequence[Event], static: Sequence[Event]) -> _Course:
+def _course(told: Sequence[Telling], events: Sequence[Event], static: Sequence[Event], steps: int) -> _Course:
     program = [rule for telling in told for rule in telling.rules]
     strata = _strata(program)
-    stays = {source: _stays(source, events, static) for source in _sources(program)}
-    due = {ALWAYS}.union(*(_instants(source, events) for source in stays))
+    graphs = _Graphs({source: _stays(source, events, static) for source in _sources(program)})
+    graphs.change([(True, *quad) for rule in program if is_initial(rule) for quad in _quads(rule, Insert, {})], ALWAYS)
+    due = {ALWAYS}.union(*(_instants(source, events) for source in graphs.stays))
+    came = {event.time for event in events}
     found = _Course({}, set())
     since: _Since = {}
-    demanded: set[_Demand] = set()
+    held: set[_Acting] = set()
+    taken = 0
     while due:
         time = min(due)
         due.remove(time)
-        instant = _Instant(time, {source: _valid(known, time) for source, known in stays.items()}, since)
-        found.models[time] = _model(strata, instant, told)
-        demands = set(_demands(program, instant))
-        if demands - demanded and time > ALWAYS:
-            for known in stays.values():
-                _cut(known, {fact for _, fact in demands - demanded}, time + 1)
-            due.add(time + 1)
-            found.taken.add(time + 1)
-        since, demanded = instant.since, demands
+        instant = _Instant(time, {source: _valid(known, time) for source, known in graphs.stays.items()}, since)
+        found.models[time] = _model(strata, instant, told, graphs.inserted(time))
+        acting = set(_acting(program, instant))
+        demands = [demand for one in acting - held for demand in _demands(program, one)]
+        since, held = instant.since, acting
+        taken = 0 if time in came else taken
+        if demands:
+            taken += 1
+            if taken > steps:
+                raise BuilderError(f"after {steps} steps without an event there is still something to do")
+            after = time if time == ALWAYS else time + 1
+            graphs.change(demands, after)
+            due.add(after)
+            found.taken.add(after)
     return found
 
 
@@ -332,7 +355,7 @@ class _Stay:
 
     def cut(self, time: int) -> None:
         """It ends now, if it came before; an interval that would begin later is empty."""
-        if ALWAYS < self.came < time:
+        if self.came < time or self.came == time == ALWAYS:
             self.end = min(self.end, max(self.start, time))
 
 
@@ -348,7 +371,10 @@ def _timely(events: Iterable[Event]) -> list[Event]:
 def _stays(source: Source, events: Sequence[Event], static: Sequence[Event]) -> list[_Stay]:
     """What is read through a source, and when it is valid; removals are done."""
     found = [
-        _Stay(fact, "", ALWAYS, ALWAYS, FOREVER) for one in static if _reads(source, one.stream) for fact in one.facts
+        _Stay(fact, one.stream, ALWAYS, ALWAYS, FOREVER)
+        for one in static
+        if _reads(source, one.stream)
+        for fact in one.facts
     ]
     for stream in {event.stream for event in events if _reads(source, event.stream)}:
         theirs = [event for event in events if event.stream == stream]
@@ -421,12 +447,60 @@ def _sources(program: Iterable[System]) -> set[Source]:
     return {source for rule in program for _, part, _ in _patterns(rule) for source in part.sources}
 
 
+# What updates do to it
+
+
+_Quad = tuple[str | None, Triple, int]
+"""The stream of the graph (None: the default graph), a fact, and the rule that deletes or inserts it."""
+_Demand = tuple[bool, str | None, Triple, int]
+"""The same, with whether it is inserted."""
+
+
+@dataclass
+class _Graphs:
+    """What is read through each source, and, by stream and fact, what updates have inserted that has not been deleted:
+    since when, and the rules that may be named, by identity."""
+
+    stays: dict[Source, list[_Stay]]
+    working: dict[tuple[str, Triple], tuple[int, frozenset[int]]] = field(default_factory=dict)
+
+    def change(self, demands: Collection[_Demand], time: int) -> None:
+        """Deletes, then inserts."""
+        for inserts, stream, fact, _ in demands:
+            if not inserts:
+                self.delete(stream, fact, time)
+        for inserts, stream, fact, rule in demands:
+            if inserts:
+                self.insert(stream or WORKING, fact, time, rule)
+
+    def delete(self, stream: str | None, fact: Triple, time: int) -> None:
+        for known in self.stays.values():
+            _cut([stay for stay in known if stream in (None, stay.stream)], {fact}, time)
+        for quad in [quad for quad in self.working if quad[1] == fact and stream in (None, quad[0])]:
+            del self.working[quad]
+
+    def insert(self, stream: str, fact: Triple, time: int, rule: int) -> None:
+        since, rules = self.working.get((stream, fact), (time, frozenset()))
+        if (stream, fact) not in self.working:
+            for source, known in self.stays.items():
+                if _reads(source, stream):
+                    known.append(_Stay(fact, stream, time, time, FOREVER))
+        self.working[stream, fact] = since, rules | {rule} if since == time else rules
+
+    def inserted(self, time: int) -> dict[Fact, set[int]]:
+        """What updates have inserted, with the rules that did."""
+        found: dict[Fact, set[int]] = {}
+        for (_, fact), (_, rules) in self.working.items():
+            found.setdefault(fact, set()).update(rules)
+        return found
+
+
 # An instant
 
 _Since = dict[object, int]
 """Since when each solution that asked the time holds (integer ms), by its place in the program."""
-_Demand = tuple[tuple[int, FactPattern], Fact]
-"""What `Delete` takes away: the number of the rule and its template, and the fact."""
+_Acting = tuple[int, frozenset[tuple[Variable, Term]]]
+"""A solution of an update: the number of the rule, and what is bound in it."""
 
 
 @dataclass
@@ -455,9 +529,12 @@ def _reads_derived(part: System) -> bool:
     return any(source.iri == "" for source in part.sources)
 
 
-def _model(strata: list[list[System]], instant: _Instant, told: Sequence[Telling]) -> list[Answer]:
-    """The least model, stratum by stratum, and the solutions over it: what each way of telling has of it."""
-    derived: dict[Fact, set[int]] = {}
+def _model(
+    strata: list[list[System]], instant: _Instant, told: Sequence[Telling], inserted: dict[Fact, set[int]]
+) -> list[Answer]:
+    """The least model, stratum by stratum, and the solutions over it: what each way of telling has of it. What updates
+    have inserted is answered, too."""
+    derived = dict(inserted)
     for stratum in strata:
         while _derive(stratum, instant, derived):
             pass
@@ -507,7 +584,7 @@ def _derive(stratum: list[System], instant: _Instant, derived: dict[Fact, set[in
     identity."""
     grown = False
     for rule in stratum:
-        for construct, _, fact in _instances(rule, Construct, instant):
+        for construct, fact in _instances(rule, instant):
             makers = derived.setdefault(fact, set())
             if not construct.internal and id(rule) not in makers:
                 makers.add(id(rule))
@@ -518,21 +595,40 @@ def _derive(stratum: list[System], instant: _Instant, derived: dict[Fact, set[in
     return grown
 
 
-def _demands(program: list[System], instant: _Instant) -> Iterator[_Demand]:
+def _acting(program: list[System], instant: _Instant) -> Iterator[_Acting]:
+    """The solutions of all updates."""
     for number, rule in enumerate(program):
-        for _, template, fact in _instances(rule, Delete, instant):
-            yield (number, template), fact
+        if is_update(rule):
+            yield from ((number, frozenset(solution.items())) for solution in _solutions(rule, instant))
 
 
-_Made = TypeVar("_Made", Construct, Delete)
+def _demands(program: list[System], one: _Acting) -> Iterator[_Demand]:
+    """What a solution deletes and inserts; what a rule without a body inserts is there already."""
+    number, solution = one
+    rule = program[number]
+    yield from ((False, *quad) for quad in _quads(rule, Delete, dict(solution)))
+    if not is_initial(rule):
+        yield from ((True, *quad) for quad in _quads(rule, Insert, dict(solution)))
 
 
-def _instances(rule: System, kind: type[_Made], instant: _Instant) -> list[tuple[_Made, FactPattern, Fact]]:
-    """The facts that the templates of a rule make, each with its template."""
-    templates = [(one, template) for one in rule.consequences if isinstance(one, kind) for template in one.template]
-    solutions = _solutions(rule, instant) if templates else []
-    made = [(one, template, _instance(template, solution)) for solution in solutions for one, template in templates]
-    return [(one, template, fact) for one, template, fact in made if fact is not None]
+def _quads(rule: System, kind: type[Insert | Delete], solution: _Bindings) -> Iterator[_Quad]:
+    """The facts that templates make of a solution, where they are RDF and their graph is an IRI."""
+    for one in (one for one in rule.consequences if isinstance(one, kind)):
+        graph = solution.get(one.graph) if isinstance(one.graph, Variable) else one.graph
+        if one.graph is not None and (graph is None or not is_iri(graph)):
+            continue
+        for template in one.template:
+            fact = _instance(template, solution)
+            if isinstance(fact, Triple) and _is_answer(fact):
+                yield None if graph is None else iri_text(graph), fact, id(rule)
+
+
+def _instances(rule: System, instant: _Instant) -> list[tuple[Construct, Fact]]:
+    """The facts that the templates of a rule make, each with what it is a template of."""
+    made = [one for one in rule.consequences if isinstance(one, Construct)]
+    solutions = _solutions(rule, instant) if made else []
+    facts = [(one, _instance(template, each)) for each in solutions for one in made for template in one.template]
+    return [(one, fact) for one, fact in facts if fact is not None]
 
 
 def _instance(template: FactPattern, solution: _Bindings) -> Fact | None:
@@ -751,8 +847,11 @@ class _Key:
 
 
 def _told_apart(part: System) -> tuple[Variable, ...]:
-    """The variables by whose text solutions without `Select` are put in order: those of the templates, or else all."""
-    made = [template for one in part.consequences if isinstance(one, Construct | Delete) for template in one.template]
+    """The variables by whose text solutions without `Select` are put in order: all of an update, those of templates of
+    facts, or else all."""
+    if is_update(part):
+        return visible(part)
+    made = [template for one in part.consequences if isinstance(one, Construct) for template in one.template]
     return tuple(dict.fromkeys(name for template in made for name in variables(template))) or visible(part)
 
 

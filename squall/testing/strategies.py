@@ -29,6 +29,7 @@ from squall.system import (
     Exists,
     Expression,
     Grouping,
+    Insert,
     Joinable,
     Maybe,
     Order,
@@ -43,6 +44,7 @@ from squall.system import (
     Test,
     Variable,
     Without,
+    is_update,
     variables,
     visible,
 )
@@ -83,6 +85,7 @@ FEATURES = {
     "slice": "order, offset and limit",
     "select": "queries beside rules",
     "delete": "rules that take facts out of the streams",
+    "insert": "rules that put facts into graphs",
     "streams": "several streams, sources that name one, rules with several sources",
     "windows": "RANGE, and RANGE STEP with every alignment",
     "count": "windows of the last so many triples, and of so many at a time",
@@ -234,6 +237,8 @@ def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str]
     `output` is drawn where it is not given. Events for it are those of `event_streams` with the same features.
     """
     chosen = features if draw(st.booleans()) else features - _WHOLE
+    if chosen >= {"delete", "insert"}:
+        chosen -= draw(st.sampled_from((frozenset(), frozenset({"delete"}), frozenset({"insert"}))))
     default = draw(_sources_of("", chosen))
     sources: list[tuple[Source, ...]] = [(default,)]
     if "streams" in features:
@@ -242,7 +247,7 @@ def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str]
     if "tellings" in features:
         made, more = (draw(_sources_of(stream, chosen)) for stream in MADE_STREAMS)
         sources += [(made,), (made, more), (default, made)]
-    top = _TOP if features & {"select", "delete", "ask"} else _TOP - 1
+    top = _TOP if features & {"select", "delete", "insert", "ask"} else _TOP - 1
     levels = draw(st.lists(st.integers(0, top), min_size=2, max_size=4))
     program = [draw(_rules(f"r{number}", _Shape(level, chosen, tuple(sources)))) for number, level in enumerate(levels)]
     if "exact" in features:
@@ -264,14 +269,15 @@ def _outputs(features: frozenset[str]) -> st.SearchStrategy[str]:
 @st.composite
 def _told(draw: st.DrawFn, system: System, features: frozenset[str]) -> System:
     """The program, some of its rules told in a way of their own; some make a stream, where no cycle comes of that."""
+    updated = any(map(is_update, system.subsystems))  # what is told to streams would be told to itself, in time
     for place, rule in enumerate(system.subsystems):
-        if not draw(_one_in(3)):
+        if is_update(rule) or not draw(_one_in(3)):
             continue
         report = draw(_reports()) if "reports" in features and draw(_one_in(3)) else None
         own = System(subsystems=(rule,), output=draw(_outputs(features)), report=report)
         stream = replace(own, stream=draw(st.sampled_from(MADE_STREAMS)), subsystems=(replace(rule, reentrant=False),))
         system = _put(system, place, own)
-        if draw(st.booleans()):
+        if not updated and draw(st.booleans()):
             with suppress(SquallError):
                 stratify(_put(system, place, stream))
                 system = _put(system, place, stream)
@@ -310,7 +316,7 @@ def _changed(part: Any, change: Callable[[Any], Any]) -> Any:
     return part
 
 
-_FALLING = _WHOLE | {"windows", "count", "removals", "delete"}
+_FALLING = _WHOLE | {"windows", "count", "removals", "delete", "insert"}
 """Features by which answers come to an end."""
 
 
@@ -695,7 +701,7 @@ def _modified(draw: st.DrawFn, system: System, shape: _Shape, known: _Known, sli
         names = visible(system) if distinct else known.all
         order = draw(st.lists(st.sampled_from(names), max_size=2, unique=True)) if names else []
     else:
-        makes = (one for one in system.consequences if isinstance(one, Construct | Delete))
+        makes = (one for one in system.consequences if isinstance(one, Construct))
         made = [template for one in makes for template in one.template]
         order = list(dict.fromkeys(name for template in made for name in variables(template))) or list(visible(system))
     by = tuple(Order(name, draw(st.booleans())) for name in order)
@@ -710,11 +716,10 @@ def _consequences(draw: st.DrawFn, shape: _Shape, known: _Known, body: tuple[Joi
         return (Construct(tuple(draw(heads)), "internal" in shape.features and draw(_one_in(5))),)
     if "ask" in shape.features and ("select" not in shape.features or draw(_one_in(5))):
         return (Ask(),)
-    if "delete" in shape.features and ("select" not in shape.features or draw(_one_in(3))):
-        # What a rule has just read is there, so that taking it away makes a difference.
-        read = [one for one in body if isinstance(one, Pattern) and known.bound_in(one)]
-        template = st.sampled_from(read) if read and not draw(_one_in(3)) else _deleted(known.subjects, known.all)
-        return (Delete((draw(template),)),)
+    updates = sorted(shape.features & {"delete", "insert"})
+    if updates and ("select" not in shape.features or draw(_one_in(3))):
+        kinds = draw(st.lists(st.sampled_from(updates), min_size=1, max_size=3))
+        return tuple([draw(_changes(kind, shape, known, body)) for kind in kinds])
     return (Select(draw(_some(known.all, 1)) if known.all else ()),)
 
 
@@ -724,9 +729,40 @@ def _heads(shape: _Shape, subjects: tuple[Variable, ...], objects: tuple[Variabl
     return _templates(LEVELS[shape.level], subjects, objects)
 
 
-@cache
-def _deleted(subjects: tuple[Variable, ...], objects: tuple[Variable, ...]) -> st.SearchStrategy[Pattern]:
-    return _templates(_BASE, subjects, objects)
+# So that updates come to rest, none inserts what another may delete, nor a term that is not there.
+
+
+def _changes(kind: str, shape: _Shape, known: _Known, body: tuple[Joinable, ...]) -> st.SearchStrategy[Consequence]:
+    if kind == "insert":
+        among = _BASE[:1] if "delete" in shape.features else _BASE
+        return st.builds(Insert, _alone(_templates(among, known.subjects, known.subjects)), _graphs(shape, known))
+    return st.builds(Delete, _alone(_deleted(shape, known, body)), _graphs(shape, known))
+
+
+def _alone(templates: st.SearchStrategy[Pattern]) -> st.SearchStrategy[tuple[Pattern]]:
+    return templates.map(lambda template: (template,))
+
+
+@st.composite
+def _deleted(draw: st.DrawFn, shape: _Shape, known: _Known, body: tuple[Joinable, ...]) -> Pattern:
+    """What a rule has just read is there, so that taking it away makes a difference."""
+    among = _BASE[1:] if "insert" in shape.features else _BASE
+    read = [one for one in body if isinstance(one, Pattern) and known.bound_in(one)]
+    if "insert" in shape.features:
+        read = [one for one in read if one.predicate in among]
+    if read and not draw(_one_in(3)):
+        return draw(st.sampled_from(read))
+    return draw(_templates(among, known.subjects, known.all))
+
+
+@st.composite
+def _graphs(draw: st.DrawFn, shape: _Shape, known: _Known) -> Slot | None:
+    """Mostly none; or that of a stream, or one that a solution names."""
+    streams = map(iri, STREAMS[1:]) if "streams" in shape.features else ()
+    named: tuple[Slot, ...] = (*streams, *known.all[:1])
+    if not named or not draw(_one_in(3)):
+        return None
+    return draw(st.sampled_from(named))
 
 
 def _templates(

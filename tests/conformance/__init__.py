@@ -26,6 +26,7 @@ SUITES = {
     "cqels": "tests.conformance.cqels_suite",
     "lubm": "tests.conformance.lubm_suite",
     "rsp-query-sets": "tests.conformance.stream_queries_suite",
+    "instans": "tests.conformance.instans_suite",
 }
 """The suites by name (a folder of the corpus), each with the module whose ``cases(folder)`` gives its cases."""
 

@@ -5,13 +5,13 @@ Source: SPARQL 1.1 Query, section 18; SPARQL 1.1 Update, section 3; for streams 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
 from squall.errors import raise_all
 from squall.lexers.sparql import tree as q
 from squall.rdf import iri_text, is_iri
-from squall.system import Document, System
+from squall.system import Document, Insert, System
 from squall.translators.sparql.datasets import clauses, dataset
 from squall.translators.sparql.outputs import told
 from squall.translators.sparql.state import Notes, State
@@ -32,7 +32,7 @@ def translator(program: q.Program) -> System:
     return System(
         PurePath(program.name).stem,
         subsystems=tuple(found),
-        documents=_documents(program),
+        documents=_documents(program, found),
         warnings=tuple(notes.warnings),
     )
 
@@ -55,12 +55,15 @@ def _relations(state: State) -> Iterator[System]:
     return (rule for rules in state.relations.values() for rule in rules)
 
 
-def _documents(program: q.Program) -> tuple[Document, ...]:
-    """The graphs that the data sets of queries and updates name."""
+def _documents(program: q.Program, rules: Iterable[System]) -> tuple[Document, ...]:
+    """The graphs that the data sets of queries name, but for those that updates write. Updates name those that are
+    there."""
+    written = {one.graph for rule in rules for one in rule.consequences if isinstance(one, Insert)}
+    queries = (statement for statement in program.statements if not isinstance(statement.body, q.Operation))
     found: list[Document] = []
-    for statement in program.statements:
+    for statement in queries:
         for clause in clauses(statement):
-            if isinstance(clause, q.From | q.FromNamed):
+            if isinstance(clause, q.From | q.FromNamed) and clause.graph not in written:
                 found.append(Document(iri_text(clause.graph), clause.origin))
     return tuple(dict.fromkeys(found))
 

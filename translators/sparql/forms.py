@@ -5,7 +5,7 @@ Source: SPARQL 1.1 Query, section 16; for DESCRIBE, P. Stickler, "CBD - Concise 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from squall.errors import Origin, near
@@ -32,6 +32,9 @@ from squall.translators.sparql.modifiers import Modifiers
 
 _SUBJECT, _PREDICATE, _OBJECT = (Variable(f"described {part}") for part in ("subject", "predicate", "object"))
 
+Quads = dict[Slot | None, tuple[Pattern, ...]]
+"""Triples by the graph that they are in; None: the default graph."""
+
 
 class Forms(Modifiers):
     """Translates whole queries."""
@@ -50,7 +53,7 @@ class Forms(Modifiers):
             case q.AskQuery():
                 return (replace(body.system([Ask()]), slice=_choice(chosen), reentrant=False),)
             case q.ConstructQuery(template=template):
-                rule = body.system([Construct(self.constructed(template, body))])
+                rule = body.system([Construct(self.template(template, body))])
                 return (replace(rule, slice=_choice(chosen), reentrant=False),)
             case q.DescribeQuery():
                 return self._describe(query, body, _choice(chosen))
@@ -66,40 +69,29 @@ class Forms(Modifiers):
 
     # Templates
 
-    def template(self, quads: Sequence[q.QuadPattern], body: Body) -> tuple[Pattern, ...]:
-        """The triples that are made of each solution, in no graph of their own."""
-        self.check_graphs(quads)
-        return tuple(triple for _, triple in self._filled(quads, body))
-
-    def constructed(self, quads: Sequence[q.QuadPattern], body: Body) -> tuple[FactPattern, ...]:
-        """The triples and quads that are made of each solution (RSP-QL: graphs in templates)."""
+    def template(self, quads: Sequence[q.QuadPattern], body: Body) -> tuple[FactPattern, ...]:
+        """The triples that are made of each solution, those in a graph as quads (RSP-QL: graphs in templates)."""
         return tuple(
             triple if graph is None else AtomPattern(QUAD, (graph, *triple.slots), origin=triple.origin)
-            for graph, triple in self._filled(quads, body)
+            for graph, triples in self.quads(quads, body).items()
+            for triple in triples
         )
 
-    def _filled(self, quads: Sequence[q.QuadPattern], body: Body) -> list[tuple[Slot | None, Pattern]]:
-        """The graph, if it has one, and the triple of each quad that may be made. Blank nodes are new for each solution
-        (section 16.2.1); a triple with a variable that nothing binds never is made."""
+    def quads(self, quads: Sequence[q.QuadPattern], body: Body, default: Term | None = None) -> Quads:
+        """The triples that are made of each solution, by their graphs; `default` is that of those in none. Blank nodes
+        are new for each solution (section 16.2.1); what has a variable that nothing binds never is made."""
         known, solution = body.variables, body.solution
         nodes: dict[Term, Variable] = {}
-        made: list[tuple[Slot | None, Pattern]] = []
+        made: Quads = {}
         for quad in quads:
             subject, predicate, object = (self._node(one, nodes) for one in (quad.subject, quad.predicate, quad.object))
             triple = Pattern(subject, predicate, object, origin=quad.origin)
-            slots = triple.slots if quad.graph is None else (quad.graph, *triple.slots)
-            if self._are_bound(slots, {*known, *nodes.values()}, quad.origin):
-                made.append((quad.graph, triple))
+            graph = default if quad.graph is None else quad.graph
+            if self._is_bound((*triple.slots, graph), {*known, *nodes.values()}, quad.origin):
+                made[graph] = (*made.get(graph, ()), triple)
         for node, variable in nodes.items():
             body.add(Bind(variable, self._new(node, solution)))
         return made
-
-    def check_graphs(self, quads: Sequence[q.QuadPattern]) -> None:
-        """Notes the triples that would go to a graph of their own."""
-        for quad in quads:
-            if quad.graph is not None:
-                hint = "leave `GRAPH` out: what is made belongs to the default graph"
-                self.state.notes.fail("`GRAPH` in a template is not supported yet", quad.origin, hint)
 
     def _node(self, slot: Slot, nodes: dict[Term, Variable]) -> Slot:
         if isinstance(slot, Variable) or not is_blank(slot):
@@ -111,7 +103,7 @@ class Forms(Modifiers):
         scope = calls.scope(f"{self.state.key} template", solution)
         return calls.call("BNODE", (literal(node),), scope=scope)
 
-    def _are_bound(self, slots: Sequence[Slot], known: set[Variable], origin: Origin | None) -> bool:
+    def _is_bound(self, slots: Iterable[Slot | None], known: set[Variable], origin: Origin | None) -> bool:
         absent = [slot for slot in slots if isinstance(slot, Variable) and slot not in known]
         for variable in absent:
             hint = "bind it in the pattern, or leave the triple out"

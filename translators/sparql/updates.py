@@ -1,7 +1,8 @@
 """Operations of SPARQL 1.1 Update as standing rules.
 
-What a rule inserts holds for as long as its pattern has the solution; what it deletes ends in the streams when the
-pattern gets one. Source: SPARQL 1.1 Update, section 3.1.
+When the pattern of an operation gets a solution, what it deletes of the graphs ends, and what it inserts is there from
+then on. Source: SPARQL 1.1 Update, section 3.1; M. Rinne, S. Törmä and E. Nuutila, "SPARQL-based applications for RDF-
+encoded sensor data" (SSN 2012), on updates as rules.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from dataclasses import replace
 
 from squall.errors import Origin
 from squall.lexers.sparql import tree as q
-from squall.system import Consequence, Construct, Delete, Pattern, System
+from squall.rdf import iri_text
+from squall.system import Delete, Insert, Pattern, Slot, Source, System
 from squall.translators.sparql.bodies import Body
-from squall.translators.sparql.datasets import ALL, dataset
-from squall.translators.sparql.forms import Forms
+from squall.translators.sparql.datasets import ALL, Reads, dataset
+from squall.translators.sparql.forms import Forms, Quads
 
 
 class Updates(Forms):
@@ -24,36 +26,49 @@ class Updates(Forms):
         """The rules of an operation; none where it is refused."""
         match operation:
             case q.InsertData(quads=quads, origin=origin):
-                return [Body(ALL).system([Construct(self._data(quads))], name, origin)]
+                return [Body(ALL).system(self._data(quads), name, origin)]
             case q.DeleteData(quads=quads):
-                return [self._delete(triple, name) for triple in self._data(quads)]
+                return [self._delete(quad, name) for quad in quads]
             case q.Modify():
                 return [self._modify(operation, name)]
             case q.Load(origin=origin):
                 self._refuse("LOAD", origin, "give the document as a source")
             case q.Manage(action=action, origin=origin) | q.Transfer(action=action, origin=origin):
-                self._refuse(action, origin, "graphs are streams here: they come and go with their facts")
+                self._refuse(action, origin, "graphs come and go with their facts: say which by DELETE and INSERT")
         return []
 
-    def _delete(self, triple: Pattern, name: str) -> System:
+    def _delete(self, quad: q.QuadPattern, name: str) -> System:
         """A fact ends whenever it comes: what has no pattern would be over before anything has come."""
-        return Body(ALL, [replace(triple, exact=True)]).system([Delete((triple,))], name, triple.origin)
+        triple = Pattern(quad.subject, quad.predicate, quad.object, origin=quad.origin)
+        body = Body(_inside(ALL, quad.graph), [replace(triple, exact=True)])
+        return body.system([Delete((triple,), quad.graph)], name, quad.origin)
 
     def _modify(self, operation: q.Modify, name: str) -> System:
-        if operation.graph is not None:
-            self._refuse("WITH", operation.origin, "leave it out: what is made belongs to the default graph")
-        body = self.body(operation.where, dataset(operation.using, self.state.notes))
-        made: list[Consequence] = []
-        if operation.delete:
-            made.append(Delete(self.template(operation.delete, body)))
-        if operation.insert:
-            made.append(Construct(self.template(operation.insert, body)))
-        return body.system(made, name, operation.origin)
+        """What stands in no graph belongs to that of ``WITH``, in the pattern too unless that has a data set of its own
+        (section 3.1.3)."""
+        reads = _inside(ALL, operation.graph)
+        body = self.body(operation.where, dataset(operation.using, self.state.notes) if operation.using else reads)
+        deleted = self.quads(operation.delete, body, operation.graph)
+        inserted = self.quads(operation.insert, body, operation.graph)
+        made = [Delete(template, graph) for graph, template in deleted.items()]
+        return body.system([*made, *_inserted(inserted)], name, operation.origin)
 
-    def _data(self, quads: Sequence[q.QuadPattern]) -> tuple[Pattern, ...]:
-        """The triples of data, whose blank nodes are what they are."""
-        self.check_graphs(quads)
-        return tuple(Pattern(quad.subject, quad.predicate, quad.object, origin=quad.origin) for quad in quads)
+    def _data(self, quads: Sequence[q.QuadPattern]) -> list[Insert]:
+        """The triples of data by their graphs. Their blank nodes are what they are."""
+        found: Quads = {}
+        for quad in quads:
+            triple = Pattern(quad.subject, quad.predicate, quad.object, origin=quad.origin)
+            found[quad.graph] = (*found.get(quad.graph, ()), triple)
+        return _inserted(found)
 
     def _refuse(self, what: str, origin: Origin | None, hint: str) -> None:
         self.state.notes.fail(f"`{what}` is not supported yet", origin, hint)
+
+
+def _inside(reads: Reads, graph: Slot | None) -> Reads:
+    """The data set, seen from a graph of it (None: from outside)."""
+    return reads.of(Source(iri_text(graph))) if isinstance(graph, str) else reads
+
+
+def _inserted(quads: Quads) -> list[Insert]:
+    return [Insert(template, graph) for graph, template in quads.items()]

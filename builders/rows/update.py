@@ -1,0 +1,66 @@
+"""What updates demand of the graphs, when their solutions begin to hold (SPARQL 1.1 Update, section 3.1.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from squall import operators as ops
+from squall.builders.rows.entries import Row, is_rdf, triple
+from squall.builders.rows.timeline import TimeDriven
+from squall.rdf import WORKING, Triple, iri_text, is_iri
+
+
+class Demand(NamedTuple):
+    """A fact that begins (inserts) or ends in a graph. stream: that of the graph; None: all of them."""
+
+    inserts: bool
+    stream: str | None
+    fact: Triple
+
+
+class Update(TimeDriven):
+    """Demands what its templates make of each row that begins to be valid."""
+
+    def __init__(self, op: ops.Update) -> None:
+        super().__init__()
+        inserts = [(True, quad) for quad in op.inserts]
+        self.quads = [(False, quad) for quad in op.deletes]
+        self.initial: list[Demand] = []
+        """What is there from the start."""
+        if op.initial:
+            self.initial = list(_demands(inserts, ()))
+        else:
+            self.quads += inserts
+        self.deletes = bool(op.deletes)
+        self.rule = op.rules[0] if op.rules else ""
+        self.counts: dict[Row, int] = {}
+
+    def demanded(self, now: int) -> list[tuple[int, Demand]]:
+        """(time since when it is demanded, what), up to a time, that included."""
+        found: list[tuple[int, Demand]] = []
+        for time, change in self.changes.upto(now):
+            for row, weight in change.items():
+                before = self.counts.get(row, 0)
+                if before <= 0 < before + weight:
+                    found += ((time, demand) for demand in _demands(self.quads, row))
+                self.counts[row] = before + weight
+                if not self.counts[row]:
+                    del self.counts[row]
+        return found
+
+    def size(self) -> int:
+        return self.changes.size() + len(self.counts)
+
+
+def _demands(quads: Sequence[tuple[bool, ops.Quad]], row: Row) -> Iterator[Demand]:
+    """What a row demands of templates, each with whether it inserts. What is unbound, or is no RDF, makes no fact."""
+    for inserts, (graph, *cells) in quads:
+        made = [row[cell] if isinstance(cell, int) else cell for cell in cells]
+        name = row[graph] if isinstance(graph, int) else graph
+        if None in made or not is_rdf(made):
+            continue
+        if graph is None:
+            yield Demand(inserts, WORKING if inserts else None, triple(made))
+        elif name is not None and is_iri(name):
+            yield Demand(inserts, iri_text(name), triple(made))

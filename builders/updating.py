@@ -1,0 +1,82 @@
+"""Updates at work: what they demand at an instant is done at the next one, all deletions before all insertions.
+
+Over static data there is no next instant: there it is done at once, again and again, until nothing more is demanded
+(docs/decisions/0011-updates.md).
+"""
+
+from __future__ import annotations
+
+from squall.builders.machine import Machine
+from squall.builders.rows.update import Demand
+from squall.errors import BuilderError
+from squall.rdf import ALWAYS, FOREVER
+
+
+class Updating:
+    """The updates of a machine. limit: how many steps they may take without an event in between."""
+
+    def __init__(self, machine: Machine, limit: int) -> None:
+        self.machine = machine
+        self.limit = limit
+        self.steps = 0
+        self.demands: dict[int, dict[Demand, str]] = {}
+        """What is to be done, by the time at which it is; with the node of the first update to demand it."""
+
+    @property
+    def due(self) -> int:
+        """The next time at which something is to be done (integer ms); FOREVER: never."""
+        return min(self.demands, default=FOREVER)
+
+    def rest(self) -> None:
+        """An event has come: steps are counted anew."""
+        self.steps = 0
+
+    def settle(self) -> None:
+        """Updates static data, read before, until nothing more is demanded. What rules without a body insert is there
+        from the start."""
+        for id, op in self.machine.updates.items():
+            for demand in op.initial:
+                self._apply(demand, ALWAYS, id)
+        self.machine.run(ALWAYS, complete=False)
+        while self.collect(ALWAYS):
+            self.apply(ALWAYS)
+            self.machine.run(ALWAYS, complete=False)
+
+    def collect(self, now: int) -> bool:
+        """Takes down what is demanded at an instant; whether anything is."""
+        found = self.machine.demanded(now)
+        for since, id, demand in found:
+            time = ALWAYS if since == ALWAYS else since + 1
+            self.demands.setdefault(time, {}).setdefault(demand, id)
+        return bool(found)
+
+    def apply(self, time: int) -> None:
+        """Does what is to be done at this time. Raises BuilderError if it goes on like this for too long."""
+        due = self.demands.pop(time, {})
+        if not due:
+            return
+        self.steps += 1
+        if self.steps > self.limit:
+            raise self._endless(due)
+        for demand in sorted(due, key=_insertions_last):
+            self._apply(demand, time, due[demand])
+
+    def _apply(self, demand: Demand, time: int, id: str) -> None:
+        if demand.inserts:
+            assert demand.stream is not None
+            self.machine.insert(demand.fact, time, demand.stream, id)
+        else:
+            self.machine.remove(demand.fact, time, demand.stream)
+
+    def _endless(self, due: dict[Demand, str]) -> BuilderError:
+        names = dict.fromkeys(self.machine.updates[id].rule for id in due.values())
+        named = ", ".join(f"`{name}`" for name in names)
+        return BuilderError(
+            f"after {self.limit} steps without an event there is still something to do for {named}",
+            hint="let an update delete what it acts on, or test for what it has inserted; `steps` in the options "
+            "allows more",
+        )
+
+
+def _insertions_last(demand: Demand) -> bool:
+    return demand.inserts
