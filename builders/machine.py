@@ -228,9 +228,9 @@ class Machine(Network[Sequence[Entry]]):
         for component in self.busy():
             if len(component) == 1:
                 self.step(component[0])
-                op = self.driven.get(component[0])
-                if op is not None and (complete or not isinstance(op, Feed)):
-                    self._advance(component[0], op, now)
+                driven = self.driven.get(component[0])
+                if driven is not None and (complete or not isinstance(driven, Feed)):
+                    self._advance(component[0], driven, now)
             else:
                 self._recursion(component)
 

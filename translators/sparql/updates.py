@@ -32,9 +32,12 @@ class Updates(Forms):
             case q.Modify():
                 return [self._modify(operation, name)]
             case q.Load(origin=origin):
-                self._refuse("LOAD", origin, "give the document as a source")
+                self._refuse(
+                    "LOAD", origin, "give the document as a source, or apply the request once by `squall update`"
+                )
             case q.Manage(action=action, origin=origin) | q.Transfer(action=action, origin=origin):
-                self._refuse(action, origin, "graphs come and go with their facts: say which by DELETE and INSERT")
+                hint = "say by DELETE and INSERT which facts come and go, or apply the request once by `squall update`"
+                self._refuse(action, origin, hint)
         return []
 
     def _delete(self, quad: q.QuadPattern, name: str) -> System:
@@ -62,7 +65,7 @@ class Updates(Forms):
         return _inserted(found)
 
     def _refuse(self, what: str, origin: Origin | None, hint: str) -> None:
-        self.state.notes.fail(f"`{what}` is not supported yet", origin, hint)
+        self.state.notes.fail(f"`{what}` is no standing rule", origin, hint)
 
 
 def _inside(reads: Reads, graph: Slot | None) -> Reads:
