@@ -213,7 +213,7 @@ class GrowingDeliver(Keeping):
         if len(until) < self.limit:
             return
         if len(until) < self.full:
-            for row in oldest(until, until.values, now - 1):
+            for row in oldest(until.items(), len(until), now - 1):
                 del until[row]
         if len(until) >= self.full:
             self.until = until = {row: end for row, end in until.items() if end >= now}
