@@ -185,7 +185,7 @@ class GrowingDeliver(Keeping):
         self.note(0, entries)
         until, found = self.until, []
         for entry in entries:
-            *_, rule, start, end, _ = entry
+            rule, start, end = entry[-4], entry[-3], entry[-2]
             row = triple(entry[:-4])  # most are triples: the same object as key and in the output
             known = until.get(row)
             if known is None or known < start:
