@@ -33,6 +33,8 @@ def kind(entry: Entry) -> Kind:
     return (first if first[0] == "@" else None), len(entry) - 4
 
 
+FEW = 3
+"""With more matches than this, facts are told apart by a look-up before they are matched."""
 PAIR = itemgetter(0, 2)
 """Of a triple's cells, or those of a pattern, the subject and the object."""
 
@@ -164,7 +166,7 @@ class _Table:
         self.matches: dict[Hashable, list[tuple[str, Step]]] = {}
         """By key, for facts that have it."""
         self.only: list[tuple[str, Step]] = []
-        """Where there is one key, for any facts: then these need not be told apart first."""
+        """Where there is one key or there are few matches, for any facts: then these need not be told apart first."""
 
     def add(self, id: str, cells: Cells) -> None:
         constants = [cells[place] for place, _ in self.places]
@@ -172,7 +174,7 @@ class _Table:
         key = keys[0] if len(keys) == 1 else tuple(keys)
         step = self.match(cells, (*self.known, *(place for place, _ in self.places)))
         self.matches.setdefault(key, []).append((id, step))
-        if len(self.matches) == 1:
+        if len(self.matches) == 1 or 0 < len(self.only) < FEW:
             self.only.append((id, self.match(cells, self.known)))
         else:
             self.only.clear()

@@ -8,11 +8,13 @@ can take over at any time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import filterfalse, repeat, starmap
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise, repeat, starmap
 from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
+from squall import functions
 from squall import operators as ops
 from squall.builders.alpha import Alpha
 from squall.builders.closure import Closure as Pairs
@@ -20,12 +22,12 @@ from squall.builders.network import Address, Network
 from squall.builders.rows import deliver, ends, plain
 from squall.builders.rows.code import bare, column_names, compiled
 from squall.builders.rows.deliver import GrowingDeliver, output
-from squall.builders.rows.entries import Entry, Row, is_rdf, key_of, row_fact, triple
+from squall.builders.rows.entries import Entry, Row, is_rdf, key_of, row_fact
 from squall.builders.rows.plain import Step
 from squall.builders.rows.read import unprepared
-from squall.operators import is_stateful, is_timed
+from squall.operators import columns_of, is_stateful, is_timed
 from squall.plan import Node, Plan
-from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Term
+from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple
 from squall.stages import Output
 
 TAKEN = (
@@ -34,6 +36,7 @@ TAKEN = (
 )  # fmt: skip
 """The operators of which this knows what they do to rows without times."""
 
+_new = cast(Callable[[type, Sequence[Any]], Any], tuple.__new__)
 _FIRST = itemgetter(0)
 _FANNED = (ops.Match, ops.Where)
 """What is fed by tables of constants."""
@@ -100,7 +103,8 @@ class Bulk(Network[Part]):
             case ops.Distinct():
                 return _Told() if self._are_unique(node) else _Set()
             case _:
-                return _Deliver(cast(GrowingDeliver, deliver(*self.plan.delivery, self.plan)))
+                once = {port for port, edge in enumerate(node.inputs) if self._tells_once(self.plan.by_id[edge.node])}
+                return _Deliver(cast(GrowingDeliver, deliver(*self.plan.delivery, self.plan)), once)
 
     def _are_unique(self, node: Node) -> bool:
         """Whether a set is of what matches make of facts each of which comes once, or once for each node that makes it:
@@ -110,6 +114,10 @@ class Bulk(Network[Part]):
         return all(_tells_facts_apart(one.op) for one in inputs) and all(
             isinstance(maker, ops.Read | ops.Distinct) for maker in makers
         )
+
+    def _tells_once(self, node: Node) -> bool:
+        """Whether a node is a set that looks for duplicates."""
+        return isinstance(node.op, ops.Distinct) and not self._are_unique(node)
 
     def _step(self, node: Node) -> Step:
         """What a node without memory does to rows."""
@@ -122,14 +130,18 @@ class Bulk(Network[Part]):
             case ops.Apply():
                 return plain.apply(node.op, timed=False)
             case ops.Project(columns=columns):
-                key = self.keyed[node.inputs[0].node]
-                if key in columns and len({*columns} - {None}) == len(columns) == 2:
-                    return _beside_key(cast(tuple[int, int], columns), cast(int, key))
+                if self._leaves_few(node):
+                    return _beside_key(cast(tuple[int, int], columns), cast(int, self.keyed[node.inputs[0].node]))
                 return plain.project(node.op, width, timed=False)
             case ops.Emit(template=template, rules=rules):
                 return plain.emit(template, rules, width, self.plan.unbound[node.inputs[0].node], timed=False)
             case _:
                 return plain.same
+
+    def _leaves_few(self, node: Node) -> bool:
+        """Whether a projection is on the key of parts and one other column."""
+        columns = cast(ops.Project, node.op).columns
+        return self.keyed[node.inputs[0].node] in columns and len({*columns} - {None}) == len(columns) == 2
 
     # Where rows go
 
@@ -147,7 +159,7 @@ class Bulk(Network[Part]):
             if isinstance(node.op, ops.Emit) or following is None or isinstance(following.op, _FANNED):
                 return _Target(plain.chained(steps), None, node.id, False)
             node, port = following, consumers[0][1]
-        port = port if isinstance(node.op, ops.Join) else 0
+        port = port if isinstance(node.op, ops.Join | ops.Deliver) else 0
         return _Target(plain.chained(steps), (node.id, port), node.id, self._lazily(node, port))
 
     def _lazily(self, node: Node, port: int) -> bool:
@@ -160,14 +172,26 @@ class Bulk(Network[Part]):
         """What has still to be done to the rows of an input of a join when they are used; None: they are ready."""
         if not self._lazily(node, port):
             return None
-        steps: list[Step] = []
+        nodes: list[Node] = []
         inner = self.plan.by_id[node.inputs[port].node]
         while not is_stateful(inner.op) and not isinstance(inner.op, _FANNED):
             if len(self.plan.consumers[inner.id]) > 1:
                 break  # its rows are ready for all who take them
-            steps.insert(0, self.steps[inner.id])
+            nodes.insert(0, inner)
             inner = self.plan.by_id[inner.inputs[0].node]
-        return plain.chained(steps) or plain.same
+        return plain.chained(self._in_good_order(nodes)) or plain.same
+
+    def _in_good_order(self, nodes: Sequence[Node]) -> list[Step]:
+        """The steps of nodes that feed each other. Where a projection leaves few of the rows that come together, a test
+        that needs no more than these waits for it."""
+        steps = [self.steps[node.id] for node in nodes]
+        for place, (first, second) in enumerate(pairwise(nodes)):
+            if isinstance(first.op, ops.Test) and isinstance(second.op, ops.Project) and self._leaves_few(second):
+                places = {column: place for place, column in enumerate(second.op.columns) if column is not None}
+                if _is_pure(first.op.expression) and places.keys() >= set(columns_of(first.op.expression)):
+                    test = plain.test(ops.Test(ops.moved_call(first.op.expression, places)))
+                    steps[place : place + 2] = steps[place + 1], test
+        return steps
 
     # What comes in
 
@@ -191,16 +215,17 @@ class Bulk(Network[Part]):
         alpha = self.alphas.get(id)
         wanted = alpha.predicates if alpha else {}
         every = bool(self.targets[id]) or (alpha is not None and alpha.anything is not None)
-        found: dict[Hashable, list[Any]] = {}
+        given: defaultdict[Any, list[Any]] = defaultdict(list)
         for fact in facts:
-            key: Any = fact[1]
-            if key in found:
-                found[key].append(fact)
-            elif isinstance(fact, Atom):
-                row = (f"@{fact.relation}", *fact.arguments)
-                found.setdefault((row[0], len(row)), []).append(row)
+            given[fact[1]].append(fact)  # an atom under its arguments
+        found: dict[Hashable, list[Row]] = {}
+        for key, part in given.items():
+            if isinstance(key, tuple):
+                for fact in part:
+                    row = (f"@{fact.relation}", *fact.arguments)
+                    found.setdefault((row[0], len(row)), []).append(row)
             elif every or key in wanted:
-                found[key] = [fact]
+                found[key] = part
         return found
 
     def answer(self, id: str, part: Part) -> None:
@@ -316,6 +341,13 @@ def run(rows):
     return compiled(source, {})
 
 
+def _is_pure(expression: ops.Expression) -> bool:
+    """Whether it makes no difference how often an expression is computed."""
+    if not isinstance(expression, ops.Invoke):
+        return True
+    return functions.lookup(expression.function).pure and all(map(_is_pure, expression.arguments))
+
+
 def _tells_facts_apart(op: ops.Operator) -> bool:
     """Whether different facts are different rows to a match."""
     return isinstance(op, ops.Match) and not any(cell is None or isinstance(cell, ops.Value) for cell in op.cells)
@@ -337,12 +369,17 @@ def _keys(template: Sequence[int | str], rows: Sequence[Row]) -> Mapping[Hashabl
     return found
 
 
-def _fresh(rows: Sequence[Row], known: set[Row]) -> list[Row]:
+def _fresh(rows: Sequence[Row], known: set[Row]) -> Sequence[Row]:
     """The rows that are not known, each once and in their order; known from now on."""
-    unique = dict.fromkeys(rows)
-    fresh = list(filterfalse(known.__contains__, unique))
-    known.update(unique)  # takes over the hashes
-    return fresh
+    before = len(known)
+    if not before:
+        known.update(rows)
+        return rows if len(known) == len(rows) else list(dict.fromkeys(rows))
+    fresh = set(rows).difference(known)
+    known |= fresh  # takes over the hashes
+    if len(fresh) == len(rows):
+        return rows
+    return list(dict.fromkeys(filter(fresh.__contains__, rows))) if fresh else ()
 
 
 class _Set:
@@ -500,33 +537,52 @@ def _product(op: ops.Join, widths: tuple[int, int], side: int) -> Callable[..., 
 
 
 class _Deliver:
-    """Facts that come into the answer."""
+    """Facts that come into the answer. once: the inputs that bring no fact twice."""
 
-    def __init__(self, op: GrowingDeliver) -> None:
+    def __init__(self, op: GrowingDeliver, once: Collection[int]) -> None:
         self.remembers = op.remembers
         self.name = op.name
-        self.known: set[Row] = set()
-        self.waiting: list[Part] = []
+        self.once = once
+        self.alone: dict[Hashable, tuple[int, list[Sequence[Row]]]] = {}
+        """The facts that have come, by key, where one input that brings no fact twice has brought all of the key;"""
+        self.known: dict[Hashable, set[Row]] = {}
+        """and the others."""
+        self.waiting: list[tuple[int, Part]] = []
 
     def take(self, port: int, parts: Iterable[Part]) -> Iterator[Part]:
-        self.waiting += parts
+        self.waiting += zip(repeat(port), parts)
         return iter(())
 
     def flush(self, time: int) -> list[Output]:
         waiting, self.waiting = self.waiting, []
         found: list[Output] = []
-        for key, rows, maker in waiting:
-            fresh, rule = _fresh(rows, self.known), self.name or maker
+        for port, (key, rows, maker) in waiting:
+            fresh, rule = self._fresh(port, key, rows), self.name or maker
             if not isinstance(key, str) or key[0] != "<" or '"' in map(_FIRST, map(_FIRST, fresh)):
                 found += [output((row_fact(row), time, rule)) for row in fresh if is_rdf(row)]
             else:  # what nearly all are, without a step of ours for each
-                found += map(output, zip(map(triple, fresh), repeat(time), repeat(rule)))
+                triples = map(_new, repeat(Triple), fresh)
+                found += map(_new, repeat(Output), zip(triples, repeat(time), repeat(rule)))
         if not self.remembers:
+            self.alone.clear()
             self.known.clear()
         return found
 
+    def _fresh(self, port: int, key: Hashable, rows: Sequence[Row]) -> Sequence[Row]:
+        """The facts that have not come before."""
+        if key not in self.known:
+            only, before = self.alone.setdefault(key, (port, []))
+            if only == port and port in self.once:
+                before.append(rows)
+                return rows
+            self.known[key] = set(chain.from_iterable(before))
+            del self.alone[key]
+        return _fresh(rows, self.known[key])
+
     def kept(self) -> Iterator[tuple[int, Sequence[Row]]]:
-        yield 0, [(*row, "") for row in self.known]
+        parts = chain(self.known.values(), *(parts for _, parts in self.alone.values()))
+        yield 0, [(*row, "") for rows in parts for row in rows]
 
     def size(self) -> int:
-        return len(self.known)
+        alone = sum(len(rows) for _, parts in self.alone.values() for rows in parts)
+        return alone + sum(map(len, self.known.values()))

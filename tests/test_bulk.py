@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import squall
+from squall import functions
 from squall import operators as ops
 from squall.builders import iterator
 from squall.builders.bulk import Bulk, fits
@@ -17,6 +20,7 @@ from squall.builders.iterator import IteratorJob
 from squall.builders.rows import plain
 from squall.builders.rows.entries import Entry
 from squall.errors import SourceError
+from squall.functions import lookup
 from squall.plan import Input, Node, Plan
 from squall.rdf import ALWAYS, Atom, Event, Term, Triple, iri
 from squall.stages import Options
@@ -136,6 +140,31 @@ def test_rows_of_predicates_of_which_nothing_is_known_are_not_even_looked_at(mon
     outputs = running.run([], static(":q :range :c . :a :q :b . :a :p :b . :c :p :d ."))
     assert [str(out.fact) for out in outputs] == [f"<{E}b> <{E}type> <{E}c> ."]
     assert len(tested) == 1, tested
+
+
+def test_a_test_waits_for_a_projection_that_leaves_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    known = lookup("urn:x-squall:jena:notLiteral")
+
+    def body(term: Term) -> Any:
+        calls.append(term)
+        return known.body(term)
+
+    monkeypatch.setattr(functions, "lookup", lambda iri: replace(known, body=body) if iri == known.iri else lookup(iri))
+    domain = "[domain: (?x ?p ?y) (?p :domain ?c) -> (?x :type ?c)]"
+    running = job(plan(f"{domain} [range: (?x ?p ?y) (?p :range ?c) notLiteral(?y) -> (?y :type ?c)]"))
+    outputs = running.run([], static(":q :range :c . :a :q :b . :b :q :b . :c :q :b . :a :q 'x' . :b :q 'x' ."))
+    assert [str(out.fact) for out in outputs] == [f"<{E}b> <{E}type> <{E}c> ."]
+    assert calls == [f"<{E}b>", '"x"']
+
+
+def test_what_two_sets_make_is_told_once() -> None:
+    """They are asked for what they have both made only when both have made something of that predicate."""
+    told = [str(out.fact) for out in job(plan(SCHEMA)).run([], static(
+        ":a :p :b . :p :below :type . :a :type :c . :c :under :b ."
+    ))]  # fmt: skip
+    assert told.count(f"<{E}a> <{E}type> <{E}b> .") == 1
+    assert len(set(told)) == len(told)
 
 
 def test_small_instants_are_for_the_machine_and_large_ones_are_not() -> None:

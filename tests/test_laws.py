@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.builders import iterator
+from squall.builders import alpha, iterator
 from squall.builders.iterator import IteratorJob
 from squall.builders.rows import memory
 from squall.planners.passes import constants
@@ -56,6 +56,7 @@ def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     if request.param == "at once":
         forget_at_once(monkeypatch)
         monkeypatch.setattr(constants, "FEW", 0)
+        monkeypatch.setattr(alpha, "FEW", 0)
         monkeypatch.setattr(iterator, "PATIENCE", -1)
 
 

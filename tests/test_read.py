@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.builders.rows import read
 from squall.builders.rows.entries import Entry, fact_row
 from squall.builders.rows.memory import SWEPT
 from squall.builders.rows.read import Facts, Reader
@@ -323,10 +322,3 @@ def test_columns_are_read_as_the_events_that_they_are(window: Window, events: li
     told = reader(source, [P], every, False).read_columns(columns)
     assert told == reader(source, [P], every, False).read(list(columns))
     assert [(event.time, fact) for event in columns for fact in event.facts] == triples
-
-
-def test_columns_of_many_predicates_are_read_like_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    columns = Columns([1, 2], [FACTS[0][0]] * 2, [P, P], [P, P], S, 2)
-    whole = reader(Source(), [P], False, False).read_columns(columns)
-    monkeypatch.setattr(read, "FEW", 0)
-    assert reader(Source(), [P], False, False).read_columns(columns) == whole != Facts()

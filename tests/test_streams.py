@@ -341,6 +341,17 @@ def test_line_numbers_count_over_blocks(kept: Kept, tmp_path: Path, monkeypatch:
     assert ledger.counts == {("malformed", str(path)): 2}
 
 
+def test_line_numbers_count_over_blocks_of_timed_lines(kept: Kept, tmp_path: Path) -> None:
+    path = tmp_path / "x.ntt"
+    path.write_text("".join(f"{time} {t('a')}\n" for time in range(10, 14)) + f"bad\n14 {t('b')}\n\nworse")
+    for chunk in (100, 1000):
+        ledger, entries = kept
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("squall.streams.files._CHUNK", chunk)
+            assert [event.time for event in events(path, ledger) if event.facts] == [10, 11, 12, 13, 14]
+        assert [(entry["line"], entry["text"]) for entry in entries()][-2:] == [(5, "bad"), (8, "worse")]
+
+
 def test_what_came_before_an_error_in_a_document_is_kept(kept: Kept, tmp_path: Path) -> None:
     path = tmp_path / "x.ttl"
     path.write_text(f"<{E}a> <{E}p> <{E}o> .\n<{E}b> <{E}p> .\n<{E}c> <{E}p> <{E}o> .\n")

@@ -194,7 +194,7 @@ class GrowingDeliver(Keeping):
         self.note(0, entries)
         until, found = self.until, []
         for entry in entries:
-            *_, rule, start, end, _ = entry
+            rule, start, end = entry[-4], entry[-3], entry[-2]
             row = triple(entry[:-4])  # most are triples: the same object as key and in the output
             known = until.get(row)
             if known is None or known < start:
@@ -222,7 +222,7 @@ class GrowingDeliver(Keeping):
         if len(until) < self.limit:
             return
         if len(until) < self.full:
-            for row in oldest(until, until.values, now - 1):
+            for row in oldest(until.items(), len(until), now - 1):
                 del until[row]
         if len(until) >= self.full:
             self.until = until = {row: end for row, end in until.items() if end >= now}

@@ -40,21 +40,32 @@ def probe(op: ops.Join, widths: tuple[int, int], side: int, growing: bool) -> Ca
     growing: nothing is ever taken back, and all weights are 1, on both sides.
     """
     left, right = column_names("a", widths[0]), column_names("b", widths[1])
-    weight = "1" if growing else "w * v"
-    made = entry([(left + right)[column] for column in op.keep], "s if s > t else t", "e if e < f else f", weight)
     mine, theirs = (left, right) if side == 0 else (right, left)
     key = _key([mine[pair[side]] for pair in op.on])
-    inner = entry(theirs, "t", "f", "v")
+    kept = [(left + right)[column] for column in op.keep]
+    made = entry(kept, "s if s > t else t", "e if e < f else f", "1" if growing else "w * v")
+    outer, inner = f"for {entry(mine)} in ", f"for {entry(theirs, 't', 'f', 'v')} in "
+    # An entry to which nothing is added and of whose time nothing is taken away is handed on as it is.
+    if kept == mine:
+        outer = f"for x in entries {outer}(x,)"
+        made = f"x if t <= s and e <= f{'' if growing else ' and v == 1'} else {made}"
+    else:
+        outer += "entries"
+    if kept == theirs != mine:
+        inner = f"for y in {{}} {inner}(y,)"
+        made = f"y if s <= t and f <= e{'' if growing else ' and w == 1'} else {made}"
+    else:
+        inner += "{}"
     source = f"""\
 def run(entries, index, other):
 {_store([pair[side] for pair in op.on], growing)} first, more = other.first, other.more
  found = [{made}
-  for {entry(mine)} in entries if {key} in first
-  for {inner} in (first[{key}],) if s < f and t < e]
+  {outer} if {key} in first
+  {inner.format(f"(first[{key}],)")} if s < f and t < e]
  if more:
   found += [{made}
-   for {entry(mine)} in entries if {key} in more
-   for {inner} in more[{key}] if s < f and t < e]
+   {outer} if {key} in more
+   {inner.format(f"more[{key}]")} if s < f and t < e]
  return found
 """
     return compiled(source, {})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from itertools import islice, takewhile
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import TypeVar
 
@@ -54,22 +53,20 @@ class Keeping:
         """Forgets what ended at `now` or before: no entry that is still to come begins before `now`."""
 
 
-def oldest(keys: Collection[Key], ends: Callable[[], Iterable[int]], now: int) -> list[Key]:
+def oldest(ends: Iterable[tuple[Key, int]], most: int, now: int) -> list[Key]:
     """The keys of what ended at `now` or before, from those that came first until too many are met that did not.
 
-    Mostly all that have ended come first: these are counted without a step of ours for each.
+    ends: keys with their ends, as they came. most: how many there are. Mostly all that have ended come first.
     """
-    ended = list(islice(keys, sum(map(bool, takewhile(now.__ge__, ends())))))
-    if len(ended) > len(keys) // PATIENCE:
-        return ended
+    ended: list[Key] = []
     patience = PATIENCE
-    for key, end in islice(zip(keys, ends(), strict=True), len(ended), None):
+    for key, end in ends:
         if end <= now:
             ended.append(key)
+        elif len(ended) > most // PATIENCE or not patience:
+            break
         else:
             patience -= 1
-            if not patience:
-                break
     return ended
 
 
@@ -139,7 +136,8 @@ class Index:
             return
         self.sweeps += 1
         if self.stored < self.full:
-            self._forget(oldest(self.first, lambda: map(_END, self.first.values()), now), now)
+            ends = zip(self.first, map(_END, self.first.values()), strict=True)
+            self._forget(oldest(ends, len(self.first), now), now)
         if self.stored >= self.full:
             self._forget([key for key, entry in self.first.items() if entry[-2] <= now or key in self.more], now)
             self._settle()
@@ -149,6 +147,11 @@ class Index:
     def _forget(self, keys: Iterable[Hashable], now: int) -> None:
         """Drops the entries of these keys that have ended."""
         first, more = self.first, self.more
+        if not more:
+            for key in keys:
+                del first[key]
+            self.stored = len(first)
+            return
         gone = 0
         for key in keys:
             if key not in more:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, repeat
+from itertools import repeat
 from typing import NamedTuple
 
 from squall.builders.rows.entries import Boxes, Entry, Row, fact_row
@@ -41,10 +41,6 @@ class Facts:
                 self.triples.append(entry)
             if entry[1] in wanted:
                 self.boxes.setdefault(entry[1], []).append((entry[0], entry[2], *entry[4:]))
-
-
-FEW = 16
-"""With more predicates than this, columns are not gone through once for each."""
 
 
 class _Given(NamedTuple):
@@ -150,27 +146,25 @@ class Reader:
         return facts
 
     def read_columns(self, columns: Columns) -> Facts:
-        """The facts of events that come as columns: as `read`, but without a step for each triple."""
+        """The facts of events that come as columns: as `read`, but with less to do for each triple."""
         validity = self.validity.get(columns.stream) or self._validity(columns.stream)
-        present = dict.fromkeys(columns.predicates)
-        found = [predicate for predicate in present if predicate in self.wanted]
-        if validity in (_UNREAD, _CAREFUL) or self.every or self.atoms or len(found) > FEW:
+        if validity in (_UNREAD, _CAREFUL) or self.every or self.atoms:
             return self.read(columns)
         spans = {time: validity(time) for time in dict.fromkeys(columns.times)}
         if any(start >= end for start, end in spans.values()):
             return self.read(columns)
         starts = {time: start for time, (start, _) in spans.items()}
         ends = {time: end for time, (_, end) in spans.items()}
-        facts = Facts()
-        for predicate in found:
-            chosen = list(map(predicate.__eq__, columns.predicates))
-            times = list(compress(columns.times, chosen))
-            made = (
-                compress(columns.subjects, chosen), compress(columns.objects, chosen),
-                map(starts.__getitem__, times), map(ends.__getitem__, times), repeat(1, len(times)),
-            )  # fmt: skip
-            facts.boxes[predicate] = list(zip(*made, strict=True))
-        return facts
+        found: Boxes = {predicate: [] for predicate in dict.fromkeys(columns.predicates) if predicate in self.wanted}
+        times = columns.times
+        pairs = zip(
+            columns.subjects, columns.objects,
+            map(starts.__getitem__, times), map(ends.__getitem__, times), repeat(1),
+        )  # fmt: skip
+        for predicate, pair in zip(columns.predicates, pairs, strict=False):
+            if predicate in found:
+                found[predicate].append(pair)
+        return Facts(found)
 
     def _take_whole(self, given: Sequence[Fact], start: int, end: int, facts: Facts) -> None:
         if self.every:

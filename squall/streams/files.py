@@ -8,7 +8,7 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol, runtime_checkable
@@ -225,7 +225,7 @@ def _lines(
     file: IO[bytes], path: str, format: Format, settings: Settings, ledger: Ledger, reading: Reading
 ) -> Iterator[Sequence[Event]]:
     own = suffix(path)
-    for first, block in _blocks(file):
+    for first, block in _numbered(_blocks(file)):
         triples, bad = parse_block(block, format.syntax, own)
         _lose(bad, first, path, ledger)
         yield from _batch(triples, settings, reading)
@@ -242,14 +242,17 @@ def _timed_lines(
 ) -> Iterator[Sequence[Event]]:
     own = suffix(path)
     batch: Sequence[Event]
-    for first, block in _blocks(file):
+    first = 1
+    for block in _blocks(file):
         plain = events(block, own, settings.stream, choice)
         if plain is not None:
             batch, count = plain
+            first += count  # each line is a statement
         else:
             found, bad = parse_timed(block, format.syntax, own)
             _lose(bad, first, path, ledger)
             batch, count = _chosen(found, settings.stream, choice), len(found)
+            first += block.count(b"\n") + 1
         reading.statements += count
         if batch:
             yield batch
@@ -266,7 +269,7 @@ def _patch(
         ledger.record("malformed", path, line, reason, text)
 
     patch = Patch(settings.stream, settings.time, suffix(path), lose)
-    for first, block in _blocks(file):
+    for first, block in _numbered(_blocks(file)):
         yield from _changes(patch.read(first, block), reading)
     yield from _changes(patch.end(), reading)
 
@@ -313,21 +316,26 @@ def _lose(bad: list[tuple[int, str, str]], first: int, path: str, ledger: Ledger
         ledger.record("malformed", path, first + index, reason, text)
 
 
-def _blocks(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Whole lines as soon as they are there, in blocks, each with the number of its first line (from 1)."""
-    number = 1
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """Whole lines as soon as they are there, in blocks, without the end of the last one."""
     rest: list[bytes] = []
     while chunk := file.read(_CHUNK):
         head, newline, tail = chunk.rpartition(b"\n")
         if not newline:
             rest.append(tail)
             continue
-        block = b"".join([*rest, head])
-        yield number, block
-        number += block.count(b"\n") + 1
+        yield b"".join([*rest, head])
         rest = [tail] if tail else []
     if rest:
-        yield number, b"".join(rest)
+        yield b"".join(rest)
+
+
+def _numbered(blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Blocks, each with the number of its first line (from 1)."""
+    number = 1
+    for block in blocks:
+        yield number, block
+        number += block.count(b"\n") + 1
 
 
 class _Reader(io.RawIOBase):

@@ -61,6 +61,8 @@ class Statements(NamedTuple):
     def of(self, choice: Choice) -> Statements:
         """Those that are chosen."""
         kinds = list(map(choice.predicates.__contains__, self.predicates))
+        if all(kinds):
+            return self
         columns = (self.stamps, self.subjects, self.predicates, self.objects)
         stamps, subjects, predicates, objects = (list(compress(column, kinds)) for column in columns)
         return Statements(stamps, self.times, subjects, predicates, objects, self.blank)
@@ -95,8 +97,6 @@ class Choice:
 def statements(block: bytes, timed: bool = False) -> Statements | None:
     """The statements of lines, each after a stamp if they are timed. None unless all are plain."""
     text = block.decode("utf-8", "replace")
-    if _NOT_CANONICAL in text:
-        return None
     cells, width = f".\n{text}".split(" "), 4 if timed else 3
     if len(cells) % width == 1 and cells.pop() == ".":
         columns = [cells[column::width] for column in range(width)]
@@ -104,7 +104,7 @@ def statements(block: bytes, timed: bool = False) -> Statements | None:
         if all(cell.startswith(".\n") for cell in starts):
             found = _of(columns, starts, timed, "_" in text)
             return found if _are_plain(found) else None
-    if matched := _matched(text, timed):
+    if _NOT_CANONICAL not in text and (matched := _matched(text, timed)):
         return _of(matched, dict(zip(matched[0], matched[0], strict=True)), timed, "_" in text)
     return None
 
@@ -119,7 +119,10 @@ def _of(columns: Sequence[Column], starts: dict[str, str], timed: bool, blank: b
 
 def _are_plain(found: Statements) -> bool:
     """Whether all terms are, each looked at once. (There are no spaces in them.)"""
-    columns = (found.subjects, _ARE_SUBJECTS), (found.objects, _ARE_OBJECTS), (found.predicates, _ARE_PREDICATES)
+    objects = " ".join(set(found.objects)) + " "
+    if _NOT_CANONICAL in objects or not _ARE_OBJECTS(objects):
+        return False
+    columns = (found.subjects, _ARE_SUBJECTS), (found.predicates, _ARE_PREDICATES)
     return all(are(" ".join(set(cells)) + " ") for cells, are in columns)
 
 

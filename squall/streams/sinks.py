@@ -76,7 +76,7 @@ class StreamSink:
     def write(self, output: Output) -> None:
         """Raises SinkError where the format cannot hold the output, or the system refuses it."""
         try:
-            self.file.write(self._line(output))
+            (self._file or self.file).write(self._line(output))
             if self._prompt:
                 self.file.flush()
         except OSError as error:
