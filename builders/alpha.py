@@ -33,6 +33,14 @@ def kind(entry: Entry) -> Kind:
     return (first if first[0] == "@" else None), len(entry) - 4
 
 
+def by_kind(entries: Iterable[Entry]) -> dict[Kind, list[Entry]]:
+    """The entries of facts, those of each kind together."""
+    kinds: dict[Kind, list[Entry]] = {}
+    for entry in entries:
+        kinds.setdefault(kind(entry), []).append(entry)
+    return kinds
+
+
 PAIR = itemgetter(0, 2)
 """Of a triple's cells, or those of a pattern, the subject and the object."""
 
@@ -85,10 +93,7 @@ class Alpha:
             ((kind_of, predicate),) = self.shapes
             yield from self._of_kind(kind_of, predicate, entries)
             return
-        kinds: dict[Kind, list[Entry]] = {}
-        for entry in entries:
-            kinds.setdefault(kind(entry), []).append(entry)
-        for kind_of, part in kinds.items():
+        for kind_of, part in by_kind(entries).items():
             yield from self._of_kind(kind_of, None, part)
 
     def _of_kind(self, kind_of: Kind, predicate: Term | None, entries: Sequence[Entry]) -> Iterator[Matched]:

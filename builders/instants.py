@@ -33,7 +33,7 @@ class Instants:
         """Takes note of events."""
         for event in events:
             for source in self.sources if event.stream != HEARTBEAT else ():
-                if source.iri in ("", event.stream):
+                if source.reads(event.stream):
                     self.first = event.time if self.first is None else self.first
                     self._add(event, source)
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, cast
 
-from squall.builders.alpha import Alpha, kind
+from squall.builders.alpha import Alpha, by_kind
 from squall.builders.network import Address, Network
 from squall.builders.rows import Operator, ends, operator, plain
 from squall.builders.rows.deliver import Deliver, GrowingDeliver, Retract
@@ -139,8 +139,8 @@ class Machine(Network[Sequence[Entry]]):
         if alpha is not None:
             for match, rows in alpha.triples(facts.boxes, facts.triples):
                 self.answer(match, rows)
-            for entry in facts.atoms:
-                for match, rows in alpha.atoms_rows(kind(entry), [entry]):
+            for kind_of, entries in by_kind(facts.atoms).items():
+                for match, rows in alpha.atoms_rows(kind_of, entries):
                     self.answer(match, rows)
         self._hand_on(id, facts.triples + facts.atoms)
 

@@ -108,7 +108,7 @@ def feed_back(draft: Draft, made: Iterable[Facts]) -> None:
 
 def _reads_all(draft: Draft, node: Node) -> bool:
     reads = (draft.nodes[edge.node].op for edge in node.inputs)
-    return any(isinstance(op, Read) and op.source.iri == "" for op in reads)
+    return any(isinstance(op, Read) and op.source.derives for op in reads)
 
 
 def _overlaps(made: Sequence[Facts]) -> bool:

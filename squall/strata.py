@@ -123,7 +123,7 @@ class Need(NamedTuple):
 def needs(system: System, verb: str | None = None, origin: Origin | None = None) -> Iterator[Need]:
     """What a system needs of the facts that rules make, in all of its parts. Only what reads the default graph does."""
     origin, own = system.origin or origin, verb or _verb(system)
-    derived = any(source.iri == "" for source in system.sources)
+    derived = any(source.derives for source in system.sources)
 
     def of(joinable: Joinable, verb: str | None, origin: Origin | None) -> Iterator[Need]:
         match joinable:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from squall.errors import Origin, SquallError
-from squall.rdf import Term
-from squall.windows import LANDMARK, Window
+from squall.rdf import HEARTBEAT, Atom, Fact, Term, Triple, iri
+from squall.windows import LANDMARK, Nothing, Window
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Source:
     removals: whether the stream may carry removals (`squall.rdf.Event.removed`).
     """
 
+    is_plain: ClassVar[bool] = True
+    """Whether patterns read facts as streams bring them."""
     iri: str = ""
     window: Window = LANDMARK
     windows: tuple[tuple[str, Window], ...] = ()
@@ -51,6 +53,48 @@ class Source:
     def window_of(self, stream: str) -> Window:
         """The window through which a stream is read."""
         return dict(self.windows).get(stream, self.window)
+
+    def reads(self, stream: str) -> bool:
+        """Whether it reads anything of a stream, or static data that belong to it."""
+        return self.iri in ("", stream) and not (stream and isinstance(self.window_of(stream), Nothing))
+
+    @property
+    def derives(self) -> bool:
+        """Whether what rules derive is read, too."""
+        return self.iri == ""
+
+    def seen(self, fact: Fact, stream: str, time: int) -> Fact | None:
+        """The fact as patterns read it, of a stream that brings it at a time (integer ms); None: they do not."""
+        return fact
+
+
+GRAPH = iri("urn:x-squall:graph")
+"""The relation of what `Graphs` reads."""
+
+
+@dataclass(frozen=True)
+class Graphs(Source):
+    """The triples of named streams, each with the name of its stream: a triple ``s p o`` of the stream ``g`` is read as
+    the atom ``GRAPH(g, s, p, o)``, in the window of that stream.
+
+    What has no name is not there: the default stream, and what rules derive.
+    """
+
+    is_plain: ClassVar[bool] = False
+
+    def reads(self, stream: str) -> bool:
+        return stream not in UNNAMED and super().reads(stream)
+
+    @property
+    def derives(self) -> bool:
+        return False
+
+    def seen(self, fact: Fact, stream: str, time: int) -> Fact | None:
+        return Atom(GRAPH, (iri(stream), *fact)) if isinstance(fact, Triple) else None
+
+
+UNNAMED = frozenset(("", HEARTBEAT))
+"""The streams that are no named graphs: the default one, and those of our own."""
 
 
 @dataclass(frozen=True)
@@ -139,11 +183,13 @@ class Without:
 
     ``noValue``, negation as failure: evaluated on the whole model, stratum by stratum. Variables that occur in the
     joinables alone are local to them. minus: only a solution of the joinables counts in which at least one variable is
-    bound that is bound in the solution, too (SPARQL 1.1, section 18.5, Minus).
+    bound that is bound in the solution, too (SPARQL 1.1, section 18.5, Minus); these do not count for that if they are
+    `apart`.
     """
 
     joinables: tuple[Joinable, ...]
     minus: bool = field(default=False, kw_only=True)
+    apart: tuple[Variable, ...] = field(default=(), kw_only=True)
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
@@ -404,9 +450,17 @@ def variables(part: Joinable | Expression | None) -> Iterator[Variable]:
 def over(
     system: System, window: Window = LANDMARK, windows: Mapping[str, Window] | None = None, removals: bool = False
 ) -> System:
-    """The system with windows on its default graph, in all of its parts: `windows` by stream, `window` for the
-    others. What names its own stream and window is left as it is. removals: whether streams may carry removals."""
+    """The system with windows on what names none itself, in all of its parts: `windows` by stream, `window` for the
+    others. removals: whether streams may carry removals."""
     return _over(system, Source("", window, tuple(sorted((windows or {}).items())), removals))
+
+
+def _through(source: Source, default: Source) -> Source:
+    """A source through the windows of another, if it has none of its own."""
+    if source.iri:
+        plain = source == Source(source.iri)
+        return replace(default, iri=source.iri, window=default.window_of(source.iri), windows=()) if plain else source
+    return type(source)("", default.window, default.windows, default.removals) if source == type(source)() else source
 
 
 def _over(system: System, default: Source) -> System:
@@ -427,7 +481,7 @@ def _over(system: System, default: Source) -> System:
 
     return replace(
         system,
-        sources=tuple(default if source == Source() else source for source in system.sources),
+        sources=tuple(_through(source, default) for source in system.sources),
         joinables=tuple(map(part, system.joinables)),
         predicates=tuple(map(part, system.predicates)),
         subsystems=tuple(map(part, system.subsystems)),

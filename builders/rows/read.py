@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import compress, repeat
 from typing import NamedTuple
 
-from squall.builders.rows.entries import Boxes, Entry, Row, fact_row
+from squall.builders.rows.entries import Boxes, Entry, fact_row
 from squall.builders.rows.memory import SWEPT
 from squall.errors import SourceError
 from squall.operators import Match, Read, Retract
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple
 from squall.system import Source
-from squall.windows import Count, Nothing
+from squall.windows import Count
 
 
 @dataclass
@@ -95,6 +96,12 @@ def unprepared(event: Event) -> SourceError:
     )
 
 
+def seen(source: Source, event: Event) -> list[Fact]:
+    """The facts of an event as patterns read them through a source."""
+    found = (source.seen(fact, event.stream, event.time) for fact in event.facts)
+    return [fact for fact in found if fact is not None]
+
+
 class Reader:
     """What one `Read` node reads. wanted: the predicates that anything is done with; every, atoms: whether something is
     done with triples of any predicate, with atoms. remembers: whether facts may be taken back by removals."""
@@ -129,6 +136,9 @@ class Reader:
             start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else validity(event.time)
             if start >= end:
                 continue
+            if not self.source.is_plain:
+                self._take_whole(seen(self.source, event), start, end, facts)
+                continue
             for fact in event.facts:
                 if (predicate := fact[1]) in wanted:
                     if predicate in boxes:
@@ -144,7 +154,8 @@ class Reader:
         validity = self.validity.get(columns.stream) or self._validity(columns.stream)
         present = dict.fromkeys(columns.predicates)
         found = [predicate for predicate in present if predicate in self.wanted]
-        if validity in (_UNREAD, _CAREFUL) or self.every or self.atoms or len(found) > FEW:
+        plain = self.source.is_plain and not (self.every or self.atoms)
+        if validity in (_UNREAD, _CAREFUL) or not plain or len(found) > FEW:
             return self.read(columns)
         spans = {time: validity(time) for time in dict.fromkeys(columns.times)}
         if any(start >= end for start, end in spans.values()):
@@ -172,7 +183,7 @@ class Reader:
     def _validity(self, stream: str) -> Validity:
         """How the events of a stream are read."""
         window = self.source.window_of(stream)
-        if self.source.iri not in ("", stream) or (stream and isinstance(window, Nothing)):
+        if not self.source.reads(stream):
             found: Validity = _UNREAD
         elif self.remembers or isinstance(window, Count):
             found = _CAREFUL
@@ -191,7 +202,8 @@ class Reader:
             yield from self._removed(event.stream, fact, event.time)
         window = self.source.window_of(event.stream)
         if isinstance(window, Count) and event.time != ALWAYS:
-            counted = self.counted.setdefault(event.stream, _Counted(window))
+            entries = partial(self._entries, event.stream)
+            counted = self.counted.setdefault(event.stream, _Counted(window, entries))
             for fact in event.facts:
                 yield from counted.come(fact, event.time)
             return
@@ -199,7 +211,13 @@ class Reader:
         for fact in event.facts if start < end else ():
             if event.time != ALWAYS:
                 self.given.setdefault(fact, []).append(_Given(event.stream, event.time, start, end))
-            yield (*fact_row(fact), start, end, 1)
+            yield from self._entries(event.stream, fact, event.time, (start, end), 1)
+
+    def _entries(self, stream: str, fact: Fact, came: int, valid: tuple[int, int], weight: int) -> Iterator[Entry]:
+        """The entry of a fact that a stream brought, as patterns read it; none, if they do not."""
+        found = self.source.seen(fact, stream, came)
+        if found is not None:
+            yield (*fact_row(found), *valid, weight)
 
     def remove(self, fact: Fact, time: int) -> list[Entry]:
         """A fact ends now in all streams that this node reads."""
@@ -215,7 +233,7 @@ class Reader:
             if known.stream != stream or known.came >= time:
                 kept.append(known)
             elif known.end > time:
-                yield (*fact_row(fact), max(known.start, time), known.end, -1)
+                yield from self._entries(stream, fact, known.came, (max(known.start, time), known.end), -1)
         if kept:
             self.given[fact] = kept
 
@@ -236,10 +254,12 @@ class Reader:
 
 
 class _Counted:
-    """The facts of a stream through a `Count` window."""
+    """The facts of a stream through a `Count` window. entries: what patterns read of a fact that came at a time, over
+    an interval, so many times more or less."""
 
-    def __init__(self, window: Count) -> None:
+    def __init__(self, window: Count, entries: Callable[[Fact, int, tuple[int, int], int], Iterator[Entry]]) -> None:
         self.window = window
+        self.entries = entries
         self.facts: deque[tuple[Fact, int, bool]] = deque()
         """(fact, time, whether it has not been removed), oldest first."""
         self.block: list[tuple[Fact, int, bool]] = []
@@ -251,7 +271,7 @@ class _Counted:
             yield from self._come_in_blocks(fact, time)
             return
         self.facts.append((fact, time, True))
-        yield _entry(fact, time, 1)
+        yield from self.entries(fact, time, (time, FOREVER), 1)
         if len(self.facts) > self.window.size:
             yield from self._gone(self.facts.popleft(), time)
 
@@ -263,27 +283,22 @@ class _Counted:
             yield from self._gone(self.facts.popleft(), time)
         for member, came, stays in self.block:
             if stays:
-                yield _entry(member, time, 1)
+                yield from self.entries(member, came, (time, FOREVER), 1)
             self.facts.append((member, came, stays))
         self.block = []
 
     def _gone(self, known: tuple[Fact, int, bool], time: int) -> Iterator[Entry]:
-        fact, _, stays = known
+        fact, came, stays = known
         if stays:
-            yield _entry(fact, time, -1)
+            yield from self.entries(fact, came, (time, FOREVER), -1)
 
     def remove(self, fact: Fact, time: int) -> Iterator[Entry]:
         """What came of a fact before this time ends now; it goes on counting among the last so many."""
         for place, (known, came, stays) in enumerate(self.facts):
             if known == fact and stays and came < time:
                 self.facts[place] = (known, came, False)
-                yield _entry(fact, time, -1)
+                yield from self.entries(fact, came, (time, FOREVER), -1)
         self.block = [(known, came, stays and not (known == fact and came < time)) for known, came, stays in self.block]
 
     def size(self) -> int:
         return len(self.facts) + len(self.block)
-
-
-def _entry(fact: Fact, time: int, weight: int) -> Entry:
-    row: Row = fact_row(fact)
-    return (*row, time, FOREVER, weight)

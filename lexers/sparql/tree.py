@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import groupby
 
 from squall.errors import Origin
@@ -756,6 +756,19 @@ class Program:
 
 
 # Scope
+
+
+def mentioned(part: object) -> frozenset[Variable]:
+    """All variables in a part of a tree, in scope or not."""
+    if isinstance(part, Variable):
+        return frozenset((part,))
+    if isinstance(part, tuple):
+        inner: Iterable[object] = part
+    elif is_dataclass(part):
+        inner = (getattr(part, one.name) for one in fields(part))
+    else:
+        return frozenset()
+    return frozenset().union(*map(mentioned, inner))
 
 
 def in_scope(element: Element) -> tuple[Variable, ...]:

@@ -41,6 +41,7 @@ from squall.rdf import (
     literal,
 )
 from squall.system import (
+    GRAPH,
     Aggregate,
     Ask,
     AtomPattern,
@@ -53,6 +54,7 @@ from squall.system import (
     Exists,
     Expression,
     FactPattern,
+    Graphs,
     Grouping,
     Joinable,
     Maybe,
@@ -107,7 +109,7 @@ def answers(system: System, events: Iterable[Event], static: Iterable[Event] = (
     while due:
         time = min(due)
         due.remove(time)
-        instant = _Instant(time, {source: _valid(known, time) for source, known in stays.items()}, since)
+        instant = _Instant(time, {source: _valid(source, known, time) for source, known in stays.items()}, since)
         found[time] = _model(strata, instant)
         demands = set(_demands(program, instant))
         if demands - demanded and time > ALWAYS:
@@ -245,7 +247,10 @@ def _timely(events: Iterable[Event]) -> list[Event]:
 def _stays(source: Source, events: Sequence[Event], static: Sequence[Event]) -> list[_Stay]:
     """What is read through a source, and when it is valid; removals are done."""
     found = [
-        _Stay(fact, "", ALWAYS, ALWAYS, FOREVER) for one in static if _reads(source, one.stream) for fact in one.facts
+        _Stay(fact, one.stream, ALWAYS, ALWAYS, FOREVER)
+        for one in static
+        if _reads(source, one.stream)
+        for fact in one.facts
     ]
     for stream in {event.stream for event in events if _reads(source, event.stream)}:
         theirs = [event for event in events if event.stream == stream]
@@ -258,6 +263,8 @@ def _stays(source: Source, events: Sequence[Event], static: Sequence[Event]) -> 
 
 def _reads(source: Source, stream: str) -> bool:
     if stream and isinstance(source.window_of(stream), Nothing):
+        return False
+    if isinstance(source, Graphs) and not stream:
         return False
     return stream != HEARTBEAT and source.iri in ("", stream)
 
@@ -292,8 +299,16 @@ def _cut(stays: Iterable[_Stay], removed: set[Fact], time: int) -> None:
             stay.cut(time)
 
 
-def _valid(stays: Iterable[_Stay], time: int) -> set[Fact]:
-    return {stay.fact for stay in stays if stay.start <= time < stay.end}
+def _valid(source: Source, stays: Iterable[_Stay], time: int) -> set[Fact]:
+    return {fact for stay in stays if stay.start <= time < stay.end for fact in _seen(source, stay)}
+
+
+def _seen(source: Source, stay: _Stay) -> Iterator[Fact]:
+    """What patterns read of a fact that a stream brought."""
+    if not isinstance(source, Graphs):
+        yield stay.fact
+    elif isinstance(stay.fact, Triple):
+        yield Atom(GRAPH, (Term(f"<{stay.stream}>"), *stay.fact))
 
 
 def _instants(source: Source, events: Sequence[Event]) -> set[int]:
@@ -349,7 +364,7 @@ class _Instant:
 
 
 def _reads_derived(part: System) -> bool:
-    return any(source.iri == "" for source in part.sources)
+    return any(source.iri == "" and not isinstance(source, Graphs) for source in part.sources)
 
 
 def _model(strata: list[list[System]], instant: _Instant) -> Answer:
@@ -531,12 +546,14 @@ def _apply(
         case Compute():
             rows = [(one, _replaced(list(_rows(predicate, one, instant)), instant)) for one in found]
             return [{**one, **row} for one, its in rows for row in its]
-        case Without(joinables=joinables, minus=minus):
+        case Without(joinables=joinables, minus=minus, apart=apart):
             others = _joined(joinables, graph, instant)
             return [
                 one
                 for one in found
-                if not any(_agree(one, other) and (not minus or one.keys() & other.keys()) for other in others)
+                if not any(
+                    _agree(one, other) and (not minus or (one.keys() & other.keys()) - {*apart}) for other in others
+                )
             ]
         case Maybe():
             return _left_joined(predicate, found, instant)

@@ -9,10 +9,13 @@ from squall.errors import Origin
 from squall.functions.sparql.logic import EBV
 from squall.functions.sparql.names import FALSE
 from squall.system import (
+    GRAPH,
+    AtomPattern,
     Bind,
     Call,
     Consequence,
     FactPattern,
+    Graphs,
     Joinable,
     Predicate,
     Select,
@@ -62,6 +65,13 @@ class Body:
         """Leaves no solution."""
         self.add(NOTHING)
 
+    def ground(self) -> None:
+        """Where patterns are over each graph, lets there be a solution for each graph, if none is said to be in one
+        yet."""
+        graph = self.reads.graph
+        if graph is not None and graph not in self.variables:
+            self.join(graph_names(graph))
+
     @property
     def variables(self) -> tuple[Variable, ...]:
         """The variables of the solutions so far, blank nodes among them."""
@@ -72,8 +82,8 @@ class Body:
         """The variables that tell one solution from another: what is computed from others does not, nor do names that
         the translation made up."""
         kept = tuple(part for part in self.predicates if not isinstance(part, Bind))
-        names = visible(replace(self.system(), predicates=kept))
-        return tuple(name for name in names if " " not in name.name)
+        found = visible(replace(self.system(), predicates=kept))
+        return tuple(name for name in found if " " not in name.name or name in self.reads.place)
 
     def system(self, consequences: Iterable[Consequence] = (), name: str = "", origin: Origin | None = None) -> System:
         """What is there so far, as a system."""
@@ -92,6 +102,15 @@ class Body:
 
 def _has_patterns(part: System) -> bool:
     return any(isinstance(joinable, FactPattern) for joinable in part.joinables)
+
+
+def graph_names(graph: Variable) -> System:
+    """The names of all graphs, each once."""
+    pattern = AtomPattern(GRAPH, (graph, *_TRIPLE))
+    return System(sources=(Graphs(),), joinables=(pattern,), distinct=True, consequences=(Select((graph,)),))
+
+
+_TRIPLE = tuple(Variable(f"graph {part}") for part in ("subject", "predicate", "object"))
 
 
 def empty(variables: Iterable[Variable]) -> System:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from squall.errors import TranslatorError
+from squall.errors import Origin, TranslatorError
 from squall.lexers.sparql import tree as q
 from squall.rdf import Term, iri_text
-from squall.system import Source, Variable
+from squall.system import GRAPH, AtomPattern, FactPattern, Graphs, Pattern, Slot, Source, Variable
 from squall.translators.sparql.state import Notes
 from squall.windows import LANDMARK, NOTHING, Count, Range, Stepped, Window
 
@@ -26,17 +26,33 @@ class Reads:
 
     sources: their default graph, the union of these. graphs: the named graphs; None: any that is named, where a query
     says nothing of its data set. windows: the named windows (RSP-QL). known: variables that have a value already, in
-    EXISTS.
+    EXISTS. graph: what holds the name of the graph, where the patterns are over each of all that there are.
     """
 
     sources: tuple[Source, ...] = (Source(),)
     graphs: Mapping[Term, Source] | None = None
     windows: Mapping[Term, Source] | None = None
     known: frozenset[Variable] = frozenset()
+    graph: Variable | None = None
 
     def of(self, source: Source) -> Reads:
         """The same data set, seen from a graph or window of it."""
-        return replace(self, sources=(source,))
+        return replace(self, sources=(source,), graph=None)
+
+    def of_each(self, graph: Variable) -> Reads:
+        """The same data set, seen from each graph that there is."""
+        return replace(self, sources=(Graphs(),), graph=graph)
+
+    @property
+    def place(self) -> tuple[Variable, ...]:
+        """What tells apart where solutions were found: the variable of the graph, if there is one."""
+        return () if self.graph is None else (self.graph,)
+
+    def pattern(self, subject: Slot, predicate: Slot, object: Slot, origin: Origin | None = None) -> FactPattern:
+        """What finds a triple here."""
+        if self.graph is None:
+            return Pattern(subject, predicate, object, exact=True, origin=origin)
+        return AtomPattern(GRAPH, (self.graph, subject, predicate, object), exact=True, origin=origin)
 
     def inside(self, variables: Iterable[Variable]) -> Reads:
         """The same data set, seen from an EXISTS among these variables."""
