@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from squall.errors import Origin, SquallError
-from squall.rdf import HEARTBEAT, Atom, Fact, Term, Triple, iri
+from squall.rdf import ALWAYS, HEARTBEAT, XSD, Atom, Fact, Term, Triple, iri, literal
 from squall.windows import LANDMARK, Nothing, Window
 
 
@@ -91,6 +91,31 @@ class Graphs(Source):
 
     def seen(self, fact: Fact, stream: str, time: int) -> Fact | None:
         return Atom(GRAPH, (iri(stream), *fact)) if isinstance(fact, Triple) else None
+
+
+CAME = iri("urn:x-squall:came")
+"""The relation of what `Arrivals` reads."""
+
+
+@dataclass(frozen=True)
+class Arrivals(Source):
+    """The triples of streams, each with where and when it came: a triple ``s p o`` that the stream ``g`` brings at the
+    time ``t`` is read as the atom ``CAME(g, t, s, p, o)``, in the window of that stream. ``t`` is an xsd:integer of
+    milliseconds since the epoch; of the default stream, ``g`` is the empty string.
+
+    What never came is not there: static data, and what rules derive.
+    """
+
+    is_plain: ClassVar[bool] = False
+
+    @property
+    def derives(self) -> bool:
+        return False
+
+    def seen(self, fact: Fact, stream: str, time: int) -> Fact | None:
+        if time == ALWAYS or not isinstance(fact, Triple):
+            return None
+        return Atom(CAME, (iri(stream) if stream else literal(""), literal(str(time), XSD + "integer"), *fact))
 
 
 UNNAMED = frozenset(("", HEARTBEAT))
@@ -457,10 +482,12 @@ def over(
 
 def _through(source: Source, default: Source) -> Source:
     """A source through the windows of another, if it has none of its own."""
+    kind = type(source)
+    if source != kind(source.iri):
+        return source
     if source.iri:
-        plain = source == Source(source.iri)
-        return replace(default, iri=source.iri, window=default.window_of(source.iri), windows=()) if plain else source
-    return type(source)("", default.window, default.windows, default.removals) if source == type(source)() else source
+        return kind(source.iri, default.window_of(source.iri), removals=default.removals)
+    return kind("", default.window, default.windows, default.removals)
 
 
 def _over(system: System, default: Source) -> System:

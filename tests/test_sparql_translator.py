@@ -469,8 +469,6 @@ def test_refused(text: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "lexer", "expected"),
     [
-        ("REGISTER QUERY q AS PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#> SELECT * FROM STREAM :s [RANGE 1s] "
-         "{ ?x :p ?y FILTER (f:timestamp(?x, :p, ?y) > 1) }", "csparql", "`timestamp` is not supported yet"),
         ("SELECT * FROM NAMED WINDOW :w ON :s [ELEMENTS 3 STEP 2] { WINDOW :w { ?x :p ?y } }", "rspql",
          "a window of triples with a step is not supported yet"),
         ("SELECT * FROM NAMED WINDOW :w ON :s [FROM NOW-PT2H TO NOW-PT1H] { WINDOW :w { ?x :p ?y } }", "rspql",

@@ -41,8 +41,10 @@ from squall.rdf import (
     literal,
 )
 from squall.system import (
+    CAME,
     GRAPH,
     Aggregate,
+    Arrivals,
     Ask,
     AtomPattern,
     Bind,
@@ -305,10 +307,15 @@ def _valid(source: Source, stays: Iterable[_Stay], time: int) -> set[Fact]:
 
 def _seen(source: Source, stay: _Stay) -> Iterator[Fact]:
     """What patterns read of a fact that a stream brought."""
-    if not isinstance(source, Graphs):
+    if not isinstance(source, Graphs | Arrivals):
         yield stay.fact
-    elif isinstance(stay.fact, Triple):
+    elif not isinstance(stay.fact, Triple):
+        return
+    elif isinstance(source, Graphs):
         yield Atom(GRAPH, (Term(f"<{stay.stream}>"), *stay.fact))
+    elif stay.came > ALWAYS:
+        stream = Term(f"<{stay.stream}>") if stay.stream else literal("")
+        yield Atom(CAME, (stream, values.integer(stay.came), *stay.fact))
 
 
 def _instants(source: Source, events: Sequence[Event]) -> set[int]:
@@ -364,7 +371,7 @@ class _Instant:
 
 
 def _reads_derived(part: System) -> bool:
-    return any(source.iri == "" and not isinstance(source, Graphs) for source in part.sources)
+    return any(source.iri == "" and not isinstance(source, Graphs | Arrivals) for source in part.sources)
 
 
 def _model(strata: list[list[System]], instant: _Instant) -> Answer:

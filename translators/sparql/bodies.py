@@ -14,6 +14,7 @@ from squall.system import (
     Bind,
     Call,
     Consequence,
+    Either,
     FactPattern,
     Graphs,
     Joinable,
@@ -22,6 +23,7 @@ from squall.system import (
     System,
     Test,
     Variable,
+    variables,
     visible,
 )
 from squall.translators.sparql.datasets import Reads
@@ -31,10 +33,12 @@ NOTHING = Test(Call(EBV.iri, (FALSE,)))
 
 
 class Body:
-    """The body of a system whose patterns read the same."""
+    """The body of a system whose patterns read the same. sides: where it stands for pairs of solutions, the bodies of
+    which these are."""
 
-    def __init__(self, reads: Reads, parts: Iterable[Joinable] = ()) -> None:
+    def __init__(self, reads: Reads, parts: Iterable[Joinable] = (), sides: tuple[Body, Body] | None = None) -> None:
         self.reads = reads
+        self.sides = sides
         self.joinables: list[Joinable] = []
         self.predicates: list[Predicate] = []
         for part in parts:
@@ -78,6 +82,11 @@ class Body:
         return visible(self.system())
 
     @property
+    def sure(self) -> frozenset[Variable]:
+        """Variables that are bound in all solutions so far, as far as patterns tell."""
+        return sure(self.system())
+
+    @property
     def solution(self) -> tuple[Variable, ...]:
         """The variables that tell one solution from another: what is computed from others does not, nor do names that
         the translation made up."""
@@ -98,6 +107,18 @@ class Body:
     def branch(self, variables: Iterable[Variable]) -> System:
         """What is there so far, as a part that shows these variables alone."""
         return replace(self.system(), consequences=(Select(tuple(dict.fromkeys(variables))),))
+
+
+def sure(part: Joinable) -> frozenset[Variable]:
+    """Variables of a part, as it is seen from outside, that patterns bind in each of its solutions."""
+    match part:
+        case System(joinables=joinables, grouping=grouping):
+            bound = frozenset[Variable]().union(*map(sure, joinables))
+            return bound.intersection(visible(part) if grouping is None else grouping.keys)
+        case Either(branches=branches):
+            return frozenset.intersection(*map(sure, branches))
+        case _:
+            return frozenset(variables(part))
 
 
 def _has_patterns(part: System) -> bool:

@@ -93,8 +93,8 @@ class Patterns:
     def _optional(self, group: q.Group, body: Body) -> None:
         """A left join, with the group's own filters as its condition (section 18.2.2.6)."""
         inner, filters = self._elements(group, body.reads)
-        part = inner.system(origin=group.origin)
-        body.add(Maybe(part, *self.expressions.pair(filters, body, part)))
+        condition, exists = self.expressions.pair(filters, body, inner)
+        body.add(Maybe(inner.system(origin=group.origin), condition, exists))
 
     # Graphs and windows
 
