@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
@@ -15,8 +15,8 @@ from squall.builders.rows.entries import Entry, fact_row
 from squall.builders.rows.memory import SWEPT
 from squall.builders.rows.read import Facts, Reader
 from squall.errors import SourceError
-from squall.rdf import ALWAYS, FOREVER, Atom, Columns, Event, Fact, Triple, heartbeat, iri
-from squall.system import Source
+from squall.rdf import ALWAYS, FOREVER, XSD, Atom, Columns, Event, Fact, Triple, heartbeat, iri, literal
+from squall.system import CAME, GRAPH, Arrivals, Graphs, Source
 from squall.windows import LANDMARK, Count, Range, Stepped, Window
 from tests.snapshots import ONE, A, B, Bag, C, at
 
@@ -170,6 +170,33 @@ def test_only_what_is_wanted_is_handed_on(window: Window, events: list[Event], e
     assert set(facts.boxes) <= {P}
     assert facts.triples == (whole.triples if every else [])
     assert facts.atoms == (whole.atoms if atoms else [])
+
+
+@pytest.mark.parametrize("kind", [Graphs, Arrivals])
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+@given(data=st.data(), removals=st.booleans(), fact=st.sampled_from(FACTS))
+@settings(max_examples=12, deadline=None)
+def test_triples_with_where_and_when_they_came(
+    kind: type[Source], window: Window, data: st.DataObject, removals: bool, fact: Fact
+) -> None:
+    """They are valid as they are without."""
+    events = data.draw(streams(removals))
+    op = reader(kind("", Range(4), ((S, window),), removals))
+    facts = op.read(events)
+    known = stays(Source("", Range(4), ((S, window),), removals), events)
+    came = [*facts.triples, *facts.atoms]
+    if removals:
+        came += op.remove(fact, 60)
+    holds([told for stay in known for told in _told(kind, stay)], came)
+
+
+def _told(kind: type[Source], stay: Stay) -> Iterator[Stay]:
+    stream = iri(stay.stream) if stay.stream else literal("")
+    is_static = stay.start == ALWAYS
+    if isinstance(stay.fact, Triple) and kind is Graphs and stay.stream:
+        yield replace(stay, fact=Atom(GRAPH, (stream, *stay.fact)))
+    if isinstance(stay.fact, Triple) and kind is Arrivals and not is_static:
+        yield replace(stay, fact=Atom(CAME, (stream, literal(str(stay.came), XSD + "integer"), *stay.fact)))
 
 
 def test_a_window_that_no_instant_falls_into_has_no_facts() -> None:

@@ -229,10 +229,24 @@ def test_graphs_that_nobody_names_are_those_that_are_there(
     group = f"{{ {'?y ?q ?z . ' if outside else ''}GRAPH {name} {query.group} }}"
     wrapped = Query(query.head, group, query.tail)
     dataset = "".join(f" FROM NAMED <{one}>" for one in dict.fromkeys(one for one, _ in data if one))
-    # The default graph is all there is in the one, and nothing but what has no name in the other.
+    # The default graph is all there is where it is not named, and nothing but what has no name elsewhere.
     data = [*data, *(("", fact) for one, fact in data if one)] if outside else data
     assume(dataset)
     assert ours_of_graphs(wrapped.text(), data, planner) == ours_of_graphs(wrapped.text(dataset), data, planner)
+    alone = Query("SELECT *", f"{{ GRAPH {name} {query.group} }}")
+    assert ours_of_graphs(alone.text(), data, planner) == graph_by_graph(name[1:], query.group, data)
+
+
+def graph_by_graph(name: str, group: str, data: Sequence[tuple[str, Triple]]) -> Counter[object]:
+    """The solutions of a pattern over each graph by itself, joined with its name (SPARQL 1.1, section 18.6)."""
+    expected: Counter[object] = Counter()
+    for graph in {one for one, _ in data if one}:
+        facts = list(dict.fromkeys(fact for one, fact in data if one == graph))
+        for solution, many in theirs(Query("SELECT *", group).text(), facts).items():
+            assert isinstance(solution, frozenset)
+            if dict(solution).get(name) in (None, f"<{graph}>"):
+                expected[solution | {(name, f"<{graph}>")}] += many
+    return expected
 
 
 RANGE, STEP = 4000, 2000

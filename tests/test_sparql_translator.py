@@ -339,6 +339,8 @@ def in_graphs(query: str, lexer: str = "sparql", windows: dict[str, str] | None 
         ("?s ?p ?o MINUS { ?s :q ?y }", "g s", [(1, "one", "a"), (2, "one", "b"), (3, "two", "c"), (6, "one", "one")]),
         ("?s ?p ?o MINUS { OPTIONAL { ?s :q ?y } }", "g s", [
             (1, "one", "a"), (2, "one", "b"), (3, "two", "c"), (6, "one", "one")]),
+        ("{ SELECT DISTINCT ?s { ?s ?p ?o } } MINUS { ?s :q ?y }", "g s", [
+            (1, "one", "a"), (2, "one", "b"), (3, "two", "c"), (6, "one", "one")]),
         ("?g :p ?o", "g o", [(6, "one", "a")]),
         ("?s :p ?o FILTER (?g = :one)", "g", []),
         ("?s :p ?o BIND (:one AS ?g)", "g s", [(1, "one", "a"), (2, "one", "b"), (6, "one", "one")]),

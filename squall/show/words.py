@@ -9,7 +9,7 @@ from squall import operators as pps
 from squall.figures import Figures, NodeFigures
 from squall.plan import Input, Node, Plan
 from squall.show.names import prefixes, shorten
-from squall.system import Report, Source
+from squall.system import Arrivals, Graphs, Report, Source
 from squall.windows import LANDMARK, Window, duration
 
 # Nodes and edges
@@ -92,7 +92,12 @@ def source(read: Source) -> str:
     """What is read, each stream with its window."""
     first = (f"<{read.iri}>" if read.iri else "everything") + _window(read.window)
     others = [f"<{iri}>{_window(window) or ' [LANDMARK]'}" for iri, window in read.windows]
-    return ", ".join([first, *others, *(["with removals"] if read.removals else [])])
+    told = [words for kind, words in _TOLD.items() if isinstance(read, kind)]
+    return ", ".join([first, *others, *told, *(["with removals"] if read.removals else [])])
+
+
+_TOLD: dict[type[Source], str] = {Graphs: "with the graph", Arrivals: "with stream and time"}
+"""What sources tell of triples besides."""
 
 
 def _window(window: Window) -> str:

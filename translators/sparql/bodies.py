@@ -23,6 +23,7 @@ from squall.system import (
     System,
     Test,
     Variable,
+    Without,
     variables,
     visible,
 )
@@ -122,7 +123,9 @@ def sure(part: Joinable) -> frozenset[Variable]:
 
 
 def _has_patterns(part: System) -> bool:
-    return any(isinstance(joinable, FactPattern) for joinable in part.joinables)
+    """Whether patterns read the sources of this part itself."""
+    absent = [one for predicate in part.predicates if isinstance(predicate, Without) for one in predicate.joinables]
+    return any(isinstance(joinable, FactPattern) for joinable in (*part.joinables, *absent))
 
 
 def graph_names(graph: Variable) -> System:

@@ -169,7 +169,9 @@ def _renamed(found: Found, slots: dict[Variable, Slot]) -> Found:
 
 def _found(part: System) -> Iterator[Found]:
     """The triple patterns of a part all of whose variables can be seen from outside; those that ask whether something
-    exists, or is absent, bind nothing."""
+    exists, or is absent, bind nothing. In a set of solutions none is that of a single triple."""
+    if part.distinct:
+        return
     seen = {*visible(part)}
     optional = [one.system for one in part.predicates if isinstance(one, Maybe)]
     for joinable in (*part.joinables, *optional):
