@@ -16,13 +16,15 @@ class Instants:
 
     def __init__(self, plan: Plan) -> None:
         _, deliver = plan.delivery
-        self.sources = deliver.sources
+        self.sources = tuple(dict.fromkeys(deliver.sources))
         self.report = deliver.report
         self.single: list[int] = [ALWAYS]
         self.grids: list[tuple[int, int]] = []
         """(next instant, step) of the grids of windows that have instants to come."""
         self.until: dict[tuple[int, int], int] = {}
         """The last instant of each."""
+        self.came: dict[tuple[Source, str], int] = {}
+        """How many facts have come through each window of triples that has a step, by its source and stream."""
         self.first: int | None = None
         """The time of the first event."""
         self.last = ALWAYS
@@ -48,8 +50,13 @@ class Instants:
         if event.removed:
             self.add_instant(event.time)
         match window:
-            case Landmark() | Count():
+            case Landmark() | Count(step=1):
                 self.add_instant(event.time)
+            case Count(step=step):
+                before = self.came.get((source, event.stream), 0)
+                self.came[source, event.stream] = before + len(event.facts)
+                if (before + len(event.facts)) // step > before // step:
+                    self.add_instant(event.time)
             case Range(size=size):
                 self.add_instant(event.time)
                 self.add_instant(event.time + size)

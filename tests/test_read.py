@@ -26,8 +26,8 @@ FACTS: tuple[Fact, ...] = (Triple(A, P, B), Triple(A, Q, B), Triple(B, P, ONE), 
 INSTANTS = (ALWAYS, *range(-2, 50))
 WINDOWS = (
     LANDMARK, Range(3), Range(1), Stepped(4, 2), Stepped(4, 2, closed=True), Stepped(3, 3, origin=1),
-    Stepped(2, 4), Stepped(5, 3, origin=-7, closed=True), Count(1), Count(3), Count(2, tumbling=True),
-    Count(1, tumbling=True),
+    Stepped(2, 4), Stepped(5, 3, origin=-7, closed=True), Count(1), Count(3), Count(2, 2),
+    Count(5, 2), Count(2, 5),
 )  # fmt: skip
 
 
@@ -71,12 +71,12 @@ def _windowed(window: Window, events: Sequence[Event]) -> Iterator[Stay]:
 
 
 def _counted(window: Count, number: int, times: Sequence[int]) -> tuple[int, int]:
-    """The validity of the fact of this number: until as many more have come, or from when its block is complete until
-    the next block is."""
-    if not window.tumbling:
-        return times[number], _nth(times, number + window.size)
-    last = number - number % window.size + window.size - 1
-    return _nth(times, last), _nth(times, last + window.size)
+    """The validity of the fact of this number: when the content of the window changes, it is the last so many."""
+    changes = range(window.step - 1, len(times), window.step)
+    held = [place for place in changes if place - window.size < number <= place]
+    if not held:
+        return FOREVER, FOREVER
+    return times[held[0]], _nth(times, held[-1] + window.step)
 
 
 def _nth(times: Sequence[int], number: int) -> int:

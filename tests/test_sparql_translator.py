@@ -126,6 +126,8 @@ def test_one_mark_for_several(one: str, other: str) -> None:
         ("[RANGE 10s]", Range(10_000)),
         ("[RANGE 10s TUMBLING]", Stepped(10_000, 10_000)),
         ("[RANGE TRIPLES 7]", Count(7)),
+        ("[TRIPLES 7 TUMBLING]", Count(7, 7)),
+        ("[TRIPLES 7 STEP 3]", Count(7, 3)),
     ],
 )
 def test_windows_of_csparql(written: str, window: Window) -> None:
@@ -139,6 +141,7 @@ def test_windows_of_csparql(written: str, window: Window) -> None:
         ("RANGE PT10S STEP PT5S", Stepped(10_000, 5_000)),
         ("RANGE PT10S", Stepped(10_000, 10_000)),
         ("ELEMENTS 3", Count(3)),
+        ("ELEMENTS 3 STEP 2", Count(3, 2)),
     ],
 )
 def test_windows_of_rspql(written: str, window: Window) -> None:
@@ -159,6 +162,8 @@ STEPPED = "FROM STREAM :s [RANGE 10s STEP 5s] { ?x :p ?y }"
         ("SELECT * { ?x :p ?y }", "sparql", "istream", Report()),
         ("SELECT * { ?x :p ?y } ORDER BY ?x", "sparql", "rstream", Report()),
         (f"REGISTER QUERY q AS SELECT * {STEPPED}", "csparql", "rstream", Report()),
+        ("SELECT * FROM STREAM :s [TRIPLES 3 STEP 2] { ?x :p ?y }", "csparql", "rstream", Report()),
+        ("SELECT * FROM STREAM :s [TRIPLES 3] { ?x :p ?y }", "csparql", "istream", Report()),
         (f"REGISTER QUERY q COMPUTED EVERY 2s AS SELECT * {STEPPED}", "csparql", "rstream", Report("periodic", 2000)),
         ("SELECT * FROM STREAM :s [RANGE 10s] { ?x :p ?y }", "csparql", "istream", Report()),
         ("REGISTER DSTREAM :o AS SELECT * { ?x :p ?y }", "rspql", "dstream", Report()),
@@ -471,8 +476,6 @@ def test_refused(text: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "lexer", "expected"),
     [
-        ("SELECT * FROM NAMED WINDOW :w ON :s [ELEMENTS 3 STEP 2] { WINDOW :w { ?x :p ?y } }", "rspql",
-         "a window of triples with a step is not supported yet"),
         ("SELECT * FROM NAMED WINDOW :w ON :s [FROM NOW-PT2H TO NOW-PT1H] { WINDOW :w { ?x :p ?y } }", "rspql",
          "a window that lies back is not supported yet"),
         ("SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT1S] { WINDOW :v { ?x :p ?y } }", "rspql",
@@ -500,6 +503,8 @@ def test_places() -> None:
         ("CONSTRUCT { ?x :p ?z . ?x :q 1 } { ?x :p 1 }", "sparql",
          [("`?z` is in the template, but nothing binds it", "bind it in the pattern, or leave the triple out")]),
         ("SELECT * FROM STREAM :s [RANGE 1s STEP 2s] { ?x :p ?y }", "csparql",
+         [("the window leaves gaps: its step is longer than its range", None)]),
+        ("SELECT * FROM NAMED WINDOW :w ON :s [ELEMENTS 1 STEP 2] { WINDOW :w { ?x :p ?y } }", "rspql",
          [("the window leaves gaps: its step is longer than its range", None)]),
     ],
 )  # fmt: skip

@@ -261,36 +261,26 @@ class _Counted:
         self.window = window
         self.entries = entries
         self.facts: deque[tuple[Fact, int, bool]] = deque()
-        """(fact, time, whether it has not been removed), oldest first."""
-        self.block: list[tuple[Fact, int, bool]] = []
-        """Of a tumbling window: what has come of a block that is not complete."""
+        """The content: (fact, time, whether it has not been removed), oldest first."""
+        self.waiting: list[tuple[Fact, int, bool]] = []
+        """What has come since the content changed."""
 
     def come(self, fact: Fact, time: int) -> Iterator[Entry]:
         """A fact has come."""
-        if self.window.tumbling:
-            yield from self._come_in_blocks(fact, time)
+        self.waiting.append((fact, time, True))
+        if len(self.waiting) < self.window.step:
             return
-        self.facts.append((fact, time, True))
-        yield from self.entries(fact, time, (time, FOREVER), 1)
-        if len(self.facts) > self.window.size:
-            yield from self._gone(self.facts.popleft(), time)
+        new, self.waiting = self.waiting[-self.window.size :], []
+        while len(self.facts) > self.window.size - len(new):
+            yield from self._changed(self.facts.popleft(), time, -1)
+        for known in new:
+            yield from self._changed(known, time, 1)
+        self.facts += new
 
-    def _come_in_blocks(self, fact: Fact, time: int) -> Iterator[Entry]:
-        self.block.append((fact, time, True))
-        if len(self.block) < self.window.size:
-            return
-        while self.facts:
-            yield from self._gone(self.facts.popleft(), time)
-        for member, came, stays in self.block:
-            if stays:
-                yield from self.entries(member, came, (time, FOREVER), 1)
-            self.facts.append((member, came, stays))
-        self.block = []
-
-    def _gone(self, known: tuple[Fact, int, bool], time: int) -> Iterator[Entry]:
+    def _changed(self, known: tuple[Fact, int, bool], time: int, weight: int) -> Iterator[Entry]:
         fact, came, stays = known
         if stays:
-            yield from self.entries(fact, came, (time, FOREVER), -1)
+            yield from self.entries(fact, came, (time, FOREVER), weight)
 
     def remove(self, fact: Fact, time: int) -> Iterator[Entry]:
         """What came of a fact before this time ends now; it goes on counting among the last so many."""
@@ -298,7 +288,9 @@ class _Counted:
             if known == fact and stays and came < time:
                 self.facts[place] = (known, came, False)
                 yield from self.entries(fact, came, (time, FOREVER), -1)
-        self.block = [(known, came, stays and not (known == fact and came < time)) for known, came, stays in self.block]
+        self.waiting = [
+            (known, came, stays and not (known == fact and came < time)) for known, came, stays in self.waiting
+        ]
 
     def size(self) -> int:
-        return len(self.facts) + len(self.block)
+        return len(self.facts) + len(self.waiting)

@@ -283,11 +283,12 @@ def _windowed(source: Source, stream: str, events: Sequence[Event]) -> list[_Sta
 
 def _counted(window: Count, number: int, times: Sequence[int]) -> tuple[int, int]:
     """The validity of the fact of this number in a `Count` window; the times of all facts."""
-    start = end = number
-    if window.tumbling:
-        start = number // window.size * window.size + window.size - 1
-    end = start + window.size
-    return _at(start, times), _at(end, times)
+    return _at(_change(number, window), times), _at(_change(number + window.size, window), times)
+
+
+def _change(number: int, window: Count) -> int:
+    """The number of the fact with which the content changes next, from that of this number on."""
+    return (number // window.step + 1) * window.step - 1
 
 
 def _at(number: int, times: Sequence[int]) -> int:
@@ -321,10 +322,16 @@ def _seen(source: Source, stay: _Stay) -> Iterator[Fact]:
 def _instants(source: Source, events: Sequence[Event]) -> set[int]:
     """The evaluation instants to which the events that a source reads give rise."""
     found: set[int] = set()
+    came: Counter[str] = Counter()
     for event in (event for event in events if _reads(source, event.stream)):
+        before = came[event.stream]
+        came[event.stream] += len(event.facts)
         match source.window_of(event.stream):
-            case Landmark() | Count():
+            case Landmark() | Count(step=1):
                 found.add(event.time)
+            case Count(step=step):
+                if came[event.stream] // step > before // step:
+                    found.add(event.time)
             case Range(size=size):
                 found.update((event.time, event.time + size))
             case Stepped() as window:

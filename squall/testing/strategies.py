@@ -88,7 +88,7 @@ FEATURES = {
     "graphs": "parts that read where facts come from",
     "times": "parts that read when facts came",
     "windows": "RANGE, and RANGE STEP with every alignment",
-    "count": "windows of the last so many triples, and of so many at a time",
+    "count": "windows of the last so many triples, each time, or after so many further ones",
     "removals": "streams that carry removals",
     "reports": "report policies other than `close`, and evaluations told where they are empty",
     "unsure": "joins on variables that may be unbound",
@@ -315,8 +315,12 @@ def _windows(features: frozenset[str]) -> st.SearchStrategy[Window]:
             steps.map(lambda size: Stepped(size, size)),
         ]
     if "count" in features:
-        kinds.append(st.builds(Count, st.integers(3, 16), st.booleans()))
+        kinds += [st.builds(Count, st.integers(3, 16), st.sampled_from((1, 1, 2, 5))), st.integers(3, 16).map(_blocks)]
     return st.one_of(kinds)
+
+
+def _blocks(size: int) -> Count:
+    return Count(size, size)
 
 
 def jena_texts() -> st.SearchStrategy[tuple[str, System]]:

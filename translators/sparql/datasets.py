@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from squall.errors import Origin, TranslatorError
+from squall.errors import Origin
 from squall.lexers.sparql import tree as q
 from squall.rdf import Term, iri_text
 from squall.system import GRAPH, AtomPattern, FactPattern, Graphs, Pattern, Slot, Source, Variable
@@ -68,7 +68,7 @@ class Reads:
         """Whether a window moves by steps."""
         named = [*(self.graphs or {}).values(), *(self.windows or {}).values()]
         windows = [window for source in (*self.sources, *named) for window in source.all_windows]
-        return any(isinstance(window, Stepped) for window in windows)
+        return any(isinstance(one, Stepped) or (isinstance(one, Count) and one.step > 1) for one in windows)
 
 
 ALL = Reads()
@@ -117,15 +117,19 @@ def window(range: q.Range, clause: q.FromStream | q.FromWindow, notes: Notes) ->
     """The window of what is written in brackets. One without a step is continuous in C-SPARQL; in RSP-QL its step is
     its size."""
     match range:
-        case q.TimeRange(size=size, step=None):
-            return Stepped(size, size) if isinstance(clause, q.FromWindow) else Range(size)
-        case q.TimeRange(size=size, step=int(step)):
-            if step > size:
-                notes.warn("the window leaves gaps: its step is longer than its range", clause.origin)
+        case q.TimeRange(size=size, step=step):
+            if step is None:
+                return Stepped(size, size) if isinstance(clause, q.FromWindow) else Range(size)
+            _check_gaps(size, step, clause, notes)
             return Stepped(size, step)
-        case q.CountRange(size=size, step=step) if step in (None, size):
-            return Count(size, tumbling=step is not None)
-    kind = "of triples with a step" if isinstance(range, q.CountRange) else "that lies back"
-    hint = "leave the step out, or make it as long as the window" if isinstance(range, q.CountRange) else None
-    notes.errors.append(TranslatorError(f"a window {kind} is not supported yet", clause.origin, hint))
-    return LANDMARK
+        case q.CountRange(size=size, step=step):
+            _check_gaps(size, step or 1, clause, notes)
+            return Count(size, step or 1)
+        case q.PastRange():
+            notes.fail("a window that lies back is not supported yet", clause.origin)
+            return LANDMARK
+
+
+def _check_gaps(size: int, step: int, clause: q.FromStream | q.FromWindow, notes: Notes) -> None:
+    if step > size:
+        notes.warn("the window leaves gaps: its step is longer than its range", clause.origin)
