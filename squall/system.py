@@ -368,6 +368,14 @@ class Document:
 
 
 @dataclass(frozen=True)
+class Stream:
+    """A stream that a program names as one, which has to be given when it is run (its IRI without brackets)."""
+
+    iri: str
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class System:
     """A rule, a query, a set of them, or a part of one (sub-TPS).
 
@@ -382,7 +390,7 @@ class System:
     reentrant: whether consequences are read again by the systems they belong with.
     output: the R2S operator by which answers are handed on: ``istream``, ``dstream`` or ``rstream``.
     report: at which evaluation instants they are (docs/semantics.md, section 4).
-    documents: what has to be loaded before it is run.
+    documents: what has to be loaded before it is run. streams: what has to be given for it.
     warnings: what its author may not have meant (`squall.errors.TranslatorWarning`).
     """
 
@@ -399,6 +407,7 @@ class System:
     output: str = "istream"
     report: Report = CLOSE
     documents: tuple[Document, ...] = ()
+    streams: tuple[Stream, ...] = ()
     warnings: tuple[SquallError, ...] = field(default=(), compare=False, repr=False)
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
@@ -418,6 +427,12 @@ def documents(system: System) -> tuple[Document, ...]:
     """The documents of a program, each once, in the order of the program."""
     nested = (document for subsystem in system.subsystems for document in documents(subsystem))
     return tuple(dict.fromkeys((*system.documents, *nested)))
+
+
+def streams(system: System) -> tuple[Stream, ...]:
+    """The streams that a program names as such, each once, in the order of the program."""
+    nested = (stream for subsystem in system.subsystems for stream in streams(subsystem))
+    return tuple(dict.fromkeys((*system.streams, *nested)))
 
 
 def warnings(system: System) -> tuple[SquallError, ...]:

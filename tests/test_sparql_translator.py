@@ -391,6 +391,19 @@ def test_windows_that_the_query_names() -> None:
     ]  # fmt: skip
 
 
+# Data
+
+
+def test_an_ill_typed_literal_is_kept_as_a_term() -> None:
+    data = """@prefix xsd: <http://www.w3.org/2001/XMLSchema#> . :a :age "old"^^xsd:integer . :b :age 3 ."""
+    assert rows("SELECT ?x ?n { ?x :age ?n } ORDER BY ?x", data) == [("a", "old"), ("b", "3")]
+    assert rows("SELECT ?x { ?x :age ?n FILTER (?n > 1) }", data) == [("b",)]
+    assert rows("SELECT ?x (?n + 1 AS ?m) { ?x :age ?n } ORDER BY ?x", data) == [("a", ""), ("b", "4")]
+    typed = "<http://www.w3.org/2001/XMLSchema#integer>"
+    assert rows(f"SELECT ?x {{ ?x :age ?n FILTER (SAMETERM(?n, 'old'^^{typed})) }}", data) == [("a",)]
+    assert rows(f"SELECT ?x {{ ?x :age 'old'^^{typed} }}", data) == [("a",)]
+
+
 # Updates
 
 

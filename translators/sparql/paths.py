@@ -86,9 +86,9 @@ class Paths:
 
     def _repeated(self, start: Slot, path: q.Repeat, end: Slot, reads: Reads, origin: Origin | None) -> list[Joinable]:
         if path.mark == "+":
-            return [_related(self._closure(path.path, reads, origin), start, end, reads)]
+            return [_related(self._closure(path.path, reads, origin), start, end, reads, origin)]
         if isinstance(start, Variable) and isinstance(end, Variable):
-            return [_related(self._with_nodes(path, reads, origin), start, end, reads)]
+            return [_related(self._with_nodes(path, reads, origin), start, end, reads, origin)]
         return self._from_here(start, path, end, reads, origin)
 
     def _from_here(self, start: Slot, path: q.Repeat, end: Slot, reads: Reads, origin: Origin | None) -> list[Joinable]:
@@ -111,7 +111,7 @@ class Paths:
         """The path, of at least one step."""
         if path.mark == "?":
             return self.path(start, path.path, end, reads, origin)
-        return [_related(self._closure(path.path, reads, origin), start, end, reads)]
+        return [_related(self._closure(path.path, reads, origin), start, end, reads, origin)]
 
     def _closure(self, path: q.Path, reads: Reads, origin: Origin | None) -> Term:
         """The relation of a path's one or more steps."""
@@ -143,8 +143,8 @@ class Paths:
         return self.state.relation(f"{path.mark} {path.path} {reads.sources}", rules)
 
 
-def _related(relation: Term, start: Slot, end: Slot, reads: Reads) -> System:
-    pattern = AtomPattern(relation, (*reads.place, start, end), exact=True)
+def _related(relation: Term, start: Slot, end: Slot, reads: Reads, origin: Origin | None) -> System:
+    pattern = AtomPattern(relation, (*reads.place, start, end), exact=True, origin=origin)
     return System(sources=(reads.derived,), joinables=(pattern,))
 
 

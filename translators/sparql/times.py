@@ -66,7 +66,7 @@ class Times:
         names = [name for one in triple for name in q.mentioned(one)]
         home = self._home(body, names, origin)
         slots = tuple(self._slot(one, home) for one in triple)
-        return self._latest([Found(slots, body.reads.graph, body.reads.sources)], home)
+        return self._latest([Found(slots, body.reads.graph, body.reads.sources)], home, origin)
 
     def of_variable(self, variable: Variable, body: Body, stream: Term | None, origin: Origin | None) -> Expression:
         """The time of the latest arrival of what patterns bind a variable to. stream: on that stream."""
@@ -82,7 +82,7 @@ class Times:
             return NOBODY
         home = self._home(body, [name for one in found for name in one.variables], origin)
         slots = {name: self._slot(name, home) for one in found for name in one.variables}
-        return self._latest([_renamed(one, slots) for one in dict.fromkeys(found)], home)
+        return self._latest([_renamed(one, slots) for one in dict.fromkeys(found)], home, origin)
 
     def of_pattern(self, variable: Variable, inner: System, body: Body, origin: Origin | None) -> Expression:
         """The time of the latest arrival of what the patterns of a group bind a variable to, in those of the group's
@@ -98,7 +98,7 @@ class Times:
                 self.state.notes.fail(message, origin, "give the variable another name in the group")
                 return NOBODY
         at = self.state.fresh("at")
-        ways = [Body(body.reads, [inner, _arrivals(one, at, self.state)]).branch((*keys, at)) for one in found]
+        ways = [Body(body.reads, [inner, self._arrivals(one, at, origin)]).branch((*keys, at)) for one in found]
         joinables: tuple[Joinable, ...] = (ways[0] if len(ways) == 1 else Either(tuple(ways)),)
         return self._add(System(joinables=joinables), keys, at, body)
 
@@ -127,11 +127,11 @@ class Times:
         home.add(Bind(held, Call(COALESCE, (calls.value(expression), NOBODY))))
         return held
 
-    def _latest(self, found: Sequence[Found], home: Body) -> Expression:
+    def _latest(self, found: Sequence[Found], home: Body, origin: Origin | None) -> Expression:
         times = []
         for one in found:
             at = self.state.fresh("at")
-            times.append(self._add(_arrivals(one, at, self.state), one.variables, at, home))
+            times.append(self._add(self._arrivals(one, at, origin), one.variables, at, home))
         return times[0] if len(times) == 1 else Call(LATEST.iri, tuple(times))
 
     def _add(self, part: System, keys: tuple[Variable, ...], at: Variable, home: Body) -> Variable:
@@ -141,13 +141,12 @@ class Times:
         home.add(Maybe(System(part.name, part.sources, part.joinables, grouping=grouping)))
         return time
 
-
-def _arrivals(found: Found, at: Variable, state: State) -> System:
-    """The times at which the triples of a pattern came."""
-    graph = state.fresh("graph") if found.graph is None else found.graph
-    pattern = AtomPattern(CAME, (graph, at, *found.triple), exact=True)
-    sources = tuple(dict.fromkeys(_coming(source) for source in found.sources if source != BACKGROUND))
-    return System(sources=sources or (Arrivals("", BACKGROUND.window),), joinables=(pattern,))
+    def _arrivals(self, found: Found, at: Variable, origin: Origin | None) -> System:
+        """The times at which the triples of a pattern came."""
+        graph = self.state.fresh("graph") if found.graph is None else found.graph
+        pattern = AtomPattern(CAME, (graph, at, *found.triple), exact=True, origin=origin)
+        sources = tuple(dict.fromkeys(_coming(source) for source in found.sources if source != BACKGROUND))
+        return System(sources=sources or (Arrivals("", BACKGROUND.window),), joinables=(pattern,))
 
 
 def _coming(source: Source) -> Arrivals:
