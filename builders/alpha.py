@@ -33,6 +33,14 @@ def kind(entry: Entry) -> Kind:
     return (first if first[0] == "@" else None), len(entry) - 4
 
 
+def by_kind(entries: Iterable[Entry]) -> dict[Kind, list[Entry]]:
+    """The entries of facts, those of each kind together."""
+    kinds: dict[Kind, list[Entry]] = {}
+    for entry in entries:
+        kinds.setdefault(kind(entry), []).append(entry)
+    return kinds
+
+
 FEW = 3
 """With more matches than this, facts are told apart by a look-up before they are matched."""
 PAIR = itemgetter(0, 2)
@@ -87,10 +95,7 @@ class Alpha:
             ((kind_of, predicate),) = self.shapes
             yield from self._of_kind(kind_of, predicate, entries)
             return
-        kinds: dict[Kind, list[Entry]] = {}
-        for entry in entries:
-            kinds.setdefault(kind(entry), []).append(entry)
-        for kind_of, part in kinds.items():
+        for kind_of, part in by_kind(entries).items():
             yield from self._of_kind(kind_of, None, part)
 
     def _of_kind(self, kind_of: Kind, predicate: Term | None, entries: Sequence[Entry]) -> Iterator[Matched]:

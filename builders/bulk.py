@@ -24,7 +24,7 @@ from squall.builders.rows.code import bare, column_names, compiled
 from squall.builders.rows.deliver import GrowingDeliver, output
 from squall.builders.rows.entries import Entry, Row, is_rdf, key_of, row_fact
 from squall.builders.rows.plain import Step
-from squall.builders.rows.read import unprepared
+from squall.builders.rows.read import seen, unprepared
 from squall.operators import columns_of, is_stateful, is_timed
 from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple
@@ -204,10 +204,11 @@ class Bulk(Network[Part]):
     def read(self, event: Event) -> None:
         """Puts the facts of an event into the nodes that read it. Raises SourceError for a removal."""
         for id, source in self.reads.items():
-            if source.iri in ("", event.stream):
+            if source.reads(event.stream):
                 if event.removed:
                     raise unprepared(event)
-                for part in self.given[id].take(0, starmap(Part, self._by_key(id, event.facts).items())):
+                facts = event.facts if source.is_plain else seen(source, event)
+                for part in self.given[id].take(0, starmap(Part, self._by_key(id, facts).items())):
                     self.answer(id, part)
 
     def _by_key(self, id: str, facts: Iterable[Fact]) -> dict[Hashable, list[Row]]:

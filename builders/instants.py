@@ -15,13 +15,15 @@ class Instants:
     """The evaluation instants that events lead to, given in order as time passes."""
 
     def __init__(self, deliver: Deliver) -> None:
-        self.sources = deliver.sources
+        self.sources = tuple(dict.fromkeys(deliver.sources))
         self.report = deliver.report
         self.single: list[int] = [ALWAYS]
         self.grids: list[tuple[int, int]] = []
         """(next instant, step) of the grids of windows that have instants to come."""
         self.until: dict[tuple[int, int], int] = {}
         """The last instant of each."""
+        self.came: dict[tuple[Source, str], int] = {}
+        """How many facts have come through each window of triples that has a step, by its source and stream."""
         self.first: int | None = None
         """The time of the first event."""
         self.last = ALWAYS
@@ -43,7 +45,7 @@ class Instants:
         for event in events:
             is_instant = event.stream != HEARTBEAT and event.time != ALWAYS
             for source in self.sources if is_instant else ():
-                if source.iri in ("", event.stream):
+                if source.reads(event.stream):
                     self.first = event.time if self.first is None else self.first
                     self._add(event, source)
 
@@ -58,8 +60,13 @@ class Instants:
         if event.removed:
             self.add_instant(event.time)
         match window:
-            case Landmark() | Count():
+            case Landmark() | Count(step=1):
                 self.add_instant(event.time)
+            case Count(step=step):
+                before = self.came.get((source, event.stream), 0)
+                self.came[source, event.stream] = before + len(event.facts)
+                if (before + len(event.facts)) // step > before // step:
+                    self.add_instant(event.time)
             case Range(size=size):
                 self.add_instant(event.time)
                 self.add_instant(event.time + size)

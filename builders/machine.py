@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, cast
 
-from squall.builders.alpha import Alpha, kind
+from squall.builders.alpha import Alpha, by_kind
 from squall.builders.network import Address, Network
 from squall.builders.rows import Operator, ends, operator, plain
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
@@ -63,9 +63,9 @@ class Machine(Network[Sequence[Entry]]):
         """Those of what is told whole."""
         self.waits = any(isinstance(op, TimeDriven) for op in self.operators.values())
         """Whether an instant can be worked off only when all of it is there."""
-        self.working: dict[Fact, dict[str, str]] = {}
+        self.working: dict[Fact, dict[str, tuple[str, int]]] = {}
         """What updates have inserted: the streams in which a fact is, each with the node of the update that put it
-        there."""
+        there, and when."""
         self.keeping = {id: op for id, op in self.operators.items() if isinstance(op, Keeping)}
         self.expires = ends(plan) or bool(plan.retractable)
 
@@ -146,7 +146,8 @@ class Machine(Network[Sequence[Entry]]):
             self._put_entries(id, reader.remove(fact, time, stream))
         known = self.working.get(fact, {})
         for one in [one for one in known if stream in (None, one)]:
-            self._write(known.pop(one), one, fact, time, -1)
+            update, came = known.pop(one)
+            self._write(update, one, fact, came, time, -1)
         if not known:
             self.working.pop(fact, None)
 
@@ -155,13 +156,13 @@ class Machine(Network[Sequence[Entry]]):
         one."""
         known = self.working.setdefault(fact, {})
         if stream not in known:
-            known[stream] = update
-            self._write(update, stream, fact, time, 1)
+            known[stream] = update, time
+            self._write(update, stream, fact, time, time, 1)
 
-    def _write(self, update: str, stream: str, fact: Fact, time: int, weight: int) -> None:
-        """A fact that an update has inserted begins or ends."""
+    def _write(self, update: str, stream: str, fact: Fact, came: int, time: int, weight: int) -> None:
+        """A fact that an update inserted at the time `came` begins or ends."""
         for id, reader in self.readers.items():
-            self._put_entries(id, reader.written(stream, fact, time, weight))
+            self._put_entries(id, reader.written(stream, fact, came, time, weight))
         self.answer(update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)])
 
     def _put_entries(self, id: str, entries: Sequence[Entry]) -> None:
@@ -174,8 +175,8 @@ class Machine(Network[Sequence[Entry]]):
         if alpha is not None:
             for match, rows in alpha.triples(facts.boxes, facts.triples):
                 self.answer(match, rows)
-            for entry in facts.atoms:
-                for match, rows in alpha.atoms_rows(kind(entry), [entry]):
+            for kind_of, entries in by_kind(facts.atoms).items():
+                for match, rows in alpha.atoms_rows(kind_of, entries):
                     self.answer(match, rows)
         self._hand_on(id, facts.triples + facts.atoms)
 
@@ -237,7 +238,7 @@ class Machine(Network[Sequence[Entry]]):
     def _advance(self, id: str, op: TimeDriven, now: int) -> None:
         self.answer(id, op.advance(now))
         if isinstance(op, Feed):
-            events = [Event(time, (), op.stream) for time in op.times]
+            events = [Event(time, (), op.source.iri) for time in op.times]
             for instants in self.instants:
                 instants.add(events)
 

@@ -263,7 +263,7 @@ def _without(draft: Draft, rows: Rows, inner: Rows, part: Without, seed: Rows | 
             "give the variable another name inside the EXISTS, or bind it outside",
         )
     given = seed.sure if seed is not None else frozenset()
-    return absent(draft, rows, inner, counting=(rows.known & inner.known) - given)
+    return absent(draft, rows, inner, counting=(rows.known & inner.known) - given - {*part.apart})
 
 
 def _left_join(draft: Draft, left: Rows, right: Rows, part: Maybe, asked: Asking, rule: System) -> Rows:

@@ -13,7 +13,7 @@ from squall.plan import Node, Plan
 from squall.planners.draft import Draft
 from squall.planners.grouping import group
 from squall.planners.parts import walk
-from squall.strata import Shape, Shapes, as_read, needs, told_by
+from squall.strata import Shape, Shapes, as_read, needs, overlap, read_of
 from squall.system import (
     Ask,
     AtomPattern,
@@ -27,7 +27,7 @@ from squall.system import (
     Without,
     tellings,
 )
-from squall.windows import NOTHING, Nothing, Window
+from squall.windows import NOTHING
 
 _STREAM = itemgetter(0)
 
@@ -80,7 +80,7 @@ def _ways(system: System, ends: Iterable[End]) -> dict[Telling, _Way]:
     made: dict[str, Shapes[str]] = {}
     for telling in tellings(system):
         for rule in telling.rules if telling.stream else ():
-            for shape in told_by(rule):
+            for shape in read_of(rule, telling.stream):
                 made.setdefault(telling.stream, Shapes()).add(shape, telling.stream)
     return {telling: _way_of(telling, made) for telling in dict.fromkeys(end.telling for end in ends)}
 
@@ -213,7 +213,7 @@ def feed_back(draft: Draft, made: Iterable[Facts]) -> None:
 
 
 def _reads_all(draft: Draft, node: Node) -> bool:
-    return any(source.iri == "" for source in _sources_of(draft, node))
+    return any(source.derives for source in _sources_of(draft, node))
 
 
 def _sources_of(draft: Draft, node: Node) -> list[Source]:
@@ -222,30 +222,25 @@ def _sources_of(draft: Draft, node: Node) -> list[Source]:
 
 
 def _feed_streams(draft: Draft, made: Sequence[Facts]) -> None:
-    """Lets each `Match` over a stream that the program makes read those of its facts that may fit, through the window
-    that it reads the stream through."""
+    """Lets each `Match` over a stream that the program makes read those of its facts that may fit, as it reads the
+    stream."""
     ways = sorted({facts.way for facts in made if facts.way is not None and facts.way.stream}, key=repr)
     matches = [node for node in draft.nodes.values() if isinstance(node.op, Match)] if ways else []
     for way in ways:
-        shapes: Shapes[str] = Shapes()
-        for facts in made:
-            if facts.way == way:
-                shapes.add(as_read(facts.shape), facts.node)
-        every = sorted(facts.node for facts in made if facts.way == way)
+        told = [facts for facts in made if facts.way == way]
+        every = sorted(facts.node for facts in told)
         for node in matches:
             assert isinstance(node.op, Match)
-            if list(shapes.overlapping(shape_of(node.op.cells))):
-                windows = {window for source in _sources_of(draft, node) for window in _windows(source, way.stream)}
-                feeds = (ops.Feed(way.stream, window, way.output, way.report, way.sources) for window in windows)
-                draft.read_again(node.id, sorted(draft.add(feed, *every) for feed in feeds))
+            wanted = shape_of(node.op.cells)
+            read = {alone for source in _sources_of(draft, node) if (alone := _alone(source, way.stream)) is not None}
+            fitting = [one for one in read if any(overlap(as_read(facts.shape, one), wanted) for facts in told)]
+            feeds = (ops.Feed(source, way.output, way.report, way.sources) for source in fitting)
+            draft.read_again(node.id, sorted(draft.add(feed, *every) for feed in feeds))
 
 
-def _windows(source: Source, stream: str) -> list[Window]:
-    """The window through which a source reads a stream, if it does."""
-    if source.iri == stream:
-        return [source.window]
-    window = source.window_of(stream)
-    return [] if source.iri or isinstance(window, Nothing) else [window]
+def _alone(source: Source, stream: str) -> Source | None:
+    """How a source reads one stream; None: it does not."""
+    return type(source)(stream, source.window_of(stream)) if source.reads(stream) else None
 
 
 def _overlaps(made: Sequence[Facts]) -> bool:

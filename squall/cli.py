@@ -88,7 +88,7 @@ def _semantics(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say what programs mean over time."""
     options = (
         click.option("--window", default="", metavar="WINDOW", help="Through which streams without a window of their "
-                     "own are read: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, TRIPLES 100."),
+                     "own are read: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, TRIPLES 100, TRIPLES 9 STEP 3."),
         click.option("--output", type=click.Choice(["istream", "rstream", "dstream"]), help="What is handed on: what "
                      "is new, all that holds, or what has ceased to hold [default: as the program says]."),
         click.option("--report", metavar="POLICY", help="When: close (default), change, nonempty or periodic:5s."),
@@ -208,7 +208,9 @@ def build(
     ledger = LedgerFile(lost, strict, resume)
     streams, static = _inputs(sources, statics, ledger, *times)
     static = chain(static, _documents(system, graphs, (*sources, *statics), ledger))
-    plan = make(mean(system, removals=streams.removals))
+    system = mean(system, removals=streams.removals)
+    _check_streams(system, streams, sources, statics)
+    plan = make(system)
     job = _job(plan, builder, _options(checkpoint, settings, ledger, target, profiled is not None))
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
@@ -512,6 +514,22 @@ def _documents(system: System, graphs: Sequence[str], given: Sequence[str], ledg
 
     streams = {address.source(uri).get("stream") for uri in given}
     return documents.load(system, dict(map(documents.place, graphs)), streams, ledger)
+
+
+def _check_streams(system: System, sources: Sources, given: Sequence[str], statics: Sequence[str]) -> None:
+    """Says which streams are missing, and which queries would keep all that streams ever bring. What a file holds whose
+    statements have no times is there at once, and no more than that."""
+    from squall.bounds import unbounded
+    from squall.rdf import ALWAYS
+    from squall.streams import address
+    from squall.streams.documents import check_streams
+
+    places = [address.source(uri) for uri in (*given, *statics)]
+    if all(place.scheme in ("file", "stdin") for place in places):  # a plug-in's streams are not known beforehand
+        check_streams(system, {place.get("stream") for place in places})
+    goes_on = [source.live or source.earliest == ALWAYS for source in sources.sources]
+    for warning in unbounded(system, {place.get("stream") for place, on in zip(places, goes_on, strict=False) if on}):
+        click.echo(str(warning), err=True)
 
 
 def _options(

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from squall.rdf import Term
 from squall.system import CLOSE, Report, Source
-from squall.windows import Window
 
 
 @dataclass(frozen=True)
@@ -261,11 +260,11 @@ class Feed:
     """A stream that the program makes, read through a window: what an R2S operator hands on of the facts of its inputs
     at an instant are events of that instant (R2S, then S2R). Its rows are facts, like those of a `Read`.
 
-    output, report, sources: as in `Deliver`, by which the stream is told to the outside.
+    source: the stream, with how it is read. output, report, sources: as in `Deliver`, by which the stream is told to
+    the outside.
     """
 
-    stream: str
-    window: Window
+    source: Source
     output: str = "istream"
     report: Report = CLOSE
     sources: tuple[Source, ...] = ()

@@ -198,7 +198,7 @@ def _withdraws(op: Operator, updates: bool) -> bool:
     if isinstance(op, Read):
         return updates or is_shrinking(op.source)
     if isinstance(op, Feed):
-        return isinstance(op.window, Count)
+        return isinstance(op.source.window, Count)
     return isinstance(op, AntiJoin | LeftJoin | Group | Slice | Update) or is_timed(op)
 
 

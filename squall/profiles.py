@@ -19,8 +19,8 @@ def _as_csparql(window: Window) -> Window:
     match window:
         case Stepped():
             return replace(window, closed=True)
-        case Count():
-            return replace(window, tumbling=True)
+        case Count(size=size, step=1):
+            return Count(size, size)
         case _:
             return window
 

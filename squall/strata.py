@@ -6,8 +6,11 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from squall.errors import Origin, TranslatorError, raise_all
-from squall.rdf import QUAD, Term
+from squall.rdf import QUAD, Term, iri
 from squall.system import (
+    CAME,
+    GRAPH,
+    Arrivals,
     AtomPattern,
     Bind,
     Call,
@@ -16,6 +19,7 @@ from squall.system import (
     Exists,
     Expression,
     FactPattern,
+    Graphs,
     Joinable,
     Maybe,
     Pattern,
@@ -125,7 +129,7 @@ class Need(NamedTuple):
     @property
     def reads_derived(self) -> bool:
         """Whether it reads what rules derive: it does in the default graph only."""
-        return any(source.iri == "" for source in self.sources)
+        return any(source.derives for source in self.sources)
 
     def reads_stream(self, stream: str) -> bool:
         """Whether it reads a stream."""
@@ -222,8 +226,8 @@ def _dependencies(
                 known.add(("made", one))
                 made.add(one, ("made", one))
             edges.append((writer, ("made", one)))
-        for one in told_by(rule) if (stream := streams[writer]) else ():
-            fed.add(one, (writer, stream))
+        for one in read_of(rule, streams[writer]) if streams[writer] else ():
+            fed.add(one, (writer, streams[writer]))
     for reader, found in enumerate(needed):
         for need in found:
             read = ("read", need.shape, need.sources)
@@ -289,13 +293,23 @@ def _made(rule: System) -> Iterator[Shape]:
             yield from map(shape, consequence.template)
 
 
-def told_by(rule: System) -> Iterator[Shape]:
-    """The shapes of those that are part of its answer, as they are read where this is a stream."""
+def read_of(rule: System, stream: str) -> Iterator[Shape]:
+    """The shapes in which those that are part of its answer are read, where this is a stream."""
     for consequence in rule.consequences:
         if isinstance(consequence, Construct) and not consequence.internal:
-            yield from (as_read(shape(template)) for template in consequence.template)
+            for template in consequence.template:
+                for source in (Source(stream), Graphs(stream), Arrivals(stream)):
+                    yield as_read(shape(template), source)
 
 
-def as_read(told: Shape) -> Shape:
-    """The shape of facts of a stream that are told in this shape: quads are read as their triples."""
-    return told[2:] if told[0] == _QUAD else told
+def as_read(told: Shape, source: Source) -> Shape:
+    """The shape in which facts of a stream are read by a source of it that are told in this shape: quads are read as
+    their triples."""
+    triple = told[2:] if told[0] == _QUAD else told
+    match source:
+        case Graphs():
+            return (relation_mark(GRAPH), iri(source.iri), *triple)
+        case Arrivals():
+            return (relation_mark(CAME), iri(source.iri), None, *triple)
+        case _:
+            return triple

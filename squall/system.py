@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from squall.errors import Origin, SquallError
-from squall.rdf import WORKING, Term
+from squall.rdf import ALWAYS, HEARTBEAT, WORKING, XSD, Atom, Fact, Term, Triple, iri, literal
 from squall.windows import LANDMARK, Nothing, Window
 
 
@@ -38,6 +38,8 @@ class Source:
     removals: whether the stream may carry removals (`squall.rdf.Event.removed`).
     """
 
+    is_plain: ClassVar[bool] = True
+    """Whether patterns read facts as streams bring them."""
     iri: str = ""
     window: Window = LANDMARK
     windows: tuple[tuple[str, Window], ...] = ()
@@ -53,10 +55,72 @@ class Source:
         return LANDMARK if stream == WORKING else dict(self.windows).get(stream, self.window)
 
     def reads(self, stream: str) -> bool:
-        """Whether anything of a stream is read."""
-        if self.iri:
-            return self.iri == stream
-        return not stream or not isinstance(self.window_of(stream), Nothing)
+        """Whether it reads anything of a stream, or static data that belong to it."""
+        return self.iri in ("", stream) and not (stream and isinstance(self.window_of(stream), Nothing))
+
+    @property
+    def derives(self) -> bool:
+        """Whether what rules derive is read, too."""
+        return self.iri == ""
+
+    def seen(self, fact: Fact, stream: str, time: int) -> Fact | None:
+        """The fact as patterns read it, of a stream that brings it at a time (integer ms); None: they do not."""
+        return fact
+
+
+GRAPH = iri("urn:x-squall:graph")
+"""The relation of what `Graphs` reads."""
+
+
+@dataclass(frozen=True)
+class Graphs(Source):
+    """The triples of named streams, each with the name of its stream: a triple ``s p o`` of the stream ``g`` is read as
+    the atom ``GRAPH(g, s, p, o)``, in the window of that stream.
+
+    What has no name is not there: the default stream, and what rules derive.
+    """
+
+    is_plain: ClassVar[bool] = False
+
+    def reads(self, stream: str) -> bool:
+        return stream not in UNNAMED and super().reads(stream)
+
+    @property
+    def derives(self) -> bool:
+        return False
+
+    def seen(self, fact: Fact, stream: str, time: int) -> Fact | None:
+        return Atom(GRAPH, (iri(stream), *fact)) if isinstance(fact, Triple) else None
+
+
+CAME = iri("urn:x-squall:came")
+"""The relation of what `Arrivals` reads."""
+
+
+@dataclass(frozen=True)
+class Arrivals(Source):
+    """The triples of streams, each with where and when it came: a triple ``s p o`` that the stream ``g`` brings at the
+    time ``t`` is read as the atom ``CAME(g, t, s, p, o)``, in the window of that stream. ``t`` is an xsd:integer of
+    milliseconds since the epoch; of the default stream, ``g`` is the empty string.
+
+    What never came is not there: static data, and what rules derive.
+    """
+
+    is_plain: ClassVar[bool] = False
+
+    @property
+    def derives(self) -> bool:
+        return False
+
+    def seen(self, fact: Fact, stream: str, time: int) -> Fact | None:
+        if time == ALWAYS or not isinstance(fact, Triple):
+            return None
+        name = literal("") if stream in UNNAMED else iri(stream)
+        return Atom(CAME, (name, literal(str(time), XSD + "integer"), *fact))
+
+
+UNNAMED = frozenset(("", HEARTBEAT, WORKING))
+"""The streams that are no named graphs: the default one, and those of our own."""
 
 
 @dataclass(frozen=True)
@@ -145,11 +209,13 @@ class Without:
 
     ``noValue``, negation as failure: evaluated on the whole model, stratum by stratum. Variables that occur in the
     joinables alone are local to them. minus: only a solution of the joinables counts in which at least one variable is
-    bound that is bound in the solution, too (SPARQL 1.1, section 18.5, Minus).
+    bound that is bound in the solution, too (SPARQL 1.1, section 18.5, Minus); these do not count for that if they are
+    `apart`.
     """
 
     joinables: tuple[Joinable, ...]
     minus: bool = field(default=False, kw_only=True)
+    apart: tuple[Variable, ...] = field(default=(), kw_only=True)
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
@@ -319,6 +385,14 @@ class Document:
 
 
 @dataclass(frozen=True)
+class Stream:
+    """A stream that a program names as one, which has to be given when it is run (its IRI without brackets)."""
+
+    iri: str
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class System:
     """A rule, a query, a set of them, or a part of one (sub-TPS).
 
@@ -335,7 +409,7 @@ class System:
     evaluation instants they are (docs/semantics.md, section 4). None: as those of the system around it; of a program,
     ``istream`` and `CLOSE`. A system that says one of them, or has a stream, has an answer of its own (`tellings`).
     stream: the IRI (without brackets) of the stream that the facts of its answer are the events of; ``""``: of none.
-    documents: what has to be loaded before it is run.
+    documents: what has to be loaded before it is run. streams: what has to be given for it.
     warnings: what its author may not have meant (`squall.errors.TranslatorWarning`).
     """
 
@@ -353,6 +427,7 @@ class System:
     report: Report | None = None
     stream: str = ""
     documents: tuple[Document, ...] = ()
+    streams: tuple[Stream, ...] = ()
     warnings: tuple[SquallError, ...] = field(default=(), compare=False, repr=False)
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
@@ -431,7 +506,7 @@ def _told_inside(system: System) -> Iterator[System]:
             yield from _told_inside(subsystem)
 
 
-def streams(system: System) -> tuple[str, ...]:
+def made_streams(system: System) -> tuple[str, ...]:
     """The IRIs (without brackets) of the streams that a program makes, each once, in its order."""
     return tuple(dict.fromkeys(telling.stream for telling in tellings(system) if telling.stream))
 
@@ -440,6 +515,12 @@ def documents(system: System) -> tuple[Document, ...]:
     """The documents of a program, each once, in the order of the program."""
     nested = (document for subsystem in system.subsystems for document in documents(subsystem))
     return tuple(dict.fromkeys((*system.documents, *nested)))
+
+
+def streams(system: System) -> tuple[Stream, ...]:
+    """The streams that a program names as such, each once, in the order of the program."""
+    nested = (stream for subsystem in system.subsystems for stream in streams(subsystem))
+    return tuple(dict.fromkeys((*system.streams, *nested)))
 
 
 def warnings(system: System) -> tuple[SquallError, ...]:
@@ -508,9 +589,19 @@ def variables(part: Joinable | Expression | None) -> Iterator[Variable]:
 def over(
     system: System, window: Window = LANDMARK, windows: Mapping[str, Window] | None = None, removals: bool = False
 ) -> System:
-    """The system with windows on its default graph, in all of its parts: `windows` by stream, `window` for the
-    others. What names its own stream and window is left as it is. removals: whether streams may carry removals."""
+    """The system with windows on what names none itself, in all of its parts: `windows` by stream, `window` for the
+    others. removals: whether streams may carry removals."""
     return _over(system, Source("", window, tuple(sorted((windows or {}).items())), removals))
+
+
+def _through(source: Source, default: Source) -> Source:
+    """A source through the windows of another, if it has none of its own."""
+    kind = type(source)
+    if source != kind(source.iri):
+        return source
+    if source.iri:
+        return kind(source.iri, default.window_of(source.iri), removals=default.removals)
+    return kind("", default.window, default.windows, default.removals)
 
 
 def _over(system: System, default: Source) -> System:
@@ -531,7 +622,7 @@ def _over(system: System, default: Source) -> System:
 
     return replace(
         system,
-        sources=tuple(default if source == Source() else source for source in system.sources),
+        sources=tuple(_through(source, default) for source in system.sources),
         joinables=tuple(map(part, system.joinables)),
         predicates=tuple(map(part, system.predicates)),
         subsystems=tuple(map(part, system.subsystems)),

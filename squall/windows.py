@@ -69,14 +69,16 @@ class Stepped:
 class Count:
     """The last `size` triples of the stream, in the order in which they came.
 
-    tumbling: `size` triples at a time, when they are complete, until the next so many are.
+    step: the content changes whenever so many further triples have come, and is the last `size` then. With a step of
+    `size` it is `size` triples at a time, when they are complete, until the next so many are.
     """
 
     size: int
-    tumbling: bool = False
+    step: int = 1
 
     def __str__(self) -> str:
-        return f"TRIPLES {self.size}" + (" TUMBLING" if self.tumbling else "")
+        moves = "" if self.step == 1 else " TUMBLING" if self.size == self.step else f" STEP {self.step}"
+        return f"TRIPLES {self.size}{moves}"
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ NOTHING = Nothing()
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = r"(\d+)\s*(ms|s|m|h|d)"
 _TIMED = re.compile(rf"\[?\s*RANGE\s+{_DURATION}(?:\s+(?:STEP\s+{_DURATION}|(TUMBLING)))?\s*\]?", re.IGNORECASE)
-_COUNT = re.compile(r"\[?\s*TRIPLES\s+(\d+)(\s+TUMBLING)?\s*\]?", re.IGNORECASE)
+_COUNT = re.compile(r"\[?\s*TRIPLES\s+(\d+)(?:\s+(?:STEP\s+(\d+)|(TUMBLING)))?\s*\]?", re.IGNORECASE)
 
 
 def duration(milliseconds: int) -> str:
@@ -118,17 +120,19 @@ def milliseconds(text: str) -> int:
 
 
 def parse(text: str) -> Window:
-    """The window of a text: ``RANGE 10s``, ``RANGE 10s STEP 5s``, ``RANGE 1m TUMBLING``, ``TRIPLES 100``, ``LANDMARK``;
-    in any letter case, with or without brackets. Units: ms s m h d. Raises UsageError."""
+    """The window of a text: ``RANGE 10s``, ``RANGE 10s STEP 5s``, ``RANGE 1m TUMBLING``, ``TRIPLES 100``,
+    ``TRIPLES 9 STEP 3``, ``TRIPLES 9 TUMBLING``, ``LANDMARK``; in any letter case, with or without brackets. Units:
+    ms s m h d. Raises UsageError."""
     plain = text.strip()
     if plain.upper() in ("", "LANDMARK"):
         return LANDMARK
     if found := _COUNT.fullmatch(plain):
-        return Count(_positive(int(found[1]), text), bool(found[2]))
+        size = _positive(int(found[1]), text)
+        return Count(size, size if found[3] else _positive(int(found[2] or 1), text))
     if not (found := _TIMED.fullmatch(plain)):
         raise UsageError(
             f"`{text}` is not a window",
-            hint="windows: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, TRIPLES 100, LANDMARK",
+            hint="windows: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, TRIPLES 100, TRIPLES 9 STEP 3, LANDMARK",
         )
     size = _positive(_length(found[1], found[2]), text)
     if found[5]:

@@ -107,7 +107,7 @@ X, Y, Z = names("x y z")
         (Stepped(5, 5, closed=True), [0, 10], [5, 15]),
         (Stepped(5, 5, origin=2), [2, 12], [7, 17]),
         (Count(1), [0], []),
-        (Count(2, tumbling=True), [7], []),
+        (Count(2, 2), [7], []),
     ],
     ids=str,
 )
@@ -163,9 +163,23 @@ def test_more_triples_than_a_window_holds_at_one_instant() -> None:
 
 def test_a_block_of_triples_that_is_not_complete_is_never_seen() -> None:
     events = "1 :a :p :b\n2 :a :p :c\n3 :a :p :d , :e\n4 :a :p :f"
-    blocks = through(Count(2, tumbling=True))
+    blocks = through(Count(2, 2))
     assert lines(blocks, events) == ["2 :a :q :b", "2 :a :q :c", "3 :a :q :d", "3 :a :q :e"]
     assert lines(blocks, events, output="dstream") == ["3 :a :q :b", "3 :a :q :c"]
+
+
+def test_the_last_so_many_triples_whenever_so_many_further_have_come() -> None:
+    events = "1 :a :p :b\n2 :a :p :c , :d\n3 :a :p :e\n4\n5 :a :p :f , :g , :h"
+    window = through(Count(3, 2))
+    assert lines(window, events, output="rstream") == [
+        "2 :a :q :b", "2 :a :q :c", "3 :a :q :c", "3 :a :q :d", "3 :a :q :e", "5 :a :q :e", "5 :a :q :f", "5 :a :q :g",
+    ]  # fmt: skip
+    assert lines(window, events, output="dstream") == ["3 :a :q :b", "5 :a :q :c", "5 :a :q :d"]
+
+
+def test_a_window_of_triples_that_leaves_gaps() -> None:
+    events = "1 :a :p :b\n2 :a :p :c\n3 :a :p :d\n4 :a :p :e\n5 :a :p :f\n6 :a :p :g"
+    assert lines(through(Count(1, 3)), events) == ["3 :a :q :d", "6 :a :q :g"]
 
 
 def test_each_stream_is_counted_by_itself() -> None:
@@ -249,7 +263,7 @@ def test_a_removal_before_a_window_shows_the_fact() -> None:
 def test_what_is_removed_still_counts_among_the_last_so_many() -> None:
     events = "1 :a :p :b\n2 :a :p :c\n3 - :a :p :c\n4 :a :p :d"
     assert lines(removing(Count(2)), events, output="dstream") == ["3 :a :q :c", "4 :a :q :b"]
-    assert lines(removing(Count(2, tumbling=True)), "1 :a :p :b\n2 - :a :p :b\n3 :a :p :c") == ["3 :a :q :c"]
+    assert lines(removing(Count(2, 2)), "1 :a :p :b\n2 - :a :p :b\n3 :a :p :c") == ["3 :a :q :c"]
 
 
 # Joinables

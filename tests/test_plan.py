@@ -40,7 +40,7 @@ from squall.operators import Test as Condition
 from squall.plan import Input, Node, Plan, check
 from squall.rdf import iri
 from squall.system import Source
-from squall.windows import LANDMARK, Count, Range, Stepped
+from squall.windows import Count, Range, Stepped
 
 P, Q = iri("urn:p"), iri("urn:q")
 NOW = Invoke("urn:x-squall:jena:now", ())
@@ -319,7 +319,7 @@ def test_there_may_be_a_deliver_for_each_way_of_telling() -> None:
 def test_rule_6_a_feed_is_not_fed_by_itself() -> None:
     """A stream that is made of itself."""
     emit = Node("emit", Emit((0, P, 1)), (Input("match"),))
-    feed = node("feed", Feed("urn:s", LANDMARK), "unique")
+    feed = node("feed", Feed(Source("urn:s")), "unique")
     match = replace(MATCH, inputs=(*MATCH.inputs, Input("feed", feedback=True)))
     found = complaints(READ, match, emit, UNIQUE, feed, END)
     assert found == ["`feed` feeds what depends on it: match, emit, unique, feed"]

@@ -45,7 +45,7 @@ def test_csparql_has_the_instant_of_its_step_in_the_window() -> None:
 
 def test_csparql_counts_by_blocks() -> None:
     system = profiles.apply(RULE, "csparql", Count(2))
-    assert system.sources == (Source("", Count(2, tumbling=True)),)
+    assert system.sources == (Source("", Count(2, 2)),)
     assert system.output == "rstream"
     assert {answer for _, answer in answers(system, 1, 2, 3)} == {"1", "2"}
 

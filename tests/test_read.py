@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
@@ -14,8 +14,8 @@ from squall.builders.rows.entries import Entry, fact_row
 from squall.builders.rows.memory import SWEPT
 from squall.builders.rows.read import Facts, Reader
 from squall.errors import SourceError
-from squall.rdf import ALWAYS, FOREVER, WORKING, Atom, Columns, Event, Fact, Triple, heartbeat, iri
-from squall.system import Source
+from squall.rdf import ALWAYS, FOREVER, WORKING, XSD, Atom, Columns, Event, Fact, Triple, heartbeat, iri, literal
+from squall.system import CAME, GRAPH, Arrivals, Graphs, Source
 from squall.windows import LANDMARK, NOTHING, Count, Range, Stepped, Window
 from tests.snapshots import ONE, A, B, Bag, C, at
 
@@ -25,8 +25,8 @@ FACTS: tuple[Fact, ...] = (Triple(A, P, B), Triple(A, Q, B), Triple(B, P, ONE), 
 INSTANTS = (ALWAYS, *range(-2, 50))
 WINDOWS = (
     LANDMARK, Range(3), Range(1), Stepped(4, 2), Stepped(4, 2, closed=True), Stepped(3, 3, origin=1),
-    Stepped(2, 4), Stepped(5, 3, origin=-7, closed=True), Count(1), Count(3), Count(2, tumbling=True),
-    Count(1, tumbling=True),
+    Stepped(2, 4), Stepped(5, 3, origin=-7, closed=True), Count(1), Count(3), Count(2, 2),
+    Count(5, 2), Count(2, 5),
 )  # fmt: skip
 
 
@@ -70,12 +70,12 @@ def _windowed(window: Window, events: Sequence[Event]) -> Iterator[Stay]:
 
 
 def _counted(window: Count, number: int, times: Sequence[int]) -> tuple[int, int]:
-    """The validity of the fact of this number: until as many more have come, or from when its block is complete until
-    the next block is."""
-    if not window.tumbling:
-        return times[number], _nth(times, number + window.size)
-    last = number - number % window.size + window.size - 1
-    return _nth(times, last), _nth(times, last + window.size)
+    """The validity of the fact of this number: when the content of the window changes, it is the last so many."""
+    changes = range(window.step - 1, len(times), window.step)
+    held = [place for place in changes if place - window.size < number <= place]
+    if not held:
+        return FOREVER, FOREVER
+    return times[held[0]], _nth(times, held[-1] + window.step)
 
 
 def _nth(times: Sequence[int], number: int) -> int:
@@ -169,6 +169,33 @@ def test_only_what_is_wanted_is_handed_on(window: Window, events: list[Event], e
     assert set(facts.boxes) <= {P}
     assert facts.triples == (whole.triples if every else [])
     assert facts.atoms == (whole.atoms if atoms else [])
+
+
+@pytest.mark.parametrize("kind", [Graphs, Arrivals])
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+@given(data=st.data(), removals=st.booleans(), fact=st.sampled_from(FACTS))
+@settings(max_examples=12, deadline=None)
+def test_triples_with_where_and_when_they_came(
+    kind: type[Source], window: Window, data: st.DataObject, removals: bool, fact: Fact
+) -> None:
+    """They are valid as they are without."""
+    events = data.draw(streams(removals))
+    op = reader(kind("", Range(4), ((S, window),), removals))
+    facts = op.read(events)
+    known = stays(Source("", Range(4), ((S, window),), removals), events)
+    came = [*facts.triples, *facts.atoms]
+    if removals:
+        came += op.remove(fact, 60)
+    holds([told for stay in known for told in _told(kind, stay)], came)
+
+
+def _told(kind: type[Source], stay: Stay) -> Iterator[Stay]:
+    stream = iri(stay.stream) if stay.stream else literal("")
+    is_static = stay.start == ALWAYS
+    if isinstance(stay.fact, Triple) and kind is Graphs and stay.stream:
+        yield replace(stay, fact=Atom(GRAPH, (stream, *stay.fact)))
+    if isinstance(stay.fact, Triple) and kind is Arrivals and not is_static:
+        yield replace(stay, fact=Atom(CAME, (stream, literal(str(stay.came), XSD + "integer"), *stay.fact)))
 
 
 def test_a_window_that_no_instant_falls_into_has_no_facts() -> None:
@@ -271,8 +298,19 @@ def test_a_rule_takes_out_static_data_before_all_events() -> None:
     ],
 )  # fmt: skip
 def test_windows_do_not_end_what_rules_insert(source: Source, stream: str, is_read: bool) -> None:
-    found = reader(source).written(stream, FACTS[0], 5, 1)
+    found = reader(source).written(stream, FACTS[0], 5, 5, 1)
     assert found == ([(*fact_row(FACTS[0]), 5, FOREVER, 1)] if is_read else [])
+
+
+def test_what_rules_insert_is_read_with_where_and_when_it_came() -> None:
+    fact = Triple(A, iri("urn:p"), B)
+    arrivals, graphs = reader(Arrivals("")), reader(Graphs(""))
+    (entry,) = arrivals.written(S, fact, 5, 9, -1)
+    assert entry == (*fact_row(Atom(CAME, (iri(S), literal("5", XSD + "integer"), *fact))), 9, FOREVER, -1)
+    (entry,) = arrivals.written(WORKING, fact, 5, 5, 1)
+    assert entry[1] == literal("")
+    assert [entry[:2] for entry in graphs.written(S, fact, 5, 5, 1)] == [(f"@{GRAPH}", iri(S))]
+    assert graphs.written(WORKING, fact, 5, 5, 1) == []
 
 
 # Memory

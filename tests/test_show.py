@@ -154,7 +154,11 @@ QUERY_PLAN = check(
             ),
             Node("s", Emit((0, iri(E + "p"), 1), ("urn:stream",), reentrant=False), (Input("m"),)),
             Node("t", Distinct(3), (Input("s", (0,)),)),
-            Node("f", pps.Feed("urn:stream", Range(5000), "rstream", tps.Report("periodic", 1000)), (Input("t", ()),)),
+            Node(
+                "f",
+                pps.Feed(tps.Source("urn:stream", Range(5000)), "rstream", tps.Report("periodic", 1000)),
+                (Input("t", ()),),
+            ),
             Node("n", Match((0, iri(E + "q"), None)), (Input("f"),)),
             Node("v", pps.Answer(("a",), (0,), ("reader",)), (Input("n"),)),
             Node("end", Deliver("rstream", report=tps.Report("nonempty")), (Input("w", ()), Input("x", ()))),

@@ -198,6 +198,57 @@ def test_answers_are_those_of_another_engine(planner: str, query: Query, graph: 
     assert ours(query.text(), data, planner) == theirs(query.text(), data)
 
 
+NAMES = (":a", ":b", ":h")
+"""Names of graphs, some of which are nodes as well."""
+quads = st.lists(
+    st.tuples(
+        st.sampled_from((*NAMES, *NAMES, "")),
+        st.sampled_from(NODES),
+        st.sampled_from(PREDICATES),
+        st.sampled_from((*NODES, *LITERALS)),
+    ),
+    min_size=2,
+    max_size=9,
+)
+
+
+def ours_of_graphs(query: str, data: Sequence[tuple[str, Triple]], planner: str) -> Counter[object]:
+    plan = squall.plan(squall.compile(query, lexer="sparql"), planner)
+    outputs = squall.run(plan, [], static=[Event(ALWAYS, (fact,), graph) for graph, fact in data])
+    return Counter(_plain(out.fact) for out in outputs)
+
+
+@pytest.mark.parametrize("planner", ["greedy", "rete"])
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(query=queries, graph=quads, name=st.sampled_from(("?g", "?g", "?x")), outside=st.booleans())
+def test_graphs_that_nobody_names_are_those_that_are_there(
+    planner: str, query: Query, graph: list[tuple[str, str, str, str]], name: str, outside: bool
+) -> None:
+    """Named one by one, their answers are those of the tests of the W3C."""
+    data = [(f"http://example.org/{one[1:]}" if one else "", Triple(*map(_resolved, rest))) for one, *rest in graph]
+    group = f"{{ {'?y ?q ?z . ' if outside else ''}GRAPH {name} {query.group} }}"
+    wrapped = Query(query.head, group, query.tail)
+    dataset = "".join(f" FROM NAMED <{one}>" for one in dict.fromkeys(one for one, _ in data if one))
+    # The default graph is all there is where it is not named, and nothing but what has no name elsewhere.
+    data = [*data, *(("", fact) for one, fact in data if one)] if outside else data
+    assume(dataset)
+    assert ours_of_graphs(wrapped.text(), data, planner) == ours_of_graphs(wrapped.text(dataset), data, planner)
+    alone = Query("SELECT *", f"{{ GRAPH {name} {query.group} }}")
+    assert ours_of_graphs(alone.text(), data, planner) == graph_by_graph(name[1:], query.group, data)
+
+
+def graph_by_graph(name: str, group: str, data: Sequence[tuple[str, Triple]]) -> Counter[object]:
+    """The solutions of a pattern over each graph by itself, joined with its name (SPARQL 1.1, section 18.6)."""
+    expected: Counter[object] = Counter()
+    for graph in {one for one, _ in data if one}:
+        facts = list(dict.fromkeys(fact for one, fact in data if one == graph))
+        for solution, many in theirs(Query("SELECT *", group).text(), facts).items():
+            assert isinstance(solution, frozenset)
+            if dict(solution).get(name) in (None, f"<{graph}>"):
+                expected[solution | {(name, f"<{graph}>")}] += many
+    return expected
+
+
 RANGE, STEP = 4000, 2000
 
 events = st.lists(

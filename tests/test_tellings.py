@@ -21,7 +21,7 @@ from squall.system import (
     System,
     Telling,
     Variable,
-    streams,
+    made_streams,
     tellings,
     warnings,
 )
@@ -79,7 +79,7 @@ def test_a_query_is_told_under_its_name() -> None:
     query = System("query", subsystems=(rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="query"),), output="istream")
     several = System("several", subsystems=(*query.subsystems, replace(query.subsystems[0], name="b")), stream=EX)
     assert [one.name for one in tellings(System(subsystems=(query, several)))] == ["", "query", ""]
-    assert streams(System(subsystems=(query, several))) == (EX,)
+    assert made_streams(System(subsystems=(query, several))) == (EX,)
 
 
 def test_answers_are_told_apart_by_identity() -> None:
@@ -225,8 +225,8 @@ def test_the_plan_feeds_a_stream_once_for_each_window(tmp_path: Path) -> None:
     )
     plan = squall.plan(system)
     feeds = [node.op for node in plan.nodes if isinstance(node.op, Feed)]
-    assert sorted(str(op.window) for op in feeds) == ["RANGE 5s", "RANGE 6s"]
-    assert {op.stream for op in feeds} == {EX + "hot"}
+    assert sorted(str(op.source.window) for op in feeds) == ["RANGE 5s", "RANGE 6s"]
+    assert {op.source.iri for op in feeds} == {EX + "hot"}
     assert sorted(op.output for _, op in plan.deliveries) == ["istream", "rstream"]
 
 
@@ -306,3 +306,26 @@ def test_a_stream_of_quads_is_read_as_one_of_triples(planner: str, tmp_path: Pat
 def test_a_graph_that_nothing_binds_is_told(tmp_path: Path) -> None:
     system = programs(tmp_path, rspql_log=LOGGED.replace("GRAPH ?g", "GRAPH ?h"))
     assert [str(warning) for warning in warnings(system) if "`?h` is in the template" in str(warning)]
+
+
+# Where and when what is made comes from
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_stream_that_is_made_is_a_named_graph_and_has_times(planner: str, tmp_path: Path) -> None:
+    (tmp_path / "hot.csparql").write_text(HOT)
+    (tmp_path / "where.rq").write_text(f"{PREFIX}SELECT ?g ?r {{ GRAPH ?g {{ ?r ex:hot ?t }} }}")
+    (tmp_path / "when.csparql").write_text(
+        "REGISTER QUERY when AS PREFIX ex: <http://example.org/> "
+        "SELECT ?r (timestamp(?r, ex:hot, ?t) AS ?at) FROM STREAM ex:hot [RANGE 60s STEP 60s] WHERE { ?r ex:hot ?t }"
+    )
+    system = squall.compile(*(tmp_path / name for name in ("hot.csparql", "where.rq", "when.csparql")))
+    found = told(system, planner)
+    assert sorted(text for _, rule, text in found if rule == "query") == [
+        f"?g=<{EX}hot> ?r=<{EX}a>", f"?g=<{EX}hot> ?r=<{EX}b>",
+    ]  # fmt: skip
+    # The windows of the stream's own query hold `a` at 5000 and 10000, and `b` at 10000 and 15000.
+    integer = f"^^<{XSD}integer>"
+    assert sorted(text for time, rule, text in found if rule == "when" and time == 60000) == [
+        f'?r=<{EX}a> ?at="10000"{integer}', f'?r=<{EX}b> ?at="15000"{integer}',
+    ]  # fmt: skip

@@ -57,7 +57,8 @@ def test_the_content_of_a_stepped_window_changes_at_its_instants_only(window: St
         ("RANGE 10s", Range(10_000)), ("range 10 S", Range(10_000)), ("[RANGE 500ms]", Range(500)),
         ("RANGE 10s STEP 5s", Stepped(10_000, 5_000)), ("[ range 1h step 1m ]", Stepped(3_600_000, 60_000)),
         ("RANGE 2d TUMBLING", Stepped(172_800_000, 172_800_000)),
-        ("TRIPLES 100", Count(100)), ("[triples 5 tumbling]", Count(5, tumbling=True)),
+        ("TRIPLES 100", Count(100)), ("[triples 5 tumbling]", Count(5, 5)), ("triples 10 step 5", Count(10, 5)),
+        ("TRIPLES 5 STEP 5", Count(5, 5)), ("TRIPLES 5 STEP 1", Count(5)),
     ],
 )  # fmt: skip
 def test_a_text_names_a_window(text: str, window: Window) -> None:
@@ -70,7 +71,8 @@ NAMED = st.one_of(
     st.builds(Range, DURATIONS),
     st.builds(Stepped, DURATIONS, DURATIONS),
     st.builds(lambda size: Stepped(size, size), DURATIONS),
-    st.builds(Count, DURATIONS, st.booleans()),
+    st.builds(Count, DURATIONS, st.integers(1, 9)),
+    st.builds(lambda size: Count(size, size), DURATIONS),
 )
 
 
@@ -81,7 +83,18 @@ def test_a_window_prints_as_the_text_that_names_it(window: Window) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["RANGE", "RANGE 10", "RANGE 10w", "RANGE 1.5s", "RANGE 10s STEP", "TRIPLES", "TRIPLES -1", "ROWS 5"]
+    "text",
+    [
+        "RANGE",
+        "RANGE 10",
+        "RANGE 10w",
+        "RANGE 1.5s",
+        "RANGE 10s STEP",
+        "TRIPLES",
+        "TRIPLES -1",
+        "TRIPLES 5 STEP",
+        "ROWS 5",
+    ],
 )
 def test_what_is_no_window_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a window") as caught:
@@ -89,7 +102,9 @@ def test_what_is_no_window_is_refused(text: str) -> None:
     assert "RANGE 10s STEP 5s" in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize("text", ["RANGE 0s", "RANGE 5s STEP 0ms", "TRIPLES 0", "RANGE 0s TUMBLING"])
+@pytest.mark.parametrize(
+    "text", ["RANGE 0s", "RANGE 5s STEP 0ms", "TRIPLES 0", "TRIPLES 5 STEP 0", "RANGE 0s TUMBLING"]
+)
 def test_an_empty_window_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is empty"):
         parse(text)

@@ -114,8 +114,8 @@ def _windows(op: ops.Operator) -> tuple[Window, ...]:
     match op:
         case ops.Read(source=source):
             return source.all_windows
-        case ops.Feed(window=window):
-            return (window,)
+        case ops.Feed(source=source):
+            return (source.window,)
         case _:
             return ()
 

@@ -24,10 +24,10 @@ class Feed(TimeDriven):
 
     def __init__(self, op: ops.Feed) -> None:
         super().__init__()
-        self.stream = op.stream
-        self.window = op.window
+        self.source = op.source
         self.told = Deliver(ops.Deliver(op.output, True, op.report, op.sources))
-        self.counted = Counted(op.window) if isinstance(op.window, Count) else None
+        window = op.source.window
+        self.counted = Counted(window, self._entries) if isinstance(window, Count) else None
         self.times: list[int] = []
         """The times of the events that the stream had when time went on last (integer ms)."""
 
@@ -51,9 +51,14 @@ class Feed(TimeDriven):
         if self.counted is not None and time != ALWAYS:
             yield from self.counted.come(fact, time)
             return
-        start, end = (ALWAYS, FOREVER) if time == ALWAYS else self.window.validity(time)  # type: ignore[union-attr]
+        start, end = (ALWAYS, FOREVER) if time == ALWAYS else self.source.window.validity(time)  # type: ignore[union-attr]
         if start < end:
-            yield (*fact_row(fact), start, end, 1)
+            yield from self._entries(fact, time, (start, end), 1)
+
+    def _entries(self, fact: Fact, came: int, valid: tuple[int, int], weight: int) -> Iterator[Entry]:
+        found = self.source.seen(fact, self.source.iri, came)
+        if found is not None:
+            yield (*fact_row(found), *valid, weight)
 
     def size(self) -> int:
         return self.told.size() + (self.counted.size() if self.counted is not None else 0)

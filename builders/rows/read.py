@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import repeat
 from typing import NamedTuple
 
-from squall.builders.rows.entries import Boxes, Entry, Row, fact_row
+from squall.builders.rows.entries import Boxes, Entry, fact_row
 from squall.builders.rows.memory import SWEPT
 from squall.errors import SourceError
 from squall.operators import Match, Read, Update
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple
 from squall.system import Source
-from squall.windows import Count, Nothing
+from squall.windows import Count
 
 
 @dataclass
@@ -91,6 +92,12 @@ def unprepared(event: Event) -> SourceError:
     )
 
 
+def seen(source: Source, event: Event) -> list[Fact]:
+    """The facts of an event as patterns read them through a source."""
+    found = (source.seen(fact, event.stream, event.time) for fact in event.facts)
+    return [fact for fact in found if fact is not None]
+
+
 class Reader:
     """What one `Read` node reads. wanted: the predicates that anything is done with; every, atoms: whether something is
     done with triples of any predicate, with atoms. remembers: whether facts may be taken back; updated: by updates, so
@@ -135,6 +142,9 @@ class Reader:
             start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else validity(event.time)
             if start >= end:
                 continue
+            if not self.source.is_plain:
+                self._take_whole(seen(self.source, event), start, end, facts)
+                continue
             for fact in event.facts:
                 if (predicate := fact[1]) in wanted:
                     if predicate in boxes:
@@ -148,7 +158,7 @@ class Reader:
     def read_columns(self, columns: Columns) -> Facts:
         """The facts of events that come as columns: as `read`, but with less to do for each triple."""
         validity = self.validity.get(columns.stream) or self._validity(columns.stream)
-        if validity in (_UNREAD, _CAREFUL) or self.every or self.atoms:
+        if validity in (_UNREAD, _CAREFUL) or self.every or self.atoms or not self.source.is_plain:
             return self.read(columns)
         spans = {time: validity(time) for time in dict.fromkeys(columns.times)}
         if any(start >= end for start, end in spans.values()):
@@ -176,7 +186,7 @@ class Reader:
     def _validity(self, stream: str) -> Validity:
         """How the events of a stream are read."""
         window = self.source.window_of(stream)
-        if self.source.iri not in ("", stream) or (stream and isinstance(window, Nothing)):
+        if not self.source.reads(stream):
             found: Validity = _UNREAD
         elif self.remembers or isinstance(window, Count):
             found = _CAREFUL
@@ -195,7 +205,8 @@ class Reader:
             yield from self._removed(event.stream, fact, event.time, False)
         window = self.source.window_of(event.stream)
         if isinstance(window, Count) and event.time != ALWAYS:
-            counted = self.counted.setdefault(event.stream, Counted(window))
+            entries = partial(self._entries, event.stream)
+            counted = self.counted.setdefault(event.stream, Counted(window, entries))
             for fact in event.facts:
                 yield from counted.come(fact, event.time)
             return
@@ -203,7 +214,13 @@ class Reader:
         for fact in event.facts if start < end else ():
             if event.time != ALWAYS or self.updated:
                 self.given.setdefault(fact, []).append(_Given(event.stream, event.time, start, end))
-            yield (*fact_row(fact), start, end, 1)
+            yield from self._entries(event.stream, fact, event.time, (start, end), 1)
+
+    def _entries(self, stream: str, fact: Fact, came: int, valid: tuple[int, int], weight: int) -> Iterator[Entry]:
+        """The entry of a fact that a stream brought, as patterns read it; none, if they do not."""
+        found = self.source.seen(fact, stream, came)
+        if found is not None:
+            yield (*fact_row(found), *valid, weight)
 
     def remove(self, fact: Fact, time: int, stream: str | None = None) -> list[Entry]:
         """What a stream that this node reads brought of a fact ends now, static data too. None: all streams."""
@@ -211,10 +228,11 @@ class Reader:
         wanted = sorted(streams) if stream is None else [stream]
         return [entry for one in wanted for entry in self._removed(one, fact, time, True)]
 
-    def written(self, stream: str, fact: Fact, time: int, weight: int) -> list[Entry]:
-        """A fact that rules put into a stream begins (weight 1) or ends (-1) now. Windows do not end it."""
+    def written(self, stream: str, fact: Fact, came: int, time: int, weight: int) -> list[Entry]:
+        """A fact that rules put into a stream at the time `came` begins (weight 1) or ends (-1) now. Windows do not end
+        it."""
         unread = (self.validity.get(stream) or self._validity(stream)) is _UNREAD
-        return [] if unread else [(*fact_row(fact), time, FOREVER, weight)]
+        return [] if unread else list(self._entries(stream, fact, came, (time, FOREVER), weight))
 
     def _removed(self, stream: str, fact: Fact, time: int, static: bool) -> Iterator[Entry]:
         """What the stream brought of a fact before this time ends now. static: static data as well."""
@@ -225,7 +243,7 @@ class Reader:
             if known.stream != stream or (not static if known.came == ALWAYS else known.came >= time):
                 kept.append(known)
             elif known.end > time:
-                yield (*fact_row(fact), max(known.start, time), known.end, -1)
+                yield from self._entries(stream, fact, known.came, (max(known.start, time), known.end), -1)
         if kept:
             self.given[fact] = kept
 
@@ -246,54 +264,43 @@ class Reader:
 
 
 class Counted:
-    """The facts of a stream through a `Count` window."""
+    """The facts of a stream through a `Count` window. entries: what patterns read of a fact that came at a time, over
+    an interval, so many times more or less."""
 
-    def __init__(self, window: Count) -> None:
+    def __init__(self, window: Count, entries: Callable[[Fact, int, tuple[int, int], int], Iterator[Entry]]) -> None:
         self.window = window
+        self.entries = entries
         self.facts: deque[tuple[Fact, int, bool]] = deque()
-        """(fact, time, whether it has not been removed), oldest first."""
-        self.block: list[tuple[Fact, int, bool]] = []
-        """Of a tumbling window: what has come of a block that is not complete."""
+        """The content: (fact, time, whether it has not been removed), oldest first."""
+        self.waiting: list[tuple[Fact, int, bool]] = []
+        """What has come since the content changed."""
 
     def come(self, fact: Fact, time: int) -> Iterator[Entry]:
         """A fact has come."""
-        if self.window.tumbling:
-            yield from self._come_in_blocks(fact, time)
+        self.waiting.append((fact, time, True))
+        if len(self.waiting) < self.window.step:
             return
-        self.facts.append((fact, time, True))
-        yield _entry(fact, time, 1)
-        if len(self.facts) > self.window.size:
-            yield from self._gone(self.facts.popleft(), time)
+        new, self.waiting = self.waiting[-self.window.size :], []
+        while len(self.facts) > self.window.size - len(new):
+            yield from self._changed(self.facts.popleft(), time, -1)
+        for known in new:
+            yield from self._changed(known, time, 1)
+        self.facts += new
 
-    def _come_in_blocks(self, fact: Fact, time: int) -> Iterator[Entry]:
-        self.block.append((fact, time, True))
-        if len(self.block) < self.window.size:
-            return
-        while self.facts:
-            yield from self._gone(self.facts.popleft(), time)
-        for member, came, stays in self.block:
-            if stays:
-                yield _entry(member, time, 1)
-            self.facts.append((member, came, stays))
-        self.block = []
-
-    def _gone(self, known: tuple[Fact, int, bool], time: int) -> Iterator[Entry]:
-        fact, _, stays = known
+    def _changed(self, known: tuple[Fact, int, bool], time: int, weight: int) -> Iterator[Entry]:
+        fact, came, stays = known
         if stays:
-            yield _entry(fact, time, -1)
+            yield from self.entries(fact, came, (time, FOREVER), weight)
 
     def remove(self, fact: Fact, time: int) -> Iterator[Entry]:
         """What came of a fact before this time ends now; it goes on counting among the last so many."""
         for place, (known, came, stays) in enumerate(self.facts):
             if known == fact and stays and came < time:
                 self.facts[place] = (known, came, False)
-                yield _entry(fact, time, -1)
-        self.block = [(known, came, stays and not (known == fact and came < time)) for known, came, stays in self.block]
+                yield from self.entries(fact, came, (time, FOREVER), -1)
+        self.waiting = [
+            (known, came, stays and not (known == fact and came < time)) for known, came, stays in self.waiting
+        ]
 
     def size(self) -> int:
-        return len(self.facts) + len(self.block)
-
-
-def _entry(fact: Fact, time: int, weight: int) -> Entry:
-    row: Row = fact_row(fact)
-    return (*row, time, FOREVER, weight)
+        return len(self.facts) + len(self.waiting)

@@ -37,8 +37,6 @@ BuiltInCall)."""
 
 _SET_FUNCTIONS = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
 SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
-TIMESTAMP = iri("http://larkc.eu/csparql/sparql/jena/ext#timestamp")
-"""The function that ``timestamp(?s, ?p, ?o)`` stands for: its name in C-SPARQL's engine."""
 
 
 def trees(tree: Tree[Token], *names: str) -> list[Tree[Token]]:
@@ -262,7 +260,7 @@ class Expressions(ABC):
         return q.Timestamp(variable_of(variable), within, self.origin(tree))
 
     def _timestamp_of_triple(self, tree: Tree[Token]) -> q.Call:
-        return q.Call(TIMESTAMP, tuple(map(self.expression, tree.children)), origin=self.origin(tree))
+        return q.Call(q.TIMESTAMP, tuple(map(self.expression, tree.children)), origin=self.origin(tree))
 
     _EXPRESSIONS: ClassVar[dict[str, Callable[[Expressions, Tree[Token]], q.Expression]]] = {
         "expression": lambda self, tree: self._chain("||", tree),

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import groupby
 
 from squall.errors import Origin
-from squall.rdf import XSD, Term, is_literal, literal, parts
+from squall.rdf import XSD, Term, iri, is_literal, literal, parts
 from squall.system import Variable
 from squall.windows import duration
 
@@ -24,6 +24,8 @@ Slot = Term | Variable
 OPERATORS = frozenset({"||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"})
 """What is written between its operands; ``+`` and ``-`` before one, too, as ``!`` is."""
 MEMBERSHIP = frozenset({"IN", "NOT IN"})
+TIMESTAMP = iri("http://larkc.eu/csparql/sparql/jena/ext#timestamp")
+"""The function that ``timestamp(?s, ?p, ?o)`` stands for: its name in C-SPARQL's engine."""
 _SHORT = {
     XSD + "integer": re.compile(r"[+-]?[0-9]+"),
     XSD + "decimal": re.compile(r"[+-]?[0-9]*\.[0-9]+"),
@@ -756,6 +758,19 @@ class Program:
 
 
 # Scope
+
+
+def mentioned(part: object) -> frozenset[Variable]:
+    """All variables in a part of a tree, in scope or not."""
+    if isinstance(part, Variable):
+        return frozenset((part,))
+    if isinstance(part, tuple):
+        inner: Iterable[object] = part
+    elif is_dataclass(part):
+        inner = (getattr(part, one.name) for one in fields(part))
+    else:
+        return frozenset()
+    return frozenset().union(*map(mentioned, inner))
 
 
 def in_scope(element: Element) -> tuple[Variable, ...]:

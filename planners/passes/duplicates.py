@@ -44,8 +44,8 @@ def _windows(op: Operator) -> tuple[Window, ...]:
     match op:
         case Read(source=source):
             return source.all_windows
-        case Feed(window=window):
-            return (window,)
+        case Feed(source=source):
+            return (source.window,)
         case _:
             return ()
 

@@ -9,7 +9,7 @@ from squall import operators as pps
 from squall.figures import Figures, NodeFigures
 from squall.plan import Input, Node, Plan
 from squall.show.names import prefixes, shorten
-from squall.system import Report, Source
+from squall.system import Arrivals, Graphs, Report, Source
 from squall.windows import LANDMARK, Window, duration
 
 # Nodes and edges
@@ -82,8 +82,8 @@ def operator(op: pps.Operator) -> str:
             return f"answer whether column {column} is true for {', '.join(rules)}"
         case pps.Answer(names=names, columns=columns, rules=rules):
             return f"answer {_answered(names, columns) or 'nothing'} for {', '.join(rules)}"
-        case pps.Feed(stream=stream, window=window, output=output, report=report):
-            return f"feed <{stream}>{_window(window)} from {output}{reported(report)}"
+        case pps.Feed(source=read, output=output, report=report):
+            return f"feed {source(read)} from {output}{reported(report)}"
         case pps.Update(deletes=deletes, inserts=inserts, rules=names):
             parts = [f"delete {_quad(quad)}" for quad in deletes] + [f"insert {_quad(quad)}" for quad in inserts]
             return f"{', '.join(parts) or 'update nothing'} for {', '.join(names)}"
@@ -95,7 +95,12 @@ def source(read: Source) -> str:
     """What is read, each stream with its window."""
     first = (f"<{read.iri}>" if read.iri else "everything") + _window(read.window)
     others = [f"<{iri}>{_window(window) or ' [LANDMARK]'}" for iri, window in read.windows]
-    return ", ".join([first, *others, *(["with removals"] if read.removals else [])])
+    told = [words for kind, words in _TOLD.items() if isinstance(read, kind)]
+    return ", ".join([first, *others, *told, *(["with removals"] if read.removals else [])])
+
+
+_TOLD: dict[type[Source], str] = {Graphs: "with the graph", Arrivals: "with stream and time"}
+"""What sources tell of triples besides."""
 
 
 def _window(window: Window) -> str:

@@ -1,4 +1,4 @@
-"""The documents that programs name (SPARQL's FROM), as static data of the stream of their IRI."""
+"""What programs name and need: documents (SPARQL's FROM), as static data of the stream of their IRI, and streams."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
-from squall.errors import UsageError
-from squall.rdf import Event
+from squall.errors import UsageError, near, raise_all
+from squall.rdf import DEFAULT_STREAM, Event
 from squall.stages import Ledger
 from squall.streams import open_static
-from squall.system import Document, System, documents
+from squall.system import Document, System, documents, made_streams, streams
 
 
 def load(
@@ -40,6 +40,21 @@ def place(text: str) -> tuple[str, str]:
     if not (iri and equals and file):
         raise UsageError(f"`--graph {text}` is not IRI=FILE")
     return iri.strip("<>"), file
+
+
+def check_streams(system: System, given: Collection[str]) -> None:
+    """Raises UsageError, or Errors, for each stream that a program names and that is not given, nor made by it.
+
+    given: the IRIs of the streams and static data that a run reads (``""`` is the default stream).
+    """
+    known = ", ".join(f"`{name}`" if name else DEFAULT_STREAM for name in sorted(given)) or "none"
+    made = made_streams(system)
+    errors = []
+    for stream in streams(system):
+        if stream.iri not in given and stream.iri not in made:
+            hint = near(stream.iri, (*given, *made)) or f"name a source so: `--source '{stream.iri}=FILE'`"
+            errors.append(UsageError(f"the stream <{stream.iri}> is not given; given: {known}", stream.origin, hint))
+    raise_all(errors)
 
 
 def _address(document: Document, places: Mapping[str, str]) -> str:

@@ -45,7 +45,10 @@ from squall.rdf import (
     literal,
 )
 from squall.system import (
+    CAME,
+    GRAPH,
     Aggregate,
+    Arrivals,
     Ask,
     AtomPattern,
     Bind,
@@ -57,6 +60,7 @@ from squall.system import (
     Exists,
     Expression,
     FactPattern,
+    Graphs,
     Grouping,
     Insert,
     Joinable,
@@ -183,7 +187,7 @@ def _course(told: Sequence[Telling], events: Sequence[Event], static: Sequence[E
     while due:
         time = min(due)
         due.remove(time)
-        instant = _Instant(time, {source: _valid(known, time) for source, known in graphs.stays.items()}, since)
+        instant = _Instant(time, {source: _valid(source, known, time) for source, known in graphs.stays.items()}, since)
         found.models[time] = _model(strata, instant, told, graphs.inserted(time))
         acting = set(_acting(program, instant))
         demands = [demand for one in acting - held for demand in _demands(program, one)]
@@ -233,7 +237,8 @@ def _may_read(reader: Telling, stream: str, told: Iterable[Telling]) -> bool:
     """Whether what is told of a stream may fit a pattern: it is no instant for others, or else a stream would be
     evaluated whenever it is."""
     made = [rule for telling in told if telling.stream == stream for rule in telling.rules]
-    heads = [_of_quad(template) for rule in made for one in _constructs(rule) for template in one.template]
+    triples = [_of_quad(template) for rule in made for one in _constructs(rule) for template in one.template]
+    heads = [head for triple in triples for head in _views(triple, stream)]
     return any(
         _reads(source, stream) and _may_meet(head, pattern)
         for rule in reader.rules
@@ -249,6 +254,13 @@ def _of_quad(template: FactPattern) -> FactPattern:
         _, subject, predicate, object = template.arguments
         return Pattern(subject, predicate, object)
     return template
+
+
+def _views(triple: FactPattern, stream: str) -> list[FactPattern]:
+    """What is read of a template's facts: themselves, where they come from, and when they came."""
+    name = Term(f"<{stream}>")
+    named = AtomPattern(GRAPH, (name, *triple.slots))
+    return [triple, named, AtomPattern(CAME, (name, Variable(" when"), *triple.slots))]
 
 
 def _constructs(rule: System) -> list[Construct]:
@@ -388,6 +400,8 @@ def _stays(source: Source, events: Sequence[Event], static: Sequence[Event]) -> 
 def _reads(source: Source, stream: str) -> bool:
     if stream and isinstance(source.window_of(stream), Nothing):
         return False
+    if isinstance(source, Graphs) and stream in ("", WORKING):
+        return False
     return stream != HEARTBEAT and source.iri in ("", stream)
 
 
@@ -403,11 +417,12 @@ def _windowed(source: Source, stream: str, events: Sequence[Event]) -> list[_Sta
 
 def _counted(window: Count, number: int, times: Sequence[int]) -> tuple[int, int]:
     """The validity of the fact of this number in a `Count` window; the times of all facts."""
-    start = end = number
-    if window.tumbling:
-        start = number // window.size * window.size + window.size - 1
-    end = start + window.size
-    return _at(start, times), _at(end, times)
+    return _at(_change(number, window), times), _at(_change(number + window.size, window), times)
+
+
+def _change(number: int, window: Count) -> int:
+    """The number of the fact with which the content changes next, from that of this number on."""
+    return (number // window.step + 1) * window.step - 1
 
 
 def _at(number: int, times: Sequence[int]) -> int:
@@ -421,17 +436,36 @@ def _cut(stays: Iterable[_Stay], removed: set[Fact], time: int) -> None:
             stay.cut(time)
 
 
-def _valid(stays: Iterable[_Stay], time: int) -> set[Fact]:
-    return {stay.fact for stay in stays if stay.start <= time < stay.end}
+def _valid(source: Source, stays: Iterable[_Stay], time: int) -> set[Fact]:
+    return {fact for stay in stays if stay.start <= time < stay.end for fact in _seen(source, stay)}
+
+
+def _seen(source: Source, stay: _Stay) -> Iterator[Fact]:
+    """What patterns read of a fact that a stream brought."""
+    if not isinstance(source, Graphs | Arrivals):
+        yield stay.fact
+    elif not isinstance(stay.fact, Triple):
+        return
+    elif isinstance(source, Graphs):
+        yield Atom(GRAPH, (Term(f"<{stay.stream}>"), *stay.fact))
+    elif stay.came > ALWAYS:
+        stream = literal("") if stay.stream in ("", WORKING) else Term(f"<{stay.stream}>")
+        yield Atom(CAME, (stream, values.integer(stay.came), *stay.fact))
 
 
 def _instants(source: Source, events: Sequence[Event]) -> set[int]:
     """The evaluation instants to which the events that a source reads give rise."""
     found: set[int] = set()
+    came: Counter[str] = Counter()
     for event in (event for event in events if _reads(source, event.stream)):
+        before = came[event.stream]
+        came[event.stream] += len(event.facts)
         match source.window_of(event.stream):
-            case Landmark() | Count():
+            case Landmark() | Count(step=1):
                 found.add(event.time)
+            case Count(step=step):
+                if came[event.stream] // step > before // step:
+                    found.add(event.time)
             case Range(size=size):
                 found.update((event.time, event.time + size))
             case Stepped() as window:
@@ -526,7 +560,7 @@ class _Instant:
 
 
 def _reads_derived(part: System) -> bool:
-    return any(source.iri == "" for source in part.sources)
+    return any(source.iri == "" and not isinstance(source, Graphs | Arrivals) for source in part.sources)
 
 
 def _model(
@@ -748,12 +782,14 @@ def _apply(
         case Compute():
             rows = [(one, _replaced(list(_rows(predicate, one, instant)), instant)) for one in found]
             return [{**one, **row} for one, its in rows for row in its]
-        case Without(joinables=joinables, minus=minus):
+        case Without(joinables=joinables, minus=minus, apart=apart):
             others = _joined(joinables, graph, instant)
             return [
                 one
                 for one in found
-                if not any(_agree(one, other) and (not minus or one.keys() & other.keys()) for other in others)
+                if not any(
+                    _agree(one, other) and (not minus or (one.keys() & other.keys()) - {*apart}) for other in others
+                )
             ]
         case Maybe():
             return _left_joined(predicate, found, instant)

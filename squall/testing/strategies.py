@@ -17,8 +17,12 @@ from squall.functions.jena import function_iri
 from squall.rdf import ALWAYS, XSD, Event, Fact, Term, Triple, iri, literal
 from squall.strata import stratify
 from squall.system import (
+    CAME,
+    GRAPH,
     Aggregate,
+    Arrivals,
     Ask,
+    AtomPattern,
     Bind,
     Call,
     Compute,
@@ -28,6 +32,7 @@ from squall.system import (
     Either,
     Exists,
     Expression,
+    Graphs,
     Grouping,
     Insert,
     Joinable,
@@ -87,8 +92,10 @@ FEATURES = {
     "delete": "rules that take facts out of the streams",
     "insert": "rules that put facts into graphs",
     "streams": "several streams, sources that name one, rules with several sources",
+    "graphs": "parts that read where facts come from",
+    "times": "parts that read when facts came",
     "windows": "RANGE, and RANGE STEP with every alignment",
-    "count": "windows of the last so many triples, and of so many at a time",
+    "count": "windows of the last so many triples, each time, or after so many further ones",
     "removals": "streams that carry removals",
     "reports": "report policies other than `close`, and evaluations told where they are empty",
     "unsure": "joins on variables that may be unbound",
@@ -111,7 +118,7 @@ _TOP = len(LEVELS)
 """The level of what makes no facts (queries): it may read all others."""
 _NAMES = tuple(map(Variable, "xyz"))
 _TRUTHS = (literal("true", XSD + "boolean"), literal("false", XSD + "boolean"))
-_MADE, _THERE, _ALSO = map(Variable, ("made", "there", "also"))
+_MADE, _THERE, _ALSO, _GRAPH, _TIME = map(Variable, ("made", "there", "also", "graph", "time"))
 _BASE, _DERIVED = LEVELS[0], tuple(predicate for level in LEVELS[1:] for predicate in level)
 # What is listed several times is drawn more often: nodes rather than literals, data rather than what rules make.
 _FACTS = tuple(
@@ -347,8 +354,12 @@ def _windows(features: frozenset[str]) -> st.SearchStrategy[Window]:
             steps.map(lambda size: Stepped(size, size)),
         ]
     if "count" in features:
-        kinds.append(st.builds(Count, st.integers(3, 16), st.booleans()))
+        kinds += [st.builds(Count, st.integers(3, 16), st.sampled_from((1, 1, 2, 5))), st.integers(3, 16).map(_blocks)]
     return st.one_of(kinds)
+
+
+def _blocks(size: int) -> Count:
+    return Count(size, size)
 
 
 def jena_texts() -> st.SearchStrategy[tuple[str, System]]:
@@ -436,6 +447,8 @@ def _parts(
     tests = (draw(_conditions(known)),) if draw(_one_in(4)) and known.bound else ()
     own = draw(st.sampled_from(shape.sources)) if draw(_one_in(4)) else sources
     part = System("", own, patterns, tests)
+    if views := _drawn_of(draw, shape, {"graphs": 3, "times": 3}):
+        part, known = draw(_viewed(part, known, "times" in views))
     if "grouping" in whole and _may_group(shape, known):
         grouping = draw(_groupings(shape, known, prefix))
         part, known = replace(part, grouping=grouping), _grouped(grouping, known)
@@ -443,6 +456,20 @@ def _parts(
         names = draw(_some(known.all, 1))
         part, known = replace(part, consequences=(Select(names),)), known.only(names)
     return draw(_modified(part, shape, known, "slice" in whole)), known
+
+
+@st.composite
+def _viewed(draw: st.DrawFn, part: System, known: _Known, timed: bool) -> tuple[System, _Known]:
+    """A part that reads where its facts come from, and when they came, if it is `timed`."""
+    graphs: tuple[Slot, ...] = (_GRAPH, _GRAPH, iri(STREAMS[1]))
+    graph = draw(st.sampled_from(graphs))
+    told = [graph] if not timed else [graph, _TIME]
+    patterns = [one for one in part.joinables if isinstance(one, Pattern)]
+    atoms = tuple(AtomPattern(CAME if timed else GRAPH, (*told, *one.slots)) for one in patterns)
+    kind = Arrivals if timed else Graphs
+    sources = tuple(kind(one.iri, one.window, one.windows, one.removals) for one in part.sources)
+    names = tuple(one for one in told if isinstance(one, Variable))
+    return replace(part, sources=sources, joinables=atoms), known.plus(_Known(bound=names))
 
 
 @st.composite

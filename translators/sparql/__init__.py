@@ -11,7 +11,7 @@ from pathlib import PurePath
 from squall.errors import raise_all
 from squall.lexers.sparql import tree as q
 from squall.rdf import iri_text, is_iri
-from squall.system import Document, Insert, System
+from squall.system import Document, Insert, Stream, System
 from squall.translators.sparql.datasets import clauses, dataset
 from squall.translators.sparql.outputs import told
 from squall.translators.sparql.state import Notes, State
@@ -33,6 +33,7 @@ def translator(program: q.Program) -> System:
         PurePath(program.name).stem,
         subsystems=tuple(found),
         documents=_documents(program, found),
+        streams=_streams(program),
         warnings=tuple(notes.warnings),
     )
 
@@ -65,6 +66,13 @@ def _documents(program: q.Program, rules: Iterable[System]) -> tuple[Document, .
         for clause in clauses(statement):
             if isinstance(clause, q.From | q.FromNamed) and clause.graph not in written:
                 found.append(Document(iri_text(clause.graph), clause.origin))
+    return tuple(dict.fromkeys(found))
+
+
+def _streams(program: q.Program) -> tuple[Stream, ...]:
+    """The streams over which queries are."""
+    named = (one for statement in program.statements for one in clauses(statement))
+    found = (Stream(iri_text(one.stream), one.origin) for one in named if isinstance(one, q.FromStream | q.FromWindow))
     return tuple(dict.fromkeys(found))
 
 

@@ -9,16 +9,22 @@ from squall.errors import Origin
 from squall.functions.sparql.logic import EBV
 from squall.functions.sparql.names import FALSE
 from squall.system import (
+    GRAPH,
+    AtomPattern,
     Bind,
     Call,
     Consequence,
+    Either,
     FactPattern,
+    Graphs,
     Joinable,
     Predicate,
     Select,
     System,
     Test,
     Variable,
+    Without,
+    variables,
     visible,
 )
 from squall.translators.sparql.datasets import Reads
@@ -28,10 +34,12 @@ NOTHING = Test(Call(EBV.iri, (FALSE,)))
 
 
 class Body:
-    """The body of a system whose patterns read the same."""
+    """The body of a system whose patterns read the same. sides: where it stands for pairs of solutions, the bodies of
+    which these are."""
 
-    def __init__(self, reads: Reads, parts: Iterable[Joinable] = ()) -> None:
+    def __init__(self, reads: Reads, parts: Iterable[Joinable] = (), sides: tuple[Body, Body] | None = None) -> None:
         self.reads = reads
+        self.sides = sides
         self.joinables: list[Joinable] = []
         self.predicates: list[Predicate] = []
         for part in parts:
@@ -62,18 +70,30 @@ class Body:
         """Leaves no solution."""
         self.add(NOTHING)
 
+    def ground(self) -> None:
+        """Where patterns are over each graph, lets there be a solution for each graph, if none is said to be in one
+        yet."""
+        graph = self.reads.graph
+        if graph is not None and graph not in self.variables:
+            self.join(graph_names(graph))
+
     @property
     def variables(self) -> tuple[Variable, ...]:
         """The variables of the solutions so far, blank nodes among them."""
         return visible(self.system())
 
     @property
+    def sure(self) -> frozenset[Variable]:
+        """Variables that are bound in all solutions so far, as far as patterns tell."""
+        return sure(self.system())
+
+    @property
     def solution(self) -> tuple[Variable, ...]:
         """The variables that tell one solution from another: what is computed from others does not, nor do names that
         the translation made up."""
         kept = tuple(part for part in self.predicates if not isinstance(part, Bind))
-        names = visible(replace(self.system(), predicates=kept))
-        return tuple(name for name in names if " " not in name.name)
+        found = visible(replace(self.system(), predicates=kept))
+        return tuple(name for name in found if " " not in name.name or name in self.reads.place)
 
     def system(self, consequences: Iterable[Consequence] = (), name: str = "", origin: Origin | None = None) -> System:
         """What is there so far, as a system."""
@@ -90,8 +110,31 @@ class Body:
         return replace(self.system(), consequences=(Select(tuple(dict.fromkeys(variables))),))
 
 
+def sure(part: Joinable) -> frozenset[Variable]:
+    """Variables of a part, as it is seen from outside, that patterns bind in each of its solutions."""
+    match part:
+        case System(joinables=joinables, grouping=grouping):
+            bound = frozenset[Variable]().union(*map(sure, joinables))
+            return bound.intersection(visible(part) if grouping is None else grouping.keys)
+        case Either(branches=branches):
+            return frozenset.intersection(*map(sure, branches))
+        case _:
+            return frozenset(variables(part))
+
+
 def _has_patterns(part: System) -> bool:
-    return any(isinstance(joinable, FactPattern) for joinable in part.joinables)
+    """Whether patterns read the sources of this part itself."""
+    absent = [one for predicate in part.predicates if isinstance(predicate, Without) for one in predicate.joinables]
+    return any(isinstance(joinable, FactPattern) for joinable in (*part.joinables, *absent))
+
+
+def graph_names(graph: Variable) -> System:
+    """The names of all graphs, each once."""
+    pattern = AtomPattern(GRAPH, (graph, *_TRIPLE))
+    return System(sources=(Graphs(),), joinables=(pattern,), distinct=True, consequences=(Select((graph,)),))
+
+
+_TRIPLE = tuple(Variable(f"graph {part}") for part in ("subject", "predicate", "object"))
 
 
 def empty(variables: Iterable[Variable]) -> System:

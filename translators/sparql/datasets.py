@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from squall.errors import TranslatorError
+from squall.errors import Origin
 from squall.lexers.sparql import tree as q
 from squall.rdf import Term, iri_text
-from squall.system import Source, Variable
+from squall.system import GRAPH, AtomPattern, FactPattern, Graphs, Pattern, Slot, Source, Variable
 from squall.translators.sparql.state import Notes
 from squall.windows import LANDMARK, NOTHING, Count, Range, Stepped, Window
 
@@ -26,17 +26,33 @@ class Reads:
 
     sources: their default graph, the union of these. graphs: the named graphs; None: any that is named, where a query
     says nothing of its data set. windows: the named windows (RSP-QL). known: variables that have a value already, in
-    EXISTS.
+    EXISTS. graph: what holds the name of the graph, where the patterns are over each of all that there are.
     """
 
     sources: tuple[Source, ...] = (Source(),)
     graphs: Mapping[Term, Source] | None = None
     windows: Mapping[Term, Source] | None = None
     known: frozenset[Variable] = frozenset()
+    graph: Variable | None = None
 
     def of(self, source: Source) -> Reads:
         """The same data set, seen from a graph or window of it."""
-        return replace(self, sources=(source,))
+        return replace(self, sources=(source,), graph=None)
+
+    def of_each(self, graph: Variable) -> Reads:
+        """The same data set, seen from each graph that there is."""
+        return replace(self, sources=(Graphs(),), graph=graph)
+
+    @property
+    def place(self) -> tuple[Variable, ...]:
+        """What tells apart where solutions were found: the variable of the graph, if there is one."""
+        return () if self.graph is None else (self.graph,)
+
+    def pattern(self, subject: Slot, predicate: Slot, object: Slot, origin: Origin | None = None) -> FactPattern:
+        """What finds a triple here."""
+        if self.graph is None:
+            return Pattern(subject, predicate, object, exact=True, origin=origin)
+        return AtomPattern(GRAPH, (self.graph, subject, predicate, object), exact=True, origin=origin)
 
     def inside(self, variables: Iterable[Variable]) -> Reads:
         """The same data set, seen from an EXISTS among these variables."""
@@ -52,7 +68,7 @@ class Reads:
         """Whether a window moves by steps."""
         named = [*(self.graphs or {}).values(), *(self.windows or {}).values()]
         windows = [window for source in (*self.sources, *named) for window in source.all_windows]
-        return any(isinstance(window, Stepped) for window in windows)
+        return any(isinstance(one, Stepped) or (isinstance(one, Count) and one.step > 1) for one in windows)
 
 
 ALL = Reads()
@@ -101,15 +117,19 @@ def window(range: q.Range, clause: q.FromStream | q.FromWindow, notes: Notes) ->
     """The window of what is written in brackets. One without a step is continuous in C-SPARQL; in RSP-QL its step is
     its size."""
     match range:
-        case q.TimeRange(size=size, step=None):
-            return Stepped(size, size) if isinstance(clause, q.FromWindow) else Range(size)
-        case q.TimeRange(size=size, step=int(step)):
-            if step > size:
-                notes.warn("the window leaves gaps: its step is longer than its range", clause.origin)
+        case q.TimeRange(size=size, step=step):
+            if step is None:
+                return Stepped(size, size) if isinstance(clause, q.FromWindow) else Range(size)
+            _check_gaps(size, step, clause, notes)
             return Stepped(size, step)
-        case q.CountRange(size=size, step=step) if step in (None, size):
-            return Count(size, tumbling=step is not None)
-    kind = "of triples with a step" if isinstance(range, q.CountRange) else "that lies back"
-    hint = "leave the step out, or make it as long as the window" if isinstance(range, q.CountRange) else None
-    notes.errors.append(TranslatorError(f"a window {kind} is not supported yet", clause.origin, hint))
-    return LANDMARK
+        case q.CountRange(size=size, step=step):
+            _check_gaps(size, step or 1, clause, notes)
+            return Count(size, step or 1)
+        case q.PastRange():
+            notes.fail("a window that lies back is not supported yet", clause.origin)
+            return LANDMARK
+
+
+def _check_gaps(size: int, step: int, clause: q.FromStream | q.FromWindow, notes: Notes) -> None:
+    if step > size:
+        notes.warn("the window leaves gaps: its step is longer than its range", clause.origin)

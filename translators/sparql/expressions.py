@@ -10,15 +10,13 @@ from squall.errors import Origin, PluginError, TranslatorError
 from squall.functions.sparql import calls
 from squall.functions.sparql.names import LANGUAGE
 from squall.lexers.sparql import tree as q
-from squall.rdf import Term, iri_text, literal
+from squall.rdf import Term, iri_text, is_iri, literal
 from squall.strata import is_timed
 from squall.system import Bind, Call, Exists, Expression, Predicate, System, Test, Variable
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.state import State
-
-TIMESTAMP = "http://larkc.eu/csparql/sparql/jena/ext#timestamp"
-"""C-SPARQL's function ``f:timestamp``."""
+from squall.translators.sparql.times import Times
 
 
 class Groups(Protocol):
@@ -35,6 +33,7 @@ class Expressions:
     def __init__(self, state: State, groups: Groups) -> None:
         self.state = state
         self.groups = groups
+        self.times = Times(state)
 
     def filter(self, expression: q.Expression, body: Body) -> None:
         """Keeps the body's solutions for which the expression is true. A conjunction is several filters."""
@@ -55,11 +54,11 @@ class Expressions:
         return self._value(expression, body, body.predicates)
 
     def pair(
-        self, expressions: Sequence[q.Expression], body: Body, optional: System
+        self, expressions: Sequence[q.Expression], body: Body, optional: Body
     ) -> tuple[Call | None, tuple[Exists, ...]]:
         """The condition of an optional part: all of the expressions, and what they ask of patterns, for pairs of a
-        solution of the body and one of the part."""
-        both = Body(body.reads, [body.system(), optional])
+        solution of the body and one of the part. What can be told before there are pairs is added to these."""
+        both = Body(body.reads, [body.system(), optional.system()], (body, optional))
         asked: list[Predicate] = []
         tests = [
             calls.condition(self.untimed(self._value(part, both, asked), body))
@@ -84,6 +83,8 @@ class Expressions:
 
     def _value(self, expression: q.Expression, body: Body, asked: list[Predicate]) -> Expression:
         match expression:
+            case q.Call(function=function) if function == q.TIMESTAMP and not expression.distinct:
+                return self._timestamp(expression, body, asked)
             case q.Call():
                 arguments = [self._value(argument, body, asked) for argument in expression.arguments]
                 return self._call(expression, arguments, body)
@@ -91,8 +92,11 @@ class Expressions:
                 return self._exists(group, body, asked, origin)
             case q.NotExists(group=group, origin=origin):
                 return calls.call("!", (self._exists(group, body, asked, origin),), origin=origin)
-            case q.Timestamp(origin=origin):
-                return self._unsupported("`timestamp` is not supported yet", origin)
+            case q.Timestamp(variable=variable, within=within, origin=origin):
+                if isinstance(within, q.Group):
+                    inner = self.groups.group(within, body.reads)
+                    return self.times.of_pattern(variable, inner, body, origin)
+                return self.times.of_variable(variable, body, within, origin)
             case q.Aggregate(origin=origin):
                 return self._unsupported(f"the aggregate `{expression.kind}` cannot be here", origin)
             case Variable() | str():
@@ -102,6 +106,20 @@ class Expressions:
         variable = self.state.fresh("exists")
         asked.append(Exists(variable, self._inside(group, body), origin=origin))
         return variable
+
+    def _timestamp(self, call: q.Call, body: Body, asked: list[Predicate]) -> Expression:
+        """C-SPARQL's function by its IRI: of a triple, or of a variable as without the IRI."""
+        match call.arguments:
+            case (_, _, _):
+                triple = [self._value(argument, body, asked) for argument in call.arguments]
+                return self.times.of_triple(triple, body, call.origin)
+            case (Variable() as variable,):
+                return self.times.of_variable(variable, body, None, call.origin)
+            case (Variable() as variable, str() as stream) if is_iri(stream):
+                return self.times.of_variable(variable, body, Term(stream), call.origin)
+        hint = "give it a subject, a predicate and an object; or a variable, and a stream's IRI"
+        self.state.notes.fail("`timestamp` does not take these arguments", call.origin, hint)
+        return _UNKNOWN
 
     def _inside(self, group: q.Group, body: Body) -> System:
         """The group of an EXISTS, which knows the variables around it."""
@@ -124,19 +142,17 @@ class Expressions:
         return calls.scope(key, body.solution)
 
     def _named(self, call: q.Call, arguments: Sequence[Expression]) -> Expression:
-        iri = iri_text(call.function)
-        if iri == TIMESTAMP:
-            return self._unsupported("`timestamp` is not supported yet", call.origin)
+        name = iri_text(call.function)
         if call.distinct:
             return self._unsupported(f"the aggregate {call.function} is not supported yet", call.origin)
         try:
-            found = functions.lookup(iri)
+            found = functions.lookup(name)
         except PluginError as error:
             self.state.notes.errors.append(TranslatorError(error.message, call.origin, error.hint))
             return _UNKNOWN
         if len(arguments) < found.least or (found.most is not None and len(arguments) > found.most):
             return self._unsupported(f"{call.function} does not take {len(arguments)} arguments", call.origin)
-        return calls.by_iri(iri, arguments, origin=call.origin)
+        return calls.by_iri(name, arguments, origin=call.origin)
 
     def _unsupported(self, message: str, origin: Origin | None) -> Term:
         self.state.notes.fail(message, origin)

@@ -11,7 +11,20 @@ from typing import NamedTuple
 
 from squall.functions.sparql import calls
 from squall.lexers.sparql import tree as q
-from squall.system import Aggregate, Expression, Grouping, Order, Select, Slice, System, Variable
+from squall.rdf import XSD, literal
+from squall.system import (
+    Aggregate,
+    Bind,
+    Either,
+    Expression,
+    Grouping,
+    Order,
+    Select,
+    Slice,
+    System,
+    Variable,
+    Without,
+)
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.patterns import Patterns, values
@@ -31,11 +44,15 @@ class Modifiers(Patterns):
         body, chosen = self.solutions(query, reads)
         if chosen is not None and chosen.limit is None and not chosen.offset:
             chosen = None  # an order alone chooses nothing
+        if chosen is not None and reads.graph is not None:
+            message = f"`LIMIT` and `OFFSET` for each graph of `GRAPH {reads.graph}` are not supported yet"
+            self.state.notes.fail(message, query.origin, "name the graphs before the pattern: `FROM NAMED <graph>`")
         return replace(self.select(query, body), slice=chosen, origin=query.origin)
 
     def select(self, query: q.SelectQuery, body: Body) -> System:
         """The solutions of a query as far as they are shown."""
-        return replace(body.system([Select(q.shown(query))]), distinct=query.quantifier == "DISTINCT")
+        seen = (*q.shown(query), *body.reads.place)
+        return replace(body.system([Select(seen)]), distinct=query.quantifier == "DISTINCT")
 
     def solutions(self, query: q.Query, reads: Reads) -> Solutions:
         """What a query binds: by its pattern, its groups, what it computes (section 18.2.4)."""
@@ -71,7 +88,12 @@ class Modifiers(Patterns):
 
     def _grouped(self, conditions: Sequence[q.GroupCondition], made: Sequence[Aggregate], body: Body) -> Body:
         keys = tuple(self._key(condition, body) for condition in conditions)
-        return Body(body.reads, [replace(body.system(), grouping=Grouping(keys, tuple(made)))])
+        place = body.reads.place
+        part = replace(body.system(), grouping=Grouping((*keys, *place), tuple(made)))
+        ways = [Body(body.reads, [part])]
+        if place and not keys:
+            ways.append(_of_nothing(body, made))
+        return ways[0] if len(ways) == 1 else Body(body.reads, [Either(tuple(way.system() for way in ways))])
 
     def _key(self, condition: q.GroupCondition, body: Body) -> Variable:
         """The variable of what solutions are grouped by."""
@@ -96,7 +118,7 @@ class Modifiers(Patterns):
         for addition in clause.additions:
             inner = Body(body.reads, [body.system()])
             made = self.aggregate(addition.variable, addition.aggregate, inner)
-            part = replace(inner.system(), grouping=Grouping(addition.keys, (made,)))
+            part = replace(inner.system(), grouping=Grouping((*addition.keys, *body.reads.place), (made,)))
             body.join(part)
         for filter in clause.filters:
             self.expressions.filter(filter.expression, body)
@@ -136,6 +158,20 @@ class _Columns:
         self.names[written] = variable
         self.made.append(self.modifiers.aggregate(variable, written, self.body))
         return variable
+
+
+def _of_nothing(body: Body, made: Sequence[Aggregate]) -> Body:
+    """The aggregates of each graph in which a body has no solutions (section 18.5.1)."""
+    found = Body(body.reads)
+    found.ground()
+    found.add(Without((body.system(),)))
+    found.add(*(Bind(one.variable, OF_NOTHING[one.kind]) for one in made if one.kind in OF_NOTHING))
+    return found
+
+
+_ZERO = literal("0", XSD + "integer")
+OF_NOTHING = {"count": _ZERO, "sum": _ZERO, "avg": _ZERO, "group_concat": literal("")}
+"""The aggregates that have a value of nothing."""
 
 
 def _items(query: q.Query) -> Sequence[q.SelectItem]:

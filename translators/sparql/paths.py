@@ -18,7 +18,6 @@ from squall.system import (
     Construct,
     Either,
     Joinable,
-    Pattern,
     Slot,
     System,
     Test,
@@ -28,7 +27,7 @@ from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.state import State
 
-START, MIDDLE, END = (Variable(f"path {name}") for name in ("start", "middle", "end"))
+START, MIDDLE, END, WHERE = (Variable(f"path {name}") for name in ("start", "middle", "end", "graph"))
 
 
 class Paths:
@@ -48,14 +47,14 @@ class Paths:
         """What is joined for a path from one node to another."""
         match path:
             case str() | Variable():
-                return [Pattern(start, path, end, exact=True, origin=origin)]
+                return [reads.pattern(start, path, end, origin)]
             case q.Inverse(path=inner):
                 return self.path(end, inner, start, reads, origin)
             case q.Steps(paths=steps):
                 return self._steps(start, steps, end, reads, origin)
             case q.Alternative(paths=paths):
                 ways = [self.path(start, one, end, reads, origin) for one in paths]
-                return [either([Body(reads, way) for way in ways], (start, end))]
+                return [either([Body(reads, way) for way in ways], (start, end), reads)]
             case q.Negated():
                 return [self._negated(start, path, end, reads, origin)]
             case q.Repeat():
@@ -74,11 +73,11 @@ class Paths:
             ways.append(self._other(start, path.forward, end, reads, origin))
         if path.backward:
             ways.append(self._other(end, path.backward, start, reads, origin))
-        return either(ways, (start, end))
+        return either(ways, (start, end), reads)
 
     def _other(self, start: Slot, but: Sequence[Term], end: Slot, reads: Reads, origin: Origin | None) -> Body:
         predicate = self.state.fresh("predicate")
-        body = Body(reads, [Pattern(start, predicate, end, exact=True, origin=origin)])
+        body = Body(reads, [reads.pattern(start, predicate, end, origin)])
         if but:
             body.add(Test(calls.condition(calls.call("NOT IN", (predicate, *but), origin=origin))))
         return body
@@ -87,9 +86,9 @@ class Paths:
 
     def _repeated(self, start: Slot, path: q.Repeat, end: Slot, reads: Reads, origin: Origin | None) -> list[Joinable]:
         if path.mark == "+":
-            return [_related(self._closure(path.path, reads, origin), start, end, reads)]
+            return [_related(self._closure(path.path, reads, origin), start, end, reads, origin)]
         if isinstance(start, Variable) and isinstance(end, Variable):
-            return [_related(self._with_nodes(path, reads, origin), start, end, reads)]
+            return [_related(self._with_nodes(path, reads, origin), start, end, reads, origin)]
         return self._from_here(start, path, end, reads, origin)
 
     def _from_here(self, start: Slot, path: q.Repeat, end: Slot, reads: Reads, origin: Origin | None) -> list[Joinable]:
@@ -98,48 +97,60 @@ class Paths:
             return []
         ways = [Body(reads, self._some(start, path, end, reads, origin))]
         here = Body(reads)
+        here.ground()
         if isinstance(start, Variable):
             here.add(Bind(start, end))
         elif isinstance(end, Variable):
             here.add(Bind(end, start))
         if here.predicates:
             ways.append(here)
-        names = _variables((start, end))
-        return [replace(Body(reads, [either(ways, names)]).branch(names), distinct=True)]
+        names = _variables((start, end, *reads.place))
+        return [replace(Body(reads, [either(ways, names, reads)]).branch(names), distinct=True)]
 
     def _some(self, start: Slot, path: q.Repeat, end: Slot, reads: Reads, origin: Origin | None) -> list[Joinable]:
         """The path, of at least one step."""
         if path.mark == "?":
             return self.path(start, path.path, end, reads, origin)
-        return [_related(self._closure(path.path, reads, origin), start, end, reads)]
+        return [_related(self._closure(path.path, reads, origin), start, end, reads, origin)]
 
     def _closure(self, path: q.Path, reads: Reads, origin: Origin | None) -> Term:
         """The relation of a path's one or more steps."""
+        reads = _anywhere(reads)
+        place = reads.place
 
         def rules(relation: Term) -> tuple[System, ...]:
             first = Body(reads, self.path(START, path, END, reads, origin))
+            first.ground()
             further = Body(
                 reads.of(reads.derived),
-                [AtomPattern(relation, (START, MIDDLE)), AtomPattern(relation, (MIDDLE, END))],
+                [AtomPattern(relation, (*place, START, MIDDLE)), AtomPattern(relation, (*place, MIDDLE, END))],
             )
-            return tuple(_rule(body, relation, (START, END), f"{path}+") for body in (first, further))
+            return tuple(_rule(body, relation, (*place, START, END), f"{path}+") for body in (first, further))
 
         return self.state.relation(f"+ {path} {reads.sources}", rules)
 
     def _with_nodes(self, path: q.Repeat, reads: Reads, origin: Origin | None) -> Term:
         """The relation of a path that may have no step at all, so that every node of the graph is related to itself."""
+        reads = _anywhere(reads)
 
         def rules(relation: Term) -> tuple[System, ...]:
             some = Body(reads, self._some(START, path, END, reads, origin))
-            triple = Pattern(START, MIDDLE, END, exact=True, origin=origin)
+            some.ground()
+            triple = reads.pattern(START, MIDDLE, END, origin)
             ends = [(some, (START, END)), (Body(reads, [triple]), (START, START)), (Body(reads, [triple]), (END, END))]
-            return tuple(_rule(body, relation, pair, str(path)) for body, pair in ends)
+            return tuple(_rule(body, relation, (*reads.place, *pair), str(path)) for body, pair in ends)
 
         return self.state.relation(f"{path.mark} {path.path} {reads.sources}", rules)
 
 
-def _related(relation: Term, start: Slot, end: Slot, reads: Reads) -> System:
-    return System(sources=(reads.derived,), joinables=(AtomPattern(relation, (start, end), exact=True),))
+def _related(relation: Term, start: Slot, end: Slot, reads: Reads, origin: Origin | None) -> System:
+    pattern = AtomPattern(relation, (*reads.place, start, end), exact=True, origin=origin)
+    return System(sources=(reads.derived,), joinables=(pattern,))
+
+
+def _anywhere(reads: Reads) -> Reads:
+    """The same, by the name that relations have for the graph in which their pairs are."""
+    return reads if reads.graph is None else reads.of_each(WHERE)
 
 
 def _rule(body: Body, relation: Term, ends: tuple[Slot, ...], name: str) -> System:
@@ -150,9 +161,11 @@ def _variables(slots: Sequence[Slot]) -> tuple[Variable, ...]:
     return tuple(dict.fromkeys(slot for slot in slots if isinstance(slot, Variable)))
 
 
-def either(ways: Sequence[Body], seen: Sequence[Slot]) -> Joinable:
-    """The solutions of bodies beside each other, of which these variables are seen."""
-    branches = tuple(way.branch(_variables(seen)) for way in ways)
+def either(ways: Sequence[Body], seen: Sequence[Slot], reads: Reads) -> Joinable:
+    """The solutions of bodies beside each other, of which these variables are seen, and in which graph they are."""
+    for way in ways:
+        way.ground()
+    branches = tuple(way.branch(_variables((*seen, *reads.place))) for way in ways)
     return branches[0] if len(branches) == 1 else Either(branches)
 
 

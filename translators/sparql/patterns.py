@@ -8,7 +8,7 @@ from squall.functions.sparql.tables import TABLE
 from squall.lexers.sparql import tree as q
 from squall.rdf import XSD, Term, iri_text, literal
 from squall.system import Bind, Compute, Either, Maybe, Predicate, Select, Source, System, Variable, Without, visible
-from squall.translators.sparql.bodies import Body, empty
+from squall.translators.sparql.bodies import Body, empty, graph_names
 from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.expressions import Expressions
 from squall.translators.sparql.paths import Paths
@@ -44,6 +44,7 @@ class Patterns:
                 filters.append(element.expression)
             else:
                 self._element(element, body)
+        body.ground()
         return body, filters
 
     def _element(self, element: q.Element, body: Body) -> None:
@@ -52,12 +53,15 @@ class Patterns:
                 for triple in triples:
                     self.paths.triple(triple, body)
             case q.Optional(group=group):
+                body.ground()
                 self._optional(group, body)
             case q.Minus(group=group, origin=origin):
+                body.ground()
                 inner = Body(body.reads, [self.group(group, body.reads)])
                 joinables = (inner.system(),) if inner.predicates else tuple(inner.joinables)
-                body.add(Without(joinables, minus=True, origin=origin))
+                body.add(Without(joinables, minus=True, apart=body.reads.place, origin=origin))
             case q.Bind(expression=expression, variable=variable):
+                body.ground()
                 body.add(self.bind(variable, expression, body))
             case q.Group():
                 body.join(self.group(element, body.reads))
@@ -89,8 +93,8 @@ class Patterns:
     def _optional(self, group: q.Group, body: Body) -> None:
         """A left join, with the group's own filters as its condition (section 18.2.2.6)."""
         inner, filters = self._elements(group, body.reads)
-        part = inner.system(origin=group.origin)
-        body.add(Maybe(part, *self.expressions.pair(filters, body, part)))
+        condition, exists = self.expressions.pair(filters, body, inner)
+        body.add(Maybe(inner.system(origin=group.origin), condition, exists))
 
     # Graphs and windows
 
@@ -98,11 +102,20 @@ class Patterns:
         if reads.graphs is not None:
             return self._named(graph, reads.graphs, reads)
         if isinstance(graph.name, Variable):
-            hint = "name the graphs before the pattern: `FROM NAMED <graph>`"
-            message = f"`GRAPH {graph.name}` over graphs that the query does not name is not supported yet"
-            self.state.notes.fail(message, graph.origin, hint)
-            return empty([graph.name])
+            return self._each(graph.group, graph.name, reads)
         return self.group(graph.group, reads.of(Source(iri_text(graph.name))))
+
+    def _each(self, group: q.Group, name: Variable, reads: Reads) -> System:
+        """A pattern over each graph that there is, with the variable bound to its name (section 18.6). In the pattern
+        itself the variable has no value yet."""
+        graph = self.state.fresh("graph") if name in q.mentioned(group) else name
+        within = reads.of_each(graph)
+        part = self.group(group, within)
+        if graph == name:
+            return part
+        own = Body(within, [graph_names(name)])
+        own.add(Bind(graph, name))
+        return Body(within, [part, own.system()]).system(origin=group.origin)
 
     def _window(self, window: q.Window, reads: Reads) -> System | Either:
         known = reads.windows or {}

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
+from squall.functions import Function
+from squall.functions.ordering import key
 from squall.functions.sparql import temporal
-from squall.functions.sparql.names import Maybe, Members, defined
+from squall.functions.sparql.names import OWN, Maybe, Members, defined
 from squall.functions.values import Point, civil, date_time, decimal, integer, point, zone_text
 from squall.rdf import ALWAYS, Term, literal
 
@@ -46,7 +48,15 @@ def _now(time: int) -> Maybe:
     return date_time(0 if time == ALWAYS else time)
 
 
+def _latest(*times: Maybe) -> Maybe:
+    """The last in the order of terms; what is unbound does not count."""
+    return max((time for time in times if time is not None), key=key, default=None)
+
+
+LATEST = Function(OWN + "latest", _latest, 1, None, doc="the last, in the order of terms, of those that are bound")
+
 MEMBERS: Members = (
+    LATEST,
     *defined("NOW", "now", _now, 0, 0, "the instant of evaluation, in UTC", timed=True),
     *defined("YEAR", "year", _date(0), 1, 1, "the year of a date or dateTime"),
     *defined("MONTH", "month", _date(1), 1, 1, "the month of a date or dateTime"),

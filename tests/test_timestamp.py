@@ -1,0 +1,202 @@
+"""C-SPARQL's ``timestamp``: when what a query finds came (docs/languages/sparql.md)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import squall
+from squall.errors import Errors, TranslatorError
+from squall.rdf import ALWAYS, Event, Solution, Triple, iri, parts
+from squall.system import CAME, Arrivals, Graphs, Source, over
+from squall.testing import oracle
+from squall.windows import Count, Nothing, Range
+
+PREFIX = """PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#>
+PREFIX : <http://example.org/>
+"""
+DATA = "1 :a :p :b :s . 2 :b :p :c :s . 3 :a :p :b :t . 4 :a :q :b :t . 5 :c :p :d . 7 :a :p :b :s"
+"""Times, triples and streams."""
+
+
+def name(text: str) -> str:
+    return f"http://example.org/{text.removeprefix(':')}"
+
+
+def events(data: str = DATA) -> list[Event]:
+    found = []
+    for line in data.split(" . "):
+        time, *nodes, last = line.split()
+        slots, stream = ([*nodes, last], "") if len(nodes) == 2 else (nodes, name(last))
+        found.append(Event(int(time), (Triple(*(iri(name(slot)) for slot in slots)),), stream))
+    return found
+
+
+def last(query: str, lexer: str = "csparql", data: str = DATA, **windows: object) -> list[tuple[str, ...]]:
+    """The solutions of a query when all has come: names without their namespace."""
+    system = squall.compile(PREFIX + query, lexer=lexer, **windows)  # type: ignore[arg-type]
+    static = [Event(ALWAYS, (Triple(*map(iri, map(name, ("z", "p", "z")))),), "")]
+    for planner in ("greedy", "rete"):
+        outputs = squall.run(squall.plan(system, planner), events(data), static=static)
+        found = Counter((out.time, str(out.fact)) for out in outputs)
+        assert found == Counter((time, str(item)) for time, item, _ in oracle.outputs(system, events(data), static))
+    answers = oracle.answers(system, events(data), static)
+    items = [item for item, _ in answers[max(answers)].solutions]
+    return sorted(tuple(map(short, item.values)) for item in items if isinstance(item, Solution))
+
+
+def short(value: str | None) -> str:
+    if value is None:
+        return ""
+    return parts(value).lexical if value[0] == '"' else value.removeprefix("<http://example.org/").rstrip(">")
+
+
+# Triples
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT ?x (f:timestamp(?x, :p, ?y) AS ?t) { ?x :p ?y }",
+         [("a", "7"), ("b", "2"), ("c", "5"), ("z", "")]),
+        ("SELECT ?x (timestamp(?x, :p, ?y) AS ?t) FROM STREAM :s FROM STREAM :t { ?x :p ?y }",
+         [("a", "7"), ("b", "2"), ("z", "")]),
+        ("SELECT ?x (timestamp(?x, :p, ?y) AS ?t) FROM STREAM :t { ?x :p ?y }", [("a", "3"), ("z", "")]),
+        ("SELECT ?t { BIND (timestamp(:a, :q, :b) AS ?t) }", [("4",)]),
+        ("SELECT ?t { BIND (timestamp(:a, :q, :z) AS ?t) }", [("",)]),
+        ("SELECT ?x { ?x ?p ?y FILTER (f:timestamp(?x, ?p, ?y) < 5) }", [("a",), ("b",)]),
+        ("SELECT ?t { ?x :q ?y BIND (timestamp(?x, IRI('http://example.org/p'), ?y) - 1 AS ?t) }", [("6",)]),
+        ("SELECT ?x ?t { ?x :p ?y OPTIONAL { ?x :q ?z } BIND (timestamp(?x, :q, ?z) AS ?t) }",
+         [("a", "4"), ("b", ""), ("c", ""), ("z", "")]),
+        ("SELECT ?x ?t { ?x :p ?y { SELECT ?y ?t { BIND (timestamp(:b, :p, ?y) AS ?t) } } }",
+         [("a", ""), ("b", ""), ("c", ""), ("z", "")]),
+        ("SELECT (MAX(timestamp(?x, :p, ?y)) AS ?t) { ?x :p ?y FILTER (?x != :z) }", [("7",)]),
+        ("SELECT ?x { ?x :p ?y } GROUP BY ?x HAVING (timestamp(?x, :p, :b) > 5)", [("a",)]),
+        ("SELECT ?x { ?x :p ?y FILTER EXISTS { ?x :q ?z FILTER (timestamp(?x, :p, ?y) > timestamp(?x, :q, ?z)) } }",
+         [("a",)]),
+        ("SELECT ?g ?t { GRAPH ?g { ?x :p ?y BIND (timestamp(?x, :p, ?y) AS ?t) } }",
+         [("s", "2"), ("s", "7"), ("t", "3")]),
+        ("SELECT ?t { GRAPH :t { ?x :p ?y BIND (timestamp(?x, :p, ?y) AS ?t) } }", [("3",)]),
+    ],
+)  # fmt: skip
+def test_the_latest_arrival_of_a_triple(query: str, expected: list[tuple[str, ...]]) -> None:
+    assert last(query) == expected
+
+
+def test_an_arrival_that_its_window_does_not_hold_any_more_is_forgotten() -> None:
+    query = "SELECT ?x (timestamp(?x, :p, ?y) AS ?t) FROM STREAM :s [RANGE TRIPLES 1] FROM STREAM :t { ?x :p ?y }"
+    assert last(query, data=f"{DATA} . 8 :x :p :y :s") == [("a", "3"), ("x", "8"), ("z", "")]
+    system = squall.compile(f"{PREFIX}SELECT (timestamp(?x, :p, ?y) AS ?t) {{ ?x :p ?y }}", lexer="csparql")
+    outputs = squall.run(
+        squall.plan(over(system, Range(3), {name("t"): Range(9)})), events("1 :a :p :b :s . 2 :a :p :b :t")
+    )
+    assert [(out.time, short(out.fact.values[0])) for out in outputs if isinstance(out.fact, Solution)] == [
+        (1, "1"), (2, "2"),
+    ]  # fmt: skip
+
+
+# Variables
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT ?x (timestamp(?y) AS ?t) { ?x :p ?y }", [("a", "7"), ("b", "2"), ("c", "5"), ("z", "")]),
+        ("SELECT ?x (f:timestamp(?y) AS ?t) { ?x :p ?y }", [("a", "7"), ("b", "2"), ("c", "5"), ("z", "")]),
+        # The latest of several patterns, in whichever of them the variable is.
+        ("SELECT ?x (timestamp(?z) AS ?t) { ?x :p ?y . ?y :p ?z }", [("a", "2"), ("b", "5"), ("z", "")]),
+        ("SELECT ?x (timestamp(?y) AS ?t) { ?x :p ?y . ?y :p ?z }", [("a", "7"), ("b", "5"), ("z", "")]),
+        ("SELECT ?x ?t { ?x :q ?y OPTIONAL { ?y :p ?z } BIND (timestamp(?y) AS ?t) }", [("a", "4")]),
+        ("SELECT ?x ?t { ?x :p ?y OPTIONAL { ?x :q ?z } BIND (timestamp(?z) AS ?t) }",
+         [("a", "4"), ("b", ""), ("c", ""), ("z", "")]),
+        ("SELECT ?x (timestamp(?y) AS ?t) { { ?x :p ?y } UNION { ?x :q ?y } }",
+         [("a", "7"), ("a", "7"), ("b", "2"), ("c", "5"), ("z", "")]),
+        ("SELECT ?x (timestamp(?x) AS ?t) { ?x :p/:p ?z }", [("a", "7"), ("b", "2"), ("z", "")]),
+        ("SELECT ?x (timestamp(?x) AS ?t) { ?x (:q|:z)/^:p ?z }", [("a", "4")]),
+        ("SELECT ?x (timestamp(?y :t) AS ?t) { ?x :p ?y }", [("a", "3"), ("b", ""), ("c", ""), ("z", "")]),
+        ("SELECT ?x (timestamp(?y :t) AS ?t) FROM STREAM :s FROM STREAM :t { ?x :p ?y }",
+         [("a", "3"), ("b", ""), ("z", "")]),
+        ("SELECT ?x (f:timestamp(?y, :s) AS ?t) FROM STREAM :s FROM STREAM :t { ?x :p ?y }",
+         [("a", "7"), ("b", "2"), ("z", "")]),
+        ("SELECT ?x ?t { ?x :q ?y BIND (timestamp(?y { ?z :p ?y }) AS ?t) }", [("a", "7")]),
+        ("SELECT ?x ?t { ?x :q ?y BIND (timestamp(?z { ?x :p ?y . ?y :p ?z }) AS ?t) }", [("a", "2")]),
+        ("SELECT ?x ?t { ?x :q ?y BIND (timestamp(?y { { ?z :p ?y } UNION { ?z :q ?y } }) AS ?t) }", [("a", "7")]),
+        ("SELECT ?g ?t { GRAPH ?g { ?x :p ?y } BIND (timestamp(?y) AS ?t) }", [("s", "2"), ("s", "7"), ("t", "3")]),
+        ("SELECT ?t { ?x :q ?y GRAPH :s { ?x :p ?y } BIND (timestamp(?y) AS ?t) }", [("7",)]),
+        ("SELECT ?x ?t { { SELECT ?x ?y { ?x :p ?y } } BIND (timestamp(?x) AS ?t) }",
+         [("a", "7"), ("b", "2"), ("c", "5"), ("z", "")]),
+        # In the filter of an OPTIONAL
+        ("SELECT ?x ?z { ?x :p ?y OPTIONAL { ?x :q ?z FILTER (timestamp(?z) > 3) } FILTER (?x = :a) }", [("a", "b")]),
+        ("SELECT ?x ?z { ?x :p ?y OPTIONAL { ?x :q ?z FILTER (timestamp(?z) > 4) } FILTER (?x = :a) }", [("a", "")]),
+        ("SELECT ?x ?z { ?x :p ?y OPTIONAL { ?x :q ?z FILTER (timestamp(?y) > timestamp(?z)) } FILTER (?x = :a) }",
+         [("a", "b")]),
+        ("SELECT ?x ?z { ?x :p ?y OPTIONAL { ?x :q ?z FILTER (timestamp(?y) < timestamp(?z)) } FILTER (?x = :a) }",
+         [("a", "")]),
+    ],
+)  # fmt: skip
+def test_the_latest_arrival_of_what_binds_a_variable(query: str, expected: list[tuple[str, ...]]) -> None:
+    assert last(query) == expected
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT (timestamp(?y) AS ?t) { BIND (1 AS ?y) }", "no triple pattern has `?y` where `timestamp(?y)` stands"),
+        ("SELECT * { ?x :p ?y MINUS { ?x :q ?z } FILTER (timestamp(?z) > 1) }",
+         "no triple pattern has `?z` where `timestamp(?z)` stands"),
+        ("SELECT * { { SELECT ?x { ?x :p ?z } } FILTER (timestamp(?x) > 1) }",
+         "no triple pattern has `?x` where `timestamp(?x)` stands"),
+        ("SELECT ?y (timestamp(?y) AS ?t) { ?x :p+ ?y }", "no triple pattern has `?y` where `timestamp(?y)` stands"),
+        ("SELECT ?y (timestamp(?y) AS ?t) { :a :p? ?y }", "no triple pattern has `?y` where `timestamp(?y)` stands"),
+        ("SELECT ?y (timestamp(?y) AS ?t) { ?x !:p ?y }", "no triple pattern has `?y` where `timestamp(?y)` stands"),
+        ("SELECT (timestamp(?y :u) AS ?t) FROM STREAM :s { ?x :p ?y }",
+         "what binds `?y` does not read the stream <http://example.org/u>"),
+        ("SELECT (timestamp(?y { ?y :p :z MINUS { ?y :q ?x } }) AS ?t) { OPTIONAL { ?x :p ?y } }",
+         "`?y`, which need not be bound, in the group of `timestamp` is not supported yet"),
+        ("SELECT (timestamp(?y { ?x :p :z }) AS ?t) { ?x :p ?y }",
+         "no triple pattern in the group of `timestamp` has `?y`"),
+        ("SELECT (f:timestamp(?x, ?y) AS ?t) { ?x :p ?y }", "`timestamp` does not take these arguments"),
+        ("SELECT * { ?x :p ?y OPTIONAL { ?x :q ?z FILTER (timestamp(?y, :p, ?z) > 1) } }",
+         "`timestamp` of what both sides of an OPTIONAL bind is not supported in its filter yet"),
+    ],
+)  # fmt: skip
+def test_refused(query: str, expected: str) -> None:
+    with pytest.raises((TranslatorError, Errors)) as caught:
+        squall.compile(PREFIX + query, lexer="csparql")
+    errors = caught.value.errors if isinstance(caught.value, Errors) else [caught.value]
+    assert [error.message for error in errors] == [expected]
+    assert all(error.origin and error.hint for error in errors)
+
+
+# What patterns read
+
+
+def test_arrivals_have_a_stream_and_a_time() -> None:
+    triple = Triple(*[iri("urn:a")] * 3)
+    seen = Arrivals().seen(triple, "urn:s", 5)
+    assert seen == (CAME, (iri("urn:s"), '"5"^^<http://www.w3.org/2001/XMLSchema#integer>', *triple))
+    assert Arrivals().seen(triple, "urn:s", ALWAYS) is None
+    assert Arrivals().seen(triple, "", 5) == (CAME, ('""', *seen[1][1:]))
+
+
+def test_sources_that_tell_more_than_triples_are_of_their_own_kind() -> None:
+    assert len({Source(), Graphs(), Arrivals(), Source("s"), Graphs("s"), Arrivals("s")}) == 6
+    assert [source.derives for source in (Source(), Source("s"), Graphs(), Arrivals())] == [True, False, False, False]
+    assert [source.reads("") for source in (Source(), Source("s"), Graphs(), Arrivals())] == [True, False, False, True]
+    assert not Arrivals("", Nothing()).reads("s")
+
+
+@pytest.mark.parametrize("kind", [Source, Graphs, Arrivals])
+def test_windows_from_outside(kind: type[Source]) -> None:
+    system = squall.System(sources=(kind(), kind("s"), kind("t"), kind("t", Range(7))))
+    windowed = over(system, Range(5), {"s": Count(3)}, removals=True)
+    assert windowed.sources == (
+        kind("", Range(5), (("s", Count(3)),), removals=True),
+        kind("s", Count(3), removals=True),
+        kind("t", Range(5), removals=True),
+        kind("t", Range(7)),
+    )

@@ -1,0 +1,193 @@
+"""When triples came: C-SPARQL's ``timestamp``.
+
+Source: Barbieri et al., "C-SPARQL: a continuous query language for RDF data streams" (IJSC 4(1), 2010), and the
+function ``f:timestamp`` of its engine. docs/languages/sparql.md has the definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from squall.errors import Origin
+from squall.functions.sparql import calls
+from squall.functions.sparql.dates import LATEST
+from squall.functions.sparql.logic import COALESCE
+from squall.lexers.sparql import tree as q
+from squall.rdf import Term, iri, iri_text
+from squall.system import (
+    CAME,
+    GRAPH,
+    Aggregate,
+    Arrivals,
+    AtomPattern,
+    Bind,
+    Call,
+    Either,
+    Expression,
+    Grouping,
+    Joinable,
+    Maybe,
+    Pattern,
+    Slot,
+    Source,
+    System,
+    Variable,
+    visible,
+)
+from squall.translators.sparql.bodies import Body, sure
+from squall.translators.sparql.datasets import BACKGROUND
+from squall.translators.sparql.state import State
+
+NOBODY = iri("urn:x-squall:nothing")
+"""Stands for what is unbound: no triple has it."""
+
+
+class Found(NamedTuple):
+    """A triple pattern, with the graph that it is about (None: any) and the sources that it reads."""
+
+    triple: tuple[Slot, ...]
+    graph: Slot | None
+    sources: tuple[Source, ...]
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return tuple(dict.fromkeys(slot for slot in (self.graph, *self.triple) if isinstance(slot, Variable)))
+
+
+class Times:
+    """Translates the calls of ``timestamp`` in a statement."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def of_triple(self, triple: Sequence[Expression], body: Body, origin: Origin | None) -> Expression:
+        """The time of the latest arrival of a triple."""
+        names = [name for one in triple for name in q.mentioned(one)]
+        home = self._home(body, names, origin)
+        slots = tuple(self._slot(one, home) for one in triple)
+        return self._latest([Found(slots, body.reads.graph, body.reads.sources)], home, origin)
+
+    def of_variable(self, variable: Variable, body: Body, stream: Term | None, origin: Origin | None) -> Expression:
+        """The time of the latest arrival of what patterns bind a variable to. stream: on that stream."""
+        found = [one for side in body.sides or (body,) for one in _found(side.system()) if variable in one.variables]
+        if not found:
+            self._fail(f"no triple pattern has `{variable}` where `timestamp({variable})` stands", origin)
+            return NOBODY
+        if stream is not None:
+            found = [one._replace(sources=_on(one.sources, iri_text(stream))) for one in found]
+            found = [one for one in found if one.sources]
+        if not found:
+            self._fail(f"what binds `{variable}` does not read the stream {stream}", origin)
+            return NOBODY
+        home = self._home(body, [name for one in found for name in one.variables], origin)
+        slots = {name: self._slot(name, home) for one in found for name in one.variables}
+        return self._latest([_renamed(one, slots) for one in dict.fromkeys(found)], home, origin)
+
+    def of_pattern(self, variable: Variable, inner: System, body: Body, origin: Origin | None) -> Expression:
+        """The time of the latest arrival of what the patterns of a group bind a variable to, in those of the group's
+        solutions that agree with that of the body."""
+        found = [one for one in _found(inner) if variable in one.variables]
+        keys = tuple(name for name in visible(inner) if name in body.variables)
+        if not found:
+            self._fail(f"no triple pattern in the group of `timestamp` has `{variable}`", origin)
+            return NOBODY
+        for name in keys:
+            if name not in sure(inner) or name not in body.sure or body.sides:
+                message = f"`{name}`, which need not be bound, in the group of `timestamp` is not supported yet"
+                self.state.notes.fail(message, origin, "give the variable another name in the group")
+                return NOBODY
+        at = self.state.fresh("at")
+        ways = [Body(body.reads, [inner, self._arrivals(one, at, origin)]).branch((*keys, at)) for one in found]
+        joinables: tuple[Joinable, ...] = (ways[0] if len(ways) == 1 else Either(tuple(ways)),)
+        return self._add(System(joinables=joinables), keys, at, body)
+
+    def _fail(self, message: str, origin: Origin | None) -> None:
+        self.state.notes.fail(message, origin, "only what a pattern finds in a stream has a time")
+
+    def _home(self, body: Body, names: Iterable[Variable], origin: Origin | None) -> Body:
+        """Where times are told: of the two sides of an optional part, on that which has all of the variables."""
+        if body.sides is None:
+            return body
+        outer, inner = body.sides
+        wanted = set(names)
+        if wanted <= inner.sure:
+            return inner
+        if wanted.isdisjoint(set(inner.variables) - outer.sure) and wanted <= {*outer.variables}:
+            return outer
+        message = "`timestamp` of what both sides of an OPTIONAL bind is not supported in its filter yet"
+        self.state.notes.fail(message, origin, "put the filter behind the OPTIONAL, or ask for the time inside of it")
+        return inner
+
+    def _slot(self, expression: Expression, home: Body) -> Slot:
+        """What holds a value in every solution; one without a value has a term that is nowhere."""
+        if isinstance(expression, str) or (isinstance(expression, Variable) and expression in home.sure):
+            return expression
+        held = self.state.fresh("held")
+        home.add(Bind(held, Call(COALESCE, (calls.value(expression), NOBODY))))
+        return held
+
+    def _latest(self, found: Sequence[Found], home: Body, origin: Origin | None) -> Expression:
+        times = []
+        for one in found:
+            at = self.state.fresh("at")
+            times.append(self._add(self._arrivals(one, at, origin), one.variables, at, home))
+        return times[0] if len(times) == 1 else Call(LATEST.iri, tuple(times))
+
+    def _add(self, part: System, keys: tuple[Variable, ...], at: Variable, home: Body) -> Variable:
+        """Adds the latest of some times, of those that agree on the keys, to a body."""
+        time = self.state.fresh("time")
+        grouping = Grouping(keys, (Aggregate(time, "max", at),))
+        home.add(Maybe(System(part.name, part.sources, part.joinables, grouping=grouping)))
+        return time
+
+    def _arrivals(self, found: Found, at: Variable, origin: Origin | None) -> System:
+        """The times at which the triples of a pattern came."""
+        graph = self.state.fresh("graph") if found.graph is None else found.graph
+        pattern = AtomPattern(CAME, (graph, at, *found.triple), exact=True, origin=origin)
+        sources = tuple(dict.fromkeys(_coming(source) for source in found.sources if source != BACKGROUND))
+        return System(sources=sources or (Arrivals("", BACKGROUND.window),), joinables=(pattern,))
+
+
+def _coming(source: Source) -> Arrivals:
+    return Arrivals(source.iri, source.window, source.windows, source.removals)
+
+
+def _on(sources: Iterable[Source], stream: str) -> tuple[Source, ...]:
+    """What of these reads a stream, and it alone."""
+    read = [source for source in sources if source.reads(stream)]
+    return tuple(Source(stream, source.window_of(stream), removals=source.removals) for source in read)
+
+
+def _renamed(found: Found, slots: dict[Variable, Slot]) -> Found:
+    def slot(one: Slot) -> Slot:
+        return slots[one] if isinstance(one, Variable) else one
+
+    return Found(tuple(map(slot, found.triple)), found.graph and slot(found.graph), found.sources)
+
+
+def _found(part: System) -> Iterator[Found]:
+    """The triple patterns of a part all of whose variables can be seen from outside; those that ask whether something
+    exists, or is absent, bind nothing. In a set of solutions none is that of a single triple."""
+    if part.distinct:
+        return
+    seen = {*visible(part)}
+    optional = [one.system for one in part.predicates if isinstance(one, Maybe)]
+    for joinable in (*part.joinables, *optional):
+        yield from (one for one in _of(joinable, part.sources) if seen.issuperset(one.variables))
+
+
+def _of(joinable: Joinable, sources: tuple[Source, ...]) -> Iterator[Found]:
+    match joinable:
+        case Pattern():
+            yield Found(joinable.slots, None, sources)
+        case AtomPattern() if joinable.relation == GRAPH:
+            graph, *triple = joinable.arguments
+            yield Found(tuple(triple), graph, sources)
+        case Either(branches=branches):
+            for branch in branches:
+                yield from _found(branch)
+        case System():
+            yield from _found(joinable)
+        case AtomPattern():
+            return
