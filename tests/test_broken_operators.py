@@ -110,6 +110,13 @@ OPEN = System(
     )
 )
 """A recursion above a negation."""
+STREAMED = System(
+    subsystems=(
+        System(subsystems=(replace(rule(P), reentrant=False),), output="istream", stream="urn:s"),
+        replace(rule(pattern(X, "k", Y), then=Construct((pattern(Y, "l", X),))), sources=(Source("urn:s", Range(2)),)),
+    )
+)
+"""A query that makes a stream, and a rule that reads it."""
 IN_GRAPH = System(
     subsystems=(
         rule(P, then=Insert((pattern(X, "q", Y),), iri(E + "g"))),
@@ -392,6 +399,10 @@ CASES = {
     ),
     "an insertion into another graph": Case(
         ops.Update, lambda op: setattr(op, "quads", [(kind, (None, *quad[1:])) for kind, quad in op.quads]), IN_GRAPH,
+    ),
+    "a stream that does not move": Case(ops.Feed, advancing(lambda entries: []), STREAMED),
+    "a stream that ends nothing": Case(
+        ops.Feed, advancing(for_ever), replace(STREAMED, output="dstream"), "1 :a :p :b\n5 :a :q :b",
     ),
     "a delivery that tells facts twice": Case(
         ops.Deliver, _forgetful, over(rule(P), Range(4)), "1 :a :p :b\n5 :a :p :b"

@@ -20,6 +20,7 @@ from squall.operators import (
     Distinct,
     Emit,
     Extend,
+    Feed,
     Group,
     Invoke,
     Join,
@@ -41,7 +42,7 @@ from squall.rdf import Event
 from squall.system import Construct, Pattern, Source, System, Variable
 from squall.testing import assert_as_oracle, stream, term
 from squall.testing.strategies import ALL, CORE, LITERALS, NODES, event_streams, systems
-from squall.windows import LANDMARK
+from squall.windows import LANDMARK, Range
 
 Change = Callable[[Any], Operator]
 
@@ -129,6 +130,18 @@ def test_a_closure_of_one_step_is_found_out() -> None:
     _is_found_out_by_hand(system, events, Closure, lambda op: Distinct(2))
 
 
+def test_a_stream_through_another_window_is_found_out() -> None:
+    x, y, p, q = Variable("x"), Variable("y"), term(":p"), term(":q")
+    made = System(
+        "made", joinables=(Pattern(x, p, y),), consequences=(Construct((Pattern(x, q, y),)),), reentrant=False
+    )
+    both, head = (Pattern(x, q, y), Pattern(y, q, x)), Construct((Pattern(y, term(":r"), y),))
+    read = System("read", (Source("urn:s", Range(3)),), both, consequences=(head,))
+    system = System(subsystems=(System(subsystems=(made,), stream="urn:s"), read))
+    events = stream("1 :a :p :b\n5 :b :p :a")
+    _is_found_out_by_hand(system, events, Feed, lambda op: replace(op, source=Source("urn:s")))
+
+
 def test_a_look_up_of_another_constant_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "FEW", 0)
     x, y, p = Variable("x"), Variable("y"), term(":p")
@@ -142,7 +155,7 @@ def test_a_look_up_of_another_constant_is_found_out(monkeypatch: pytest.MonkeyPa
 
 
 def test_every_kind_is_broken() -> None:
-    apart = {Union, Unit, Closure, Where}
+    apart = {Union, Unit, Closure, Where, Feed}
     assert BROKEN.keys() | apart == set(get_args(Operator))
 
 
