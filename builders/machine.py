@@ -26,6 +26,7 @@ from squall.builders.rows.sets import RecursiveDistinct
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.rows.update import Demand, Update
 from squall.operators import AntiJoin, Emit, Join, LeftJoin, Match, Read, Unit, Where, is_stateful
+from squall.operators import Feed as FeedNode
 from squall.operators import Operator as Kind
 from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term
@@ -61,6 +62,10 @@ class Machine(Network[Sequence[Entry]]):
         told = [op.told if isinstance(op, Feed) else op for op in self.operators.values()]
         self.instants = [op.instants for op in told if isinstance(op, Deliver) and op.instants is not None]
         """Those of what is told whole."""
+        feeds = [node for node in plan.nodes if isinstance(node.op, FeedNode)]
+        self.heralds = set({node.inputs: node.id for node in reversed(feeds)}.values())
+        """Of the nodes that read one stream the program makes, each through a window, the first one: it says when the
+        stream has events, before any of them hands them on."""
         self.waits = any(isinstance(op, TimeDriven) for op in self.operators.values())
         """Whether an instant can be worked off only when all of it is there."""
         self.working: dict[Fact, dict[str, tuple[str, int]]] = {}
@@ -223,9 +228,7 @@ class Machine(Network[Sequence[Entry]]):
         """Works until every inbox is empty. now: all that begins at this time (integer ms) or before has been put in,
         so that instants up to then can be looked at as a whole. complete: False while something may still be added at
         this time, so that streams which the program makes cannot be told."""
-        for id, op in self.driven.items():
-            if op.due <= now:
-                heapq.heappush(self.waiting, self.component_of[id])
+        self._wake(now)
         for component in self.busy():
             if len(component) == 1:
                 self.step(component[0])
@@ -237,10 +240,16 @@ class Machine(Network[Sequence[Entry]]):
 
     def _advance(self, id: str, op: TimeDriven, now: int) -> None:
         self.answer(id, op.advance(now))
-        if isinstance(op, Feed):
-            events = [Event(time, (), op.source.iri) for time in op.times]
+        if isinstance(op, Feed) and id in self.heralds:
             for instants in self.instants:
-                instants.add(events)
+                instants.add(op.events)
+            self._wake(now)
+
+    def _wake(self, now: int) -> None:
+        """Gives work to the nodes for which something is to be done by now."""
+        for id, op in self.driven.items():
+            if op.due <= now:
+                heapq.heappush(self.waiting, self.component_of[id])
 
     def due(self) -> int:
         """The next time at which something is to be done, if nothing comes in before; FOREVER: never."""

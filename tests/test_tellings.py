@@ -329,3 +329,36 @@ def test_a_stream_that_is_made_is_a_named_graph_and_has_times(planner: str, tmp_
     assert sorted(text for time, rule, text in found if rule == "when" and time == 60000) == [
         f'?r=<{EX}a> ?at="10000"{integer}', f'?r=<{EX}b> ?at="15000"{integer}',
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_window_of_triples_by_steps_over_a_stream_that_is_made(planner: str, tmp_path: Path) -> None:
+    made = HOT.replace("[RANGE 10s STEP 5s]", "[RANGE 1s]")
+    pairs = (
+        "REGISTER QUERY pairs AS SELECT (COUNT(*) AS ?n) FROM STREAM <http://example.org/hot> [RANGE TRIPLES 2 STEP 2] "
+        "WHERE { ?r ?p ?t }"
+    )
+    readings = [
+        Event(time, (Triple(iri(f"{EX}{time}"), iri(EX + "t"), literal("30", XSD + "integer")),), EX + "in")
+        for time in (1000, 2000, 3000, 4000, 5000)
+    ]
+    others = pairs.replace("pairs", "others").replace("TRIPLES 2 STEP 2", "3s")
+    found = told(programs(tmp_path, csparql_hot=made, csparql_pairs=pairs, csparql_others=others), planner, readings)
+    assert [(time, text[4:5]) for time, rule, text in found if rule == "pairs"][1:] == [(2000, "2"), (4000, "2")]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_stream_at_the_steps_of_a_stream(planner: str, tmp_path: Path) -> None:
+    """The second is told whole at instants that come from the first alone, though nothing new has come for it."""
+    query = (
+        "REGISTER STREAM <http://example.org/{}> AS PREFIX ex: <http://example.org/> "
+        "CONSTRUCT {{ ?r ex:{} ?t }} FROM STREAM <http://example.org/{}> [RANGE {} STEP 2s] WHERE {{ ?r ex:{} ?t }}"
+    )
+    system = programs(
+        tmp_path,
+        csparql_a=query.format("a", "a", "in", "8s", "t"),
+        csparql_b=query.format("b", "b", "a", "6s", "a"),
+        csparql_c=query.format("c", "c", "b", "4s", "b"),
+    )
+    found = told(system, planner)
+    assert [time for time, rule, _ in found if rule == EX + "c"][:3] == [6000, 8000, 10000]

@@ -11,7 +11,7 @@ from squall.builders.rows.deliver import Deliver
 from squall.builders.rows.entries import Entry, fact_row
 from squall.builders.rows.read import Counted
 from squall.builders.rows.timeline import TimeDriven
-from squall.rdf import ALWAYS, FOREVER, Fact, Quad, Triple
+from squall.rdf import ALWAYS, FOREVER, Event, Fact, Quad, Triple
 from squall.stages import Output
 from squall.windows import Count
 
@@ -28,8 +28,8 @@ class Feed(TimeDriven):
         self.told = Deliver(ops.Deliver(op.output, True, op.report, op.sources))
         window = op.source.window
         self.counted = Counted(window, self._entries) if isinstance(window, Count) else None
-        self.times: list[int] = []
-        """The times of the events that the stream had when time went on last (integer ms)."""
+        self.events: list[Event] = []
+        """Those that the stream had when time went on last."""
 
     @property
     def due(self) -> int:
@@ -39,13 +39,11 @@ class Feed(TimeDriven):
         return self.told.apply(port, entries)
 
     def advance(self, now: int) -> list[Entry]:
-        self.times = []
-        found: list[Entry] = []
+        self.events = []
         for time, outputs in groupby(self.told.flush(now), key=_time):
-            self.times.append(time)
-            for fact in sorted({_triple(output) for output in outputs}):
-                found += self._read(fact, time)
-        return found
+            facts = sorted({_triple(output) for output in outputs})
+            self.events.append(Event(time, tuple(facts), self.source.iri))
+        return [entry for event in self.events for fact in event.facts for entry in self._read(fact, event.time)]
 
     def _read(self, fact: Fact, time: int) -> Iterator[Entry]:
         if self.counted is not None and time != ALWAYS:
