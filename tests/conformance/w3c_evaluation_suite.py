@@ -10,18 +10,20 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from pyoxigraph import NamedNode
 
 import squall
+from squall import rulesets
 from squall.functions.values import value_key
 from squall.lexers.sparql import SparqlLexer
 from squall.lexers.sparql import tree as q
 from squall.rdf import ALWAYS, Boolean, Event, Solution, Term, Triple, iri, is_literal
 from squall.stages import Options, Output
+from squall.system import System
 from squall.testing import isomorphic
 from squall.translators.sparql import translator
 from tests.conformance import Case, LeftOut, Stages
@@ -40,7 +42,21 @@ from tests.conformance.w3c_manifests import (
 )
 
 QUERIES = {"QueryEvaluationTest", "CSVResultFormatTest"}
-BEYOND = {"service": "needs servers of other queries (SERVICE)", "entailment": "asks for an entailment regime"}
+BEYOND = {"service": "needs servers of other queries (SERVICE)"}
+ENTAILMENT = """
+@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>.
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#>.
+[rdfD2:   (?x ?p ?y) -> (?p rdf:type rdf:Property)]
+[rdfs6:   (?p rdf:type rdf:Property) -> (?p rdfs:subPropertyOf ?p)]
+[of:      (?c rdfs:subClassOf ?d) -> (?c rdf:type rdfs:Class) (?d rdf:type rdfs:Class)]
+[type:    (?x rdf:type ?c) -> (?c rdf:type rdfs:Class)]
+[rdfs10:  (?c rdf:type rdfs:Class) -> (?c rdfs:subClassOf ?c)]
+"""
+"""What the rule set ``rdfs`` leaves out and answers ask for (RDF 1.1 Semantics, sections 8.1.1 and 9.2.1), of classes
+and properties; `of` and `type` follow from the axioms about domains and ranges."""
+BY_RULES = {f"http://www.w3.org/ns/entailment/{name}" for name in ("RDF", "RDFS", "D")}
+"""The entailment regimes that these rules have the answers of."""
+REGIME = "http://www.w3.org/ns/sparql-service-description#entailmentRegime"
 OTHERWISE = {
     "sparql/sparql10/optional-filter#dawg-optional-filter-005-simplified": "SPARQL 1.1 reads it in the other way, as "
     "-005-not-simplified has it (the suite's manifest says so)",
@@ -67,14 +83,25 @@ def _run(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     query = graph.value(action, QT + "query") or action
     default = [iri(node.value) for node in graph.values(action, QT + "data")]
     named = [iri(node.value) for node in graph.values(action, QT + "graphData")]
-    outputs = answers(path_of(query), default, named, stages)
+    regimes = {node.value for node in (*graph.members(test, REGIME), *graph.members(action, REGIME))}
+    if regimes and not regimes & BY_RULES:
+        raise LeftOut(f"asks for {' or '.join(sorted(name.rpartition('/')[2] for name in regimes))} entailment")
+    outputs = answers(path_of(query), default, named, stages, entailment() if regimes else ())
     lax = graph.value(test, MF + "resultCardinality") == NamedNode(MF + "LaxCardinality")
     assert result is not None
     compare(outputs, path_of(result), lax)
 
 
-def answers(query: Path, default: Sequence[Term], named: Sequence[Term], stages: Stages) -> list[Output]:
-    """What a query answers of graphs; those that it names itself come first."""
+@cache
+def entailment() -> tuple[System, ...]:
+    """The rules of RDFS."""
+    return (squall.compile(rulesets.path("rdfs")), squall.compile(ENTAILMENT, lexer="jena"))
+
+
+def answers(
+    query: Path, default: Sequence[Term], named: Sequence[Term], stages: Stages, rules: Sequence[System] = ()
+) -> list[Output]:
+    """What a query answers of graphs, and what rules derive of them; those that it names itself come first."""
     program = SparqlLexer(base=query.as_uri())(query.read_bytes().decode("utf-8"), query.name)
     (statement,) = program.statements
     body = statement.body
@@ -82,12 +109,13 @@ def answers(query: Path, default: Sequence[Term], named: Sequence[Term], stages:
     given = body.dataset or (*map(q.From, default), *map(q.FromNamed, named))
     program = replace(program, statements=(replace(statement, body=replace(body, dataset=given)),))
     graphs = dict.fromkeys(clause.graph for clause in given if isinstance(clause, q.From | q.FromNamed))
-    return evaluated(program, graphs, stages)
+    return evaluated(program, graphs, stages, rules)
 
 
-def evaluated(program: q.Program, graphs: Iterable[Term], stages: Stages) -> list[Output]:
-    """The outputs of a program over graphs that always hold."""
+def evaluated(program: q.Program, graphs: Iterable[Term], stages: Stages, rules: Sequence[System] = ()) -> list[Output]:
+    """The outputs of a program, together with rules, over graphs that always hold."""
     system = translated(program, translator)
+    system = System(subsystems=(system, *rules)) if rules else system
     plan = squall.plan(system, stages.planner)
     static = [Event(ALWAYS, triples(path_of(NamedNode(graph[1:-1]))), graph[1:-1]) for graph in graphs]
     return list(squall.build(plan, stages.builder, Options()).run([], static))

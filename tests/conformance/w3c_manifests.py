@@ -44,6 +44,19 @@ class Graph:
     def value(self, subject: Node, predicate: str) -> Node | None:
         return next(iter(self.values(subject, predicate)), None)
 
+    def members(self, subject: Node, predicate: str) -> list[Node]:
+        """The values of a property, those of a list by themselves."""
+        found: list[Node] = []
+        for value in self.values(subject, predicate):
+            first = self.value(value, f"{RDF}first")
+            if first is None:
+                found.append(value)
+            while first is not None:
+                found.append(first)
+                value = self.values(value, f"{RDF}rest")[0]
+                first = self.value(value, f"{RDF}first")
+        return found
+
     def test(self, name: str) -> Node:
         """The test with this name, in whatever namespace it is."""
         action = NamedNode(MF + "action")
