@@ -89,21 +89,23 @@ def build(plan: Plan, options: Options) -> SparkJob:
 
 def _check_supported(plan: Plan) -> None:
     """Raises BuilderError, naming what a plan has that this builder does not run yet."""
-    if len(plan.deliveries) > 1:
-        raise BuilderError(
-            "the Spark builder does not run programs that are told in several ways yet",
-            hint="give it the programs one by one, or use `--builder iterator`",
-        )
     for node in plan.nodes:
         if (what := _unsupported(node.op)) is not None:
             raise BuilderError(
                 f"the Spark builder does not run {what} yet (`{node.id}`)",
                 hint="use `--builder iterator`; docs/spark.md says what runs on Spark",
             )
+    if len(plan.deliveries) > 1:
+        raise BuilderError(
+            "the Spark builder does not run programs that are told in several ways yet",
+            hint="give it the programs one by one, or use `--builder iterator`",
+        )
 
 
 def _unsupported(op: Operator) -> str | None:
     match op:
+        case Read(source=source) if not source.is_plain:
+            return "patterns that read where or when facts came"
         case Read(source=source) if source.removals:
             return "streams that carry removals"
         case Read(source=source):

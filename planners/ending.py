@@ -232,8 +232,10 @@ def _feed_streams(draft: Draft, made: Sequence[Facts]) -> None:
         for node in matches:
             assert isinstance(node.op, Match)
             wanted = shape_of(node.op.cells)
-            read = {alone for source in _sources_of(draft, node) if (alone := _alone(source, way.stream)) is not None}
-            fitting = [one for one in read if any(overlap(as_read(facts.shape, one), wanted) for facts in told)]
+            read = filter(None, (_alone(source, way.stream) for source in _sources_of(draft, node)))
+            fitting = [
+                one for one in dict.fromkeys(read) if any(overlap(as_read(facts.shape, one), wanted) for facts in told)
+            ]
             feeds = (ops.Feed(source, way.output, way.report, way.sources) for source in fitting)
             draft.read_again(node.id, sorted(draft.add(feed, *every) for feed in feeds))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from squall.rdf import Term
 from squall.system import CLOSE, Report, Source
+from squall.windows import Window
 
 
 @dataclass(frozen=True)
@@ -287,6 +288,11 @@ def is_timed(op: Operator) -> bool:
 def is_stateful(op: Operator) -> bool:
     """Whether the operator keeps rows."""
     return isinstance(op, _KEEPING) or is_timed(op)
+
+
+def windows_of(op: Operator) -> tuple[Window, ...]:
+    """The windows through which an operator reads streams, those that the program makes included."""
+    return op.source.all_windows if isinstance(op, Read | Feed) else ()
 
 
 def columns_of(expression: Expression) -> Iterator[int]:

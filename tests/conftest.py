@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 
+import pytest
 from hypothesis import settings
+
+from squall import cli
 
 # Every run draws the same examples, unless HYPOTHESIS_PROFILE=explore asks for new ones.
 settings.register_profile("ci", derandomize=True, database=None)
 settings.register_profile("explore", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+Squall = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def squall(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Squall:
+    """Runs the command line in this process; gives the exit code and what went to standard output and error."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["squall", *arguments])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        return (int(caught.value.code or 0), *capfd.readouterr())
+
+    return run

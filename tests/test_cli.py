@@ -20,6 +20,7 @@ from squall.figures import NodeFigures
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from squall.stages import Options, Output
+from tests.conftest import Squall
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "golden" / "cli"
@@ -65,22 +66,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "unsafe.jena": "[r: (?a ?b ?c) -> (?a ?b ?d)]",
     }.items():
         Path(name).write_text(text)
-
-
-Squall = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def squall(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Squall:
-    """Runs the command line in this process; gives the exit code and what went to standard output and error."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["squall", *arguments])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        return (int(caught.value.code or 0), *capfd.readouterr())
-
-    return run
 
 
 def process(*arguments: str, stdin: int | None = None) -> subprocess.Popen[str]:

@@ -7,12 +7,12 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from squall import cli
+from tests.conftest import Squall
 
 ROOT = Path(__file__).parent.parent
 PREFIX = "PREFIX : <http://example.org/>\n"
@@ -45,20 +45,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(name).write_text(text)
 
 
-Squall = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
-def squall(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Squall:
-    """Runs the command in this process; gives the exit code and what went to standard output and error."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["squall", "update", *arguments])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        return (int(caught.value.code or 0), *capfd.readouterr())
-
-    return run
+def squall(squall: Squall) -> Squall:
+    """The command, in this process."""
+    return partial(squall, "update")
 
 
 def test_the_data_set_goes_to_standard_output_and_the_summary_to_standard_error(squall: Squall) -> None:

@@ -7,7 +7,23 @@ import pytest
 import squall
 from squall.errors import BuilderError
 from squall.rdf import iri
-from squall.system import Bind, Construct, Delete, Grouping, Maybe, Pattern, Report, Select, Slice, System, Variable
+from squall.system import (
+    GRAPH,
+    AtomPattern,
+    Bind,
+    Construct,
+    Delete,
+    Graphs,
+    Grouping,
+    Maybe,
+    Pattern,
+    Report,
+    Select,
+    Slice,
+    Source,
+    System,
+    Variable,
+)
 from squall.windows import Range
 
 X, Y, Z = map(Variable, "xyz")
@@ -32,6 +48,21 @@ REFUSED = {
     ),
     "queries that are told that an answer is empty": System(
         "r", joinables=BODY, consequences=COPY, reentrant=False, report=Report(empty=True)
+    ),
+    "patterns that read where or when facts came": System(
+        "r", (Graphs(),), (AtomPattern(GRAPH, (Z, X, P, Y)),), consequences=COPY
+    ),
+    "streams that the program makes": System(
+        subsystems=(
+            System(subsystems=(System("m", joinables=BODY, consequences=COPY, reentrant=False),), stream="urn:s"),
+            System("r", (Source("urn:s"),), (Pattern(X, Q, Y),), consequences=(Construct((Pattern(X, Q, X),)),)),
+        )
+    ),
+    "programs that are told in several ways": System(
+        subsystems=(
+            System("r", joinables=BODY, consequences=COPY),
+            System(subsystems=(System("s", joinables=BODY, consequences=COPY),), output="rstream"),
+        )
     ),
     "the report policy `change`": System("r", joinables=BODY, consequences=COPY, report=Report("change")),
 }  # fmt: skip

@@ -26,7 +26,7 @@ from squall.builders.rows.sets import Closure, CountingDistinct, GrowingDistinct
 from squall.builders.rows.timeline import Group, Slice
 from squall.builders.rows.update import Update
 from squall.plan import Node, Plan
-from squall.windows import Landmark, Window
+from squall.windows import Landmark
 
 
 class Operator(Protocol):
@@ -106,18 +106,8 @@ def remembers(plan: Plan) -> bool:
 
 def ends(plan: Plan) -> bool:
     """Whether what is read of a stream may be valid for a limited time."""
-    windows = (window for node in plan.nodes for window in _windows(node.op))
+    windows = (window for node in plan.nodes for window in ops.windows_of(node.op))
     return any(not isinstance(window, Landmark) for window in windows)
-
-
-def _windows(op: ops.Operator) -> tuple[Window, ...]:
-    match op:
-        case ops.Read(source=source):
-            return source.all_windows
-        case ops.Feed(source=source):
-            return (source.window,)
-        case _:
-            return ()
 
 
 def _distinct(node: Node, by: int, plan: Plan) -> Operator:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from squall.operators import Deliver, Distinct, Feed, Match, Operator, Read
+from squall.operators import Deliver, Distinct, Match, windows_of
 from squall.plan import Node, Plan
 from squall.planners.passes.counted import counted
 from squall.planners.rewriting import Rewrite
 from squall.statistics import Statistics
-from squall.windows import Landmark, Nothing, Window
+from squall.windows import Landmark, Nothing
 
 
 def drop_checks(plan: Plan, statistics: Statistics | None = None) -> Plan:
@@ -35,19 +35,8 @@ def drop_checks(plan: Plan, statistics: Statistics | None = None) -> Plan:
 def _forgets(plan: Plan, node: Node) -> bool:
     """Whether the set is one of a match's rows, each of which is valid for a limited time."""
     below = plan.by_id[node.inputs[0].node]
-    windows = [window for edge in below.inputs for window in _windows(plan.by_id[edge.node].op)]
+    windows = [window for edge in below.inputs for window in windows_of(plan.by_id[edge.node].op)]
     return isinstance(below.op, Match) and not any(isinstance(window, Landmark | Nothing) for window in windows)
-
-
-def _windows(op: Operator) -> tuple[Window, ...]:
-    """Those through which what is brought may come again and again."""
-    match op:
-        case Read(source=source):
-            return source.all_windows
-        case Feed(source=source):
-            return (source.window,)
-        case _:
-            return ()
 
 
 def _deliver(rewrite: Rewrite, node: Node) -> None:
