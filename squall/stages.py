@@ -70,6 +70,8 @@ class Options:
     sink: what the outputs are written to, if it can be rewound to where a cut-off batch began.
     measure: count and time what each node does (`squall.figures`), where the builder can.
     steps: how often updates may act on what updates have done without an event in between, before that is an error.
+    now: what functions of time (``NOW()``) take for the time of what always holds (integer ms; None: see
+    `squall.clock.beginning`).
     """
 
     checkpoint: Path | None = None
@@ -78,6 +80,7 @@ class Options:
     sink: Rewindable | None = None
     measure: bool = False
     steps: int = 10_000
+    now: int | None = None
 
 
 class Ledger(Protocol):
