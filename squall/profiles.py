@@ -26,7 +26,7 @@ def _as_csparql(window: Window) -> Window:
 
 
 def _as_squall2013(window: Window) -> Window:
-    return Range(window.size) if isinstance(window, Stepped) else window
+    return Range(window.size, window.delay) if isinstance(window, Stepped) else window
 
 
 def _unchanged(system: System) -> System:

@@ -493,8 +493,8 @@ def _instants(source: Source, events: Sequence[Event]) -> set[int]:
             case Count(step=step):
                 if came[event.stream] // step > before // step:
                     found.add(event.time)
-            case Range(size=size):
-                found.update((event.time, event.time + size))
+            case Range(size=size, delay=delay):
+                found.update((event.time + delay, event.time + delay + size))
             case Stepped() as window:
                 first, last = window.validity(event.time)
                 found.update(range(first, last + 1, window.step))
