@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from squall import functions
 from squall.errors import BuilderError
-from squall.functions import Function
-from squall.functions.sparql import FUNCTIONS, calls, casts, patterns
+from squall.functions import Function, patterns
+from squall.functions.sparql import FUNCTIONS, calls, casts
 from squall.functions.sparql.logic import ebv
 from squall.functions.sparql.names import FALSE, FN, TRUE
 from squall.functions.sparql.operands import operand
@@ -161,6 +161,7 @@ NAN, INF = of("NaN", "double"), of("INF", "double")
         ("*", (DAY, of("1.5", "decimal")), of("P1DT12H", "dayTimeDuration")),
         ("*", (of(2), MONTH), of("P2M", "yearMonthDuration")), ("/", (WEEK, DAY), of(7, "decimal")),
         ("/", (of("P1Y", "yearMonthDuration"), of(8)), of("P2M", "yearMonthDuration")), ("/", (DAY, of(0)), None),
+        ("/", (of("P0M", "yearMonthDuration"), MONTH), of(0, "decimal")), ("/", (DAY, INF), of("PT0S", "dayTimeDuration")),
         ("*", (DAY, INF), None), ("/", (DAY, of("PT0S", "dayTimeDuration")), None), ("/", (of(1), DAY), None),
         # RDF terms (17.4.2).
         ("ISIRI", (X,), TRUE), ("ISURI", (A,), FALSE), ("ISBLANK", (B,), TRUE), ("ISLITERAL", (A,), TRUE),
@@ -649,7 +650,7 @@ def is_comparable(name: str, values: list[Any]) -> bool:
         parts(v).lexical == "-0.0" for v in values if v and is_literal(v)
     ):
         return False
-    if any(one.kind == "exact" and (abs(one.value) > 10**6 or len(str(one.value)) > 8) for one in known):
+    if any(one.kind == "decimal" and (abs(one.value) > 10**6 or len(str(one.value)) > 8) for one in known):
         return False
     if name in ("<", ">", "<=", ">="):
         return not kinds & {"language", "boolean", "resource"}
@@ -667,7 +668,7 @@ def agree(ours: Term | None, theirs: Term | None) -> bool:
     one, other = operand(ours), operand(theirs)
     if parts(ours).datatype != parts(theirs).datatype or one.kind != other.kind:
         return False
-    return abs(one.value - other.value) < 1e-15 if one.kind == "exact" else one == other
+    return abs(one.value - other.value) < 1e-15 if one.kind == "decimal" else one == other
 
 
 @given(calls_drawn)
