@@ -161,7 +161,8 @@ NAN, INF = of("NaN", "double"), of("INF", "double")
         ("*", (DAY, of("1.5", "decimal")), of("P1DT12H", "dayTimeDuration")),
         ("*", (of(2), MONTH), of("P2M", "yearMonthDuration")), ("/", (WEEK, DAY), of(7, "decimal")),
         ("/", (of("P1Y", "yearMonthDuration"), of(8)), of("P2M", "yearMonthDuration")), ("/", (DAY, of(0)), None),
-        ("/", (of("P0M", "yearMonthDuration"), MONTH), of(0, "decimal")), ("/", (DAY, INF), of("PT0S", "dayTimeDuration")),
+        ("/", (of("P0M", "yearMonthDuration"), MONTH), of(0, "decimal")),
+        ("/", (DAY, INF), of("PT0S", "dayTimeDuration")),
         ("*", (DAY, INF), None), ("/", (DAY, of("PT0S", "dayTimeDuration")), None), ("/", (of(1), DAY), None),
         # RDF terms (17.4.2).
         ("ISIRI", (X,), TRUE), ("ISURI", (A,), FALSE), ("ISBLANK", (B,), TRUE), ("ISLITERAL", (A,), TRUE),
