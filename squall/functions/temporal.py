@@ -40,12 +40,12 @@ def total(one: Duration, other: Duration, datatype: str) -> Term | None:
 
 def negative(length: Duration) -> Duration:
     """The duration back in time."""
-    return Duration(-length.months, -length.seconds)
+    return Duration(-length.months, length.seconds.copy_negate())
 
 
 def _literal(months: int, seconds: Decimal, datatype: str) -> Term | None:
     """The duration; none where its two parts have different signs, or where it is longer than time."""
-    if months * seconds < 0 or abs(seconds) > _MOST_SECONDS or abs(months) > _LAST_YEAR * 12:
+    if months * seconds < 0 or seconds.copy_abs() > _MOST_SECONDS or abs(months) > _LAST_YEAR * 12:
         return None
     return duration_literal(Duration(months, seconds), datatype)
 
@@ -69,7 +69,7 @@ def ratio(one: int | Decimal, other: int | Decimal) -> Term | None:
 
 def later(at: Point, length: Duration) -> Term | None:
     """The calendar value so much later."""
-    if at.family not in _ADDED_TO or abs(length.seconds) > _MOST_SECONDS:
+    if at.family not in _ADDED_TO or length.seconds.copy_abs() > _MOST_SECONDS:
         return None
     return _clock(at, length) if at.family == "time" else _moved(at, length)
 
@@ -141,6 +141,6 @@ FIELDS: dict[str, Callable[[Point], Term]] = {
     "day": _of_date(2),
     "hours": lambda at: integer(at.seconds // 3600 % 24),
     "minutes": lambda at: integer(at.seconds // 60 % 60),
-    "seconds": lambda at: decimal(at.seconds % 60 + _fraction(at)),
+    "seconds": lambda at: decimal(Decimal(f"{at.seconds % 60}.{at.fraction or '0'}")),
 }
 """The parts of a point, in its own time zone; the seconds are an xsd:decimal, the others xsd:integer."""
