@@ -1,7 +1,7 @@
 """Casts: the constructor functions of XSD types (SPARQL 1.1, section 17.5; XPath functions and operators, section 17).
 
 Beyond what SPARQL asks for there are the other integer types, the calendar types and the durations, as XPath has them,
-and xsd:string takes every literal. A number is written in its canonical form, other values as they are.
+and xsd:string takes every literal: well-formed ones in their canonical form, those of other types as they are.
 """
 
 from __future__ import annotations
