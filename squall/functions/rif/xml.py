@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from operator import eq, ne
-from xml.etree.ElementTree import ParseError, canonicalize
 
 from squall.functions.rif.names import Domain, Members, predicate
 from squall.rdf import RDF, Term, is_literal, parts
@@ -18,6 +17,8 @@ def xml(term: Term) -> str | None:
 
     Its content stands inside of an element, where there can be no document type, so no entities but those of XML.
     """
+    from xml.etree.ElementTree import ParseError, canonicalize
+
     if not is_literal(term):
         return None
     lexical, datatype, _ = parts(term)
