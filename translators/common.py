@@ -71,7 +71,7 @@ def lower(builtin: Builtin, slots: Sequence[Slot], scope: Scope, origin: Origin 
     """
     scope.calls += 1
     mode = _mode(builtin, slots, scope)
-    if mode is None:
+    if mode is None or (mode.table and scope.knows(slots[mode.target])):
         yield Test(_call(builtin.test or "", slots, origin))
         return
     inputs = [slots[index] for index in mode.arguments(len(slots))]
@@ -85,7 +85,7 @@ def lower(builtin: Builtin, slots: Sequence[Slot], scope: Scope, origin: Origin 
             call = guarded(call, scope.rule)
         target = slots[index]
         if isinstance(target, Variable) and not scope.knows(target):
-            yield Bind(target, call)
+            yield Compute((target,), call.function, call.arguments) if mode.table else Bind(target, call)
             scope.bind([target])
         else:
             yield Test(Call(builtin.same or "", (target, call), origin))

@@ -67,6 +67,8 @@ class Mode:
     function: the IRI of the function; inputs: the arguments that it takes (None: all that are not computed).
     scoped: the function gets also, before the inputs, a text that tells this call from all others of all rules, and
     every variable bound so far.
+    table: the function is a table function, each of its rows one value of the argument. Where that has a value already
+    the built-in's test says whether it is one of them.
     """
 
     target: int
@@ -74,6 +76,7 @@ class Mode:
     inputs: tuple[int, ...] | None = None
     repeats: bool = False
     scoped: bool = False
+    table: bool = False
 
     def targets(self, count: int) -> range:
         """The computed arguments of a call with so many."""
