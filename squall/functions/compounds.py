@@ -5,7 +5,7 @@ from __future__ import annotations
 from squall.compounds import (
     ARGUMENTS,
     BUILD,
-    CONSISTENT,
+    CLASH,
     JOIN,
     LIMIT,
     LIST,
@@ -77,12 +77,12 @@ def _members(left: Term, right: Term) -> Rows:
     return [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
 
 
-def _consistent(left: Term, right: Term) -> bool:
-    """True. Raises BuilderError where the two cannot be equal: they are different values."""
+def _clash(left: Term, right: Term) -> bool:
+    """False. Raises BuilderError where the two cannot be equal: they are different values."""
     kinds = [_kind(term) for term in (left, right)]
     if sorted(kinds) == ["list", "value"] or (kinds == ["value", "value"] and not same(left, right)):
         raise _inconsistent(left, right)
-    return True
+    return False
 
 
 def _kind(term: Term) -> str:
@@ -127,9 +127,7 @@ FUNCTIONS: tuple[Function | Builtin, ...] = (
         REPLACED, _replaced, 3, 3, doc="the compound with one of its arguments replaced, for each such place a row"
     ),
     Function(MEMBERS, _members, 2, 2, doc="the members in which two lists differ, in pairs, as rows"),
-    Function(
-        CONSISTENT, _consistent, 2, 2, truth=True, doc="true; an error, where two values or lists cannot be equal"
-    ),
+    Function(CLASH, _clash, 2, 2, truth=True, doc="false; an error, where the two are values that cannot be equal"),
     Function(LIMIT, _limit, 2, 3, doc="the term, if it is not nested too deep: else an error that names the rule"),
 )
 """What the entry point `compounds` of the group ``squall.functions`` names."""

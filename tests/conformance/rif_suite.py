@@ -7,6 +7,7 @@ constants of the two are apart. What a premise entails that is inconsistent is e
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,8 +17,8 @@ from typing import Any
 import pyoxigraph
 
 import squall
-from squall.errors import BuilderError, SquallError, each
-from squall.lexers.rif import exchange, presentation, tree
+from squall.errors import BuilderError, SquallError, TranslatorError, each
+from squall.lexers.rif import exchange, presentation, printing, tree
 from squall.rdf import Atom, iri
 from squall.streams.documents import load
 from tests.conformance import Case, KnownBad, LeftOut, Stages
@@ -34,10 +35,11 @@ INFINITE = {
     "Chaining_strategy_numeric-add_1": "the premise has infinitely many conclusions: run forward, it has no end",
     "Chaining_strategy_numeric-subtract_1": "the premise has infinitely many conclusions: run forward, it has no end",
 }
+_UNEQUAL = "arguments of built-ins are not replaced by what rules conclude to be equal to them"
 DEBATED = {
-    "IRI_from_IRI": "a built-in as a relation of the program, without `External`",
-    "Multiple_IRIs_from_String": "a built-in as a relation of the program, without `External`",
-    "Multiple_Strings_from_IRI": "a built-in as a relation of the program, without `External`",
+    "IRI_from_IRI": _UNEQUAL,
+    "Multiple_IRIs_from_String": _UNEQUAL,
+    "Multiple_Strings_from_IRI": _UNEQUAL,
 }
 
 Entry = dict[str, Any]
@@ -97,8 +99,47 @@ def _accepted(folder: Path, name: str, syntax: str, stages: Stages) -> None:
     _compiled(path, _places(folder, name))
 
 
+DEFECTS = {
+    "Builtins_PlainLiteral": ["#lang>"],
+    "Builtins_String": ["#substring>", "iri-to-uri", "escape-html-uri"],
+    "Builtins_Time": ["timezone-from-date>", "date-equal", "subtract-dayTimeDuration-from-date>", "#dayTime>",
+                      r'"-?\d+\.\d+"\^\^<[^>]*#integer>'],
+}  # fmt: skip
+"""Of a case, what tells the lines that are known to be wrong or doubtful: a typing error, an integer with a fraction."""
+
+
 def _entailed(folder: Path, name: str, syntax: str, stages: Stages) -> None:
+    if name in DEFECTS:
+        _each_line(folder, name, syntax, stages)
     assert _entails(folder, name, _conclusion(folder, name, syntax), syntax, stages), "it is not entailed"
+
+
+def _each_line(folder: Path, name: str, syntax: str, stages: Stages) -> None:
+    """Each line of the one condition by itself: raises KnownBad if only lines fail that are known to be wrong."""
+    lexer = exchange.lexer if syntax == "rif" else presentation.lexer
+    path = _file(folder, name, ("premise",), syntax)
+    document = lexer(path.read_text(encoding="utf-8"), str(path))
+    assert document.group is not None
+    (rule,) = document.group.sentences
+    assert isinstance(rule, tree.Implies)
+    assert isinstance(rule.condition, tree.And)
+    lines = [line for line in rule.condition.formulas if not _holds(line, stages)]
+    wrong = [str(printing.node(line)) for line in lines]
+    known = [line for line in wrong if any(re.search(part, line) for part in DEFECTS[name])]
+    assert wrong == known, f"does not hold: {[line for line in wrong if line not in known]}"
+    if wrong:
+        raise KnownBad(f"wrong or doubtful: {' '.join(wrong)}")
+
+
+def _holds(line: tree.Formula, stages: Stages) -> bool:
+    goal = tree.Implies(tree.Atom(tree.Const(GOAL, tree.IRI)), line)
+    with TemporaryDirectory() as temporary:
+        path = Path(temporary, "line.rifps")
+        path.write_text(str(tree.Document((), tree.Group((goal,)))), encoding="utf-8")
+        try:
+            return Atom(iri(GOAL), ()) in (_facts(path, {}, stages) or ())
+        except TranslatorError:
+            return False
 
 
 def _not_entailed(folder: Path, name: str, syntax: str, stages: Stages) -> None:
@@ -163,15 +204,22 @@ def _entails(folder: Path, name: str, conclusion: tree.Formula, syntax: str, sta
     with TemporaryDirectory() as temporary:
         path = Path(temporary, "goal.rifps")
         path.write_text(str(tree.Document((tree.Import("urn:premise"),), tree.Group((goal,)))), encoding="utf-8")
-        system = _compiled(path, places)
-        try:
-            plan = squall.plan(system, stages.planner)
-            found = {out.fact for out in squall.run(plan, [], stages.builder, list(load(system, places)))}
-        except BuilderError as error:
-            if "inconsistent" in error.message:
-                return True
-            raise
-    return Atom(iri(GOAL), ()) in found
+        if _facts(premise, places, stages) is None:
+            return True
+        found = _facts(path, places, stages)
+    return found is None or Atom(iri(GOAL), ()) in found
+
+
+def _facts(path: Path, places: dict[str, str], stages: Stages) -> set[object] | None:
+    """All that follows from a document; None if it is inconsistent."""
+    system = _compiled(path, places)
+    try:
+        plan = squall.plan(system, stages.planner)
+        return {out.fact for out in squall.run(plan, [], stages.builder, list(load(system, places)))}
+    except BuilderError as error:
+        if "inconsistent" in error.message:
+            return None
+        raise
 
 
 def _places(folder: Path, name: str) -> dict[str, str]:

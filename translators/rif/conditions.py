@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from itertools import count, product
 
 from squall.errors import Origin, SquallError, TranslatorError
-from squall.functions import SAME_VALUE, Builtin
+from squall.functions import Builtin
+from squall.functions.rif.names import SAME
 from squall.lexers.rif import tree
 from squall.rdf import RDF, iri
 from squall.system import (
     AtomPattern,
     Bind,
     Call,
+    Compute,
     Expression,
     FactPattern,
     Joinable,
@@ -211,6 +213,8 @@ class _Question:
                 continue
             inputs = tuple(arguments[place] for place in mode.arguments(len(arguments)))
             bound.add(variable)
+            if mode.table:
+                return [Compute((variable,), mode.function, inputs)]
             return [Bind(variable, Call(mode.function, inputs, self.origin))]
         return None
 
@@ -230,7 +234,7 @@ class _Equation:
     def predicates(self, bound: set[Variable], fresh: Fresh) -> list[Predicate] | None:
         left, right = unknown(self.left, bound), unknown(self.right, bound)
         if not left and not right:
-            return [Test(Call(SAME_VALUE, (expression(self.left), expression(self.right)), self.origin))]
+            return [Test(Call(SAME, (expression(self.left), expression(self.right)), self.origin))]
         if left and right:
             return None
         known, other = (self.right, self.left) if left else (self.left, self.right)
@@ -272,7 +276,7 @@ def _solved(known: Expression, call: Call, bound: set[Variable]) -> list[Predica
     else:
         inverse = Call(f"{_NUMERIC}subtract", (other, known))
     bound.add(variable)
-    return [Bind(variable, inverse), Test(Call(SAME_VALUE, (known, call)))]
+    return [Bind(variable, inverse), Test(Call(SAME, (known, call)))]
 
 
 def unsafe(variable: Variable, origin: Origin | None) -> TranslatorError:
