@@ -26,6 +26,10 @@ TAKE_APART = "urn:x-squall:compound:takeApart"
 SPLIT = "urn:x-squall:compound:split"
 JOIN = "urn:x-squall:compound:join"
 LIMIT = "urn:x-squall:compound:limit"
+ARGUMENTS = "urn:x-squall:compound:arguments"
+REPLACED = "urn:x-squall:compound:replaced"
+MEMBERS = "urn:x-squall:compound:members"
+CLASH = "urn:x-squall:compound:clash"
 """The IRIs of the functions over compounds (`squall.functions.compounds`)."""
 
 MAX_DEPTH = 100

@@ -47,7 +47,8 @@ class Translator(Protocol):
     """Tree to Translated Production System."""
 
     def __call__(self, tree: Any, /) -> System:
-        """Raises TranslatorError or Errors, with all of the program's errors at once."""
+        """Raises TranslatorError or Errors, with all of the program's errors at once. A translator that takes
+        `documents` as well is given the files of programs that the program may import, by their IRIs."""
         ...
 
 

@@ -115,24 +115,30 @@ def _call(iri: str, arguments: Sequence[Expression], origin: Origin | None) -> C
 
 @dataclass(frozen=True)
 class Built:
-    """A compound term with slots in it, ``name(arguments)``. rest: of a list, what follows its first members."""
+    """A compound term with slots in it, ``name(arguments)``. rest: of a list, what follows its first members.
+
+    What is made, but not what is taken apart, may have calls among its arguments.
+    """
 
     name: Term
-    arguments: tuple[Slot | Built, ...]
-    rest: Slot | Built | None = None
+    arguments: tuple[Part, ...]
+    rest: Part | None = None
 
     @property
-    def parts(self) -> tuple[Slot | Built, ...]:
+    def parts(self) -> tuple[Part, ...]:
         return self.arguments if self.rest is None else (*self.arguments, self.rest)
 
 
-def made(part: Slot | Built, rule: str) -> Expression:
+Part = Expression | Built
+
+
+def made(part: Part, rule: str) -> Expression:
     """The expression of a term, its variables bound: what a rule of this name makes, no deeper than a run allows.
 
     A compound without variables is a constant. It has no value where the rest of a list is no list.
     """
-    found = _made(part)
-    return guarded(found, rule) if isinstance(found, Call) else found
+    found = expression(part)
+    return guarded(found, rule) if isinstance(part, Built) and isinstance(found, Call) else found
 
 
 def guarded(call: Call, rule: str) -> Call:
@@ -140,11 +146,12 @@ def guarded(call: Call, rule: str) -> Call:
     return Call(compounds.LIMIT, (literal(rule), call))
 
 
-def _made(part: Slot | Built) -> Expression:
+def expression(part: Part) -> Expression:
+    """The expression of a part, its variables bound, whatever the depth."""
     if not isinstance(part, Built):
         return part
-    function, first = (compounds.BUILD, part.name) if part.rest is None else (compounds.JOIN, _made(part.rest))
-    arguments = (first, *map(_made, part.arguments))
+    function, first = (compounds.BUILD, part.name) if part.rest is None else (compounds.JOIN, expression(part.rest))
+    arguments = (first, *map(expression, part.arguments))
     terms = [argument for argument in arguments if isinstance(argument, str)]
     if len(terms) == len(arguments):
         value = functions.lookup(function).evaluate(*terms)
@@ -153,15 +160,21 @@ def _made(part: Slot | Built) -> Expression:
     return Call(function, arguments)
 
 
-def unfolded(parts: Sequence[Slot | Built], fresh: Callable[[], Variable]) -> tuple[tuple[Slot, ...], list[Predicate]]:
+def unfolded(parts: Sequence[Part], fresh: Callable[[], Variable]) -> tuple[tuple[Slot, ...], list[Predicate]]:
     """The slots of a pattern with such parts, and the predicates that take apart what it finds in them.
 
     They bind the variables within the parts; what occurs twice, or is constant, is compared by term. Both belong into
     a system of their own, so that it is joined by these variables. fresh: gives new variables.
     """
     slots = tuple(_slot(part, fresh) for part in parts)
-    bound: set[Slot] = {slot for slot in slots if isinstance(slot, Variable)}
-    waiting = [pair for pair in zip(slots, parts, strict=True) if pair[0] is not pair[1]]
+    pairs = [pair for pair in zip(slots, parts, strict=True) if pair[0] is not pair[1]]
+    return slots, taken(pairs, {slot for slot in slots if isinstance(slot, Variable)}, fresh)
+
+
+def taken(pairs: Sequence[tuple[Slot, Part]], bound: set[Variable], fresh: Callable[[], Variable]) -> list[Predicate]:
+    """The predicates that take apart the values of slots, each as its compound says, where some variables have values;
+    the others get theirs, and are added to `bound`."""
+    waiting = list(pairs)
     found: list[Predicate] = []
     for slot, part in waiting:  # which grows
         if isinstance(part, Built) and isinstance(slot, Variable):
@@ -171,19 +184,21 @@ def unfolded(parts: Sequence[Slot | Built], fresh: Callable[[], Variable]) -> tu
             found += [Test(Call(_SAME_TERM, pair)) for pair in zip(names, inner, strict=True) if pair[0] != pair[1]]
             bound.update(names)
             waiting += [(one, nested) for one, nested in zip(inner, part.parts, strict=True) if one is not nested]
-    return slots, found
+    return found
 
 
 _SAME_TERM = test_iri("sameTerm")
 
 
-def _slot(part: Slot | Built, fresh: Callable[[], Variable]) -> Slot:
+def _slot(part: Part, fresh: Callable[[], Variable]) -> Slot:
     """The part, if it is a slot; of a compound the constant that it is, or a new variable."""
-    value = _made(part)
+    value = expression(part)
     return fresh() if isinstance(value, Call) else value
 
 
-def _unbound(slot: Slot, before: Sequence[Slot], bound: Collection[Slot], fresh: Callable[[], Variable]) -> Variable:
+def _unbound(
+    slot: Slot, before: Sequence[Slot], bound: Collection[Variable], fresh: Callable[[], Variable]
+) -> Variable:
     """A variable that has no value yet: the slot, or another one."""
     is_new = isinstance(slot, Variable) and slot not in bound and slot not in before
     return slot if is_new and isinstance(slot, Variable) else fresh()

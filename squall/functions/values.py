@@ -458,6 +458,13 @@ def is_well_formed(term: Term) -> bool:
     return datatype != BOOLEAN or lexical in _TRUTH
 
 
+def is_value(term: Term) -> bool:
+    """Whether it is known of a literal which value it has, so that it differs from those with another one."""
+    _, datatype, _ = parts(term)
+    known = datatype in NUMERIC or datatype in _CALENDAR or datatype in (XSD_STRING, LANG_STRING, BOOLEAN)
+    return known and is_well_formed(term)
+
+
 def is_of_type(term: Term, datatype: str) -> bool:
     """Whether a literal is one of a datatype (an IRI): well formed, and its form one of that type as well.
 
