@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall.errors import Errors, LexerError
-from squall.lexers import jena
 from squall.lexers.jena import Call, Functor, Node, Pattern, Program, Rule, lexer
+from squall.lexers.jena.text import Text
+from squall.lexers.jena.words import Words, grammar
 from squall.rdf import RDF, XSD, Term, iri, literal
 from squall.stages import Lexer
 from squall.system import Variable
@@ -253,9 +254,9 @@ WORDS = (
 @given(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(["", " ", "\n", "\r\n", ", "])), max_size=20))
 def test_words_are_the_tokens_of_the_grammar(parts: list[tuple[str, str]]) -> None:
     text = "".join(word + blank for word, blank in parts)
-    words = jena._Words(jena._Text(text, "test"))
+    words = Words(Text(text, "test"))
     origins = [words.origin(word) for word in range(len(words))]
-    tokens = list(jena._grammar().lex(text))
+    tokens = list(grammar().lex(text))
     assert words.kinds == [token.type for token in tokens]
     assert [(one.line, one.column, one.length) for one in origins] == [
         (token.line, token.column, len(token)) for token in tokens
