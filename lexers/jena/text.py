@@ -9,6 +9,7 @@ from squall.errors import LexerError, Origin
 from squall.lexers.jena.tree import PREFIXES
 
 IRI = re.compile(r'[^<>"{}|^`\\\x00-\x20]*')
+_INCLUDED = re.compile(r"<([^<>]+)>\.?|([^<>]+?)\.?")
 
 
 class Text:
@@ -19,6 +20,8 @@ class Text:
         self.name = name
         self.errors: list[LexerError] = []
         self.prefixes = dict(PREFIXES)
+        self.includes: list[tuple[str, Origin]] = []
+        """What is included, as it is written, and where."""
         self.rules = "".join(self._line(number, line) for number, line in enumerate(lines(text), 1))
         self.starts = [0, *(feed.end() for feed in re.finditer("\n", text))]
         """Where the lines of origins begin: a line feed ends a line."""
@@ -46,20 +49,29 @@ class Text:
         return "\uffff" * (len(line) - len(ending)) + ending
 
     def _declare(self, words: list[str], origin: Origin) -> None:
-        if words[0] == "@include":
-            self.fail(
-                f"`{' '.join(words)}` is not supported yet",
-                origin,
-                "give the included file as a further program: all programs of a run read what the others derive",
-            )
+        if words[0].startswith("@include"):
+            self._include(words, origin)
         elif words[0] != "@prefix" or len(words) < 3:
             self.fail(f"`{' '.join(words)}` declares no prefix", origin, "write `@prefix ex: <http://example.org/>`")
         elif (namespace := _namespace(words[2])) is None:
             self.fail(f"`{words[2]}` is not an IRI", origin)
-        elif (rest := words[4:] if words[3:4] == ["."] else words[3:]) and not rest[0].startswith(("#", "//")):
-            self.fail(f"`{rest[0]}` follows a prefix on its line", origin, "a declaration has a line of its own")
-        else:
+        elif self._ends(words, 3, "a prefix", origin):
             self.prefixes[words[1].removesuffix(":")] = namespace
+
+    def _include(self, words: list[str], origin: Origin) -> None:
+        found = _INCLUDED.fullmatch(words[1]) if len(words) > 1 else None
+        if words[0] != "@include" or found is None:
+            self.fail(f"`{' '.join(words)}` includes nothing", origin, "write `@include <file.rules>`")
+        elif self._ends(words, 2, "what is included", origin):
+            self.includes.append((found[1] or found[2], origin))
+
+    def _ends(self, words: list[str], place: int, what: str, origin: Origin) -> bool:
+        """Whether a declaration ends at this word: a dot and a comment may follow."""
+        rest = words[place + 1 :] if words[place : place + 1] == ["."] else words[place:]
+        if not rest or rest[0].startswith(("#", "//")):
+            return True
+        self.fail(f"`{rest[0]}` follows {what} on its line", origin, "a declaration has a line of its own")
+        return False
 
 
 def lines(text: str) -> list[str]:
