@@ -105,8 +105,11 @@ def _loaded(statistics: Statistics | str | Path) -> Statistics:
 @no_collection()
 def build(plan: Plan, builder: str | Builder = "iterator", options: Options | None = None) -> Job:
     """The plan made ready to run. `builder` is a name or a builder itself. Raises BuilderError."""
+    from squall.compounds import MAX_DEPTH, limited
+
     make = cast(Builder, plugins.load("squall.builders", builder)) if isinstance(builder, str) else builder
-    return make(plan, options or Options())
+    told = options or Options()
+    return make(plan if told.max_depth == MAX_DEPTH else limited(plan, told.max_depth), told)
 
 
 def run(

@@ -132,6 +132,8 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
               "could not be used (malformed, late) as lines of JSON.")  # fmt: skip
 @click.option("--checkpoint", type=click.Path(path_type=Path), metavar="DIR", help="Keep offsets and state there, so "
               "that a killed run goes on where it was.")  # fmt: skip
+@click.option("--max-depth", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How deep "
+              "rules may nest the terms that they make.")  # fmt: skip
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine (Spark).")
 @_STATISTICS
 @click.option("--collect-statistics", "counted", type=click.Path(path_type=Path), metavar="FILE", help="Count a sample "
@@ -156,6 +158,7 @@ def build(
     strict: bool,
     lost: Path | None,
     checkpoint: Path | None,
+    max_depth: int,
     conf: tuple[str, ...],
     statistics: Path | None,
     counted: Path | None,
@@ -211,7 +214,8 @@ def build(
     system = mean(system, removals=streams.removals)
     _check_streams(system, streams, sources, statics)
     plan = make(system)
-    job = _job(plan, builder, _options(checkpoint, settings, ledger, target, profiled is not None))
+    options = _options(checkpoint, settings, ledger, target, profiled is not None)
+    job = _job(plan, builder, replace(options, max_depth=max_depth))
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import squall
+from squall.compounds import LIMIT
 from squall.errors import Errors, SquallError, TranslatorError
 from squall.functions import SAME_VALUE
 from squall.functions.jena import function_iri
@@ -14,6 +15,7 @@ from squall.lexers.jena import lexer
 from squall.rdf import XSD, Term, iri, literal
 from squall.stages import Translator
 from squall.system import Bind, Call, Construct, Pattern, Predicate, System, Test, Variable, Without
+from squall.translators.common import guarded
 from squall.translators.jena import translator
 
 A, B, C, D = (Variable(name) for name in "abcd")
@@ -111,7 +113,7 @@ def test_places_are_kept_and_do_not_count() -> None:
                 Bind(C, call("regexGroup", literal("2", XSD + "int"), A, literal("(.)(.)"))),
             ],
         ),
-        ("makeSkolem(?c ?a ?b)", [Bind(C, call("makeSkolem", A, B))]),
+        ("makeSkolem(?c ?a ?b)", [Bind(C, guarded(call("makeSkolem", A, B), "rule1"))]),
         ("now(?c)", [Bind(C, call("now"))]),
         ("print(?a)", [Test(call("print", A))]),
         ("unbound(?c) notEqual(?c ?a)", [Test(call("unbound", C)), Test(call("notEqual", C, A))]),
@@ -143,10 +145,11 @@ def test_what_no_value_leaves_open_may_be_bound_later() -> None:
 
 
 def _temporary(text: str) -> list[Call]:
-    """The calls that make temporary nodes."""
+    """The calls that make temporary nodes, without the limit around them."""
     (rule,) = translated(text)
-    binds = [part for part in rule.predicates if isinstance(part, Bind)]
-    return [bind.expression for bind in binds if isinstance(bind.expression, Call)]
+    limits = [part.expression for part in rule.predicates if isinstance(part, Bind)]
+    found = [limit.arguments[1] for limit in limits if isinstance(limit, Call) and limit.function == LIMIT]
+    return [call for call in found if isinstance(call, Call)]
 
 
 def test_a_temporary_node_gets_the_rule_the_call_and_all_that_is_bound() -> None:

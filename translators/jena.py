@@ -58,7 +58,7 @@ class _Rule:
         self.rule = rule
         self.name = rule.name or position
         self.errors = errors
-        self.scope = Scope(partial(_key, rule))
+        self.scope = Scope(partial(_key, rule), self.name)
         self.wildcards = 0
 
     def translated(self) -> System | None:

@@ -1,0 +1,66 @@
+"""The functions over terms that are built of terms (`squall.compounds`), for the rules of any language."""
+
+from __future__ import annotations
+
+from squall.compounds import BUILD, JOIN, LIMIT, LIST, MAX_DEPTH, SPLIT, TAKE_APART, compound, depth, taken_apart
+from squall.errors import BuilderError
+from squall.functions import Builtin, Function
+from squall.rdf import Term, parts
+
+Maybe = Term | None
+Rows = list[tuple[Term, ...]]
+
+
+def _build(name: Term, *arguments: Maybe) -> Maybe:
+    """None if an argument is unbound."""
+    bound = [argument for argument in arguments if argument is not None]
+    return compound(name, bound) if len(bound) == len(arguments) else None
+
+
+def _join(rest: Maybe, *members: Maybe) -> Maybe:
+    """None if the rest is no list."""
+    found = taken_apart(rest) if rest is not None else None
+    return _build(LIST, *members, *found.arguments) if found and found.name == LIST else None
+
+
+def _take_apart(term: Maybe, name: Term, count: Term) -> Rows:
+    found = taken_apart(term) if term is not None else None
+    fits = found is not None and found.name == name and len(found.arguments) == _number(count)
+    return [found.arguments] if found is not None and fits else []
+
+
+def _split(term: Maybe, count: Term) -> Rows:
+    found = taken_apart(term) if term is not None else None
+    first = _number(count)
+    if found is None or found.name != LIST or len(found.arguments) < first:
+        return []
+    return [(*found.arguments[:first], compound(LIST, found.arguments[first:]))]
+
+
+def _limit(rule: Term, term: Maybe, most: Maybe = None) -> Maybe:
+    deepest = MAX_DEPTH if most is None else _number(most)
+    if term is not None and depth(term) > deepest:
+        name = parts(rule).lexical
+        raise BuilderError(
+            f"the rule `{name}` nests terms more than {deepest} levels deep: {_shown(term)}",
+            hint="it may go on for ever; if it does not, allow more with `--max-depth`",
+        )
+    return term
+
+
+def _shown(term: Term) -> str:
+    return term if len(term) < 80 else f"{term[:77]}..."
+
+
+def _number(term: Term) -> int:
+    return int(parts(term).lexical)
+
+
+FUNCTIONS: tuple[Function | Builtin, ...] = (
+    Function(BUILD, _build, 1, None, doc="the compound term of a name and arguments"),
+    Function(JOIN, _join, 1, None, doc="the list of some members and those of another list, which is given first"),
+    Function(TAKE_APART, _take_apart, 3, 3, doc="the arguments of a compound of this name and number, as a row"),
+    Function(SPLIT, _split, 2, 2, doc="so many first members of a list and the list of the others, as a row"),
+    Function(LIMIT, _limit, 2, 3, doc="the term, if it is not nested too deep: else an error that names the rule"),
+)
+"""What the entry point `compounds` of the group ``squall.functions`` names."""
