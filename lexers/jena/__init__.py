@@ -9,9 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from squall.errors import raise_all
-from squall.lexers.jena.tree import PREFIXES, Call, Clause, Functor, Node, Pattern, Program, Rule
+from squall.lexers.jena.tree import PREFIXES, Call, Clause, Functor, Node, Pattern, Program, Rule, renamed
 
-__all__ = ["PREFIXES", "Call", "Clause", "Functor", "JenaLexer", "Node", "Pattern", "Program", "Rule", "lexer"]
+__all__ = [
+    "PREFIXES",
+    "Call",
+    "Clause",
+    "Functor",
+    "JenaLexer",
+    "Node",
+    "Pattern",
+    "Program",
+    "Rule",
+    "lexer",
+    "renamed",
+]
 
 
 @dataclass(frozen=True)

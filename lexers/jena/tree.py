@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from squall.errors import Origin
@@ -106,9 +107,7 @@ class Rule:
         Rules that differ in the names of their variables alone have equal canonical rules.
         """
         numbers: dict[Variable, Variable] = {}
-        body = tuple(_renumbered(clause, numbers) for clause in self.body)
-        head = tuple(_renumbered(clause, numbers) for clause in self.head)
-        return replace(self, body=body, head=head)
+        return renamed(self, lambda one: numbers.setdefault(one, Variable(str(len(numbers)))))
 
 
 Clause = Pattern | Call | Rule
@@ -125,24 +124,29 @@ class Program:
         return "".join(f"{rule}\n" for rule in self.rules)
 
 
-def _renumbered(clause: Clause, numbers: dict[Variable, Variable]) -> Clause:
+def renamed(rule: Rule, name: Callable[[Variable], Variable]) -> Rule:
+    """The rule with other names for its variables, body first, rules in it included."""
+    body = tuple([_renamed(clause, name) for clause in rule.body])
+    return replace(rule, body=body, head=tuple([_renamed(clause, name) for clause in rule.head]))
+
+
+def _renamed(clause: Clause, name: Callable[[Variable], Variable]) -> Clause:
     match clause:
         case Pattern(subject=subject, predicate=predicate, object=object):
-            renamed = [_renamed(node, numbers) for node in (subject, predicate, object)]
-            return replace(clause, subject=renamed[0], predicate=renamed[1], object=renamed[2])
+            nodes = [_named(node, name) for node in (subject, predicate, object)]
+            return replace(clause, subject=nodes[0], predicate=nodes[1], object=nodes[2])
         case Call(nodes=nodes):
-            return replace(clause, nodes=tuple(_renamed(node, numbers) for node in nodes))
-        case Rule(head=head, body=body):
-            renumbered = tuple(_renumbered(inner, numbers) for inner in body)
-            return replace(clause, body=renumbered, head=tuple(_renumbered(inner, numbers) for inner in head))
+            return replace(clause, nodes=tuple([_named(node, name) for node in nodes]))
+        case Rule():
+            return renamed(clause, name)
 
 
-def _renamed(node: Node, numbers: dict[Variable, Variable]) -> Node:
+def _named(node: Node, name: Callable[[Variable], Variable]) -> Node:
     match node.value:
         case Variable():
-            return replace(node, value=numbers.setdefault(node.value, Variable(str(len(numbers)))))
-        case Functor(name=name, arguments=arguments):
-            return replace(node, value=Functor(name, tuple(_renamed(inner, numbers) for inner in arguments)))
+            return replace(node, value=name(node.value))
+        case Functor(name=functor, arguments=arguments):
+            return replace(node, value=Functor(functor, tuple([_named(inner, name) for inner in arguments])))
         case _:
             return node
 
