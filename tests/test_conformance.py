@@ -53,7 +53,7 @@ CASES = [
     _entail("right", "[r: (?x p ?y) (?y p ?z) -> (?x q ?z)]", ["a q c"]),
     _entail("missing", "[r: (?x p ?y) -> (?x r ?y)]", ["a q c"]),
     _entail("surplus", "[r: (?x p ?y) -> (?x q ?y)]", ["a q b"]),
-    _entail("unbound", "[r: (?x q ?z) <- (?x p ?y)]", []),
+    _entail("unbound", "[r: (?x q ?z) <- (?x p ?y)]", ["a q b"]),
     _entail("wrong", "[r: (?x p ?y -> (?x q ?y)]", []),
     {"id": "nowhere", "kind": "unheard of"},
 ]

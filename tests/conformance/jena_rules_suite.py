@@ -54,7 +54,15 @@ def _entail(entry: Entry, stages: Stages) -> None:
     wanted = _pattern(entry["query"])
     came = _matching(entry, wanted, stages)
     _check_goals(entry, wanted)
-    assert same(came, due, by_value='"compare": "value"' in json.dumps(entry["expected"])), _difference(came, due)
+    are_same = same(came, due, by_value='"compare": "value"' in json.dumps(entry["expected"]))
+    _check_heads(entry, are_same)
+    assert are_same, _difference(came, due)
+
+
+def _check_heads(entry: Entry, is_right: bool) -> None:
+    """Leaves a case out that fails and has a head with a variable that only a goal of a backward chainer would bind."""
+    if not is_right and (told := warnings(_compiled(entry))):
+        raise LeftOut(", ".join(one.message for one in told))
 
 
 def _check_goals(entry: Entry, wanted: Pattern) -> None:
@@ -86,8 +94,7 @@ def _contains(entry: Entry, stages: Stages) -> None:
 
 def _count(entry: Entry, stages: Stages) -> None:
     found, due = _matching(entry, _pattern(entry["query"]), stages), entry["expected_count"]
-    if len(found) != due and (told := warnings(_compiled(entry))):
-        raise LeftOut(", ".join(one.message for one in told))
+    _check_heads(entry, len(found) == due)
     assert len(found) == due, f"{len(found)}, not {due}: {found}"
 
 

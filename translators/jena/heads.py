@@ -109,8 +109,7 @@ class Head:
             self.notes.fail(f"`{predicate}` cannot be the predicate of a fact", predicate.origin, hint)
 
     def _is_made(self, fact: tree.Pattern) -> bool:
-        """Whether all variables of a fact are bound. Of one that is not it is said: an error where the rule chains
-        backward, so that a goal might bind it, else a warning."""
+        """Whether all variables of a fact are bound. Of one that is not there is a warning."""
         missing = [
             (variable, node)
             for node in fact.nodes
@@ -119,16 +118,11 @@ class Head:
         ]
         for variable, node in missing:
             if variable not in self.unbound:
-                self._tell(unsafe(variable, node.origin, self.body.scope.bound))
+                error = unsafe(variable, node.origin, self.body.scope.bound)
+                message = f"{error.message}: this fact is never made"
+                self.notes.warnings.append(TranslatorWarning(message, error.origin, error.hint))
             self.unbound.add(variable)
         return not missing
-
-    def _tell(self, error: TranslatorError) -> None:
-        if self.rule.backward:
-            self.notes.errors.append(error)
-        else:
-            message = f"{error.message}: this fact is never made"
-            self.notes.warnings.append(TranslatorWarning(message, error.origin, error.hint))
 
     def _fact(self, fact: tree.Pattern, binds: list[Predicate]) -> Pattern:
         slots = [self.body.value(part(node), binds) for node in fact.nodes]
