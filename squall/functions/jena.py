@@ -15,7 +15,7 @@ from functools import lru_cache
 from hashlib import blake2b, md5
 from typing import TYPE_CHECKING, Any
 
-from squall.compounds import made_node
+from squall.compounds import is_compound, made_node
 from squall.functions import SAME_VALUE, Builtin, Function, Mode
 from squall.functions.limits import REGEX_SECONDS, too_slow
 from squall.functions.values import (
@@ -235,7 +235,7 @@ def _check_group(place: Maybe, value: Maybe, pattern: Maybe) -> str | None:
 
 
 def _is_literal(term: Maybe) -> bool:
-    return term is not None and term[0] == '"'
+    return term is not None and term[0] == '"' and not is_compound(term)
 
 
 def _not_literal(term: Maybe) -> bool:
