@@ -221,7 +221,7 @@ def _dependencies(
     fed: Shapes[tuple[Hashable, str]] = Shapes()
     known: set[Hashable] = set()
     for writer, rule in enumerate(program):
-        for one in _made(rule) if rule.reentrant else ():
+        for one in made_of(rule) if rule.reentrant else ():
             if ("made", one) not in known:
                 known.add(("made", one))
                 made.add(one, ("made", one))
@@ -286,7 +286,7 @@ def components(after: Mapping[N, Iterable[N]]) -> list[list[N]]:
     return found
 
 
-def _made(rule: System) -> Iterator[Shape]:
+def made_of(rule: System) -> Iterator[Shape]:
     """The shapes of the facts that a rule makes."""
     for consequence in rule.consequences:
         if isinstance(consequence, Construct):

@@ -1,0 +1,65 @@
+"""Programs, by path or by text: read, and made into systems, with all their errors gathered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from squall import plugins
+from squall.errors import SquallError, UsageError, each
+from squall.stages import Lexer, Translator
+from squall.system import System
+
+
+class Program(NamedTuple):
+    """A text, a name for it, and the name of its language."""
+
+    text: str
+    name: str
+    language: str
+
+
+def joined(systems: Sequence[System]) -> System:
+    """Several programs as one system, in which each reads what the others derive."""
+    return systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
+
+
+def translated(program: Program, errors: list[SquallError]) -> System:
+    """The system of one program. Its errors are gathered: of the text, and of what could be read of it nevertheless."""
+    text, name, language = program
+    lex = cast(Lexer, plugins.load("squall.lexers", language))
+    translate = cast(Translator, plugins.load("squall.translators", language))
+    try:
+        tree = lex(text, name)
+    except SquallError as error:
+        errors += each(error)
+        tree = error.partial
+    if tree is None:
+        return System()
+    try:
+        return translate(tree)
+    except SquallError as error:
+        errors += each(error)
+        return System()
+
+
+def read(program: str | Path, lexer: str | None = None) -> Program:
+    """A program by its path, or (with `lexer`) by its text. Raises UsageError: no such file, or no language of its."""
+    if lexer is not None and isinstance(program, str) and not _names_file(program):
+        return Program(program, "<text>", lexer)
+    path = Path(program)
+    if not path.is_file():
+        raise UsageError(f"the program `{program}` does not exist", hint="to compile a text, name its `lexer`")
+    language = lexer or plugins.by_extension(path)
+    try:
+        return Program(path.read_text(encoding="utf-8"), str(path), language)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the program `{path}` cannot be read: {error}") from error
+
+
+def _names_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name, or with characters that no name has
+        return False
