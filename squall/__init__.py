@@ -23,8 +23,7 @@ from squall.programs import joined, read, translated
 from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Term, Triple
 from squall.stages import Builder, Job, Lexer, Options, Output, Planner
 from squall.system import System, over
-from squall.windows import LANDMARK, Window
-from squall.windows import parse as parse_window
+from squall.windows import LANDMARK, Window, as_window
 
 if TYPE_CHECKING:
     from squall.statistics import Statistics
@@ -72,12 +71,8 @@ def compile(
     system = joined([translated(read(program, lexer), errors) for program in programs])
     raise_all(errors)
     stratify(system)
-    each = {stream: _window(one) for stream, one in (windows or {}).items()}
-    return over(system, _window(window), each, removals)
-
-
-def _window(given: str | Window) -> Window:
-    return parse_window(given) if isinstance(given, str) else given
+    each = {stream: as_window(one) for stream, one in (windows or {}).items()}
+    return over(system, as_window(window), each, removals)
 
 
 @no_collection()

@@ -116,7 +116,5 @@ def _purposes(predicate: Predicate) -> Iterator[str]:
 
 def written(pattern: FactPattern) -> str:
     """A pattern as its program has it."""
-    if pattern.origin is None:
-        return f"`{' '.join(map(str, pattern.slots))}`"
-    line = pattern.origin.text.splitlines()[pattern.origin.line - 1]
-    return f"`{line[pattern.origin.column - 1 :][: pattern.origin.length].strip()}`"
+    words = " ".join(map(str, pattern.slots)) if pattern.origin is None else pattern.origin.words
+    return f"`{words}`"

@@ -1,4 +1,5 @@
-"""The command line: ``squall build``, ``squall explain`` and ``squall list``; ``squall update`` is in `cli_update`.
+"""The command line: ``squall build``, ``squall explain`` and ``squall list``; ``squall check`` is in `cli_check`,
+``squall update`` in `cli_update`.
 
 Nothing heavy is imported before it is needed, so that ``squall --help`` is quick.
 """
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import click
 
 from squall import __version__
+from squall.cli_check import check
 from squall.cli_shared import FAILED, INTERRUPTED, LEXER, PROGRAMS, WINDOW, WRONG, check_files
 from squall.cli_update import update
 from squall.errors import SquallError, UsageError
@@ -72,7 +74,8 @@ def command() -> None:
     On Spark, following a folder, safe to kill and start again:
       squall build alarm.jena --builder spark --source 'in/?follow=yes' \\
              --sink alarms.nt --checkpoint state/
-    See what is made of a program, and what there is to choose from:
+    See what is wrong with a program, what is made of it, and what there is to choose from:
+      squall check alarm.jena
       squall explain alarm.jena
       squall list
     Apply a request of SPARQL Update once:
@@ -273,6 +276,7 @@ def explain(
         click.echo(text)
 
 
+command.add_command(check)
 command.add_command(update)
 
 

@@ -23,6 +23,13 @@ class Origin:
         return f"{self.name}:{self.line}:{self.column}"
 
     @property
+    def words(self) -> str:
+        """What is written there, on its line."""
+        lines = _lines(self.text)
+        shown = lines[self.line - 1] if 0 < self.line <= len(lines) else ""
+        return shown[self.column - 1 :][: self.length].strip()
+
+    @property
     def excerpt(self) -> str:
         """The line, and carets under the place."""
         lines = _lines(self.text)

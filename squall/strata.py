@@ -197,7 +197,7 @@ def _violations(program: list[System], streams: list[str], needed: list[list[Nee
     part_of = {node: number for number, part in enumerate(components(after)) for node in part}
     for (read, reader), need in strict.items():
         if part_of[read] == part_of[reader]:
-            path = _path(edges, reader, read)
+            path = shortest_path(edges, reader, read)
             names = [f"`{program[node].name}`" for node in (*path, reader) if isinstance(node, int)]
             yield TranslatorError(
                 f"rule `{program[reader].name}` {need.verb} what depends on it: {' -> '.join(names)}",
@@ -245,7 +245,7 @@ def _dependencies(
     return edges, strict
 
 
-def _path(edges: list[_Edge], start: Hashable, end: Hashable) -> list[Hashable]:
+def shortest_path(edges: list[_Edge], start: Hashable, end: Hashable) -> list[Hashable]:
     """A shortest path."""
     import networkx  # it takes longer to load than all of squall
 
