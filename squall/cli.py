@@ -1,4 +1,5 @@
-"""The command line: ``squall build``, ``squall explain`` and ``squall list``; ``squall update`` is in `cli_update`.
+"""The command line: ``squall build``, ``squall explain`` and ``squall list``; ``squall check`` is in `cli_check`,
+``squall update`` in `cli_update`.
 
 Nothing heavy is imported before it is needed, so that ``squall --help`` is quick.
 """
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import click
 
 from squall import __version__
+from squall.cli_check import check
+from squall.cli_shared import FAILED, INTERRUPTED, LEXER, PROGRAMS, WINDOW, WRONG, check_files
 from squall.cli_update import update
 from squall.errors import SquallError, UsageError
 
@@ -31,9 +34,6 @@ if TYPE_CHECKING:
     from squall.system import System
 
     _Meaning = Callable[..., System]
-
-FAILED, WRONG, INTERRUPTED = 1, 2, 130
-"""Exit codes: the run failed; the program or the arguments are wrong; it was interrupted. 0: done."""
 
 
 def main() -> NoReturn:
@@ -74,7 +74,8 @@ def command() -> None:
     On Spark, following a folder, safe to kill and start again:
       squall build alarm.jena --builder spark --source 'in/?follow=yes' \\
              --sink alarms.nt --checkpoint state/
-    See what is made of a program, and what there is to choose from:
+    See what is wrong with a program, what is made of it, and what there is to choose from:
+      squall check alarm.jena
       squall explain alarm.jena
       squall list
     Apply a request of SPARQL Update once:
@@ -87,8 +88,7 @@ def command() -> None:
 def _semantics(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say what programs mean over time."""
     options = (
-        click.option("--window", default="", metavar="WINDOW", help="Through which streams without a window of their "
-                     "own are read: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, TRIPLES 100, TRIPLES 9 STEP 3."),
+        WINDOW,
         click.option("--output", type=click.Choice(["istream", "rstream", "dstream"]), help="What is handed on: what "
                      "is new, all that holds, or what has ceased to hold [default: as the program says]."),
         click.option("--report", metavar="POLICY", help="When: close (default), change, nonempty or periodic:5s."),
@@ -100,8 +100,6 @@ def _semantics(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-_PROGRAMS = click.argument("programs", nargs=-1, required=True, metavar="PROGRAM...")
-_LEXER = click.option("--lexer", metavar="NAME", help="The programs' language [default: by the file's ending].")
 _PLANNER = click.option("--planner", default="rete", show_default=True, metavar="NAME", help="greedy, rete, ...")
 _STATISTICS = click.option("--statistics", type=click.Path(path_type=Path), metavar="FILE", help="Plan for data like "
                            "those that `build --collect-statistics` counted.")  # fmt: skip
@@ -109,8 +107,8 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 
 
 @command.command()
-@_PROGRAMS
-@_LEXER
+@PROGRAMS
+@LEXER
 @_PLANNER
 @_BUILDER
 @click.option("--source", "sources", multiple=True, metavar="URI", help="A stream: a file, a folder, - or a URI.")
@@ -227,8 +225,8 @@ def build(
 
 
 @command.command()
-@_PROGRAMS
-@_LEXER
+@PROGRAMS
+@LEXER
 @_PLANNER
 @_BUILDER
 @_semantics
@@ -286,6 +284,7 @@ def explain(
         click.echo(text)
 
 
+command.add_command(check)
 command.add_command(update)
 
 
@@ -337,7 +336,7 @@ def _compiled(programs: Sequence[str], lexer: str | None, graphs: Sequence[str])
     from squall.streams import documents
     from squall.system import warnings
 
-    _exist(programs)
+    check_files(programs)
     system = squall.compile(*programs, lexer=lexer, documents=dict(map(documents.place, graphs)))
     for warning in warnings(system):
         click.echo(str(warning), err=True)
@@ -358,13 +357,6 @@ def _profile(name: str) -> str:
     from squall import profiles
 
     return f"{profiles.named(name)}\n"
-
-
-def _exist(programs: Sequence[str]) -> None:
-    """With a lexer named, the Python interface takes a text; the command line takes files alone."""
-    for program in programs:
-        if not Path(program).is_file():
-            raise UsageError(f"the program `{program}` does not exist")
 
 
 def _planner(name: str, statistics: Path | None) -> Callable[[System], Plan]:
@@ -640,7 +632,7 @@ def _check_format(stage: str, format: str) -> None:
 def _trees(programs: Sequence[str], lexer: str | None, format: str) -> Iterator[str]:
     import squall
 
-    _exist(programs)
+    check_files(programs)
     for program in programs:
         language, tree = squall.parse(program, lexer)
         yield _shown(tree, format) if format in ("text", "json") else _written(tree, language, format)
