@@ -15,7 +15,7 @@ import squall
 from squall import functions
 from squall import operators as ops
 from squall.builders import iterator
-from squall.builders.bulk import Bulk, fits
+from squall.builders.bulk import Bulk, fits, joins, parts, steps
 from squall.builders.iterator import IteratorJob
 from squall.builders.rows import plain
 from squall.builders.rows.entries import Entry
@@ -64,6 +64,16 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return set_to
 
 
+@pytest.fixture(params=["few rows one by one", "all in one"])
+def together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether rows that differ in one cell only are kept so when they are few, too."""
+    if request.param == "all in one":
+        monkeypatch.setattr(parts, "MANY", 1)
+        for module in (parts, steps, joins):
+            monkeypatch.setattr(module, "LEAST", 1)
+
+
+@pytest.mark.usefixtures("together")
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 def test_a_program_of_any_kind(planner: str, wait: Callable[[int], None]) -> None:
     """And whenever a machine takes over."""
@@ -89,6 +99,7 @@ EVENTS = st.lists(st.tuples(st.integers(0, 2), st.lists(TRIPLES, min_size=1, max
 )
 
 
+@pytest.mark.usefixtures("together")
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 @given(events=EVENTS, facts=st.lists(TRIPLES, max_size=4), instants=st.integers(0, 4))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
