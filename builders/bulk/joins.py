@@ -137,7 +137,7 @@ class Join:
     def _needed(self, side: int, rows: Rows) -> Rows:
         """Rows without those that make no difference, as they differ in what is not kept."""
         if isinstance(rows, Factored) and (side, rows.place) not in self.cells:
-            return [rows.row]
+            return [rows.row] if rows else []
         return rows
 
     def kept(self) -> Iterator[tuple[int, Sequence[Row]]]:

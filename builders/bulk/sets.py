@@ -28,31 +28,37 @@ class Known:
         self.factored: dict[tuple[int, Row], Collection[Any]] = {}
         """and the values of the others, by their place and the other cells: a set, or while there was but one
         `Factored` of them, its values."""
+        self.places: set[int] = set()
+        """The places of these."""
 
     def fresh(self, rows: Rows) -> Rows:
         """The rows that are not known, each once and in their order; known from now on."""
         if isinstance(rows, Factored):
             return self._factored(rows)
-        if self.factored:
-            for place in {place for place, _ in self.factored}:
-                rows = [row for row in rows if row[place] not in self._values(place, row)]
+        for place in self.places:
+            rows = [row for row in rows if row[place] not in self._values(place, row)]
         return _fresh(rows, self.rows)
 
     def _values(self, place: int, row: Row) -> Container[Any]:
         return self.factored.get((place, _others(row, place)), ())
 
-    def _among_rows(self, rows: Factored) -> Collection[Any]:
-        """The values of those that came one by one."""
+    def _otherwise(self, rows: Factored) -> set[Any]:
+        """The values of those that are known, but not as rows that differ in this cell."""
         if len(rows) < len(self.rows):
-            return {row[rows.place] for row in rows if row in self.rows}
-        return {row[rows.place] for row in self.rows if _others(row, rows.place) == rows.row}
+            found = {row[rows.place] for row in rows if row in self.rows}
+        else:
+            found = {row[rows.place] for row in self.rows if _others(row, rows.place) == rows.row}
+        for place in self.places - {rows.place}:
+            found.update(row[rows.place] for row in rows if row[place] in self._values(place, row))
+        return found
 
     def _factored(self, rows: Factored) -> Rows:
-        if self.rows and (among := self._among_rows(rows)):
-            rows = rows.of(value for value in rows.values if value not in among)
+        if otherwise := self._otherwise(rows):
+            rows = rows.of(value for value in rows.values if value not in otherwise)
         key, values = (rows.place, rows.row), rows.values
         known = self.factored.get(key)
         if known is None:
+            self.places.add(rows.place)
             self.factored[key] = values
             return rows
         fresh = set(values).difference(known)

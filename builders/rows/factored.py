@@ -45,7 +45,9 @@ class Factored:
         if len(places) > 1:
             return [tuple(row[cell] if isinstance(cell, int) else cell for cell in template) for row in self]
         made = tuple(self.row[cell] if isinstance(cell, int) else cell for cell in template)
-        return Factored(made, places[0], self.values) if places else [made]
+        if places:
+            return Factored(made, places[0], self.values)
+        return [made] if self.values else []
 
     def of(self, values: Iterable[Any]) -> Factored:
         """Those of the rows that have one of these values."""
