@@ -119,6 +119,8 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 @_semantics
 @click.option("--clock", type=click.Choice(["event", "wall"]), default="event", show_default=True, help="The time "
               "of an event: what it says, or when it arrives.")  # fmt: skip
+@click.option("--now", "now", metavar="TIME", help="What NOW() is of static data: ISO 8601, or milliseconds [default: "
+              "without sources and with --clock wall when the run begins, else 1970-01-01].")  # fmt: skip
 @click.option("--lateness", default="0s", metavar="TIME", help="How far streams may be out of order [default: 0s].")
 @click.option("--heartbeat", default="1s", show_default=True, metavar="TIME", help="How long nothing may come before "
               "time goes on without it.")  # fmt: skip
@@ -149,6 +151,7 @@ def build(
     graphs: tuple[str, ...],
     sink: str,
     clock: str,
+    now: str | None,
     lateness: str,
     heartbeat: str,
     format: str | None,
@@ -202,6 +205,7 @@ def build(
     target = _sink(sink, format, timed)
     _apart(sink, (*sources, *statics))
     _timing(clock, lateness, sources, builder)
+    begin = None if now is None else _moment(now)
     times = _length("--lateness", lateness, 0), clock, _length("--heartbeat", heartbeat, 1)
     _sampled(builder, counted)
     if profiled:
@@ -212,7 +216,7 @@ def build(
     system = mean(system, removals=streams.removals)
     _check_streams(system, streams, sources, statics)
     plan = make(system)
-    options = _options(checkpoint, settings, ledger, target, profiled is not None)
+    options = _options(checkpoint, settings, ledger, target, profiled is not None, begin)
     job = _job(plan, builder, replace(options, max_depth=max_depth))
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
@@ -534,12 +538,28 @@ def _check_streams(system: System, sources: Sources, given: Sequence[str], stati
 
 
 def _options(
-    checkpoint: Path | None, conf: tuple[tuple[str, str], ...], ledger: LedgerFile, sink: Sink, measure: bool
+    checkpoint: Path | None,
+    conf: tuple[tuple[str, str], ...],
+    ledger: LedgerFile,
+    sink: Sink,
+    measure: bool,
+    now: int | None,
 ) -> Options:
     from squall.stages import Options
     from squall.streams import FileSink
 
-    return Options(checkpoint, conf, ledger, sink if isinstance(sink, FileSink) else None, measure)
+    rewound = sink if isinstance(sink, FileSink) else None
+    return Options(checkpoint, conf, ledger, rewound, measure, now=now)
+
+
+def _moment(text: str) -> int:
+    """The time (integer ms) of `--now`. Raises UsageError."""
+    from squall.streams.formats import time_of
+
+    try:
+        return time_of(text)
+    except SyntaxError as error:
+        raise UsageError(f"`--now {text}`: {error.msg}") from None
 
 
 def _run(

@@ -218,7 +218,7 @@ def _dependencies(
     edges: list[_Edge] = []
     strict: dict[tuple[_Read, int], Need] = {}
     made: Shapes[Hashable] = Shapes()
-    fed: Shapes[tuple[Hashable, str, str | None]] = Shapes()
+    fed: Shapes[tuple[str, str | None]] = Shapes()
     known: set[Hashable] = set()
     for writer, rule in enumerate(program):
         for one in made_of(rule) if rule.reentrant else ():
@@ -227,20 +227,22 @@ def _dependencies(
                 made.add(one, ("made", one))
             edges.append((writer, ("made", one)))
         for one, graph in read_of(rule, streams[writer]) if streams[writer] else ():
-            fed.add(one, (writer, streams[writer], graph))
+            fed.add(one, (streams[writer], graph))
+        if streams[writer]:
+            edges.append((writer, ("stream", streams[writer])))
     for reader, found in enumerate(needed):
         for need in found:
             read = ("read", need.shape, need.sources)
             before = made.overlapping(need.shape) if need.reads_derived else ()
             overlapping = fed.overlapping(need.shape)
-            told = [(one, stream) for one, stream, graph in overlapping if need.reads_stream(stream, graph)]
+            told = [stream for stream, graph in overlapping if need.reads_stream(stream, graph)]
             if read not in known:
                 known.add(read)
                 edges += [(one, read) for one in before]
-                edges += [(one, read) for one, _ in told]
+                edges += [(("stream", stream), read) for stream in dict.fromkeys(told)]
             edges.append((read, reader))
             if told:
-                need = need._replace(verb=f"reads the stream <{told[0][1]}> that is made of")
+                need = need._replace(verb=f"reads the stream <{told[0]}> that is made of")
             if need.verb is not None:
                 strict.setdefault((read, reader), need)
     return edges, strict
