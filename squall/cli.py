@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -223,7 +223,7 @@ def build(
     sample: list[Event] = []
     _calm_collector()
     inputs = _watched(streams, static, sample if counted else None)
-    code = _run(job, *inputs, target, ledger, resume, progress)
+    code = _run(job, *inputs, target, ledger, resume, progress, _columns(system, target))
     _measured(job, plan, sample, counted, profiled)
     sys.exit(code)
 
@@ -562,6 +562,17 @@ def _moment(text: str) -> int:
         raise UsageError(f"`--now {text}`: {error.msg}") from None
 
 
+def _columns(system: System, sink: Sink) -> Collection[str]:
+    """The queries that answer with solutions, if these are told in a table: facts that updates insert, or others make,
+    have other columns."""
+    from squall.streams.sinks import SOLUTIONS
+    from squall.system import Ask, Select, rules
+
+    if getattr(sink, "format", "") not in SOLUTIONS:
+        return ()
+    return {rule.name for rule in rules(system) if any(isinstance(one, Select | Ask) for one in rule.consequences)}
+
+
 def _run(
     job: Job,
     sources: Sources,
@@ -570,9 +581,12 @@ def _run(
     ledger: LedgerFile,
     resume: bool,
     progress: bool | None,
+    columns: Collection[str],
 ) -> int:
-    """The exit code. From here on something has been started: what fails is the run."""
+    """The exit code. From here on something has been started: what fails is the run. columns: the queries whose
+    solutions are all that the sink holds; none: it holds whatever comes."""
     from squall.progress import Tally, shown, summary
+    from squall.rdf import Evaluated
 
     tally = Tally()
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)
@@ -581,6 +595,9 @@ def _run(
         with closing(sink), shown(sources, tally) if visible else nullcontext():
             sink.start(resume, prompt=sources.live)
             for output in job.run(sources, static):
+                if columns and output.rule not in columns:
+                    tally.left_out += not isinstance(output.fact, Evaluated)
+                    continue
                 sink.write(output)
                 tally.outputs += 1
     except BrokenPipeError:

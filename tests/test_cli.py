@@ -549,3 +549,31 @@ def test_the_time_of_static_data(squall: Squall) -> None:
         2,
         "usage error: `--now soon`: `soon` is no time (integer milliseconds, ISO 8601 or -infinity)",
     )
+
+
+COUNTER = """PREFIX : <http://example.org/>
+INSERT DATA { :c :n 0 } ;
+DELETE { ?c :n ?n } INSERT { ?c :n ?m } WHERE { ?x :p ?c . ?c :n ?n BIND (?n + 1 AS ?m) } ;
+DELETE WHERE { ?x :p ?c } ;
+SELECT ?n { :c :n ?n }
+"""
+
+
+@pytest.mark.parametrize(
+    ("format", "expected"),
+    [("srcsv", None), ("csv", "time,rule,n\n,query4,"), ("tsv", "time\trule\tn\n\tquery4\t")],
+)
+def test_a_table_holds_the_solutions_of_a_program_with_updates(
+    squall: Squall, format: str, expected: str | None
+) -> None:
+    Path("counter.rq").write_text(COUNTER)
+    Path("p.ntt").write_text("1 <http://example.org/x> <http://example.org/p> <http://example.org/c> .\n")
+    code, out, err = squall("build", "counter.rq", "--source", "p.ntt", "--format", format)
+    if expected is None:
+        assert (code, out.split()) == (1, ["n", "0"])  # one evaluation fits
+        return
+    assert code == 0
+    assert out.replace("\r", "").startswith(expected)
+    assert len(out.splitlines()) == 3
+    assert "  2 facts left out: the table has solutions; --format ndjson holds both" in err.splitlines()
+    assert squall("build", "counter.rq", "--source", "p.ntt", "--format", "ndjson")[1].count("\n") == 4
