@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -587,3 +588,14 @@ def test_every_check_comes_by_an_entry_point() -> None:
     assert {plugins.where(plugins.CHECKS, name).object for name in checks()} == {
         f"squall.checking.{module}:check" for module in modules
     }
+
+
+def test_every_code_is_documented() -> None:
+    """Those of other stages apart, whose names they have."""
+    texts = [path.read_text(encoding="utf-8") for path in (HERE.parent / "squall" / "checking").glob("*.py")]
+    known = {code for text in texts for code in re.findall(r'(?:Finding|told)\((?:\w+, )?"([a-z-]+)"', text)}
+    known |= {code for text in texts for code in re.findall(r'\("(not-[a-z]+)", lambda', text)}
+    page = (HERE.parent / "docs" / "check.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]*) \| (?:error|warning|info) \|", page, re.MULTILINE)
+    documented = {code.strip("` ") for row in rows for code in row.split(",")}
+    assert documented - {"syntax", "translation", "planning"} == known
