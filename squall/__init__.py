@@ -50,6 +50,7 @@ def compile(
     window: str | Window = LANDMARK,
     windows: Mapping[str, str | Window] | None = None,
     removals: bool = False,
+    documents: Mapping[str, str] | None = None,
 ) -> System:
     """The Translated Production System of one or more programs, each a path or (with `lexer`) a text.
 
@@ -58,7 +59,8 @@ def compile(
 
     window: through which streams are read whose window no program names: a window, or a text such as ``RANGE 10s``
     (`squall.windows.parse`); windows: the same for each stream of its own, by IRI. removals: whether streams may carry
-    removals (`Event.removed`). Documents that a program names are loaded by `squall.streams.documents.load`.
+    removals (`Event.removed`). documents: the files of programs that programs import, by their IRIs. Documents of data
+    that a program names are loaded by `squall.streams.documents.load`.
 
     Raises UsageError (no such file, unknown extension, no such window), LexerError, TranslatorError, or Errors with all
     of a program's errors.
@@ -68,7 +70,7 @@ def compile(
     if not programs:
         raise UsageError("no program is given")
     errors: list[SquallError] = []
-    system = joined([translated(read(program, lexer), errors) for program in programs])
+    system = joined([translated(read(program, lexer), errors, documents) for program in programs])
     raise_all(errors)
     stratify(system)
     each = {stream: as_window(one) for stream, one in (windows or {}).items()}
@@ -100,8 +102,11 @@ def _loaded(statistics: Statistics | str | Path) -> Statistics:
 @no_collection()
 def build(plan: Plan, builder: str | Builder = "iterator", options: Options | None = None) -> Job:
     """The plan made ready to run. `builder` is a name or a builder itself. Raises BuilderError."""
+    from squall.compounds import MAX_DEPTH, limited
+
     make = cast(Builder, plugins.load("squall.builders", builder)) if isinstance(builder, str) else builder
-    return make(plan, options or Options())
+    told = options or Options()
+    return make(plan if told.max_depth == MAX_DEPTH else limited(plan, told.max_depth), told)
 
 
 def run(

@@ -114,11 +114,13 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 @click.option("--source", "sources", multiple=True, metavar="URI", help="A stream: a file, a folder, - or a URI.")
 @click.option("--static", "statics", multiple=True, metavar="URI", help="Data that always hold; read first.")
 @click.option("--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a graph is that a program names "
-              "(FROM).")  # fmt: skip
+              "(FROM), or a document that it imports.")  # fmt: skip
 @click.option("--sink", default="-", metavar="URI", help="Where outputs go [default: standard output].")
 @_semantics
 @click.option("--clock", type=click.Choice(["event", "wall"]), default="event", show_default=True, help="The time "
               "of an event: what it says, or when it arrives.")  # fmt: skip
+@click.option("--now", "now", metavar="TIME", help="What NOW() is of static data: ISO 8601, or milliseconds [default: "
+              "without sources and with --clock wall when the run begins, else 1970-01-01].")  # fmt: skip
 @click.option("--lateness", default="0s", metavar="TIME", help="How far streams may be out of order [default: 0s].")
 @click.option("--heartbeat", default="1s", show_default=True, metavar="TIME", help="How long nothing may come before "
               "time goes on without it.")  # fmt: skip
@@ -130,6 +132,8 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
               "could not be used (malformed, late) as lines of JSON.")  # fmt: skip
 @click.option("--checkpoint", type=click.Path(path_type=Path), metavar="DIR", help="Keep offsets and state there, so "
               "that a killed run goes on where it was.")  # fmt: skip
+@click.option("--max-depth", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How deep "
+              "rules may nest the terms that they make.")  # fmt: skip
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine (Spark).")
 @_STATISTICS
 @click.option("--collect-statistics", "counted", type=click.Path(path_type=Path), metavar="FILE", help="Count a sample "
@@ -147,6 +151,7 @@ def build(
     graphs: tuple[str, ...],
     sink: str,
     clock: str,
+    now: str | None,
     lateness: str,
     heartbeat: str,
     format: str | None,
@@ -154,6 +159,7 @@ def build(
     strict: bool,
     lost: Path | None,
     checkpoint: Path | None,
+    max_depth: int,
     conf: tuple[str, ...],
     statistics: Path | None,
     counted: Path | None,
@@ -191,7 +197,7 @@ def build(
     from squall.streams.sinks import check_writable
 
     resume = checkpoint is not None and checkpoint.is_dir() and any(checkpoint.iterdir())
-    system = _compiled(programs, lexer)
+    system = _compiled(programs, lexer, graphs)
     mean = _meaning(sources, **semantics)
     make = _planner(planner, statistics)
     _usable("squall.builders", builder)
@@ -199,6 +205,7 @@ def build(
     target = _sink(sink, format, timed)
     _apart(sink, (*sources, *statics))
     _timing(clock, lateness, sources, builder)
+    begin = None if now is None else _moment(now)
     times = _length("--lateness", lateness, 0), clock, _length("--heartbeat", heartbeat, 1)
     _sampled(builder, counted)
     if profiled:
@@ -209,7 +216,8 @@ def build(
     system = mean(system, removals=streams.removals)
     _check_streams(system, streams, sources, statics)
     plan = make(system)
-    job = _job(plan, builder, _options(checkpoint, settings, ledger, target, profiled is not None))
+    options = _options(checkpoint, settings, ledger, target, profiled is not None, begin)
+    job = _job(plan, builder, replace(options, max_depth=max_depth))
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []
@@ -229,8 +237,11 @@ def build(
 @click.option("--source", "sources", multiple=True, metavar="URI", help="A stream; its name, window and format count.")
 @click.option("--stage", type=click.Choice(["tree", "tps", "pps", "job"]), default="pps", show_default=True,
               help="After the lexer, the translator, the planner or the builder.")  # fmt: skip
-@click.option("--format", "format", type=click.Choice(["text", "json", "mermaid", "dot", "svg", "html"]),
-              default="text", show_default=True, help="All but text and json draw the plan (pps).")  # fmt: skip
+@click.option(
+    "--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a document is that a program imports."
+)
+@click.option("--format", "format", default="text", show_default=True, metavar="NAME", help="text, json; of the plan "
+              "(pps) also mermaid, dot, svg or html; of the tree also a language, such as rif or rifps.")  # fmt: skip
 @click.option("--figures", type=click.Path(path_type=Path), metavar="FILE", help="Show what each node did in a run, "
               "from the file that `build --profile-nodes` wrote.")  # fmt: skip
 @_STATISTICS
@@ -241,6 +252,7 @@ def explain(
     builder: str,
     sources: tuple[str, ...],
     stage: str,
+    graphs: tuple[str, ...],
     format: str,
     figures: Path | None,
     statistics: Path | None,
@@ -256,9 +268,9 @@ def explain(
       squall explain family.jena --format dot | dot -Tsvg > plan.svg
       squall explain family.jena --format html > plan.html
       squall explain family.jena --window 'RANGE 10s STEP 5s' --profile csparql
+      squall explain family.rif --stage tree --format rifps   the same in another syntax
     """
-    if stage != "pps" and format not in ("text", "json"):
-        raise UsageError(f"`--format {format}` draws plans: it goes with `--stage pps`")
+    _check_format(stage, format)
     if stage != "pps" and figures:
         raise UsageError("figures are those of a plan: `--figures` goes with `--stage pps`")
     make = _planner(planner, statistics)
@@ -268,7 +280,7 @@ def explain(
         texts = _trees(programs, lexer, format)
     else:
         mean = _meaning(sources, **semantics)
-        system = mean(_compiled(programs, lexer), removals=_removals(sources))
+        system = mean(_compiled(programs, lexer, graphs), removals=_removals(sources))
         texts = _explained(system, make, builder, stage, format, figures, statistics)
         if format == "text" and semantics["profile"] != "default":
             texts = chain([_profile(semantics["profile"])], texts)
@@ -323,12 +335,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     Console().print(table)
 
 
-def _compiled(programs: Sequence[str], lexer: str | None) -> System:
+def _compiled(programs: Sequence[str], lexer: str | None, graphs: Sequence[str]) -> System:
     import squall
+    from squall.streams import documents
     from squall.system import warnings
 
     check_files(programs)
-    system = squall.compile(*programs, lexer=lexer)
+    system = squall.compile(*programs, lexer=lexer, documents=dict(map(documents.place, graphs)))
     for warning in warnings(system):
         click.echo(str(warning), err=True)
     return system
@@ -525,12 +538,28 @@ def _check_streams(system: System, sources: Sources, given: Sequence[str], stati
 
 
 def _options(
-    checkpoint: Path | None, conf: tuple[tuple[str, str], ...], ledger: LedgerFile, sink: Sink, measure: bool
+    checkpoint: Path | None,
+    conf: tuple[tuple[str, str], ...],
+    ledger: LedgerFile,
+    sink: Sink,
+    measure: bool,
+    now: int | None,
 ) -> Options:
     from squall.stages import Options
     from squall.streams import FileSink
 
-    return Options(checkpoint, conf, ledger, sink if isinstance(sink, FileSink) else None, measure)
+    rewound = sink if isinstance(sink, FileSink) else None
+    return Options(checkpoint, conf, ledger, rewound, measure, now=now)
+
+
+def _moment(text: str) -> int:
+    """The time (integer ms) of `--now`. Raises UsageError."""
+    from squall.streams.formats import time_of
+
+    try:
+        return time_of(text)
+    except SyntaxError as error:
+        raise UsageError(f"`--now {text}`: {error.msg}") from None
 
 
 def _run(
@@ -608,12 +637,36 @@ def _shown(thing: Any, format: str) -> str:
     return show.as_json(thing) if format == "json" else show.text(thing)
 
 
+_DRAWINGS = ("mermaid", "dot", "svg", "html")
+
+
+def _check_format(stage: str, format: str) -> None:
+    if format in ("text", "json"):
+        return
+    if format in _DRAWINGS and stage != "pps":
+        raise UsageError(f"`--format {format}` draws plans: it goes with `--stage pps`")
+    if format not in _DRAWINGS and stage != "tree":
+        raise UsageError(f"`--format {format}` is not a way to show the stage `{stage}`")
+
+
 def _trees(programs: Sequence[str], lexer: str | None, format: str) -> Iterator[str]:
     import squall
 
     check_files(programs)
     for program in programs:
-        yield _shown(squall.parse(program, lexer)[1], format)
+        language, tree = squall.parse(program, lexer)
+        yield _shown(tree, format) if format in ("text", "json") else _written(tree, language, format)
+
+
+def _written(tree: Any, language: str, format: str) -> str:
+    """A tree as text of a language whose lexer can write it: that of another syntax for the same trees."""
+    from squall import plugins
+
+    lexer = plugins.load(plugins.LEXERS, format)
+    same = plugins.where(plugins.TRANSLATORS, language).object == plugins.where(plugins.TRANSLATORS, format).object
+    if not same or not hasattr(lexer, "written"):
+        raise UsageError(f"a program in `{language}` cannot be written as `{format}`")
+    return str(lexer.written(tree)).removesuffix("\n")
 
 
 def _described(job: Job, builder: str) -> str:

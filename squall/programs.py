@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import NamedTuple, cast
 
 from squall import plugins
 from squall.errors import SquallError, UsageError, each
-from squall.stages import Lexer, Translator
+from squall.stages import Lexer
 from squall.system import System
 
 
@@ -25,11 +26,15 @@ def joined(systems: Sequence[System]) -> System:
     return systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
 
 
-def translated(program: Program, errors: list[SquallError]) -> System:
-    """The system of one program. Its errors are gathered: of the text, and of what could be read of it nevertheless."""
+def translated(program: Program, errors: list[SquallError], documents: Mapping[str, str] | None = None) -> System:
+    """The system of one program. Its errors are gathered: of the text, and of what could be read of it nevertheless.
+
+    documents: where the documents are that it imports, by IRI: for translators that take them.
+    """
     text, name, language = program
     lex = cast(Lexer, plugins.load("squall.lexers", language))
-    translate = cast(Translator, plugins.load("squall.translators", language))
+    translate = cast(Callable[..., System], plugins.load("squall.translators", language))
+    more = {"documents": documents or {}} if "documents" in signature(translate).parameters else {}
     try:
         tree = lex(text, name)
     except SquallError as error:
@@ -38,7 +43,7 @@ def translated(program: Program, errors: list[SquallError]) -> System:
     if tree is None:
         return System()
     try:
-        return translate(tree)
+        return translate(tree, **more)
     except SquallError as error:
         errors += each(error)
         return System()

@@ -158,7 +158,7 @@ def _made(rule: Rule) -> Iterator[tuple[Shape, str | None]]:
     if rule.system.reentrant:
         yield from ((made, None) for made in made_of(rule.system))
     if rule.stream:
-        yield from ((made, rule.stream) for made in read_of(rule.system, rule.stream))
+        yield from ((made, rule.stream) for made, _ in read_of(rule.system, rule.stream))
     for one in rule.system.consequences:
         if isinstance(one, Insert):
             yield from ((shape(template), _graph(one)) for template in one.template)
