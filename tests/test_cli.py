@@ -526,7 +526,7 @@ def test_list_says_where_each_comes_from(squall: Squall) -> None:
     assert code == 0
     assert ["planner", "rete"] in [row[:2] for row in rows]
     assert {row[0] for row in rows} == {
-        "lexer", "translator", "check", "planner", "builder", "source", "sink", "function"
+        "lexer", "translator", "planner", "builder", "source", "sink", "function", "check"
     }  # fmt: skip
     assert all(len(row) == 4 and row[2].startswith("squall ") for row in rows if row[3].startswith("squall."))
 

@@ -61,7 +61,7 @@ def check(program: Program) -> Iterator[Finding]:
             nodes = frozenset[Variable]().union(*map(_nodes, system.joinables)) if plain else frozenset()
             for one in system.predicates:
                 for call in conjuncts(one.expression) if isinstance(one, Test) else ():
-                    yield from _findings(rule, call, nodes)
+                    yield from _findings(call, nodes)
 
 
 def conjuncts(test: Call) -> Iterator[Call]:
@@ -73,12 +73,12 @@ def conjuncts(test: Call) -> Iterator[Call]:
         yield test
 
 
-def _findings(rule: Rule, test: Call, nodes: frozenset[Variable]) -> Iterator[Finding]:
+def _findings(test: Call, nodes: frozenset[Variable]) -> Iterator[Finding]:
     if test.origin is None:
         return  # a translator made it up
     if not any(mentions(test)):
         if _is_constant(test):
-            yield _constant(rule, test.origin, _value(test))
+            yield _constant(test.origin, _value(test))
     elif why := _why_never(test, nodes):
         hint = "nothing passes this test: leave it out, or compare what can be compared"
         yield Finding("never-true", WARNING, f"{_words(test.origin)} is never true: {why}", test.origin, hint)
@@ -88,10 +88,10 @@ def _words(origin: Origin) -> str:
     return f"`{origin.words}`"
 
 
-def _constant(rule: Rule, origin: Origin, value: bool) -> Finding:
+def _constant(origin: Origin, value: bool) -> Finding:
     if value:
         return Finding("constant-test", WARNING, f"{_words(origin)} is always true", origin, "leave it out")
-    message = f"{_words(origin)} is never true, so that `{rule.name}` never fires by it"
+    message = f"{_words(origin)} is never true: nothing ever passes it"
     return Finding("constant-test", WARNING, message, origin, "compare something that varies")
 
 

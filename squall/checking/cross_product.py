@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from squall.bounds import written
@@ -11,11 +12,14 @@ from squall.planners.parts import walk
 from squall.system import (
     AtomPattern,
     Either,
+    Exists,
     FactPattern,
     Joinable,
+    Maybe,
     Pattern,
     System,
     Variable,
+    Without,
     documents,
 )
 
@@ -42,9 +46,18 @@ def check(program: Program) -> Iterator[Finding]:
 def _connected(rule: System) -> dict[Variable, Variable]:
     """Variables with something in common: for each, one that stands for all that are connected with it."""
     found: dict[Variable, Variable] = {}
+    everywhere = Counter(mentions((rule.joinables, rule.predicates)))
     for part in walk(rule):
-        if not isinstance(part, Either | System):
-            _connect(list(mentions(part)), found)
+        match part:
+            case Either() | System():
+                continue
+            case Maybe(condition=condition):
+                _connect(list(mentions(condition)), found)
+            case Without() | Exists():
+                inside = Counter(mentions(part))
+                _connect([name for name in inside if everywhere[name] > inside[name]], found)
+            case _:
+                _connect(list(mentions(part)), found)
     return found
 
 
@@ -87,6 +100,9 @@ def _is_small(part: Joinable) -> bool:
 
 
 def _is_of_document(part: Joinable, system: System, named: frozenset[str]) -> bool:
+    """Whether a part is one pattern over documents."""
+    if isinstance(part, System) and len(part.joinables) == 1:
+        return _is_of_document(part.joinables[0], part, named)
     return isinstance(part, FactPattern) and all(source.iri in named for source in system.sources)
 
 

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from squall.bounds import written
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, Rule
-from squall.errors import near
-from squall.rdf import DEFAULT_STREAM
+from squall.checking.spelling import near_terms
+from squall.rdf import DEFAULT_STREAM, is_iri
 from squall.system import (
     CAME,
     GRAPH,
     AtomPattern,
+    Construct,
     Either,
     Exists,
     FactPattern,
@@ -32,8 +33,13 @@ def check(program: Program) -> Iterator[Finding]:
     firing = _Firing(program)
     for rule in program.rules:
         reading = firing.missing(rule.system)
-        if reading is not None:
+        if reading is not None and not is_internal(rule.system):
             yield firing.finding(rule, reading)
+
+
+def is_internal(rule: System) -> bool:
+    """Whether a rule makes facts that other rules alone read."""
+    return all(isinstance(one, Construct) and one.internal for one in rule.consequences)
 
 
 class _Firing:
@@ -88,8 +94,7 @@ class _Firing:
 
     def finding(self, rule: Rule, reading: Reading) -> Finding:
         """What is to be said of a rule that lacks what a pattern finds."""
-        while reading.pattern.origin is None and (inner := self._behind(reading)) is not None:
-            reading = inner
+        reading = self._written(reading)
         waiting = [f"`{self.program.rules[maker.rule].name}`" for maker in self.program.makers(reading)]
         made = (
             f"only rules that never fire make it: {', '.join(dict.fromkeys(waiting))}"
@@ -99,18 +104,24 @@ class _Firing:
         message = f"`{rule.name}` never fires, for want of {written(reading.pattern)}: {self._why(reading)}, and {made}"
         return Finding("never-fires", WARNING, message, reading.pattern.origin or rule.origin, self._hint(reading))
 
-    def _behind(self, reading: Reading) -> Reading | None:
-        """What a rule lacks that makes what a pattern finds: a translator made both."""
-        return next((self.missing(self.program.rules[one.rule].system) for one in self.program.makers(reading)), None)
+    def _written(self, reading: Reading) -> Reading:
+        """What is lacking in the end, where a translator made up a relation, and the rules for it."""
+        seen = set[Reading]()
+        while reading not in seen:
+            seen.add(reading)
+            makers = [self.program.rules[one.rule].system for one in self.program.makers(reading)]
+            lacking = [self.missing(maker) for maker in makers if is_internal(maker)]
+            reading = next((found for found in lacking if found is not None), reading)
+        return reading
 
     def _hint(self, reading: Reading) -> str | None:
         """What else there is that is spelt like it."""
         pattern, program = reading.pattern, self.program
         if isinstance(pattern, AtomPattern):
-            return near(pattern.relation, program.relations)
-        counted = [name for name, _ in program.statistics.predicates] if program.statistics else []
-        known = {*program.predicates, *counted} - {pattern.predicate}
-        return near(pattern.predicate, known) if isinstance(pattern.predicate, str) else None
+            return near_terms(pattern.relation, program.relations)
+        counted = [name for name, _ in program.statistics.predicates if is_iri(name)] if program.statistics else []
+        known = (*program.predicates, *counted)
+        return near_terms(pattern.predicate, known) if isinstance(pattern.predicate, str) else None
 
 
 def _streams(names: set[str]) -> str:

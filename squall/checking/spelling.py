@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from squall.errors import near
+from squall.rdf import Term, iri_text
+
 LEAST = 3
 """Names with fewer characters are too near to each other."""
 
@@ -29,3 +34,16 @@ def _differs(short: str, long: str) -> bool:
             return short == long[1:] and long[0].isalpha()
         case _:
             return False
+
+
+def parted(term: Term) -> tuple[str, str]:
+    """An IRI as its namespace and its local name."""
+    text = iri_text(term)
+    start = max(text.rfind("/"), text.rfind("#"), text.rfind(":")) + 1
+    return text[:start], text[start:]
+
+
+def near_terms(term: Term, known: Iterable[Term]) -> str | None:
+    """The hint "did you mean ...?" where a term of the same namespace is spelt like this one."""
+    space, local = parted(term)
+    return near(local, {other for there, other in map(parted, known) if there == space and other != local})

@@ -9,7 +9,7 @@ from functools import cache
 from squall.bounds import written
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Rule, readings
-from squall.checking.spelling import is_slip
+from squall.checking.spelling import is_slip, parted
 from squall.errors import Origin, near
 from squall.rdf import OWL, RDF, RDFS, Term, iri_text, is_iri
 from squall.strata import made_of
@@ -94,12 +94,10 @@ def _meant(program: Program, rule: Rule, predicate: Term) -> list[Term]:
     if counted or any(program.made.overlapping((None, predicate, None))):
         return []
     own = {made[1] for made in made_of(rule.system)}
-    return sorted(other for other in program.predicates - own if _is_like(iri_text(predicate), iri_text(other)))
+    return sorted(other for other in program.predicates - own if _is_like(predicate, other))
 
 
-def _is_like(one: str, other: str) -> bool:
+def _is_like(one: Term, other: Term) -> bool:
     """Whether two IRIs of one namespace are spelt nearly alike. A plural is another word."""
-    start = max(one.rfind("/"), one.rfind("#"), one.rfind(":")) + 1
-    if one[:start] != other[:start] or one + "s" == other or other + "s" == one:
-        return False
-    return is_slip(one[start:], other[start:])
+    (space, local), (there, name) = parted(one), parted(other)
+    return space == there and local + "s" != name and name + "s" != local and is_slip(local, name)
