@@ -50,6 +50,7 @@ def compile(
     window: str | Window = LANDMARK,
     windows: Mapping[str, str | Window] | None = None,
     removals: bool = False,
+    profile: str = "default",
 ) -> System:
     """The Translated Production System of one or more programs, each a path or (with `lexer`) a text.
 
@@ -58,11 +59,14 @@ def compile(
 
     window: through which streams are read whose window no program names: a window, or a text such as ``RANGE 10s``
     (`squall.windows.parse`); windows: the same for each stream of its own, by IRI. removals: whether streams may carry
-    removals (`Event.removed`). Documents that a program names are loaded by `squall.streams.documents.load`.
+    removals (`Event.removed`). profile: by whose definition rules with negation can be put in order, if
+    `squall.profiles.apply` makes the system one of that engine. Documents that a program names are loaded by
+    `squall.streams.documents.load`.
 
     Raises UsageError (no such file, unknown extension, no such window), LexerError, TranslatorError, or Errors with all
     of a program's errors.
     """
+    from squall.profiles import named
     from squall.strata import stratify
 
     if not programs:
@@ -71,7 +75,7 @@ def compile(
     systems = [_translate(program, lexer, errors) for program in programs]
     raise_all(errors)
     system = systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
-    stratify(system)
+    stratify(system if profile == "default" else named(profile).system(system))
     each = {stream: _window(one) for stream, one in (windows or {}).items()}
     return over(system, _window(window), each, removals)
 

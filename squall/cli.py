@@ -196,7 +196,7 @@ def build(
     from squall.streams.sinks import check_writable
 
     resume = checkpoint is not None and checkpoint.is_dir() and any(checkpoint.iterdir())
-    system = _compiled(programs, lexer)
+    system = _compiled(programs, lexer, semantics["profile"])
     mean = _meaning(sources, **semantics)
     make = _planner(planner, statistics)
     _usable("squall.builders", builder)
@@ -274,7 +274,7 @@ def explain(
         texts = _trees(programs, lexer, format)
     else:
         mean = _meaning(sources, **semantics)
-        system = mean(_compiled(programs, lexer), removals=_removals(sources))
+        system = mean(_compiled(programs, lexer, semantics["profile"]), removals=_removals(sources))
         texts = _explained(system, make, builder, stage, format, figures, statistics)
         if format == "text" and semantics["profile"] != "default":
             texts = chain([_profile(semantics["profile"])], texts)
@@ -328,12 +328,12 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     Console().print(table)
 
 
-def _compiled(programs: Sequence[str], lexer: str | None) -> System:
+def _compiled(programs: Sequence[str], lexer: str | None, profile: str) -> System:
     import squall
     from squall.system import warnings
 
     _exist(programs)
-    system = squall.compile(*programs, lexer=lexer)
+    system = squall.compile(*programs, lexer=lexer, profile=profile)
     for warning in warnings(system):
         click.echo(str(warning), err=True)
     return system
