@@ -197,7 +197,7 @@ def build(
     from squall.streams.sinks import check_writable
 
     resume = checkpoint is not None and checkpoint.is_dir() and any(checkpoint.iterdir())
-    system = _compiled(programs, lexer, graphs)
+    system = _compiled(programs, lexer, graphs, semantics["profile"])
     mean = _meaning(sources, **semantics)
     make = _planner(planner, statistics)
     _usable("squall.builders", builder)
@@ -280,7 +280,7 @@ def explain(
         texts = _trees(programs, lexer, format)
     else:
         mean = _meaning(sources, **semantics)
-        system = mean(_compiled(programs, lexer, graphs), removals=_removals(sources))
+        system = mean(_compiled(programs, lexer, graphs, semantics["profile"]), removals=_removals(sources))
         texts = _explained(system, make, builder, stage, format, figures, statistics)
         if format == "text" and semantics["profile"] != "default":
             texts = chain([_profile(semantics["profile"])], texts)
@@ -335,13 +335,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     Console().print(table)
 
 
-def _compiled(programs: Sequence[str], lexer: str | None, graphs: Sequence[str]) -> System:
+def _compiled(programs: Sequence[str], lexer: str | None, graphs: Sequence[str], profile: str) -> System:
     import squall
     from squall.streams import documents
     from squall.system import warnings
 
     check_files(programs)
-    system = squall.compile(*programs, lexer=lexer, documents=dict(map(documents.place, graphs)))
+    system = squall.compile(*programs, lexer=lexer, documents=dict(map(documents.place, graphs)), profile=profile)
     for warning in warnings(system):
         click.echo(str(warning), err=True)
     return system
