@@ -1,4 +1,5 @@
-"""The command line: ``squall build``, ``squall explain`` and ``squall list``; ``squall update`` is in `cli_update`.
+"""The command line: ``squall build``, ``squall explain`` and ``squall list``; ``squall check`` is in `cli_check`,
+``squall update`` in `cli_update`.
 
 Nothing heavy is imported before it is needed, so that ``squall --help`` is quick.
 """
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import click
 
 from squall import __version__
+from squall.cli_check import check
+from squall.cli_shared import FAILED, INTERRUPTED, LEXER, PROGRAMS, WINDOW, WRONG, check_files
 from squall.cli_update import update
 from squall.errors import SquallError, UsageError
 
@@ -31,9 +34,6 @@ if TYPE_CHECKING:
     from squall.system import System
 
     _Meaning = Callable[..., System]
-
-FAILED, WRONG, INTERRUPTED = 1, 2, 130
-"""Exit codes: the run failed; the program or the arguments are wrong; it was interrupted. 0: done."""
 
 
 def main() -> NoReturn:
@@ -74,7 +74,8 @@ def command() -> None:
     On Spark, following a folder, safe to kill and start again:
       squall build alarm.jena --builder spark --source 'in/?follow=yes' \\
              --sink alarms.nt --checkpoint state/
-    See what is made of a program, and what there is to choose from:
+    See what is wrong with a program, what is made of it, and what there is to choose from:
+      squall check alarm.jena
       squall explain alarm.jena
       squall list
     Apply a request of SPARQL Update once:
@@ -87,8 +88,7 @@ def command() -> None:
 def _semantics(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say what programs mean over time."""
     options = (
-        click.option("--window", default="", metavar="WINDOW", help="Through which streams without a window of their "
-                     "own are read: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, TRIPLES 100, TRIPLES 9 STEP 3."),
+        WINDOW,
         click.option("--output", type=click.Choice(["istream", "rstream", "dstream"]), help="What is handed on: what "
                      "is new, all that holds, or what has ceased to hold [default: as the program says]."),
         click.option("--report", metavar="POLICY", help="When: close (default), change, nonempty or periodic:5s."),
@@ -100,8 +100,6 @@ def _semantics(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-_PROGRAMS = click.argument("programs", nargs=-1, required=True, metavar="PROGRAM...")
-_LEXER = click.option("--lexer", metavar="NAME", help="The programs' language [default: by the file's ending].")
 _PLANNER = click.option("--planner", default="rete", show_default=True, metavar="NAME", help="greedy, rete, ...")
 _STATISTICS = click.option("--statistics", type=click.Path(path_type=Path), metavar="FILE", help="Plan for data like "
                            "those that `build --collect-statistics` counted.")  # fmt: skip
@@ -109,14 +107,14 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 
 
 @command.command()
-@_PROGRAMS
-@_LEXER
+@PROGRAMS
+@LEXER
 @_PLANNER
 @_BUILDER
 @click.option("--source", "sources", multiple=True, metavar="URI", help="A stream: a file, a folder, - or a URI.")
 @click.option("--static", "statics", multiple=True, metavar="URI", help="Data that always hold; read first.")
 @click.option("--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a graph is that a program names "
-              "(FROM).")  # fmt: skip
+              "(FROM), or a document that it imports.")  # fmt: skip
 @click.option("--sink", default="-", metavar="URI", help="Where outputs go [default: standard output].")
 @_semantics
 @click.option("--clock", type=click.Choice(["event", "wall"]), default="event", show_default=True, help="The time "
@@ -134,6 +132,8 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
               "could not be used (malformed, late) as lines of JSON.")  # fmt: skip
 @click.option("--checkpoint", type=click.Path(path_type=Path), metavar="DIR", help="Keep offsets and state there, so "
               "that a killed run goes on where it was.")  # fmt: skip
+@click.option("--max-depth", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How deep "
+              "rules may nest the terms that they make.")  # fmt: skip
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine (Spark).")
 @_STATISTICS
 @click.option("--collect-statistics", "counted", type=click.Path(path_type=Path), metavar="FILE", help="Count a sample "
@@ -159,6 +159,7 @@ def build(
     strict: bool,
     lost: Path | None,
     checkpoint: Path | None,
+    max_depth: int,
     conf: tuple[str, ...],
     statistics: Path | None,
     counted: Path | None,
@@ -196,7 +197,7 @@ def build(
     from squall.streams.sinks import check_writable
 
     resume = checkpoint is not None and checkpoint.is_dir() and any(checkpoint.iterdir())
-    system = _compiled(programs, lexer)
+    system = _compiled(programs, lexer, graphs, semantics["profile"])
     mean = _meaning(sources, **semantics)
     make = _planner(planner, statistics)
     _usable("squall.builders", builder)
@@ -215,7 +216,8 @@ def build(
     system = mean(system, removals=streams.removals)
     _check_streams(system, streams, sources, statics)
     plan = make(system)
-    job = _job(plan, builder, _options(checkpoint, settings, ledger, target, profiled is not None, begin))
+    options = _options(checkpoint, settings, ledger, target, profiled is not None, begin)
+    job = _job(plan, builder, replace(options, max_depth=max_depth))
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []
@@ -227,16 +229,19 @@ def build(
 
 
 @command.command()
-@_PROGRAMS
-@_LEXER
+@PROGRAMS
+@LEXER
 @_PLANNER
 @_BUILDER
 @_semantics
 @click.option("--source", "sources", multiple=True, metavar="URI", help="A stream; its name, window and format count.")
 @click.option("--stage", type=click.Choice(["tree", "tps", "pps", "job"]), default="pps", show_default=True,
               help="After the lexer, the translator, the planner or the builder.")  # fmt: skip
-@click.option("--format", "format", type=click.Choice(["text", "json", "mermaid", "dot", "svg", "html"]),
-              default="text", show_default=True, help="All but text and json draw the plan (pps).")  # fmt: skip
+@click.option(
+    "--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a document is that a program imports."
+)
+@click.option("--format", "format", default="text", show_default=True, metavar="NAME", help="text, json; of the plan "
+              "(pps) also mermaid, dot, svg or html; of the tree also a language, such as rif or rifps.")  # fmt: skip
 @click.option("--figures", type=click.Path(path_type=Path), metavar="FILE", help="Show what each node did in a run, "
               "from the file that `build --profile-nodes` wrote.")  # fmt: skip
 @_STATISTICS
@@ -247,6 +252,7 @@ def explain(
     builder: str,
     sources: tuple[str, ...],
     stage: str,
+    graphs: tuple[str, ...],
     format: str,
     figures: Path | None,
     statistics: Path | None,
@@ -262,9 +268,9 @@ def explain(
       squall explain family.jena --format dot | dot -Tsvg > plan.svg
       squall explain family.jena --format html > plan.html
       squall explain family.jena --window 'RANGE 10s STEP 5s' --profile csparql
+      squall explain family.rif --stage tree --format rifps   the same in another syntax
     """
-    if stage != "pps" and format not in ("text", "json"):
-        raise UsageError(f"`--format {format}` draws plans: it goes with `--stage pps`")
+    _check_format(stage, format)
     if stage != "pps" and figures:
         raise UsageError("figures are those of a plan: `--figures` goes with `--stage pps`")
     make = _planner(planner, statistics)
@@ -274,7 +280,7 @@ def explain(
         texts = _trees(programs, lexer, format)
     else:
         mean = _meaning(sources, **semantics)
-        system = mean(_compiled(programs, lexer), removals=_removals(sources))
+        system = mean(_compiled(programs, lexer, graphs, semantics["profile"]), removals=_removals(sources))
         texts = _explained(system, make, builder, stage, format, figures, statistics)
         if format == "text" and semantics["profile"] != "default":
             texts = chain([_profile(semantics["profile"])], texts)
@@ -282,6 +288,7 @@ def explain(
         click.echo(text)
 
 
+command.add_command(check)
 command.add_command(update)
 
 
@@ -328,12 +335,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     Console().print(table)
 
 
-def _compiled(programs: Sequence[str], lexer: str | None) -> System:
+def _compiled(programs: Sequence[str], lexer: str | None, graphs: Sequence[str], profile: str) -> System:
     import squall
+    from squall.streams import documents
     from squall.system import warnings
 
-    _exist(programs)
-    system = squall.compile(*programs, lexer=lexer)
+    check_files(programs)
+    system = squall.compile(*programs, lexer=lexer, documents=dict(map(documents.place, graphs)), profile=profile)
     for warning in warnings(system):
         click.echo(str(warning), err=True)
     return system
@@ -353,13 +361,6 @@ def _profile(name: str) -> str:
     from squall import profiles
 
     return f"{profiles.named(name)}\n"
-
-
-def _exist(programs: Sequence[str]) -> None:
-    """With a lexer named, the Python interface takes a text; the command line takes files alone."""
-    for program in programs:
-        if not Path(program).is_file():
-            raise UsageError(f"the program `{program}` does not exist")
 
 
 def _planner(name: str, statistics: Path | None) -> Callable[[System], Plan]:
@@ -653,12 +654,36 @@ def _shown(thing: Any, format: str) -> str:
     return show.as_json(thing) if format == "json" else show.text(thing)
 
 
+_DRAWINGS = ("mermaid", "dot", "svg", "html")
+
+
+def _check_format(stage: str, format: str) -> None:
+    if format in ("text", "json"):
+        return
+    if format in _DRAWINGS and stage != "pps":
+        raise UsageError(f"`--format {format}` draws plans: it goes with `--stage pps`")
+    if format not in _DRAWINGS and stage != "tree":
+        raise UsageError(f"`--format {format}` is not a way to show the stage `{stage}`")
+
+
 def _trees(programs: Sequence[str], lexer: str | None, format: str) -> Iterator[str]:
     import squall
 
-    _exist(programs)
+    check_files(programs)
     for program in programs:
-        yield _shown(squall.parse(program, lexer)[1], format)
+        language, tree = squall.parse(program, lexer)
+        yield _shown(tree, format) if format in ("text", "json") else _written(tree, language, format)
+
+
+def _written(tree: Any, language: str, format: str) -> str:
+    """A tree as text of a language whose lexer can write it: that of another syntax for the same trees."""
+    from squall import plugins
+
+    lexer = plugins.load(plugins.LEXERS, format)
+    same = plugins.where(plugins.TRANSLATORS, language).object == plugins.where(plugins.TRANSLATORS, format).object
+    if not same or not hasattr(lexer, "written"):
+        raise UsageError(f"a program in `{language}` cannot be written as `{format}`")
+    return str(lexer.written(tree)).removesuffix("\n")
 
 
 def _described(job: Job, builder: str) -> str:

@@ -197,7 +197,7 @@ def _violations(program: list[System], streams: list[str], needed: list[list[Nee
     part_of = {node: number for number, part in enumerate(components(after)) for node in part}
     for (read, reader), need in strict.items():
         if part_of[read] == part_of[reader]:
-            path = _path(edges, reader, read)
+            path = shortest_path(edges, reader, read)
             names = [f"`{program[node].name}`" for node in (*path, reader) if isinstance(node, int)]
             yield TranslatorError(
                 f"rule `{program[reader].name}` {need.verb} what depends on it: {' -> '.join(names)}",
@@ -221,7 +221,7 @@ def _dependencies(
     fed: Shapes[tuple[str, str | None]] = Shapes()
     known: set[Hashable] = set()
     for writer, rule in enumerate(program):
-        for one in _made(rule) if rule.reentrant else ():
+        for one in made_of(rule) if rule.reentrant else ():
             if ("made", one) not in known:
                 known.add(("made", one))
                 made.add(one, ("made", one))
@@ -248,7 +248,7 @@ def _dependencies(
     return edges, strict
 
 
-def _path(edges: list[_Edge], start: Hashable, end: Hashable) -> list[Hashable]:
+def shortest_path(edges: list[_Edge], start: Hashable, end: Hashable) -> list[Hashable]:
     """A shortest path."""
     import networkx  # it takes longer to load than all of squall
 
@@ -289,7 +289,7 @@ def components(after: Mapping[N, Iterable[N]]) -> list[list[N]]:
     return found
 
 
-def _made(rule: System) -> Iterator[Shape]:
+def made_of(rule: System) -> Iterator[Shape]:
     """The shapes of the facts that a rule makes."""
     for consequence in rule.consequences:
         if isinstance(consequence, Construct):

@@ -453,10 +453,14 @@ CLOSE = Report()
 
 @dataclass(frozen=True)
 class Document:
-    """A document that a program names, to be loaded as static data of the stream of its IRI (without brackets)."""
+    """A document that a program names, to be loaded as static data of the stream of its IRI (without brackets).
+
+    forbidden: the datatypes (IRIs) that no literal in it may have: it is refused as a whole.
+    """
 
     iri: str
     origin: Origin | None = field(default=None, compare=False, repr=False)
+    forbidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from squall.rdf import (
     ALWAYS,
     FOREVER,
     HEARTBEAT,
+    NOTES,
     QUAD,
     WORKING,
     XSD,
@@ -558,10 +559,11 @@ class _Graphs:
         self.working[stream, fact] = since, rules | {rule} if since == time else rules
 
     def inserted(self, time: int) -> dict[Fact, set[int]]:
-        """What updates have inserted, with the rules that did."""
+        """What updates have inserted that is answered, with the rules that did."""
         found: dict[Fact, set[int]] = {}
-        for (_, fact), (_, rules) in self.working.items():
-            found.setdefault(fact, set()).update(rules)
+        for (stream, fact), (_, rules) in self.working.items():
+            if stream != NOTES:
+                found.setdefault(fact, set()).update(rules)
         return found
 
 
