@@ -5,6 +5,9 @@ The expected values follow from XPath functions and operators 2.0, XSD 1.1 and D
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -247,7 +250,8 @@ STAMP = of("2000-01-01T00:00:00Z", "dateTimeStamp")
         ("xs:string", of("de", "hexBinary"), literal("DE")),
         ("xs:string", of("Cv 8=", "base64Binary"), literal("Cv8=")),
         ("xs:string", of("1999-12-31T24:00:00-05:00", "dateTime"), literal("2000-01-01T00:00:00-05:00")),
-        ("xs:string", of("urn:x", "anyURI"), literal("urn:x")), ("xs:string", B, None),
+        ("xs:string", of("urn:x", "anyURI"), literal("urn:x")), ("xs:string", B, None), ("xs:string", listed(1), None),
+        ("xs:token", listed(), None), ("rdf:PlainLiteral", listed(1), None), ("xs:boolean", listed(1), None),
         ("xs:normalizedString", literal("a\tb\n"), of("a b ", "normalizedString")),
         ("xs:token", literal(" a\t b\n"), of("a b", "token")), ("xs:token", of(1), of(1, "token")),
         ("xs:language", literal(" en-GB"), of("en-GB", "language")), ("xs:language", literal("en_GB"), None),
@@ -366,3 +370,26 @@ def test_iri_string_is_a_test_and_computes_both_ways() -> None:
     assert [compute(term) for term in (literal("urn:x"), literal("x y"), literal("x"), X, None)] == [X, *[None] * 4]
     compute = functions.lookup(of_iri.function).evaluate
     assert [compute(term) for term in (X, A, B, None)] == [literal("urn:x"), None, None, None]
+
+
+# The page
+
+
+def test_the_page_lists_all_built_ins_but_guards_and_casts() -> None:
+    page = (Path(__file__).parent.parent / "docs/languages/rif-builtins.md").read_text()
+    listed = [line for line in page.splitlines() if line.startswith(("| `func:", "| `pred:"))]
+    assert sorted(listed) == sorted(rows())
+    table = next(part for part in page.split("\n\n") if part.startswith("| `T` |"))
+    assert sorted(re.findall(r"`(?:xs|rdf):(\w+)`", re.sub(r"\|[^|]*\|$", "", table, flags=re.M))) == sorted(TYPES)
+
+
+def rows() -> list[str]:
+    """The tables of docs/languages/rif-builtins.md."""
+    prefixes = {FUNC: "func", PRED: "pred"}
+    found = []
+    for name, builtin in SPELLED.items():
+        space, _, local = name.rpartition("#")
+        if f"{space}#" in prefixes and not local.startswith("is-literal-"):
+            arguments, _, said = builtin.doc.partition(") ")
+            found.append(f"| `{prefixes[space + '#']}:{local}{arguments})` | {said} |")
+    return found

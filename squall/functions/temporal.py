@@ -93,6 +93,8 @@ def _clock(at: Point, length: Duration) -> Term | None:
 
 def _advanced(seconds: int, fraction: str, by: Decimal) -> tuple[int, str]:
     """A time in whole seconds and the digits after them, moved."""
+    if by == int(by):
+        return seconds + int(by), fraction
     total = Fraction(f"0.{fraction}" if fraction else 0) + Fraction(by)
     whole = floor(total)
     rest = total - whole

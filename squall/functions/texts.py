@@ -20,10 +20,10 @@ PLAIN_LITERAL = RDF + "PlainLiteral"
 HEX, BASE64 = XSD + "hexBinary", XSD + "base64Binary"
 
 _BLANKS = str.maketrans("\t\n\r", "   ")
-_LANGUAGE = re.compile(r"[a-zA-Z]{1,8}(-[a-zA-Z0-9]{1,8})*")
-_NAME = re.compile(f"[{NAME_START}][{NAME}]*")
-_NO_COLON = re.compile("[^:]*")
-_NMTOKEN = re.compile(f"[{NAME}]+")
+_LANGUAGE = "[a-zA-Z]{1,8}(-[a-zA-Z0-9]{1,8})*"
+_NAME = f"[{NAME_START}][{NAME}]*"
+_NO_COLON = "[^:]*"
+_NMTOKEN = f"[{NAME}]+"
 
 
 def kept(text: str) -> str:
@@ -42,14 +42,17 @@ def collapsed(text: str) -> str:
 
 
 class Facets(NamedTuple):
-    """What makes a string one of a derived type: white space that is as it should be, and the patterns."""
+    """What makes a string one of a derived type: white space that is as it should be, and the patterns.
+
+    These are compiled when the first string is looked at, which takes longer than to import all of this.
+    """
 
     space: Callable[[str], str]
-    patterns: tuple[re.Pattern[str], ...] = ()
+    patterns: tuple[str, ...] = ()
 
     def admits(self, text: str) -> bool:
         """Whether a string is in the value space."""
-        return self.space(text) == text and all(pattern.fullmatch(text) for pattern in self.patterns)
+        return self.space(text) == text and all(re.fullmatch(pattern, text) for pattern in self.patterns)
 
 
 STRINGS = {
@@ -92,7 +95,7 @@ def _tagged(lexical: str) -> Plain | None:
 
 def is_language(text: str) -> bool:
     """Whether a text has the form of a language tag (xsd:language)."""
-    return _LANGUAGE.fullmatch(text) is not None
+    return re.fullmatch(_LANGUAGE, text) is not None
 
 
 def characters(term: Term) -> str | None:

@@ -47,7 +47,8 @@ def function(
 
     least: how many arguments are needed, all by default; repeats: any number may follow, of the last domain.
     """
-    made = Function(FUNC + name, _reading(domains, body, None), *_arity(domains, least, repeats), doc=doc, **more)
+    said = _documented(domains, least, repeats, doc)
+    made = Function(FUNC + name, _reading(domains, body, None), *_arity(domains, least, repeats), doc=said, **more)
     return made, spelled(made)
 
 
@@ -65,9 +66,9 @@ def predicate(
 
     modes: how arguments of it can be computed from the others.
     """
-    made = Function(
-        PRED + name, _reading(domains, body, False), *_arity(domains, least, False), truth=True, doc=doc, **more
-    )
+    said = _documented(domains, least, False, doc)
+    body = _reading(domains, body, False)
+    made = Function(PRED + name, body, *_arity(domains, least, False), truth=True, doc=said, **more)
     return made, spelled(made, modes)
 
 
@@ -80,6 +81,14 @@ def spelled(made: Function, modes: tuple[Mode, ...] = ()) -> Builtin:
 
 def _arity(domains: tuple[Domain, ...], least: int | None, repeats: bool) -> tuple[int, int | None]:
     return len(domains) if least is None else least, None if repeats else len(domains)
+
+
+def _documented(domains: tuple[Domain, ...], least: int | None, repeats: bool, doc: str) -> str:
+    """The arguments, ``?`` behind those that may be left out, and what the built-in gives."""
+    names = [domain.name for domain in domains]
+    if least is not None:
+        names[least:] = [f"{name}?" for name in names[least:]] if not repeats else names[least:]
+    return f"({', '.join(names)}{', ...' if repeats else ''}) {doc}"
 
 
 def _reading(domains: tuple[Domain, ...], body: Callable[..., Any], outside: bool | None) -> Callable[..., Any]:
