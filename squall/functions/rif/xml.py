@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from itertools import groupby
 from operator import eq, ne
 
 from squall.functions.rif.names import Domain, Members, predicate
@@ -10,24 +12,64 @@ from squall.rdf import RDF, Term, is_literal, parts
 
 XML_LITERAL = RDF + "XMLLiteral"
 
+Node = tuple[object, ...]
+"""A start, an end, characters, a comment or an instruction, as its kind and what it says."""
+
+
+class _Nodes:
+    """The nodes of a text in its order, names with their namespace and prefix, attributes in the order of names."""
+
+    def __init__(self) -> None:
+        self.found: list[Node] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self.found.append(("start", name, *sorted(attributes.items())))
+
+    def end(self, name: str) -> None:
+        self.found.append(("end",))
+
+    def characters(self, text: str) -> None:
+        self.found.append(("text", text))
+
+    def comment(self, text: str) -> None:
+        self.found.append(("comment", text))
+
+    def instruction(self, target: str, text: str) -> None:
+        self.found.append(("instruction", target, text))
+
 
 @lru_cache(maxsize=4096)
-def xml(term: Term) -> str | None:
-    """The canonical form of an XML literal (Canonical XML 2.0, with comments); None for everything else.
+def xml(term: Term) -> tuple[Node, ...] | None:
+    """The nodes of an XML literal, which are equal if it says the same; None for everything else.
 
     Its content stands inside of an element, where there can be no document type, so no entities but those of XML.
     """
-    from xml.etree.ElementTree import ParseError, canonicalize
+    from xml.parsers import expat
 
     if not is_literal(term):
         return None
     lexical, datatype, _ = parts(term)
     if datatype != XML_LITERAL:
         return None
+    nodes, parser = _Nodes(), expat.ParserCreate(namespace_separator=" ")
+    parser.namespace_prefixes = True
+    parser.StartElementHandler, parser.EndElementHandler = nodes.start, nodes.end
+    parser.CharacterDataHandler, parser.CommentHandler = nodes.characters, nodes.comment
+    parser.ProcessingInstructionHandler = nodes.instruction
     try:
-        return canonicalize(f"<x>{lexical}</x>", with_comments=True)
-    except ParseError:
+        parser.Parse(f"<x>{lexical}</x>", True)
+    except expat.ExpatError:
         return None
+    return tuple(_joined(nodes.found))
+
+
+def _joined(nodes: list[Node]) -> list[Node]:
+    """The nodes, characters that follow each other as one: in how many pieces they come does not matter."""
+    found: list[Node] = []
+    for is_text, group in groupby(nodes, key=lambda node: node[0] == "text"):
+        pieces = list(group)
+        found += [("text", "".join(str(text) for _, text in pieces))] if is_text else pieces
+    return found
 
 
 _XML = Domain("XMLLiteral", xml)

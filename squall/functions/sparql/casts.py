@@ -11,6 +11,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
+from squall import compounds
 from squall.functions import Function
 from squall.functions.sparql.names import FALSE, TRUE, Maybe
 from squall.functions.texts import BASE64, HEX, PLAIN_LITERAL, STRINGS, characters, octets, octets_literal, plain
@@ -149,8 +150,8 @@ def _canonical(term: Term) -> str | None:
     return None if datatype in _READ else text(term)
 
 
-_READ = {*STRINGS, PLAIN_LITERAL, HEX, BASE64, DURATION, DAY_TIME, YEAR_MONTH}
-"""The datatypes whose literals have been read before, if they are well-formed."""
+_READ = {*STRINGS, PLAIN_LITERAL, HEX, BASE64, DURATION, DAY_TIME, YEAR_MONTH, compounds.DATATYPE}
+"""The datatypes whose literals have been read before, if they are well-formed; terms built of terms are no text."""
 
 
 def _of_number(found: Number) -> str:
