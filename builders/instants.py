@@ -67,9 +67,10 @@ class Instants:
                 self.came[source, event.stream] = before + len(event.facts)
                 if (before + len(event.facts)) // step > before // step:
                     self.add_instant(event.time)
-            case Range(size=size):
-                self.add_instant(event.time)
-                self.add_instant(event.time + size)
+            case Range():
+                first, last = window.validity(event.time)
+                self.add_instant(first)
+                self.add_instant(last)
             case Stepped(step=step):
                 first, last = window.validity(event.time)
                 self._add_grid(first, step, last)

@@ -29,7 +29,7 @@ from squall.operators import AntiJoin, Emit, Join, LeftJoin, Match, Read, Unit, 
 from squall.operators import Feed as FeedNode
 from squall.operators import Operator as Kind
 from squall.plan import Node, Plan
-from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term
+from squall.rdf import ALWAYS, FOREVER, NOTES, Columns, Event, Fact, Term
 
 
 class Target(NamedTuple):
@@ -176,7 +176,8 @@ class Machine(Network[Sequence[Entry]]):
         """A fact that an update inserted at the time `came` begins or ends."""
         for id, reader in self.readers.items():
             self._put_entries(id, reader.written(stream, fact, came, time, weight))
-        self.answer(update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)])
+        if stream != NOTES:
+            self.answer(update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)])
 
     def _put_entries(self, id: str, entries: Sequence[Entry]) -> None:
         facts, reader = Facts(), self.readers[id]

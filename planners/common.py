@@ -28,7 +28,19 @@ from squall.planners.columns import (
 from squall.planners.draft import Draft, Identity, Rows, digest
 from squall.planners.ending import End, finish
 from squall.planners.scope import is_closed, is_independent, mentioned
-from squall.planners.unbound import Own, absent, agreeing, join, left_join, own, tested, with_own, without
+from squall.planners.unbound import (
+    Own,
+    absent,
+    agreeing,
+    apart_from,
+    given_as,
+    join,
+    left_join,
+    own,
+    tested,
+    with_own,
+    without,
+)
 from squall.strata import is_timed
 from squall.system import (
     Aggregate,
@@ -255,15 +267,9 @@ def _is_sure(expression: Expression | None, rows: Rows) -> bool:
 def _without(draft: Draft, rows: Rows, inner: Rows, part: Without, seed: Rows | None) -> Rows:
     if not part.minus:
         return absent(draft, rows, inner)
-    if seed is not None and (both := seed.maybe & inner.known):
-        raise PlannerError(
-            f"whether `{min(map(str, both))}`, which need not be bound, is shared by both sides of a MINUS inside an "
-            "EXISTS is not known",
-            part.origin or inner.origin,
-            "give the variable another name inside the EXISTS, or bind it outside",
-        )
     given = seed.sure if seed is not None else frozenset()
-    return absent(draft, rows, inner, counting=(rows.known & inner.known) - given - {*part.apart})
+    told = [] if seed is None else [(name, held) for name, held in given_as(seed) if name in inner.known]
+    return apart_from(draft, rows, inner, (rows.known & inner.known) - given - {*part.apart}, told)
 
 
 def _left_join(draft: Draft, left: Rows, right: Rows, part: Maybe, asked: Asking, rule: System) -> Rows:

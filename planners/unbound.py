@@ -111,6 +111,30 @@ def absent(
     return absent(draft, left, _unbound(draft, right, first), condition, counting)
 
 
+def given_as(seed: Rows) -> list[tuple[Variable, Variable]]:
+    """The variables of a seed (`with_own`) that need not be bound, each with what holds the value that it was given."""
+    names = [name for name in seed.names if name in seed.maybe]
+    return list(zip(names, seed.names[len(seed.names) - len(names) :], strict=True))
+
+
+def apart_from(
+    draft: Draft, left: Rows, right: Rows, counting: frozenset[Variable], told: Sequence[tuple[Variable, Variable]]
+) -> Rows:
+    """The left rows that are in no pair in which a variable counts (MINUS). told: variables with what holds the value
+    that they were given from around an EXISTS: where there is one, it stands for the variable, which does not count
+    (SPARQL 1.1, section 18.6, substitute)."""
+    if not told:
+        return absent(draft, left, right, counting=counting)
+    (name, held), *rest = told
+    replaced = replace(left, node=_test(draft, left, BOUND, (held,)))
+    free = replace(left, node=_test(draft, left, UNBOUND.iri, (held,)))
+    cases = [
+        apart_from(draft, replaced, right, counting - {name}, rest),
+        apart_from(draft, free, right, counting, rest),
+    ]
+    return replace(left, node=union(draft, cases, left.names).node)
+
+
 def _absent(draft: Draft, left: Rows, right: Rows, condition: Call | None) -> Rows:
     if condition is None:
         return replace(left, node=draft.add(ops.AntiJoin(shared(left, right)), left.node, right.node))

@@ -51,6 +51,7 @@ def compile(
     windows: Mapping[str, str | Window] | None = None,
     removals: bool = False,
     documents: Mapping[str, str] | None = None,
+    profile: str = "default",
 ) -> System:
     """The Translated Production System of one or more programs, each a path or (with `lexer`) a text.
 
@@ -60,11 +61,13 @@ def compile(
     window: through which streams are read whose window no program names: a window, or a text such as ``RANGE 10s``
     (`squall.windows.parse`); windows: the same for each stream of its own, by IRI. removals: whether streams may carry
     removals (`Event.removed`). documents: the files of programs that programs import, by their IRIs. Documents of data
-    that a program names are loaded by `squall.streams.documents.load`.
+    that a program names are loaded by `squall.streams.documents.load`. profile: by whose definition rules with negation
+    can be put in order, if `squall.profiles.apply` makes the system one of that engine.
 
     Raises UsageError (no such file, unknown extension, no such window), LexerError, TranslatorError, or Errors with all
     of a program's errors.
     """
+    from squall.profiles import named
     from squall.strata import stratify
 
     if not programs:
@@ -72,7 +75,7 @@ def compile(
     errors: list[SquallError] = []
     system = joined([translated(read(program, lexer), errors, documents) for program in programs])
     raise_all(errors)
-    stratify(system)
+    stratify(system if profile == "default" else named(profile).system(system))
     each = {stream: as_window(one) for stream, one in (windows or {}).items()}
     return over(system, as_window(window), each, removals)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -197,7 +197,7 @@ def build(
     from squall.streams.sinks import check_writable
 
     resume = checkpoint is not None and checkpoint.is_dir() and any(checkpoint.iterdir())
-    system = _compiled(programs, lexer, graphs)
+    system = _compiled(programs, lexer, graphs, semantics["profile"])
     mean = _meaning(sources, **semantics)
     make = _planner(planner, statistics)
     _usable("squall.builders", builder)
@@ -223,7 +223,7 @@ def build(
     sample: list[Event] = []
     _calm_collector()
     inputs = _watched(streams, static, sample if counted else None)
-    code = _run(job, *inputs, target, ledger, resume, progress)
+    code = _run(job, *inputs, target, ledger, resume, progress, _columns(system, target))
     _measured(job, plan, sample, counted, profiled)
     sys.exit(code)
 
@@ -280,7 +280,7 @@ def explain(
         texts = _trees(programs, lexer, format)
     else:
         mean = _meaning(sources, **semantics)
-        system = mean(_compiled(programs, lexer, graphs), removals=_removals(sources))
+        system = mean(_compiled(programs, lexer, graphs, semantics["profile"]), removals=_removals(sources))
         texts = _explained(system, make, builder, stage, format, figures, statistics)
         if format == "text" and semantics["profile"] != "default":
             texts = chain([_profile(semantics["profile"])], texts)
@@ -335,13 +335,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     Console().print(table)
 
 
-def _compiled(programs: Sequence[str], lexer: str | None, graphs: Sequence[str]) -> System:
+def _compiled(programs: Sequence[str], lexer: str | None, graphs: Sequence[str], profile: str) -> System:
     import squall
     from squall.streams import documents
     from squall.system import warnings
 
     check_files(programs)
-    system = squall.compile(*programs, lexer=lexer, documents=dict(map(documents.place, graphs)))
+    system = squall.compile(*programs, lexer=lexer, documents=dict(map(documents.place, graphs)), profile=profile)
     for warning in warnings(system):
         click.echo(str(warning), err=True)
     return system
@@ -562,6 +562,17 @@ def _moment(text: str) -> int:
         raise UsageError(f"`--now {text}`: {error.msg}") from None
 
 
+def _columns(system: System, sink: Sink) -> Collection[str]:
+    """The queries that answer with solutions, if these are told in a table: facts that updates insert, or others make,
+    have other columns."""
+    from squall.streams.sinks import SOLUTIONS
+    from squall.system import Ask, Select, rules
+
+    if getattr(sink, "format", "") not in SOLUTIONS:
+        return ()
+    return {rule.name for rule in rules(system) if any(isinstance(one, Select | Ask) for one in rule.consequences)}
+
+
 def _run(
     job: Job,
     sources: Sources,
@@ -570,9 +581,12 @@ def _run(
     ledger: LedgerFile,
     resume: bool,
     progress: bool | None,
+    columns: Collection[str],
 ) -> int:
-    """The exit code. From here on something has been started: what fails is the run."""
+    """The exit code. From here on something has been started: what fails is the run. columns: the queries whose
+    solutions are all that the sink holds; none: it holds whatever comes."""
     from squall.progress import Tally, shown, summary
+    from squall.rdf import Evaluated
 
     tally = Tally()
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)
@@ -581,6 +595,9 @@ def _run(
         with closing(sink), shown(sources, tally) if visible else nullcontext():
             sink.start(resume, prompt=sources.live)
             for output in job.run(sources, static):
+                if columns and output.rule not in columns:
+                    tally.left_out += not isinstance(output.fact, Evaluated)
+                    continue
                 sink.write(output)
                 tally.outputs += 1
     except BrokenPipeError:

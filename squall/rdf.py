@@ -188,6 +188,9 @@ HEARTBEAT = "urn:x-squall:heartbeat"
 WORKING = "urn:x-squall:working"
 """The stream of what updates insert without naming a graph: a part of every default graph, whatever its windows."""
 
+NOTES = "urn:x-squall:notes"
+"""The stream of what rules note for themselves (`squall.firing`). What updates put there is in no answer."""
+
 
 def heartbeat(time: int) -> Event:
     """Time has reached `time` (integer ms): all that is earlier is there. No instant at which anything is evaluated."""

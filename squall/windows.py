@@ -26,15 +26,17 @@ class Landmark:
 
 @dataclass(frozen=True)
 class Range:
-    """A continuous sliding window: valid at [t, t + size). size: integer ms."""
+    """A continuous sliding window: valid at [t, t + size), or, if it lies back, so much later. size, delay: integer
+    ms."""
 
     size: int
+    delay: int = 0
 
     def validity(self, time: int) -> tuple[int, int]:
-        return time, time + self.size
+        return time + self.delay, time + self.delay + self.size
 
     def __str__(self) -> str:
-        return f"RANGE {duration(self.size)}"
+        return f"RANGE {duration(self.size)}{_delayed(self.delay)}"
 
 
 @dataclass(frozen=True)
@@ -44,16 +46,17 @@ class Stepped:
 
     A fact is so valid from the first such instant after its event until the first one after t + size: a continuous
     window whose two ends are rounded up to the grid. closed: the content at T is what came in (T - size, T] instead,
-    which is how C-SPARQL's engine has it.
+    which is how C-SPARQL's engine has it. delay: the window lies back: all that so much earlier.
     """
 
     size: int
     step: int
     origin: int = 0
     closed: bool = False
+    delay: int = 0
 
     def validity(self, time: int) -> tuple[int, int]:
-        return self.after(time), self.after(time + self.size)
+        return self.after(time + self.delay), self.after(time + self.delay + self.size)
 
     def after(self, time: int) -> int:
         """The first instant of the grid after a time (at or after it, if `closed`)."""
@@ -62,7 +65,7 @@ class Stepped:
 
     def __str__(self) -> str:
         moves = "TUMBLING" if self.size == self.step else f"STEP {duration(self.step)}"
-        return f"RANGE {duration(self.size)} {moves}"
+        return f"RANGE {duration(self.size)} {moves}{_delayed(self.delay)}"
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,15 @@ NOTHING = Nothing()
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = r"(\d+)\s*(ms|s|m|h|d)"
-_TIMED = re.compile(rf"\[?\s*RANGE\s+{_DURATION}(?:\s+(?:STEP\s+{_DURATION}|(TUMBLING)))?\s*\]?", re.IGNORECASE)
+_TIMED = re.compile(
+    rf"\[?\s*RANGE\s+{_DURATION}(?:\s+(?:STEP\s+{_DURATION}|(TUMBLING)))?(?:\s+DELAY\s+{_DURATION})?\s*\]?",
+    re.IGNORECASE,
+)
 _COUNT = re.compile(r"\[?\s*TRIPLES\s+(\d+)(?:\s+(?:STEP\s+(\d+)|(TUMBLING)))?\s*\]?", re.IGNORECASE)
+
+
+def _delayed(delay: int) -> str:
+    return f" DELAY {duration(delay)}" if delay else ""
 
 
 def duration(milliseconds: int) -> str:
@@ -121,8 +131,8 @@ def milliseconds(text: str) -> int:
 
 def parse(text: str) -> Window:
     """The window of a text: ``RANGE 10s``, ``RANGE 10s STEP 5s``, ``RANGE 1m TUMBLING``, ``TRIPLES 100``,
-    ``TRIPLES 9 STEP 3``, ``TRIPLES 9 TUMBLING``, ``LANDMARK``; in any letter case, with or without brackets. Units:
-    ms s m h d. Raises UsageError."""
+    ``TRIPLES 9 STEP 3``, ``TRIPLES 9 TUMBLING``, ``LANDMARK``; in any letter case, with or without brackets. One that
+    begins with ``RANGE`` may lie back: ``RANGE 10s DELAY 1h``. Units: ms s m h d. Raises UsageError."""
     plain = text.strip()
     if plain.upper() in ("", "LANDMARK"):
         return LANDMARK
@@ -132,12 +142,14 @@ def parse(text: str) -> Window:
     if not (found := _TIMED.fullmatch(plain)):
         raise UsageError(
             f"`{text}` is not a window",
-            hint="windows: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, TRIPLES 100, TRIPLES 9 STEP 3, LANDMARK",
+            hint="windows: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, RANGE 10s DELAY 1h, TRIPLES 100, "
+            "TRIPLES 9 STEP 3, LANDMARK",
         )
     size = _positive(_length(found[1], found[2]), text)
+    delay = _length(found[6], found[7]) if found[6] else 0
     if found[5]:
-        return Stepped(size, size)
-    return Stepped(size, _positive(_length(found[3], found[4]), text)) if found[3] else Range(size)
+        return Stepped(size, size, delay=delay)
+    return Stepped(size, _positive(_length(found[3], found[4]), text), delay=delay) if found[3] else Range(size, delay)
 
 
 def as_window(given: str | Window) -> Window:

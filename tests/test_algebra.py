@@ -10,7 +10,7 @@ import pytest
 
 import squall
 from squall import show
-from squall.errors import PlannerError, TranslatorError
+from squall.errors import TranslatorError
 from squall.functions.jena import function_iri
 from squall.functions.sparql import calls
 from squall.functions.sparql.tables import TABLE
@@ -259,10 +259,22 @@ def test_a_rule_may_ask_for_what_it_makes_but_not_for_its_absence() -> None:
             stratify(rule(wanted))
 
 
-def test_minus_inside_of_what_is_given_or_not_is_refused() -> None:
-    asked = exists(Pattern(X, P, Y), then=(Without((Pattern(V, R, D),), minus=True),))
-    with pytest.raises(PlannerError, match=r"`\?v`, which need not be bound"):
-        squall.plan(query(X, then=(QV, Exists(None, asked, True))))
+@pytest.mark.parametrize(
+    "asked",
+    [
+        exists(Pattern(X, P, Y), then=(Without((Pattern(V, R, D),), minus=True),)),
+        exists(Pattern(X, P, V), then=(Without((Pattern(V, R, D),), minus=True),)),
+        exists(Pattern(X, P, V), then=(Without((Pattern(X, Q, V),), minus=True),)),
+        exists(Pattern(V, P, Z), then=(Without((Pattern(V, R, Z), Pattern(X, P, Z)), minus=True),)),
+        exists(Pattern(V, P, Z), then=(Without((Pattern(Z, R, W), Pattern(V, P, Z)), minus=True),)),
+    ],
+)
+@pytest.mark.parametrize("wanted", [True, False])
+def test_minus_inside_of_what_is_given_or_not(asked: System, wanted: bool) -> None:
+    """What is given is no variable any more; what is not given counts if both sides bind it."""
+    answers(query(X, V, then=(QV, Exists(None, asked, wanted))))
+    pair = Maybe(part(Pattern(X, R, W)))
+    answers(query(X, V, W, then=(QV, pair, Exists(None, asked, wanted))))
 
 
 # What is inside

@@ -363,6 +363,20 @@ def test_graphs_of_an_update() -> None:
     assert str(out.fact) == "<urn:g> <http://example.org/has> <http://example.org/p> ."
 
 
+@pytest.mark.parametrize(
+    ("range", "expected"),
+    [
+        ("FROM NOW-PT0.005S TO NOW-PT0.003S STEP PT0.001S", [
+            (5, "a"), (6, "a"), (6, "b"), (7, "b"), (10, "one"), (11, "one")]),
+        ("FROM NOW-PT0.006S TO NOW-PT0.003S", [(6, "a"), (6, "b"), (12, "one")]),
+        ("FROM NOW-PT0.002S TO NOW-PT0.000S STEP PT0.002S", [(2, "a"), (4, "b"), (8, "one")]),
+    ],
+)  # fmt: skip
+def test_windows_that_lie_back(range: str, expected: list[tuple[object, ...]]) -> None:
+    query = f"SELECT ?s FROM NAMED WINDOW :w ON :one [{range}] {{ WINDOW :w {{ ?s :p ?o }} }}"
+    assert in_graphs(query, "rspql") == expected
+
+
 def test_a_slice_is_for_each_graph() -> None:
     first = "{ SELECT ?s { ?s ?p ?o } ORDER BY DESC(?s) LIMIT 1 }"
     assert in_graphs(f"SELECT ?g ?s {{ GRAPH ?g {first} }}") == [
@@ -497,8 +511,6 @@ def test_refused(text: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "lexer", "expected"),
     [
-        ("SELECT * FROM NAMED WINDOW :w ON :s [FROM NOW-PT2H TO NOW-PT1H] { WINDOW :w { ?x :p ?y } }", "rspql",
-         "a window that lies back is not supported yet"),
         ("SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT1S] { WINDOW :v { ?x :p ?y } }", "rspql",
          "there is no window <http://example.org/v>"),
     ],

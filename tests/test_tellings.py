@@ -202,6 +202,25 @@ def _unread(system: System) -> System:
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize("together", [1, 4])
+def test_a_stream_is_told_at_each_event_of_another_that_changes_nothing(planner: str, together: int) -> None:
+    """The second query answers the same at each event of the first one's stream: no row reaches it, an instant does."""
+    given, one, two = Source(EX + "in"), Source(EX + "one"), Source(EX + "two", Range(1))
+    first = rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="first", source=given)
+    second = rule((Pattern(X, Q, Y), Pattern(X, Q, X)), Pattern(Y, R, X), name="second", source=one)
+    third = rule((Pattern(X, R, Y),), Pattern(Y, S, Y), name="third", source=two)
+    made = [System(subsystems=(first,), output="rstream", stream=one.iri),
+            System(subsystems=(second,), output="rstream", stream=two.iri)]  # fmt: skip
+    system = System(subsystems=(*map(_unread, made), System(subsystems=(third,), output="rstream")))
+    fact = Triple(iri(EX + "a"), P, iri(EX + "a"))
+    events = [Event(time, (fact,), given.iri) for time in (10, 11, 12, 13)]
+    batches = [events[place : place + together] for place in range(0, len(events), together)]
+    found = outputs(squall.plan(system, planner), batches, (), "iterator")
+    assert_as_oracle(system, found, events)
+    assert [out.time for out in found if out.rule == "third"] == [10, 11, 12, 13]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
 def test_what_is_taken_away_at_an_instant_is_seen_in_all_answers(planner: str) -> None:
     gone = System("gone", joinables=(Pattern(X, Q, Y),), consequences=(Delete((Pattern(X, P, Y),)),))
     all_there = System(subsystems=(rule((Pattern(X, P, Y),), Pattern(X, R, Y), name="there"),), output="rstream")

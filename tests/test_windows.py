@@ -12,7 +12,7 @@ from squall.windows import LANDMARK, Count, Landmark, Range, Stepped, Window, du
 
 TIMES = st.integers(-30, 30)
 SIZES = st.integers(1, 12)
-STEPPED = st.builds(Stepped, SIZES, SIZES, st.integers(-9, 9), st.booleans())
+STEPPED = st.builds(Stepped, SIZES, SIZES, st.integers(-9, 9), st.booleans(), st.integers(0, 9))
 
 
 # What is valid when
@@ -36,9 +36,9 @@ def test_a_stepped_window_holds_at_its_instants_what_came_before_within_its_size
     instant = window.origin + number * window.step
     start, end = window.validity(time)
     if window.closed:
-        assert (start <= instant < end) == (instant - window.size < time <= instant)
+        assert (start <= instant < end) == (instant - window.size < time + window.delay <= instant)
     else:
-        assert (start <= instant < end) == (instant - window.size <= time < instant)
+        assert (start <= instant < end) == (instant - window.size <= time + window.delay < instant)
 
 
 @given(STEPPED, TIMES)
@@ -57,6 +57,8 @@ def test_the_content_of_a_stepped_window_changes_at_its_instants_only(window: St
         ("RANGE 10s", Range(10_000)), ("range 10 S", Range(10_000)), ("[RANGE 500ms]", Range(500)),
         ("RANGE 10s STEP 5s", Stepped(10_000, 5_000)), ("[ range 1h step 1m ]", Stepped(3_600_000, 60_000)),
         ("RANGE 2d TUMBLING", Stepped(172_800_000, 172_800_000)),
+        ("RANGE 1h DELAY 2h", Range(3_600_000, 7_200_000)),
+        ("range 2s step 1s delay 5s", Stepped(2000, 1000, delay=5000)),
         ("TRIPLES 100", Count(100)), ("[triples 5 tumbling]", Count(5, 5)), ("triples 10 step 5", Count(10, 5)),
         ("TRIPLES 5 STEP 5", Count(5, 5)), ("TRIPLES 5 STEP 1", Count(5)),
     ],
@@ -69,7 +71,9 @@ DURATIONS = st.integers(1, 10**10)
 NAMED = st.one_of(
     st.just(LANDMARK),
     st.builds(Range, DURATIONS),
+    st.builds(Range, DURATIONS, DURATIONS),
     st.builds(Stepped, DURATIONS, DURATIONS),
+    st.builds(Stepped, DURATIONS, DURATIONS, delay=DURATIONS),
     st.builds(lambda size: Stepped(size, size), DURATIONS),
     st.builds(Count, DURATIONS, st.integers(1, 9)),
     st.builds(lambda size: Count(size, size), DURATIONS),

@@ -26,6 +26,7 @@ from squall.rdf import (
     ALWAYS,
     FOREVER,
     HEARTBEAT,
+    NOTES,
     QUAD,
     WORKING,
     XSD,
@@ -493,8 +494,8 @@ def _instants(source: Source, events: Sequence[Event]) -> set[int]:
             case Count(step=step):
                 if came[event.stream] // step > before // step:
                     found.add(event.time)
-            case Range(size=size):
-                found.update((event.time, event.time + size))
+            case Range(size=size, delay=delay):
+                found.update((event.time + delay, event.time + delay + size))
             case Stepped() as window:
                 first, last = window.validity(event.time)
                 found.update(range(first, last + 1, window.step))
@@ -558,10 +559,11 @@ class _Graphs:
         self.working[stream, fact] = since, rules | {rule} if since == time else rules
 
     def inserted(self, time: int) -> dict[Fact, set[int]]:
-        """What updates have inserted, with the rules that did."""
+        """What updates have inserted that is answered, with the rules that did."""
         found: dict[Fact, set[int]] = {}
-        for (_, fact), (_, rules) in self.working.items():
-            found.setdefault(fact, set()).update(rules)
+        for (stream, fact), (_, rules) in self.working.items():
+            if stream != NOTES:
+                found.setdefault(fact, set()).update(rules)
         return found
 
 

@@ -388,9 +388,10 @@ def _windows(features: frozenset[str]) -> st.SearchStrategy[Window]:
     if "landmark" in features:
         kinds.append(st.just(LANDMARK))
     if "windows" in features:
-        kinds += [st.builds(Range, sizes), st.builds(Range, sizes)]
+        delays = st.sampled_from((0, 0, 0, 3))
+        kinds += [st.builds(Range, sizes, delays), st.builds(Range, sizes)]
         kinds += [
-            st.builds(Stepped, sizes, steps, st.integers(0, 3), st.booleans()),
+            st.builds(Stepped, sizes, steps, st.integers(0, 3), st.booleans(), delays),
             steps.map(lambda size: Stepped(size, size)),
         ]
     if "count" in features:

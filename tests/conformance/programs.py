@@ -21,11 +21,11 @@ UNSUPPORTED = ("not supported yet", "is not bound where", "what depends on it")
 """How the lexer, the translator and the check for strata say that a program lies beyond what squall does."""
 
 
-def compiled(text: str, language: str) -> System:
+def compiled(text: str, language: str, profile: str = "default") -> System:
     """The system of a program; raises LeftOut, in the words of the stage that refuses it, if it asks for too much."""
     if language not in plugins.names(plugins.LEXERS):
         raise LeftOut(f"there is no lexer for `{language}` yet")
-    return _supported(lambda: squall.compile(text, lexer=language))
+    return _supported(lambda: squall.compile(text, lexer=language, profile=profile))
 
 
 def translated(tree: Any, translator: Translator) -> System:

@@ -15,7 +15,6 @@ from squall.translators.common import Scope
 from squall.translators.jena import lists
 from squall.translators.jena.bodies import Body, Notes
 from squall.translators.jena.heads import Head, removals
-from squall.translators.jena.hiding import hidden
 from squall.translators.jena.terms import renamed
 
 
@@ -32,7 +31,7 @@ def translator(program: Program) -> System:
         body = Body(Scope(partial(_key, rule), name), notes)
         rules += _systems(rule, body)
     raise_all(notes.errors)
-    shown = [part for rule in rules for part in hidden(rule, notes.hidden, notes.has_functors)]
+    shown = [part for rule in rules for part in notes.hiding.split(rule)]
     if any(map(_removes, shown)):
         shown = [_from_the_start(rule) for rule in shown]
     known = lists.RULES if notes.has_lists else ()

@@ -11,11 +11,11 @@ from squall import functions
 from squall.errors import Origin, SquallError, TranslatorError
 from squall.functions import SAME_VALUE
 from squall.lexers import jena as tree
-from squall.rdf import Term, is_literal
+from squall.rdf import is_literal
 from squall.system import Bind, Call, Joinable, Pattern, Predicate, Slot, System, Test, Variable, Without
 from squall.translators.common import Built, Part, Scope, find, lower, made, unfolded
 from squall.translators.jena import counting, lists
-from squall.translators.jena.hiding import hide
+from squall.translators.jena.hiding import Hiding
 from squall.translators.jena.terms import part, variables, variables_of
 
 
@@ -23,15 +23,13 @@ from squall.translators.jena.terms import part, variables, variables_of
 class Notes:
     """What is noted of a whole program while its rules are translated.
 
-    hidden: the predicates that are left out of the answer. has_lists: whether a rule asks for members of lists.
-    has_functors: whether there are functors.
+    hiding: what is left out of the answer. has_lists: whether a rule asks for members of lists.
     """
 
     errors: list[TranslatorError] = field(default_factory=list)
     warnings: list[SquallError] = field(default_factory=list)
-    hidden: dict[Term, None] = field(default_factory=dict)
+    hiding: Hiding = field(default_factory=Hiding)
     has_lists: bool = False
-    has_functors: bool = False
 
     def fail(self, message: str, origin: Origin | None, hint: str | None = None) -> None:
         """Notes an error."""
@@ -42,7 +40,8 @@ class Body:
     """What a rule's body says so far; what is wrong with it is noted.
 
     matched: the variables that joinables bind; others in the scope are bound by calls. asked: those in calls.
-    elements: the patterns as they match facts, by their places in the clauses of the rule.
+    elements: the patterns as they match facts, by their places in the clauses of the rule. hides: the nodes that are
+    hidden where the body holds.
     """
 
     def __init__(self, scope: Scope, notes: Notes) -> None:
@@ -51,6 +50,7 @@ class Body:
         self.joinables: tuple[Joinable, ...] = ()
         self.predicates: tuple[Predicate, ...] = ()
         self.elements: dict[int, Pattern] = {}
+        self.hides: tuple[Slot, ...] = ()
         self.matched: frozenset[Variable] = frozenset()
         self.asked: frozenset[Variable] = frozenset()
         self.clauses: tuple[tree.Clause, ...] = ()
@@ -60,6 +60,7 @@ class Body:
         """The same so far, for a rule in the head: it goes on from here, with what the scope knows."""
         found = copy(self)
         found.elements = {}
+        found.hides = ()
         found.scope = scope
         return found
 
@@ -87,7 +88,7 @@ class Body:
         parts = [self._joined(part(node), tests) for node in pattern.nodes]
         inside: list[Predicate] = []
         parts = [self._by_value(one, inside) if is_removed or isinstance(one, Built) else one for one in parts]
-        self.notes.has_functors |= any(isinstance(one, Built) for one in parts)
+        self.notes.hiding.functors |= any(isinstance(one, Built) for one in parts)
         slots, taken = unfolded(parts, self.fresh)
         found = Pattern(slots[0], slots[1], slots[2], origin=pattern.origin)
         self.elements[place] = found
@@ -140,7 +141,7 @@ class Body:
             case "noValue":
                 found.append(self._no_value(call))
             case "hide":
-                hide(call, self.clauses, self.notes.hidden)
+                self.hide(call)
             case "countLiteralValues":
                 found += counting.predicates(self.slots(call, found), self.scope, self.fresh, call.origin)
             case _:
@@ -157,6 +158,21 @@ class Body:
             joined, slots[place] = self.listed(slots[place], found)
             self.joinables += (joined,)
         return [*found, *lower(builtin, slots, self.scope, call.origin)]
+
+    def hide(self, call: tree.Call) -> None:
+        """Notes what a call hides: at all times, if it depends on nothing else. Raises TranslatorError for a variable
+        without a value."""
+        alone = all(isinstance(clause, tree.Call) and clause.name == "hide" for clause in self.clauses)
+        for node in call.nodes:
+            slot = part(node)
+            if isinstance(slot, Built | Call):
+                raise TranslatorError(f"`{node}` cannot be hidden", node.origin, "functors are in no answer anyway")
+            self.check_bound(slot, call.name, node.origin)
+            if alone and isinstance(slot, str):
+                self.notes.hiding.nodes[slot] = None
+            else:
+                self.notes.hiding.derives = True
+                self.hides += (slot,)
 
     def slots(self, call: tree.Call, binds: list[Predicate]) -> list[Slot]:
         """The arguments of a call; functors are bound to variables first. Raises TranslatorError where a variable in
@@ -175,7 +191,7 @@ class Body:
 
     def value(self, found: Part, binds: list[Predicate]) -> Slot:
         """The slot of a part whose variables are bound: itself, or what a functor is."""
-        self.notes.has_functors |= isinstance(found, Built)
+        self.notes.hiding.functors |= isinstance(found, Built)
         expression = made(found, self.scope.rule)
         if not isinstance(expression, Call):
             return expression

@@ -8,6 +8,7 @@ from squall import functions
 from squall.errors import TranslatorError, TranslatorWarning
 from squall.lexers import jena as tree
 from squall.system import (
+    AtomPattern,
     Consequence,
     Construct,
     Delete,
@@ -21,7 +22,7 @@ from squall.system import (
 from squall.translators.common import find, is_predicate, is_subject, unsafe
 from squall.translators.jena import lists
 from squall.translators.jena.bodies import Body
-from squall.translators.jena.hiding import hide
+from squall.translators.jena.hiding import HIDDEN
 from squall.translators.jena.terms import part, variables_of, whole
 
 _HINTS = ("table", "tableAll")
@@ -50,6 +51,8 @@ class Head:
             gone = (Delete(removed),) if removed else ()
             facts = _facts(template, removed) if template or not removed else ()
             yield self._system((*calls, *binds), (*gone, *facts))
+        for slot in self.body.hides:
+            yield self._system((), (Construct((AtomPattern(HIDDEN, (slot,)),), internal=True),))
         for clause in self.rule.head:
             if isinstance(clause, tree.Call) and clause.name in lists.HEADS and not self.notes.errors:
                 yield self._of_members(clause, removed)
@@ -71,7 +74,7 @@ class Head:
             self._check_removal(call)
             return []
         if call.name == "hide":
-            hide(call, self.body.clauses, self.notes.hidden)
+            self.body.hide(call)
             return []
         if call.name in _HINTS:
             return []

@@ -149,9 +149,10 @@ def window(range: q.Range, clause: q.FromStream | q.FromWindow, notes: Notes) ->
         case q.CountRange(size=size, step=step):
             _check_gaps(size, step or 1, clause, notes)
             return Count(size, step or 1)
-        case q.PastRange():
-            notes.fail("a window that lies back is not supported yet", clause.origin)
-            return LANDMARK
+        case q.PastRange(begin=begin, end=end, step=step):
+            size = begin - end
+            _check_gaps(size, step or size, clause, notes)
+            return Stepped(size, step or size, delay=end)
 
 
 def _check_gaps(size: int, step: int, clause: q.FromStream | q.FromWindow, notes: Notes) -> None:
