@@ -116,5 +116,5 @@ def _purposes(predicate: Predicate) -> Iterator[str]:
 
 def written(pattern: FactPattern) -> str:
     """A pattern as its program has it."""
-    words = " ".join(map(str, pattern.slots)) if pattern.origin is None else pattern.origin.words
-    return f"`{words}`"
+    words = "" if pattern.origin is None else pattern.origin.words
+    return f"`{words or ' '.join(map(str, pattern.slots))}`"

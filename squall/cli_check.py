@@ -62,6 +62,7 @@ def check(
         windows=streams.windows(sources),
         streams=_names(sources) if sources or statics else None,
         static=_names(statics) or (),
+        graphs=_may_bring_graphs((*sources, *statics)),
         statistics=statistics,
     )
     shown = [one for one in found if one.severity == ERROR or one.code not in ignored]
@@ -81,3 +82,15 @@ def _names(uris: Sequence[str]) -> frozenset[str] | None:
     if all(place.scheme in ("file", "stdin") for place in places):
         return frozenset(place.get("stream") for place in places)
     return None
+
+
+def _may_bring_graphs(uris: Sequence[str]) -> bool:
+    """Whether a source has a format for named graphs, as far as it can be told: a folder may have any."""
+    from squall.streams import address, formats
+
+    for place in map(address.source, uris):
+        name = place.get("format")
+        known = formats.named(name) if name else formats.of_path(place.path)
+        if known is None or known[0].syntax.supports_datasets:
+            return True
+    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,10 +25,11 @@ class Origin:
 
     @property
     def words(self) -> str:
-        """What is written there, on its line."""
+        """What is written there, on its line; ``""`` of a place in XML, which is where an element begins."""
         lines = _lines(self.text)
         shown = lines[self.line - 1] if 0 < self.line <= len(lines) else ""
-        return shown[self.column - 1 :][: self.length].strip()
+        found = shown[self.column - 1 :][: self.length].strip()
+        return "" if _ELEMENT.fullmatch(found) else found
 
     @property
     def excerpt(self) -> str:
@@ -38,6 +40,9 @@ class Origin:
         carets = "^" * max(1, min(self.length, len(shown) - self.column + 1))
         margin = f"{self.line} | "
         return f"{margin}{shown}\n{' ' * (len(margin) - 2)}| {' ' * (self.column - 1)}{carets}"
+
+
+_ELEMENT = re.compile(r"<[\w:.-]+")
 
 
 @lru_cache(maxsize=1)

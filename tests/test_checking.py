@@ -11,7 +11,7 @@ import pytest
 from squall import functions, plugins, rulesets
 from squall.checking import ERROR, INFO, SEVERITIES, WARNING, Finding, Program, checks, lint
 from squall.checking.spelling import is_slip
-from squall.errors import UsageError
+from squall.errors import Origin, UsageError
 from squall.rdf import Event, iri, triple
 from squall.statistics import Statistics
 from squall.system import AtomPattern, Construct, Pattern, System, Variable
@@ -25,6 +25,7 @@ PREFIX = {
     "csparql": "PREFIX : <http://example.org/>\n",
     "rspql": "PREFIX : <http://example.org/>\n",
     "sparql": "PREFIX : <http://example.org/>\n",
+    "rifps": "",
 }
 STREAM = "http://example.org/s"
 
@@ -80,6 +81,11 @@ FAULTS = {
         "endless-recursion", WARNING, "makeSkolem(?b, ?a)",
         "[r: (?a a :P) makeSkolem(?b, ?a) -> (?b a :P)]",
         "[r: (?a a :P) (?a :in ?place) makeSkolem(?b, ?a) -> (?b a :P)]",
+    ),
+    "functors without end": (
+        "endless-recursion", WARNING, "[r: (?a :n ?n) -> (?a :n next(?n))]",
+        "[r: (?a :n ?n) -> (?a :n next(?n))]",
+        "[r: (?a :n ?n) -> (?a :m next(?n))] [s: (?a :m next(?n)) -> (?a :k ?n)]",
     ),
     "a value that goes round by another rule": (
         "endless-recursion", WARNING, "strConcat(?n, 'x', ?m)",
@@ -236,7 +242,8 @@ def test_graphs_that_no_source_brings() -> None:
     assert said(query, "sparql") == []
     assert said(query, "sparql", streams=["http://example.org/g"]) == []
     assert said(query, "sparql", streams=[""], static=["http://example.org/g"]) == []
-    finding = only(said(query, "sparql", streams=[""]))
+    assert said(query, "sparql", streams=[""]) == []
+    finding = only(said(query, "sparql", streams=[""], graphs=False))
     assert (finding.code, finding.severity) == ("never-fires", WARNING)
     assert "no source brings the stream <http://example.org/g>" in finding.message
 
@@ -244,8 +251,8 @@ def test_graphs_that_no_source_brings() -> None:
 def test_what_updates_insert_is_there() -> None:
     insert = "INSERT { GRAPH ?g { ?x :p ?y } } WHERE { ?x :in ?g ; :q ?y }"
     delete = "DELETE { ?x :q ?y } WHERE { GRAPH :g { ?x :p ?y } }"
-    assert said(f"{insert} ; {delete}", "sparql", streams=[""]) == []
-    assert codes(said(delete, "sparql", streams=[""])) == ["never-fires"]
+    assert said(f"{insert} ; {delete}", "sparql", streams=[""], graphs=False) == []
+    assert codes(said(delete, "sparql", streams=[""], graphs=False)) == ["never-fires"]
 
 
 def test_predicates_that_were_not_counted() -> None:
@@ -278,11 +285,11 @@ def test_predicates_that_were_not_counted() -> None:
     ],
 )
 def test_which_parts_a_query_cannot_do_without(body: str, found: list[str]) -> None:
-    assert codes(said(f"SELECT * {{ {body} }}", "sparql", streams=[], static=[""])) == found
+    assert codes(said(f"SELECT * {{ {body} }}", "sparql", streams=[], static=[""], graphs=False)) == found
 
 
 def test_paths_lead_to_what_is_written() -> None:
-    finding = only(said("SELECT * { GRAPH :g { ?x :p+ ?y } }", "sparql", streams=[""]))
+    finding = only(said("SELECT * { GRAPH :g { ?x :p+ ?y } }", "sparql", streams=[""], graphs=False))
     assert finding.origin is not None
     assert finding.message.startswith("`query` never fires, for want of `")
 
@@ -393,6 +400,19 @@ def test_hidden_facts_that_nobody_reads() -> None:
     assert list(find(Program(System(subsystems=(hides, reads))))) == []
 
 
+def test_facts_that_are_hidden_by_their_predicate() -> None:
+    hidden = "-> hide(:h).\n[r: (?a :p ?b) -> (?a :h ?b)]"
+    finding = only(said(hidden))
+    assert (finding.code, finding.origin and finding.origin.words) == ("unread", "(?a :h ?b)")
+    assert said(f"{hidden} [s: (?a :h ?b) -> (?b :q ?a)]") == []
+
+
+def test_facts_that_may_have_functors_are_shown_where_they_have_none() -> None:
+    assert (
+        said("[r: (?a :p ?b) -> (?a :has point(?a, ?b)) (?a :q ?b)] [s: (?a :has point(?a, ?b)) -> (?b :q ?a)]") == []
+    )
+
+
 def test_queries_are_not_duplicates_where_each_has_an_answer_of_its_own(tmp_path: Path) -> None:
     query = "SELECT ?x FROM STREAM <urn:s> [RANGE 1s] { ?x <urn:p> ?y }"
     one, two = tmp_path / "one.csparql", tmp_path / "two.csparql"
@@ -414,6 +434,37 @@ def test_a_function_of_ones_own_may_make_new_terms() -> None:
     rules = "[r: (?a :n ?n) further(?n, ?m) -> (?a :n ?m)]"
     assert codes(said(rules)) == ["endless-recursion"]
     assert said(rules.replace("(?a :n ?m)]", "(?a :m ?m)]")) == []
+
+
+def test_what_comes_back_only_if_data_wish_is_no_recursion() -> None:
+    """Any fact may become one of the class by the second rule: nothing says that the new ones do."""
+    kinds = "[s: (?a a ?c) (?c :under ?d) -> (?a a ?d)]"
+    assert said(f"[r: (?a a :P) makeTemp(?b) -> (?b a :Q)] {kinds}") == []
+
+
+RIF = """\
+Document(Prefix(ex <http://example.org/>) Prefix(func <http://www.w3.org/2007/rif-builtin-function#>)
+Group(ex:a(1) Forall ?x (ex:b(External(func:numeric-add(?x 1))) :- ex:%s(?x)) Forall ?x (ex:c(?x) :- ex:%s(?x))))
+"""
+
+
+@pytest.mark.parametrize(
+    ("reads", "copies", "found"),
+    [("a", "b", []), ("b", "a", ["never-fires", "endless-recursion"]), ("a", "d", ["never-fires"])],
+)
+def test_rules_of_rif(reads: str, copies: str, found: list[str]) -> None:
+    assert sorted(codes(said(RIF % (reads, copies), "rifps"))) == sorted(found)
+
+
+def test_places_in_xml_are_those_of_elements() -> None:
+    place = Origin("x.rif", " <Atom>\n</Atom>", 1, 2, 5)
+    assert place.words == ""
+    atom = AtomPattern(iri("urn:r"), (Variable("x"),), origin=place)
+    rule = System(
+        "r", joinables=(atom,), consequences=(Construct((Pattern(Variable("x"), iri("urn:p"), iri("urn:q")),)),)
+    )
+    finding = only(list(checks()["never-fires"](Program(rule))))
+    assert finding.message.startswith("`r` never fires, for want of `?x`: ")
 
 
 def test_cycles_are_told_by_the_names_of_their_rules() -> None:
@@ -441,6 +492,10 @@ def test_cycles_are_told_by_the_names_of_their_rules() -> None:
             "jena",
             "@prefix e: <urn:a:>.\n# @prefix e: <urn:b:>.\n// @prefix e: <urn:c:>.\n[r: (?x e:p ?y) -> (?x e:q ?y)]",
         ),
+        (
+            "rifps",
+            "Document(Prefix(e <urn:a:>) Prefix(f <urn:b:>)\nGroup(Forall ?x (?x[e:q -> 1] :- ?x[f:p -> 1])))",
+        ),
         ("jena", "@prefix e: urn:a:\n@prefix e: <urn:a:>\n[r: (?x e:p ?y) -> (?x e:q ?y)]"),
     ],
 )
@@ -452,6 +507,11 @@ def test_prefixes_that_say_one_thing(lexer: str, text: str) -> None:
     ("lexer", "text", "place"),
     [
         ("sparql", "PREFIX e: <urn:a:> prefix e: <urn:b:> SELECT * { ?x e:p ?y }", (2, 20)),
+        (
+            "rifps",
+            "Document(Prefix(e <urn:a:>)\n Prefix(e <urn:b:>) Group(Forall ?x (?x[e:q -> 1] :- ?x[e:p -> 1])))",
+            (2, 2),
+        ),
         ("csparql", "PREFIX rdf: <urn:rdf#> SELECT * FROM STREAM :s [RANGE 1s] { ?x rdf:p ?y }", (2, 1)),
         ("jena", "@prefix e: urn:a:\n  @prefix e: <urn:b:>\n[r: (?x e:p ?y) -> (?x e:q ?y)]", (3, 3)),
     ],
@@ -491,7 +551,7 @@ def test_other_names(name: str, other: str) -> None:
 
 def test_a_program_that_is_refused_has_all_its_errors(tmp_path: Path) -> None:
     one, two = tmp_path / "one.jena", tmp_path / "two.jena"
-    one.write_text("[r: (?a <urn:p> ?b) -> (?a <urn:r> ?c)]\n[s: (?a <urn:p>) -> (?a <urn:r> ?a)]")
+    one.write_text("[r: (?a <urn:p> ?b) -> ('x' <urn:r> ?b)]\n[s: (?a <urn:p>) -> (?a <urn:r> ?a)]")
     two.write_text("[r: (?a <urn:p> ?b) (?x <urn:p> ?y) nothing(?a) -> (?a <urn:r> ?b)]")
     found = lint(two, one)
     assert [(Path(finding.origin.name).stem, finding.code) for finding in found if finding.origin] == [
@@ -546,7 +606,8 @@ def programs() -> Iterator[tuple[str, str, str]]:
 def test_nothing_is_said_of_the_cases() -> None:
     found = {title: codes(lint(text, lexer=lexer)) for title, lexer, text in programs()}
     assert {title: said for title, said in found.items() if said} == {
-        "traps: trap 19: a product gives each result once": ["cross-product"]
+        "traps: trap 19: a product gives each result once": ["cross-product"],
+        "jena: a fact of which nothing binds a variable is never made": ["translation"],
     }
 
 

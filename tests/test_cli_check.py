@@ -21,7 +21,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "good.jena": "[r: (?a :p ?b) (?b :q ?c) -> (?a :r ?c)]",
         "product.jena": "[r: (?a :p ?b) (?c :q ?d) -> (?a :r ?c)]",
         "idle.jena": "[r: (?a :p ?b) sum(?b, 1, ?c) -> (?a :r ?b)]",
-        "wrong.jena": "[r: (?a :p ?b) -> (?a :r ?c)]\n[s: (?a :p ?b) nothing(?a) -> (?a :r ?b)]",
+        "wrong.jena": "[r: (?a :p ?b) -> ('x' :r ?b)]\n[s: (?a :p ?b) nothing(?a) -> (?a :r ?b)]",
         "again.jena": "[again: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)]",
     }.items():
         Path(name).write_text(PREFIX + text)
@@ -70,7 +70,7 @@ def test_exit_codes(squall: Squall) -> None:
 def test_all_errors_are_told(squall: Squall) -> None:
     _, out, err = squall("wrong.jena", "product.jena")
     told = [line.partition(": ")[0] for line in out.splitlines() if "translation error" in line]
-    assert told == ["wrong.jena:2:26", "wrong.jena:3:16"]
+    assert told == ["wrong.jena:2:20", "wrong.jena:3:16"]
     assert err == "2 errors\n"
 
 
@@ -110,6 +110,24 @@ def test_sources_and_windows(squall: Squall) -> None:
     assert "window-gaps warning" in squall("good.jena", "--window", "RANGE 1s STEP 2s")[1]
     assert "window-gaps warning" in squall("good.jena", "--source", "s.ntt?window=TRIPLES 2 STEP 3")[1]
     assert squall("good.jena", "--window", "RANGE 1")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("s.nt", "1 warning"),
+        ("s.nt.gz", "1 warning"),
+        ("-?format=ttl", "1 warning"),
+        ("s.trig", "nothing found"),
+        ("-?format=nq", "nothing found"),
+        ("http://example.org/g=s.nt", "nothing found"),
+        ("folder/", "nothing found"),
+    ],
+)
+def test_formats_that_may_bring_named_graphs(source: str, found: str, squall: Squall) -> None:
+    Path("graph.rq").write_text("SELECT * { GRAPH <http://example.org/g> { ?x ?p ?y } }")
+    code, _, err = squall("graph.rq", "--source", source)
+    assert (code, err) == (0, f"{found}\n")
 
 
 def test_statistics(squall: Squall) -> None:

@@ -33,13 +33,14 @@ def lint(
     windows: Mapping[str, str | Window] | None = None,
     streams: Collection[str] | None = None,
     static: Collection[str] = (),
+    graphs: bool = True,
     statistics: Statistics | str | Path | None = None,
 ) -> tuple[Finding, ...]:
     """What is to be said of one or more programs that run together, in the order of their texts; nothing is run.
 
     programs, lexer, window, windows: as for `squall.compile`. streams: the IRIs of the streams that will bring events,
-    static: of those with data that always hold (``""`` is the default one); None: nobody knows. statistics: counts of
-    the data, as for `squall.plan`.
+    static: of those with data that always hold (``""`` is the default one); None: nobody knows. graphs: whether
+    these may bring named graphs. statistics: counts of the data, as for `squall.plan`.
 
     A program that is refused has errors, all of them, and nothing else is said of it. Raises UsageError as
     `squall.compile` does.
@@ -56,10 +57,11 @@ def lint(
     program = Program(
         over(system, as_window(window), each),
         texts,
-        None if streams is None else frozenset((*streams, *static)),
-        None if streams is None else frozenset(streams),
-        Statistics.load(statistics) if isinstance(statistics, str | Path) else statistics,
-        (as_window(window), *each.values()),
+        given=None if streams is None else frozenset((*streams, *static)),
+        growing=None if streams is None else frozenset(streams),
+        graphs=graphs,
+        statistics=Statistics.load(statistics) if isinstance(statistics, str | Path) else statistics,
+        windows=(as_window(window), *each.values()),
     )
     return arranged(_refused(program) or _found(program), names)
 

@@ -8,6 +8,7 @@ from typing import Any
 from squall import functions
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Rule, mentions, systems
+from squall.compounds import LIMIT
 from squall.errors import Origin
 from squall.functions.sparql.names import SPARQL, test_iri
 from squall.rdf import XSD, literal, parts
@@ -85,7 +86,7 @@ def _findings(test: Call, nodes: frozenset[Variable]) -> Iterator[Finding]:
 
 
 def _words(origin: Origin) -> str:
-    return f"`{origin.words}`"
+    return f"`{origin.words}`" if origin.words else "this condition"
 
 
 def _constant(origin: Origin, value: bool) -> Finding:
@@ -175,6 +176,8 @@ def _is_plain(rule: Rule) -> bool:
 
 def _is_node(expression: Expression) -> bool:
     """Whether the value of an expression is an IRI or a blank node."""
+    if isinstance(expression, Call) and expression.function == LIMIT:
+        return _is_node(expression.arguments[1])
     return isinstance(expression, Call) and expression.function in _NODES
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from squall import functions
 from squall.checking.findings import WARNING, Finding
-from squall.checking.program import Program, Reading, mentions, readings
+from squall.checking.program import Program, Reading, mentions, origin_of, readings
 from squall.errors import Origin
 from squall.strata import Shape, components, overlap, shape, shortest_path
 from squall.system import Bind, Call, Construct, Exists, Expression, System, Test, Variable, Without
@@ -22,7 +22,11 @@ _MAKE = frozenset((
     "addOne", "difference", "makeSkolem", "makeTemp", "product", "quotient", "strConcat", "subtractOne", "sum",
     "uriConcat", "bnode", "concat", "divide", "encode-for-uri", "md5", "multiply", "plus", "replace", "sha1", "sha256",
     "sha384", "sha512", "struuid", "subtract", "uuid", "numeric-add", "numeric-subtract", "numeric-multiply",
-    "numeric-divide", "string-join", "append", "concatenate", "insert-before",
+    "numeric-divide", "string-join", "append", "concatenate", "insert-before", "make-list", "build",
+    "makeInstance", *(f"{sign}-{duration}{what}" for sign in ("add", "subtract")
+                      for duration in ("dayTimeDuration", "yearMonthDuration")
+                      for what in ("s", *(f"-{word}-{kind}" for word in ("to", "from")
+                                          for kind in ("date", "dateTime", "time")))),
 ))  # fmt: skip
 """The local names of functions that make new terms of any terms, without end. All others that squall has test, choose
 among their arguments, or come to an end when they are applied to what they made."""
@@ -63,9 +67,10 @@ _Place = tuple[int, Variable]
 
 
 def _cycles(program: Program, part: list[int], after: dict[int, set[int]]) -> Iterator[Finding]:
-    """The findings of rules that feed each other."""
-    rules = {number: _Rule.of(program.rules[number].system) for number in part}
-    made = [_Made(number, *one) for number in part for one in rules[number].made]
+    """The findings of rules that feed each other, by way of those that somebody wrote and no translator."""
+    written = [number for number in part if program.rules[number].origin is not None]
+    rules = {number: _Rule.of(program.rules[number].system) for number in written or part}
+    made = [_Made(number, *one) for number, rule in rules.items() for one in rule.made]
     feeds: dict[_Made, list[_Made]] = {}
     for one in made:
         reached = _reached(one, rules)
@@ -82,7 +87,8 @@ def _finding(program: Program, one: _Made, part: list[int], after: dict[int, set
     ]
     start = min((shortest_path(edges, following, one.rule) for rule, following in edges if rule == one.rule), key=len)
     names = " -> ".join(f"`{program.rules[number].name}`" for number in (one.rule, *start) if isinstance(number, int))
-    message = f"`{one.function}` makes `{one.variable}` of what it made before, without end: {names}"
+    made = "new terms" if " " in one.variable.name else f"`{one.variable}`"
+    message = f"`{one.function}` makes {made} of what it made before, without end: {names}"
     hint = "let a test of the rule say where that ends, or read what no rule of the cycle makes"
     return Finding("endless-recursion", WARNING, message, one.origin or program.rules[one.rule].origin, hint)
 
@@ -111,7 +117,7 @@ class _Rule:
         return cls(
             found,
             tuple(
-                (one.variable, made, frozenset(mentions(one.expression)), _origin(one.expression))
+                (one.variable, made, frozenset(mentions(one.expression)), origin_of(one.expression))
                 for one, made in binds
                 if made is not None and not looked_at.intersection(mentions(one))
             ),
@@ -155,10 +161,13 @@ def _given(
 
 
 def _stands(reading: Reading, name: Variable, made: Shape, place: int) -> bool:
-    """Whether a pattern may find, as the value of a variable, what stands in a cell of the facts of a shape."""
+    """Whether a pattern finds, as the value of a variable, what stands in a cell of the facts of a shape: surely, since
+    they have its constants, and not only if data wish."""
     slots = reading.pattern.slots
     at = place - (len(reading.shape) - len(slots))
-    return overlap(reading.shape, made) and at >= 0 and slots[at] == name
+    if at < 0 or slots[at] != name or not overlap(reading.shape, made):
+        return False
+    return all(cell is not None for cell, wanted in zip(made, reading.shape, strict=True) if wanted is not None)
 
 
 # Functions
@@ -174,7 +183,3 @@ def _maker(expression: Expression) -> str | None:
 def _name(function: str) -> str | None:
     local = function.replace("#", "/").replace(":", "/").rpartition("/")[2]
     return local if local in _MAKE or functions.lookup(function) in functions.own() else None
-
-
-def _origin(expression: Expression) -> Origin | None:
-    return expression.origin if isinstance(expression, Call) else None

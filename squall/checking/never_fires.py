@@ -82,10 +82,14 @@ class _Firing:
         program, pattern, present = self.program, reading.pattern, self.program.present
         if isinstance(pattern, AtomPattern) and pattern.relation not in (GRAPH, CAME):
             return "streams and data bring triples only"
-        named = {source.iri for source in reading.sources}
-        if named <= program.own_streams:
+        named = {source.stream for source in reading.sources}
+        if named <= program.own_streams and not (program.graphs and reading.of_graphs):
             return f"the program makes {_streams(named)} itself"
-        if present is not None and not self.inserts and not any(map(reading.reads, present)):
+        if (
+            present is not None
+            and not self.inserts
+            and not any(reading.reads(stream, program.graphs) for stream in present)
+        ):
             return f"no source brings {_streams(named)}"
         predicate = pattern.predicate if isinstance(pattern, Pattern) else None
         if isinstance(predicate, str) and program.statistics and not program.statistics.counts(predicate).triples:

@@ -12,13 +12,17 @@ from squall.errors import Origin
 from squall.planners.parts import Part, inside, walk
 from squall.planners.rete import identities
 from squall.programs import Program as Text
-from squall.rdf import WORKING, Term, iri_text
+from squall.rdf import WORKING, Term, iri, iri_text
 from squall.statistics import Statistics
 from squall.strata import Shape, Shapes, made_of, read_of, shape
 from squall.system import (
     AtomPattern,
+    Call,
     Construct,
+    Expression,
     FactPattern,
+    Graph,
+    Graphs,
     Insert,
     Pattern,
     Source,
@@ -56,9 +60,15 @@ class Reading(NamedTuple):
     def shape(self) -> Shape:
         return shape(self.pattern)
 
-    def reads(self, stream: str) -> bool:
-        """Whether it reads anything of a stream."""
-        return any(source.reads(stream) for source in self.sources)
+    def reads(self, stream: str, graphs: bool = False) -> bool:
+        """Whether it reads anything of a stream. graphs: which may bring any named graphs."""
+        named = (graphs and source.reads(stream, iri(source.iri or stream)) for source in self.sources)
+        return any(source.reads(stream) for source in self.sources) or any(named)
+
+    @property
+    def of_graphs(self) -> bool:
+        """Whether it reads named graphs, wherever they come from."""
+        return any(isinstance(one, Graphs) or (isinstance(one, Graph) and not one.within) for one in self.sources)
 
     @property
     def derives(self) -> bool:
@@ -83,7 +93,8 @@ class Program:
     """A program to be checked: its system, with its windows, and the texts that it was made of.
 
     given: the streams, by IRI, that sources and static data bring (``""`` is the default one); None: nobody knows.
-    growing: of these, those that bring events, for ever; None: nobody knows.
+    growing: of these, those that bring events, for ever; None: nobody knows. graphs: whether they may bring named
+    graphs.
     statistics: counts of the data; None: nobody counted. windows: those that were given from outside.
     """
 
@@ -91,6 +102,7 @@ class Program:
     texts: tuple[Text, ...] = ()
     given: frozenset[str] | None = None
     growing: frozenset[str] | None = None
+    graphs: bool = True
     statistics: Statistics | None = None
     windows: tuple[Window, ...] = ()
 
@@ -200,6 +212,14 @@ def mentions(part: Any) -> Iterator[Variable]:
         for one in fields(part):
             if one.compare:
                 yield from mentions(getattr(part, one.name))
+
+
+def origin_of(expression: Expression) -> Origin | None:
+    """Where an expression was written: a translator may have put a call of its own around it."""
+    if not isinstance(expression, Call):
+        return None
+    inner = (origin_of(argument) for argument in expression.arguments)
+    return expression.origin or next((origin for origin in inner if origin is not None), None)
 
 
 def is_silent(variable: Variable) -> bool:

@@ -6,22 +6,30 @@ from collections.abc import Iterator
 
 from squall.bounds import written
 from squall.checking.findings import WARNING, Finding
-from squall.checking.program import Program, readings
+from squall.checking.program import Program, Rule, readings
 from squall.strata import Shapes, shape
-from squall.system import Construct
+from squall.system import Construct, FactPattern
 
 
 def check(program: Program) -> Iterator[Finding]:
-    """A finding for each template of facts that are no part of the answer and that no pattern finds."""
+    """A finding for each template of facts that are no part of the answer and that no pattern finds. One that is shown
+    if it passes a test, and hidden if not, is shown."""
+    shown = {(rule.name, made) for rule in program.rules for made in _templates(rule, False)}
     reads: Shapes[bool] = Shapes()
     for rule in program.rules:
         for reading in readings(rule.system):
             if reading.derives:
                 reads.add(reading.shape, True)
     for rule in program.rules:
-        for one in rule.system.consequences:
-            for made in one.template if isinstance(one, Construct) and one.internal else ():
-                if not any(reads.overlapping(shape(made))):
-                    message = f"`{rule.name}` makes {written(made)}, which the answer does not show and no rule reads"
-                    hint = "leave it out, or let it be shown"
-                    yield Finding("unread", WARNING, message, made.origin or rule.origin, hint)
+        for made in _templates(rule, True):
+            if (rule.name, made) not in shown and not any(reads.overlapping(shape(made))):
+                message = f"`{rule.name}` makes {written(made)}, which the answer does not show and no rule reads"
+                hint = "leave it out, or let it be shown"
+                yield Finding("unread", WARNING, message, made.origin or rule.origin, hint)
+
+
+def _templates(rule: Rule, internal: bool) -> Iterator[FactPattern]:
+    """The templates of a rule's facts: those that are internal, or the others."""
+    for one in rule.system.consequences:
+        if isinstance(one, Construct) and one.internal == internal:
+            yield from one.template

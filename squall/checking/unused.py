@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from squall.bounds import written
 from squall.checking.findings import INFO, WARNING, Finding
-from squall.checking.program import Program, Rule, is_silent, mentions, readings
+from squall.checking.program import Program, Rule, is_silent, mentions, origin_of, readings
 from squall.checking.spelling import is_slip
 from squall.errors import Origin
 from squall.planners.parts import walk
@@ -36,7 +36,7 @@ def _values(rule: Rule, once: set[Variable]) -> Iterator[Finding]:
 
 def _origin(part: Bind) -> Origin | None:
     """Where a value was written: several may come of one call."""
-    return part.expression.origin if isinstance(part.expression, Call) else None
+    return origin_of(part.expression)
 
 
 def _misspelt(rule: Rule, once: set[Variable], others: list[Variable]) -> Iterator[Finding]:

@@ -77,7 +77,8 @@ def _unknown(term: Term, origin: Origin | None) -> Finding:
 
 def _misspelt(program: Program) -> Iterator[Finding]:
     found = [(rule, reading) for rule in program.rules for reading in readings(rule.system)]
-    reads = Counter(reading.pattern.predicate for _, reading in found if isinstance(reading.pattern, Pattern))
+    places = {(one.pattern.predicate, one.pattern.origin) for _, one in found if isinstance(one.pattern, Pattern)}
+    reads = Counter(predicate for predicate, _ in places)
     for rule, reading in found:
         pattern = reading.pattern
         if isinstance(pattern, Pattern) and isinstance(pattern.predicate, str) and reads[pattern.predicate] == 1:
