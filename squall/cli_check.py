@@ -63,6 +63,7 @@ def check(
         streams=_names(sources) if sources or statics else None,
         static=_names(statics) or (),
         statistics=statistics,
+        graphs=any(map(_may_have_graphs, (*sources, *statics))),
     )
     shown = [one for one in found if one.severity == ERROR or one.code not in ignored]
     if shown or format != "text":
@@ -81,3 +82,15 @@ def _names(uris: Sequence[str]) -> frozenset[str] | None:
     if all(place.scheme in ("file", "stdin") for place in places):
         return frozenset(place.get("stream") for place in places)
     return None
+
+
+def _may_have_graphs(uri: str) -> bool:
+    """Whether what a source brings may be in named graphs: unless its format has none."""
+    from squall.streams import address
+    from squall.streams.formats import named, of_path
+
+    place = address.source(uri)
+    if given := place.get("format"):
+        return named(given)[0].syntax.supports_datasets
+    found = of_path(place.path)
+    return found is None or found[0].syntax.supports_datasets

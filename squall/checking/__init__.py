@@ -34,12 +34,13 @@ def lint(
     streams: Collection[str] | None = None,
     static: Collection[str] = (),
     statistics: Statistics | str | Path | None = None,
+    graphs: bool = False,
 ) -> tuple[Finding, ...]:
     """What is to be said of one or more programs that run together, in the order of their texts; nothing is run.
 
     programs, lexer, window, windows: as for `squall.compile`. streams: the IRIs of the streams that will bring events,
     static: of those with data that always hold (``""`` is the default one); None: nobody knows. statistics: counts of
-    the data, as for `squall.plan`.
+    the data, as for `squall.plan`. graphs: whether what streams and static data bring may be in named graphs.
 
     A program that is refused has errors, all of them, and nothing else is said of it. Raises UsageError as
     `squall.compile` does.
@@ -60,6 +61,7 @@ def lint(
         None if streams is None else frozenset(streams),
         Statistics.load(statistics) if isinstance(statistics, str | Path) else statistics,
         (as_window(window), *each.values()),
+        graphs,
     )
     return arranged(_refused(program) or _found(program), names)
 

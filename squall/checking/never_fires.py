@@ -85,7 +85,11 @@ class _Firing:
         named = {source.iri for source in reading.sources}
         if named <= program.own_streams:
             return f"the program makes {_streams(named)} itself"
-        if present is not None and not self.inserts and not any(map(reading.reads, present)):
+        if (
+            present is not None
+            and not self.inserts
+            and not any(reading.reads(stream, program.graphs) for stream in present)
+        ):
             return f"no source brings {_streams(named)}"
         predicate = pattern.predicate if isinstance(pattern, Pattern) else None
         if isinstance(predicate, str) and program.statistics and not program.statistics.counts(predicate).triples:

@@ -14,7 +14,7 @@ from squall.planners.rete import identities
 from squall.programs import Program as Text
 from squall.rdf import WORKING, Term, iri_text
 from squall.statistics import Statistics
-from squall.strata import Shape, Shapes, made_of, read_of, shape
+from squall.strata import Shape, Shapes, made_of, may_read, read_of, shape
 from squall.system import (
     AtomPattern,
     Construct,
@@ -56,9 +56,9 @@ class Reading(NamedTuple):
     def shape(self) -> Shape:
         return shape(self.pattern)
 
-    def reads(self, stream: str) -> bool:
-        """Whether it reads anything of a stream."""
-        return any(source.reads(stream) for source in self.sources)
+    def reads(self, stream: str, graphs: bool = False) -> bool:
+        """Whether it reads anything of a stream. graphs: what the stream brings may be in any named graph."""
+        return any(may_read(source, stream, None if graphs else "") for source in self.sources)
 
     @property
     def derives(self) -> bool:
@@ -84,7 +84,8 @@ class Program:
 
     given: the streams, by IRI, that sources and static data bring (``""`` is the default one); None: nobody knows.
     growing: of these, those that bring events, for ever; None: nobody knows.
-    statistics: counts of the data; None: nobody counted. windows: those that were given from outside.
+    statistics: counts of the data; None: nobody counted. windows: those that were given from outside. graphs: whether
+    what is given may be in named graphs.
     """
 
     system: System
@@ -93,6 +94,7 @@ class Program:
     growing: frozenset[str] | None = None
     statistics: Statistics | None = None
     windows: tuple[Window, ...] = ()
+    graphs: bool = False
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
@@ -146,7 +148,7 @@ class Program:
     def makers(self, reading: Reading) -> Iterator[Maker]:
         """The rules that make facts which a pattern may find."""
         for maker in self.made.overlapping(reading.shape):
-            if reading.derives if maker.stream is None else maker.stream == ANY or reading.reads(maker.stream):
+            if reading.derives if maker.stream is None else maker.stream == ANY or reading.reads(maker.stream, True):
                 yield maker
 
 
