@@ -248,6 +248,15 @@ def test_graphs_that_no_source_brings() -> None:
     assert "no source brings the stream <http://example.org/g>" in finding.message
 
 
+def test_graphs_that_a_source_may_bring_in_its_quads() -> None:
+    query = "SELECT ?x { GRAPH :g { ?x :p ?y } }"
+    assert said(query, "sparql", streams=[""], graphs=True) == []
+    made = "REGISTER STREAM :made AS CONSTRUCT { GRAPH :g { ?x :q ?y } } FROM STREAM :s [RANGE 1s] { ?x :p ?y }"
+    asked = "SELECT ?x { GRAPH :g { ?x :q ?y } }"
+    both = f"{made} ; {asked}"
+    assert "never-fires" not in codes(said(both, "csparql", streams=["http://example.org/s"]))
+
+
 def test_what_updates_insert_is_there() -> None:
     insert = "INSERT { GRAPH ?g { ?x :p ?y } } WHERE { ?x :in ?g ; :q ?y }"
     delete = "DELETE { ?x :q ?y } WHERE { GRAPH :g { ?x :p ?y } }"

@@ -195,3 +195,14 @@ def test_sarif(squall: Squall) -> None:
         }
     ]
     assert product["message"]["text"].endswith("in a rule or query of its own)")
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [("x.ntt", True), ("x.nqt", False), ("x.trig.gz", False), ("-?format=nt", True), ("-?format=nq", False)],
+)
+def test_a_graph_may_be_in_what_a_source_brings_if_its_format_has_graphs(
+    squall: Squall, source: str, found: bool
+) -> None:
+    Path("graph.rq").write_text("SELECT ?x { GRAPH <urn:g> { ?x <urn:p> ?y } }")
+    assert ("never-fires" in squall("graph.rq", "--source", source)[1]) is found
