@@ -20,7 +20,7 @@ import click
 
 from squall import __version__
 from squall.cli_update import update
-from squall.errors import SquallError, UsageError
+from squall.errors import SquallError, UsageError, near
 
 if TYPE_CHECKING:
     from squall.figures import Figures
@@ -625,16 +625,19 @@ def _shown(thing: Any, format: str) -> str:
     return show.as_json(thing) if format == "json" else show.text(thing)
 
 
-_DRAWINGS = ("mermaid", "dot", "svg", "html")
+DRAWINGS = ("mermaid", "dot", "svg", "html")
+"""How a plan can be shown, besides as text and as JSON."""
 
 
 def _check_format(stage: str, format: str) -> None:
     if format in ("text", "json"):
         return
-    if format in _DRAWINGS and stage != "pps":
+    if format in DRAWINGS and stage != "pps":
         raise UsageError(f"`--format {format}` draws plans: it goes with `--stage pps`")
-    if format not in _DRAWINGS and stage != "tree":
-        raise UsageError(f"`--format {format}` is not a way to show the stage `{stage}`")
+    if format not in DRAWINGS and stage != "tree":
+        raise UsageError(
+            f"`--format {format}` does not go with `--stage {stage}`", hint=near(format, ("text", "json", *DRAWINGS))
+        )
 
 
 def _trees(programs: Sequence[str], lexer: str | None, format: str) -> Iterator[str]:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-import click
 import pytest
 
 from squall import cli, show
@@ -504,9 +503,51 @@ def test_explain_in_other_formats(squall: Squall, format: str, planner: str) -> 
 
 
 def test_all_forms_of_a_plan_can_be_asked_for() -> None:
-    (option,) = [one for one in cli.explain.params if one.name == "format"]
-    assert isinstance(option.type, click.Choice)
-    assert set(option.type.choices) == set(show.FORMATS)
+    assert {"text", "json", *cli.DRAWINGS} == set(show.FORMATS)
+
+
+def test_explain_writes_a_tree_in_another_syntax(squall: Squall) -> None:
+    text = "Document(Group(<urn:p>(1)))"
+    Path("rules.rifps").write_text(text, encoding="utf-8")
+    code, xml, err = squall("explain", "rules.rifps", "--stage", "tree", "--format", "rif")
+    assert (code, err) == (0, "")
+    Path("rules.rif").write_text(xml, encoding="utf-8")
+    _, again, _ = squall("explain", "rules.rif", "--stage", "tree", "--format", "rifps")
+    assert again.split() == squall("explain", "rules.rifps", "--stage", "tree")[1].split()
+    assert again.split() == ["Document(", "Group(", "<urn:p>(1)", ")", ")"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--stage", "tree", "--format", "rif"), "a program in `jena` cannot be written as `rif`"),
+        (("--stage", "tree", "--format", "dot"), "draws plans"),
+        (("--format", "rif"), "`--format rif` does not go with `--stage pps`"),
+        (("--format", "htm"), "did you mean `html`?"),
+        (("--stage", "tree", "--format", "nothing"), "there is no lexer `nothing`"),
+    ],
+)
+def test_forms_that_do_not_fit_are_refused(squall: Squall, arguments: tuple[str, ...], message: str) -> None:
+    code, out, err = squall("explain", "family.jena", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_documents_that_programs_import_are_found_by_their_iris(squall: Squall) -> None:
+    Path("main.rifps").write_text("Document(Import(<http://e.org/other>))", encoding="utf-8")
+    Path("other.rifps").write_text("Document(Group(<urn:a>[<urn:p> -> <urn:b>]))", encoding="utf-8")
+    told = ("--graph", "http://e.org/other=other.rifps")
+    assert squall("build", "main.rifps", *told)[:2] == (0, "<urn:a> <urn:p> <urn:b> .\n")
+    assert "emit" in squall("explain", "main.rifps", *told)[1]
+    assert "is not loaded from there" in squall("build", "main.rifps")[2]
+
+
+def test_how_deep_rules_nest_terms_can_be_said(squall: Squall) -> None:
+    program = "Document(Group(<urn:p>(1) Forall ?x (<urn:p>(<urn:f>(?x)) :- <urn:p>(?x))))"
+    Path("deep.rifps").write_text(program, encoding="utf-8")
+    code, _, err = squall("build", "deep.rifps", "--max-depth", "7")
+    assert code == 1
+    assert "the rule `rule2` nests terms more than 7 levels deep" in err
 
 
 def test_explain_shows_windows_and_the_profile(squall: Squall) -> None:
