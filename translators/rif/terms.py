@@ -11,6 +11,8 @@ from squall import functions
 from squall.compounds import LIST
 from squall.errors import PluginError, TranslatorError, near
 from squall.functions import Builtin, Function
+from squall.functions.rif.spaces import SPACES, value
+from squall.functions.texts import plain, plain_literal
 from squall.functions.values import is_well_formed
 from squall.lexers.rif import tree
 from squall.rdf import Term, iri, is_literal, literal
@@ -35,13 +37,13 @@ class Constants:
         if space == tree.LOCAL:
             return iri(f"urn:x-squall:local:{self.key}:{quote(lexical)}")
         if space == tree.PLAIN:
-            text, at, language = lexical.rpartition("@")
-            if not at:
+            found = plain(literal(lexical, space))
+            if found is None:
                 hint = "after its text an `@` and a language, or nothing"
                 raise TranslatorError(f"`{lexical}` is no rdf:PlainLiteral", constant.origin, hint)
-            return literal(text, language=language) if language else literal(text)
+            return plain_literal(found)
         term = literal(lexical, space)
-        if not is_well_formed(term):
+        if not is_well_formed(term) or (space in SPACES and value(term) is None):
             raise TranslatorError(f"`{lexical}` is not in the lexical space of <{space}>", constant.origin)
         return term
 
