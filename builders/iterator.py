@@ -69,7 +69,7 @@ class IteratorJob:
     @cached_property
     def machine(self) -> Machine:
         """What works otherwise; it takes over what the other has done."""
-        machine = Measured(self.plan) if self.options.measure else Machine(self.plan)
+        machine = Measured(self.plan) if self.options.measure else Machine(self.plan, fuses=not self.bulk)
         if self.bulk:
             for id, slot, entries in self.bulk.kept():
                 machine.keeping[id].restore(slot, entries)
