@@ -140,14 +140,16 @@ class IteratorJob:
 
     def _timely(self, batch: Sequence[Event]) -> Sequence[Event]:
         """The events that are not late; the others go to the ledger."""
+        earliest = self.held[-1].time if self.held else self.passed + self.whole_instants
+        times = list(map(_TIME, batch))
+        if times[:1] >= [earliest] and times == sorted(times):
+            return batch
         timely: list[Event] = []
-        latest = self.held[-1].time if self.held else self.passed
         for event in batch:
-            time = event.time
-            if time < latest or (time == self.passed and self.whole_instants):
+            if event.time < earliest:
                 self._late(event)
             else:
-                latest = time
+                earliest = event.time
                 timely.append(event)
         return timely
 
