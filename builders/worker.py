@@ -112,11 +112,12 @@ def from_arrow(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Message]:
 @dataclass(frozen=True)
 class Program:
     """What every worker knows. own: the functions that users registered by hand (workers do not import their
-    modules)."""
+    modules). begin: what functions of time take for the time of what always holds (integer ms)."""
 
     plan: Plan
     levels: tuple[Level, ...]
     own: tuple[functions.Function | functions.Builtin, ...] = ()
+    begin: int = 0
 
     def prepare(self) -> None:
         """Makes the users' functions known in this process."""
@@ -192,10 +193,10 @@ class Parsed(NamedTuple):
     lost: list[Lost]
 
 
-def spool_line(time: int, stream: str, fact: Fact | None = None) -> str:
+def spool_line(time: int, stream: str, fact: Fact | None = None, graph: str = "") -> str:
     """A fact, or an event without any, as a line of a spool file: so does what Spark cannot read go to its workers."""
     cells = fact_row(fact)[:-1] if fact is not None else ()
-    return json.dumps([time, stream, *cells], ensure_ascii=False)
+    return json.dumps([time, stream, graph, *cells], ensure_ascii=False)
 
 
 def lines_parser(documents: Sequence[Document]) -> Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]:
@@ -233,9 +234,9 @@ def _parse(document: Document, path: str, block: int, before: int, lines: list[s
 
 def _unspool(lines: list[str]) -> Iterator[Event]:
     for line in lines:
-        time, stream, *cells = json.loads(line)
+        time, stream, graph, *cells = json.loads(line)
         facts = (cast(Fact, row_fact(cells)),) if cells else ()
-        yield Event(time, facts, stream)
+        yield Event(time, facts, stream, graph=graph)
 
 
 class Lost(NamedTuple):
@@ -306,7 +307,7 @@ def axioms(program: Program) -> list[Message]:
     """The messages that start a program: what its axioms make."""
     program.prepare()
     machine = Machine(program.plan, hosted=())
-    machine.start()
+    machine.start(program.begin)
     machine.run()
     return list(_outbox(machine, program.addressing()))
 
@@ -349,6 +350,7 @@ def _superstep(
         return
     addressing = program.addressing()
     machine = _Partition(program, levels, addressing, owners, here)
+    machine.begin(program.begin)
     _restore(machine, addressing, state)
     machine.keep()
     for (number, port), entries in fresh.items():

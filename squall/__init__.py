@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, cast
 
 from squall import plugins
 from squall.collecting import no_collection
-from squall.errors import SquallError, UsageError, each, raise_all
+from squall.errors import SquallError, UsageError, raise_all
 from squall.plan import Plan, check
+from squall.programs import joined, read, translated
 from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Term, Triple
-from squall.stages import Builder, Job, Lexer, Options, Output, Planner, Translator
+from squall.stages import Builder, Job, Lexer, Options, Output, Planner
 from squall.system import System, over
-from squall.windows import LANDMARK, Window
-from squall.windows import parse as parse_window
+from squall.windows import LANDMARK, Window, as_window
 
 if TYPE_CHECKING:
     from squall.statistics import Statistics
@@ -38,7 +38,7 @@ __version__ = "0.1.0"
 
 def parse(program: str | Path, lexer: str | None = None) -> tuple[str, object]:
     """The name of the language of a program, and the program's tree. Arguments and errors as for `compile`."""
-    text, name, language = _read(program, lexer)
+    text, name, language = read(program, lexer)
     lex = cast(Lexer, plugins.load("squall.lexers", language))
     return language, lex(text, name)
 
@@ -50,6 +50,8 @@ def compile(
     window: str | Window = LANDMARK,
     windows: Mapping[str, str | Window] | None = None,
     removals: bool = False,
+    documents: Mapping[str, str] | None = None,
+    profile: str = "default",
 ) -> System:
     """The Translated Production System of one or more programs, each a path or (with `lexer`) a text.
 
@@ -58,26 +60,24 @@ def compile(
 
     window: through which streams are read whose window no program names: a window, or a text such as ``RANGE 10s``
     (`squall.windows.parse`); windows: the same for each stream of its own, by IRI. removals: whether streams may carry
-    removals (`Event.removed`). Documents that a program names are loaded by `squall.streams.documents.load`.
+    removals (`Event.removed`). documents: the files of programs that programs import, by their IRIs. Documents of data
+    that a program names are loaded by `squall.streams.documents.load`. profile: by whose definition rules with negation
+    can be put in order, if `squall.profiles.apply` makes the system one of that engine.
 
     Raises UsageError (no such file, unknown extension, no such window), LexerError, TranslatorError, or Errors with all
     of a program's errors.
     """
+    from squall.profiles import named
     from squall.strata import stratify
 
     if not programs:
         raise UsageError("no program is given")
     errors: list[SquallError] = []
-    systems = [_translate(program, lexer, errors) for program in programs]
+    system = joined([translated(read(program, lexer), errors, documents) for program in programs])
     raise_all(errors)
-    system = systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
-    stratify(system)
-    each = {stream: _window(one) for stream, one in (windows or {}).items()}
-    return over(system, _window(window), each, removals)
-
-
-def _window(given: str | Window) -> Window:
-    return parse_window(given) if isinstance(given, str) else given
+    stratify(system if profile == "default" else named(profile).system(system))
+    each = {stream: as_window(one) for stream, one in (windows or {}).items()}
+    return over(system, as_window(window), each, removals)
 
 
 @no_collection()
@@ -105,8 +105,11 @@ def _loaded(statistics: Statistics | str | Path) -> Statistics:
 @no_collection()
 def build(plan: Plan, builder: str | Builder = "iterator", options: Options | None = None) -> Job:
     """The plan made ready to run. `builder` is a name or a builder itself. Raises BuilderError."""
+    from squall.compounds import MAX_DEPTH, limited
+
     make = cast(Builder, plugins.load("squall.builders", builder)) if isinstance(builder, str) else builder
-    return make(plan, options or Options())
+    told = options or Options()
+    return make(plan if told.max_depth == MAX_DEPTH else limited(plan, told.max_depth), told)
 
 
 def run(
@@ -123,43 +126,3 @@ def run(
     batches: Iterable[Sequence[Event]]
     batches = [events] if isinstance(events, list | tuple) else ([event] for event in events)
     return build(plan, builder, options).run(batches, static)
-
-
-def _translate(program: str | Path, lexer: str | None, errors: list[SquallError]) -> System:
-    """The system of one program. Its errors are gathered: of the text, and of what could be read of it nevertheless."""
-    text, name, language = _read(program, lexer)
-    lex = cast(Lexer, plugins.load("squall.lexers", language))
-    translate = cast(Translator, plugins.load("squall.translators", language))
-    try:
-        tree = lex(text, name)
-    except SquallError as error:
-        errors += each(error)
-        tree = error.partial
-    if tree is None:
-        return System()
-    try:
-        return translate(tree)
-    except SquallError as error:
-        errors += each(error)
-        return System()
-
-
-def _read(program: str | Path, lexer: str | None) -> tuple[str, str, str]:
-    """The text, a name for it and its language."""
-    if lexer is not None and isinstance(program, str) and not _names_file(program):
-        return program, "<text>", lexer
-    path = Path(program)
-    if not path.is_file():
-        raise UsageError(f"the program `{program}` does not exist", hint="to compile a text, name its `lexer`")
-    language = lexer or plugins.by_extension(path)
-    try:
-        return path.read_text(encoding="utf-8"), str(path), language
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the program `{path}` cannot be read: {error}") from error
-
-
-def _names_file(text: str) -> bool:
-    try:
-        return Path(text).is_file()
-    except (OSError, ValueError):  # too long for a name, or with characters that no name has
-        return False

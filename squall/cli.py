@@ -1,4 +1,5 @@
-"""The command line: ``squall build``, ``squall explain`` and ``squall list``; ``squall update`` is in `cli_update`.
+"""The command line: ``squall build``, ``squall explain`` and ``squall list``; ``squall check`` is in `cli_check`,
+``squall update`` in `cli_update`.
 
 Nothing heavy is imported before it is needed, so that ``squall --help`` is quick.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import click
 
 from squall import __version__
+from squall.cli_check import check
+from squall.cli_shared import FAILED, INTERRUPTED, LEXER, PROGRAMS, WINDOW, WRONG, check_files
 from squall.cli_update import update
 from squall.errors import SquallError, UsageError
 
@@ -31,9 +34,6 @@ if TYPE_CHECKING:
     from squall.system import System
 
     _Meaning = Callable[..., System]
-
-FAILED, WRONG, INTERRUPTED = 1, 2, 130
-"""Exit codes: the run failed; the program or the arguments are wrong; it was interrupted. 0: done."""
 
 
 def main() -> NoReturn:
@@ -74,7 +74,8 @@ def command() -> None:
     On Spark, following a folder, safe to kill and start again:
       squall build alarm.jena --builder spark --source 'in/?follow=yes' \\
              --sink alarms.nt --checkpoint state/
-    See what is made of a program, and what there is to choose from:
+    See what is wrong with a program, what is made of it, and what there is to choose from:
+      squall check alarm.jena
       squall explain alarm.jena
       squall list
     Apply a request of SPARQL Update once:
@@ -87,8 +88,7 @@ def command() -> None:
 def _semantics(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say what programs mean over time."""
     options = (
-        click.option("--window", default="", metavar="WINDOW", help="Through which streams without a window of their "
-                     "own are read: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, TRIPLES 100, TRIPLES 9 STEP 3."),
+        WINDOW,
         click.option("--output", type=click.Choice(["istream", "rstream", "dstream"]), help="What is handed on: what "
                      "is new, all that holds, or what has ceased to hold [default: as the program says]."),
         click.option("--report", metavar="POLICY", help="When: close (default), change, nonempty or periodic:5s."),
@@ -100,8 +100,6 @@ def _semantics(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-_PROGRAMS = click.argument("programs", nargs=-1, required=True, metavar="PROGRAM...")
-_LEXER = click.option("--lexer", metavar="NAME", help="The programs' language [default: by the file's ending].")
 _PLANNER = click.option("--planner", default="rete", show_default=True, metavar="NAME", help="greedy, rete, ...")
 _STATISTICS = click.option("--statistics", type=click.Path(path_type=Path), metavar="FILE", help="Plan for data like "
                            "those that `build --collect-statistics` counted.")  # fmt: skip
@@ -109,18 +107,20 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 
 
 @command.command()
-@_PROGRAMS
-@_LEXER
+@PROGRAMS
+@LEXER
 @_PLANNER
 @_BUILDER
 @click.option("--source", "sources", multiple=True, metavar="URI", help="A stream: a file, a folder, - or a URI.")
 @click.option("--static", "statics", multiple=True, metavar="URI", help="Data that always hold; read first.")
 @click.option("--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a graph is that a program names "
-              "(FROM).")  # fmt: skip
+              "(FROM), or a document that it imports.")  # fmt: skip
 @click.option("--sink", default="-", metavar="URI", help="Where outputs go [default: standard output].")
 @_semantics
 @click.option("--clock", type=click.Choice(["event", "wall"]), default="event", show_default=True, help="The time "
               "of an event: what it says, or when it arrives.")  # fmt: skip
+@click.option("--now", "now", metavar="TIME", help="What NOW() is of static data: ISO 8601, or milliseconds [default: "
+              "without sources and with --clock wall when the run begins, else 1970-01-01].")  # fmt: skip
 @click.option("--lateness", default="0s", metavar="TIME", help="How far streams may be out of order [default: 0s].")
 @click.option("--heartbeat", default="1s", show_default=True, metavar="TIME", help="How long nothing may come before "
               "time goes on without it.")  # fmt: skip
@@ -132,6 +132,8 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
               "could not be used (malformed, late) as lines of JSON.")  # fmt: skip
 @click.option("--checkpoint", type=click.Path(path_type=Path), metavar="DIR", help="Keep offsets and state there, so "
               "that a killed run goes on where it was.")  # fmt: skip
+@click.option("--max-depth", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How deep "
+              "rules may nest the terms that they make.")  # fmt: skip
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine (Spark).")
 @_STATISTICS
 @click.option("--collect-statistics", "counted", type=click.Path(path_type=Path), metavar="FILE", help="Count a sample "
@@ -149,6 +151,7 @@ def build(
     graphs: tuple[str, ...],
     sink: str,
     clock: str,
+    now: str | None,
     lateness: str,
     heartbeat: str,
     format: str | None,
@@ -156,6 +159,7 @@ def build(
     strict: bool,
     lost: Path | None,
     checkpoint: Path | None,
+    max_depth: int,
     conf: tuple[str, ...],
     statistics: Path | None,
     counted: Path | None,
@@ -193,7 +197,7 @@ def build(
     from squall.streams.sinks import check_writable
 
     resume = checkpoint is not None and checkpoint.is_dir() and any(checkpoint.iterdir())
-    system = _compiled(programs, lexer)
+    system = _compiled(programs, lexer, graphs, semantics["profile"])
     mean = _meaning(sources, **semantics)
     make = _planner(planner, statistics)
     _usable("squall.builders", builder)
@@ -201,6 +205,7 @@ def build(
     target = _sink(sink, format, timed)
     _apart(sink, (*sources, *statics))
     _timing(clock, lateness, sources, builder)
+    begin = None if now is None else _moment(now)
     times = _length("--lateness", lateness, 0), clock, _length("--heartbeat", heartbeat, 1)
     _sampled(builder, counted)
     if profiled:
@@ -211,28 +216,32 @@ def build(
     system = mean(system, removals=streams.removals)
     _check_streams(system, streams, sources, statics)
     plan = make(system)
-    job = _job(plan, builder, _options(checkpoint, settings, ledger, target, profiled is not None))
+    options = _options(checkpoint, settings, ledger, target, profiled is not None, begin)
+    job = _job(plan, builder, replace(options, max_depth=max_depth))
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []
     _calm_collector()
     inputs = _watched(streams, static, sample if counted else None)
-    code = _run(job, *inputs, target, ledger, resume, progress)
+    code = _run(job, *inputs, target, ledger, resume, progress, _columns(system, target))
     _measured(job, plan, sample, counted, profiled)
     sys.exit(code)
 
 
 @command.command()
-@_PROGRAMS
-@_LEXER
+@PROGRAMS
+@LEXER
 @_PLANNER
 @_BUILDER
 @_semantics
 @click.option("--source", "sources", multiple=True, metavar="URI", help="A stream; its name, window and format count.")
 @click.option("--stage", type=click.Choice(["tree", "tps", "pps", "job"]), default="pps", show_default=True,
               help="After the lexer, the translator, the planner or the builder.")  # fmt: skip
-@click.option("--format", "format", type=click.Choice(["text", "json", "mermaid", "dot", "svg", "html"]),
-              default="text", show_default=True, help="All but text and json draw the plan (pps).")  # fmt: skip
+@click.option(
+    "--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a document is that a program imports."
+)
+@click.option("--format", "format", default="text", show_default=True, metavar="NAME", help="text, json; of the plan "
+              "(pps) also mermaid, dot, svg or html; of the tree also a language, such as rif or rifps.")  # fmt: skip
 @click.option("--figures", type=click.Path(path_type=Path), metavar="FILE", help="Show what each node did in a run, "
               "from the file that `build --profile-nodes` wrote.")  # fmt: skip
 @_STATISTICS
@@ -243,6 +252,7 @@ def explain(
     builder: str,
     sources: tuple[str, ...],
     stage: str,
+    graphs: tuple[str, ...],
     format: str,
     figures: Path | None,
     statistics: Path | None,
@@ -258,9 +268,9 @@ def explain(
       squall explain family.jena --format dot | dot -Tsvg > plan.svg
       squall explain family.jena --format html > plan.html
       squall explain family.jena --window 'RANGE 10s STEP 5s' --profile csparql
+      squall explain family.rif --stage tree --format rifps   the same in another syntax
     """
-    if stage != "pps" and format not in ("text", "json"):
-        raise UsageError(f"`--format {format}` draws plans: it goes with `--stage pps`")
+    _check_format(stage, format)
     if stage != "pps" and figures:
         raise UsageError("figures are those of a plan: `--figures` goes with `--stage pps`")
     make = _planner(planner, statistics)
@@ -270,7 +280,7 @@ def explain(
         texts = _trees(programs, lexer, format)
     else:
         mean = _meaning(sources, **semantics)
-        system = mean(_compiled(programs, lexer), removals=_removals(sources))
+        system = mean(_compiled(programs, lexer, graphs, semantics["profile"]), removals=_removals(sources))
         texts = _explained(system, make, builder, stage, format, figures, statistics)
         if format == "text" and semantics["profile"] != "default":
             texts = chain([_profile(semantics["profile"])], texts)
@@ -278,6 +288,7 @@ def explain(
         click.echo(text)
 
 
+command.add_command(check)
 command.add_command(update)
 
 
@@ -324,12 +335,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     Console().print(table)
 
 
-def _compiled(programs: Sequence[str], lexer: str | None) -> System:
+def _compiled(programs: Sequence[str], lexer: str | None, graphs: Sequence[str], profile: str) -> System:
     import squall
+    from squall.streams import documents
     from squall.system import warnings
 
-    _exist(programs)
-    system = squall.compile(*programs, lexer=lexer)
+    check_files(programs)
+    system = squall.compile(*programs, lexer=lexer, documents=dict(map(documents.place, graphs)), profile=profile)
     for warning in warnings(system):
         click.echo(str(warning), err=True)
     return system
@@ -349,13 +361,6 @@ def _profile(name: str) -> str:
     from squall import profiles
 
     return f"{profiles.named(name)}\n"
-
-
-def _exist(programs: Sequence[str]) -> None:
-    """With a lexer named, the Python interface takes a text; the command line takes files alone."""
-    for program in programs:
-        if not Path(program).is_file():
-            raise UsageError(f"the program `{program}` does not exist")
 
 
 def _planner(name: str, statistics: Path | None) -> Callable[[System], Plan]:
@@ -533,12 +538,39 @@ def _check_streams(system: System, sources: Sources, given: Sequence[str], stati
 
 
 def _options(
-    checkpoint: Path | None, conf: tuple[tuple[str, str], ...], ledger: LedgerFile, sink: Sink, measure: bool
+    checkpoint: Path | None,
+    conf: tuple[tuple[str, str], ...],
+    ledger: LedgerFile,
+    sink: Sink,
+    measure: bool,
+    now: int | None,
 ) -> Options:
     from squall.stages import Options
     from squall.streams import FileSink
 
-    return Options(checkpoint, conf, ledger, sink if isinstance(sink, FileSink) else None, measure)
+    rewound = sink if isinstance(sink, FileSink) else None
+    return Options(checkpoint, conf, ledger, rewound, measure, now=now)
+
+
+def _moment(text: str) -> int:
+    """The time (integer ms) of `--now`. Raises UsageError."""
+    from squall.streams.formats import time_of
+
+    try:
+        return time_of(text)
+    except SyntaxError as error:
+        raise UsageError(f"`--now {text}`: {error.msg}") from None
+
+
+def _columns(system: System, sink: Sink) -> Collection[str]:
+    """The queries that answer with solutions, if these are told in a table: facts that updates insert, or others make,
+    have other columns."""
+    from squall.streams.sinks import SOLUTIONS
+    from squall.system import Ask, Select, rules
+
+    if getattr(sink, "format", "") not in SOLUTIONS:
+        return ()
+    return {rule.name for rule in rules(system) if any(isinstance(one, Select | Ask) for one in rule.consequences)}
 
 
 def _run(
@@ -549,9 +581,12 @@ def _run(
     ledger: LedgerFile,
     resume: bool,
     progress: bool | None,
+    columns: Collection[str],
 ) -> int:
-    """The exit code. From here on something has been started: what fails is the run."""
+    """The exit code. From here on something has been started: what fails is the run. columns: the queries whose
+    solutions are all that the sink holds; none: it holds whatever comes."""
     from squall.progress import Tally, shown, summary
+    from squall.rdf import Evaluated
 
     tally = Tally()
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)
@@ -560,6 +595,9 @@ def _run(
         with closing(sink), shown(sources, tally) if visible else nullcontext():
             sink.start(resume, prompt=sources.live)
             for output in job.run(sources, static):
+                if columns and output.rule not in columns:
+                    tally.left_out += not isinstance(output.fact, Evaluated)
+                    continue
                 sink.write(output)
                 tally.outputs += 1
     except BrokenPipeError:
@@ -616,12 +654,36 @@ def _shown(thing: Any, format: str) -> str:
     return show.as_json(thing) if format == "json" else show.text(thing)
 
 
+_DRAWINGS = ("mermaid", "dot", "svg", "html")
+
+
+def _check_format(stage: str, format: str) -> None:
+    if format in ("text", "json"):
+        return
+    if format in _DRAWINGS and stage != "pps":
+        raise UsageError(f"`--format {format}` draws plans: it goes with `--stage pps`")
+    if format not in _DRAWINGS and stage != "tree":
+        raise UsageError(f"`--format {format}` is not a way to show the stage `{stage}`")
+
+
 def _trees(programs: Sequence[str], lexer: str | None, format: str) -> Iterator[str]:
     import squall
 
-    _exist(programs)
+    check_files(programs)
     for program in programs:
-        yield _shown(squall.parse(program, lexer)[1], format)
+        language, tree = squall.parse(program, lexer)
+        yield _shown(tree, format) if format in ("text", "json") else _written(tree, language, format)
+
+
+def _written(tree: Any, language: str, format: str) -> str:
+    """A tree as text of a language whose lexer can write it: that of another syntax for the same trees."""
+    from squall import plugins
+
+    lexer = plugins.load(plugins.LEXERS, format)
+    same = plugins.where(plugins.TRANSLATORS, language).object == plugins.where(plugins.TRANSLATORS, format).object
+    if not same or not hasattr(lexer, "written"):
+        raise UsageError(f"a program in `{language}` cannot be written as `{format}`")
+    return str(lexer.written(tree)).removesuffix("\n")
 
 
 def _described(job: Job, builder: str) -> str:

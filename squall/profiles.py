@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from squall.errors import UsageError, near
+from squall.firing import fired
 from squall.system import CLOSE, Either, Maybe, Report, Source, System, Test, is_told, over
 from squall.windows import LANDMARK, Count, Range, Stepped, Window, milliseconds
 
@@ -84,6 +85,11 @@ PROFILES = (
     Profile("cqels", "what is new, whenever the answer changes", report=Report("change"), output="istream"),
     Profile("rspql", "as the program's RSP-QL says; windows report when they close", report=Report("close")),
     Profile(
+        "jena",
+        "noValue and countLiteralValues are looked at once, when a rule fires; it concludes from the next instant on",
+        system=fired,
+    ),
+    Profile(
         "squall2013",
         "OPTIONAL gives the row that it does not extend as well; windows slide without steps, and what is new is told "
         "at once, so that aggregates run",
@@ -93,15 +99,10 @@ PROFILES = (
         _with_unextended,
     ),
 )
-_NOT_YET = {
-    "jena": "`noValue` looks at the whole model here, stratum by stratum: let rules that it looks at not depend on it",
-}
 
 
 def named(name: str) -> Profile:
-    """The profile of a name. Raises UsageError if there is none, or if it is not supported yet."""
-    if name in _NOT_YET:
-        raise UsageError(f"the profile `{name}` is not supported yet", hint=_NOT_YET[name])
+    """The profile of a name. Raises UsageError if there is none."""
     known = {profile.name: profile for profile in PROFILES}
     if name not in known:
         raise UsageError(f"there is no profile `{name}`", hint=near(name, known) or f"profiles: {', '.join(known)}")

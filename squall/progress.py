@@ -16,9 +16,10 @@ _INTERVAL = 0.25  # seconds between two looks at the counters
 
 @dataclass
 class Tally:
-    """How many outputs there were so far, since when (seconds, monotonic)."""
+    """How many outputs there were so far, how many facts were left out of a table, since when (seconds, monotonic)."""
 
     outputs: int = 0
+    left_out: int = 0
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -70,6 +71,8 @@ def summary(sources: Sources, ledger: LedgerFile, tally: Tally) -> str:
     seconds = tally.seconds
     rate = read / max(seconds, 1e-9)
     lines = [f"{read:,} statements read, {tally.outputs:,} outputs, {seconds:.2f} s, {rate:,.0f} statements/s"]
+    if tally.left_out:
+        lines.append(f"  {tally.left_out:,} facts left out: the table has solutions; --format ndjson holds both")
     if len(sources.sources) > 1:
         lines += [f"  {source.uri}: {source.reading.statements:,} statements" for source in sources.sources]
     lines += [f"  {count:,} {cause} in {source}" for (cause, source), count in sorted(ledger.counts.items())]

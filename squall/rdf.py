@@ -115,12 +115,19 @@ class Event(NamedTuple):
     stream: the IRI of the stream they arrive on; ``""`` is the default stream.
     removed: facts that this stream has brought before and that end now (an RDF Patch's ``D``). At one instant removals
     come first: what arrives at that time stays.
+    graph: the name (a term's text) of the named graph that all of these are in; ``""``: the default graph.
     """
 
     time: int
     facts: tuple[Fact, ...]
     stream: str = ""
     removed: tuple[Fact, ...] = ()
+    graph: str = ""
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it brings static data."""
+        return self.time == ALWAYS
 
 
 class Columns(Sequence[Event]):
@@ -180,6 +187,9 @@ HEARTBEAT = "urn:x-squall:heartbeat"
 
 WORKING = "urn:x-squall:working"
 """The stream of what updates insert without naming a graph: a part of every default graph, whatever its windows."""
+
+NOTES = "urn:x-squall:notes"
+"""The stream of what rules note for themselves (`squall.firing`). What updates put there is in no answer."""
 
 
 def heartbeat(time: int) -> Event:

@@ -17,6 +17,7 @@ from squall.errors import UsageError
 from squall.plan import Plan
 from squall.rdf import RDF, Atom, Event, Fact, Term, iri
 from squall.strata import relation_mark
+from squall.system import CAME, GRAPH
 
 MOST = 100
 """Of so many objects of each predicate, the most frequent ones, it is known how often they occur."""
@@ -215,8 +216,9 @@ def _profile(op: ops.Operator, inputs: Sequence[Profile], source: Source) -> Pro
             kept = inputs[0].of(keys)
             rows = min(inputs[0].rows, prod(kept.distinct)) if keys else 1.0
             return Profile(rows, (*kept.distinct, *(rows,) * len(aggregates))).with_rows(rows)
-        case ops.Slice(limit=limit):
-            return inputs[0].with_rows(inputs[0].rows if limit is None else min(limit, inputs[0].rows))
+        case ops.Slice(limit=limit, keys=keys):
+            most = inputs[0].rows if limit is None else limit * prod(inputs[0].of(keys).distinct)
+            return inputs[0].with_rows(min(most, inputs[0].rows))
         case ops.Closure():
             left, right = inputs[0].distinct
             return Profile(min(left * right, inputs[0].rows * 10), (left, right))
@@ -248,17 +250,31 @@ def together(inputs: Sequence[Profile]) -> Profile:
 def _read(cells: Sequence[ops.Cell], source: Source) -> Profile:
     """Of the facts of a source that fit the cells."""
     first = cells[0]
+    if first in _PLACED:
+        return _placed(cells, source)
     if isinstance(first, str) and first[0] == "@":
         counts = source.counts(first)
         ends = (1.0, counts.subjects, *(counts.triples for _ in cells[2:-1]), counts.objects)
         return _fitting(cells, Profile(counts.triples, (*ends[: len(cells)], 1.0)))
-    subject, predicate, value = cells
+    return _placed(cells, source)
+
+
+_PLACED = (relation_mark(GRAPH), relation_mark(CAME))
+"""The relations of triples with where, and when, they came: these stand behind the name of the relation."""
+_NAMES = 10.0
+"""So many streams and graphs are taken to be."""
+
+
+def _placed(cells: Sequence[ops.Cell], source: Source) -> Profile:
+    """Of triples, and of what tells where and when they came."""
+    place, (subject, predicate, value) = cells[:-3], cells[-3:]
     counts = source.counts(predicate if isinstance(predicate, str) else None)
     constant = value.term if isinstance(value, ops.Value) else value
     rows = counts.of_object(constant) if isinstance(constant, str) else counts.triples
     kinds = 1.0 if isinstance(predicate, str) else max(counts.triples / 10_000, 1.0)
-    every = Profile(rows, (counts.subjects, kinds, counts.objects, 1.0)).with_rows(rows)
-    return _fitting((subject, predicate, None if isinstance(constant, str) else value), every)
+    told = (1.0, _NAMES, counts.triples)[: len(place)]
+    every = Profile(rows, (*told, counts.subjects, kinds, counts.objects, 1.0)).with_rows(rows)
+    return _fitting((*place, subject, predicate, None if isinstance(constant, str) else value), every)
 
 
 def _fitting(cells: Sequence[ops.Cell], facts: Profile) -> Profile:

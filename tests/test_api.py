@@ -49,7 +49,7 @@ def test_all_errors_of_all_programs_are_told_at_once(tmp_path: Path) -> None:
     unknown = "[a: (?x rdf:type ?y) sume(?x ?y ?z) -> (?x rdf:type ?z)]"
     undeclared = "[b: (?x exx:p ?y) -> (?x rdf:type ?y)]"
     first.write_text(f"{unknown}\n{undeclared}\n")
-    second.write_text("[c: (?x rdf:type ?y) -> (?x rdf:type ?w)]\n")
+    second.write_text("[c: (?x rdf:type ?y) sum(?y ?v ?w) -> (?x rdf:type ?w)]\n")
     with pytest.raises(Errors) as caught:
         squall.compile(first, second)
     found = [(error.origin.name, error.origin.line, error.stage) for error in each(caught.value) if error.origin]

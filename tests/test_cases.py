@@ -23,7 +23,7 @@ PROLOGUES = {"jena": "@prefix : <http://example.org/> ."}
 """How a language says what the prefixes of the events are; without a line of its own, so that places stay right."""
 
 
-def _prefixed(language: str, text: str) -> str:
+def prefixed(language: str, text: str) -> str:
     return PROLOGUES.get(language, "") + text
 
 
@@ -39,7 +39,7 @@ def _prefixed(language: str, text: str) -> str:
 @pytest.mark.parametrize(("case", "language", "text"), PROGRAMS)
 def test_case(case: cases.Case, language: str, text: str, planner: str, builder: str) -> None:
     assert_outputs(
-        _prefixed(language, text),
+        prefixed(language, text),
         case.events,
         case.expected,
         case.static,
@@ -52,7 +52,7 @@ def test_case(case: cases.Case, language: str, text: str, planner: str, builder:
 
 @pytest.mark.parametrize(("case", "language", "text"), PROGRAMS)
 def test_the_oracle_agrees_with_the_case(case: cases.Case, language: str, text: str) -> None:
-    program = _prefixed(language, text)
+    program = prefixed(language, text)
     system = replace(squall.compile(program, lexer=language), output=case.output)
     due = [(time, fact) for time, fact, _ in oracle.outputs(system, case.events, case.static)]
     assert not difference(due, case.expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,9 +66,26 @@ def test_what_is_not_committed_is_lost(tmp_path: Path) -> None:
     assert lost == [(3, reason, f"D {B}"), (4, reason, f"A {C}")]
 
 
-def test_prefixes_and_graphs_are_passed_over(tmp_path: Path) -> None:
-    rows = ['PA "e" "http://example.org/" .', f"A {A}"[:-1] + f"<{E}g> .", 'PD "e" .']
+def test_prefixes_are_passed_over(tmp_path: Path) -> None:
+    rows = ['PA "e" "http://example.org/" .', f"A {A}", 'PD "e" .']
     assert read(tmp_path, *rows) == ([Event(0, (A,))], [])
+
+
+def test_a_transaction_is_an_event_for_each_graph(tmp_path: Path) -> None:
+    def row(code: str, fact: Triple) -> str:
+        return f"{code} {fact}"[:-1] + f"<{E}g> ."
+
+    assert read(tmp_path, row("A", A), row("D", B)) == ([Event(0, (A,), "", (B,), f"<{E}g>")], [])
+    assert read(tmp_path, row("A", A), f"A {A}", f"D {B}", row("D", C), row("A", B)) == (
+        [
+            Event(0, (), "", (B,)),
+            Event(0, (), "", (C,), f"<{E}g>"),
+            Event(0, (A,), "", (), f"<{E}g>"),
+            Event(0, (A,)),
+            Event(0, (B,), "", (), f"<{E}g>"),
+        ],
+        [],
+    )
 
 
 def test_blank_nodes_by_label(tmp_path: Path) -> None:
@@ -158,3 +176,15 @@ def test_a_patch_is_not_static(tmp_path: Path) -> None:
     (tmp_path / "x.rdfp").touch()
     with pytest.raises(UsageError, match="cannot be static"):
         squall.streams.open_static(f"{tmp_path}/x.rdfp")
+
+
+@pytest.mark.parametrize("window", ["", " [RANGE 10s]", " [RANGE 4s STEP 1s]", " [TRIPLES 5]"])
+def test_removals_reach_windows_that_a_query_names(window: str, tmp_path: Path) -> None:
+    (tmp_path / "x.rdfp").write_text(f'H time "1000" .\nA {A}\nA {B}\nH time "3000" .\nD {A}\n')
+    source = open_source(f"{tmp_path}/x.rdfp?stream=urn:s")
+    query = f"SELECT ?x FROM STREAM <urn:s>{window} {{ ?x <{E}p> ?y }}"
+    system = squall.compile(query, lexer="csparql", removals=source.removals)
+    (query_,) = system.subsystems
+    falling = replace(query_, output="dstream")
+    outputs = list(squall.build(squall.plan(falling)).run(Sources([source])))
+    assert (3000, f"?x=<{E}a>") in [(out.time, str(out.fact)) for out in outputs]

@@ -15,6 +15,8 @@ from squall.rdf import Atom, Event, Term, Triple, iri
 from squall.statistics import MOST, NOTHING, Counts, Guess, Statistics, estimates
 from squall.strata import relation_mark
 from squall.system import (
+    CAME,
+    GRAPH,
     Aggregate,
     AtomPattern,
     Construct,
@@ -124,6 +126,22 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 )
 def test_patterns(pattern: Pattern, count: float) -> None:
     assert rows(rule(pattern), Match) == pytest.approx(count, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "count"),
+    [
+        (AtomPattern(GRAPH, (N, X, P, Y)), 100),
+        (AtomPattern(GRAPH, (N, X, Q, iri("urn:s0"))), 50),
+        (AtomPattern(GRAPH, (K, X, P, Y)), 10),
+        (AtomPattern(CAME, (N, Z, X, P, Y)), 100),
+        (AtomPattern(CAME, (N, Z, iri("urn:s1"), Q, X)), 2),
+        (AtomPattern(CAME, (N, Z, X, R, Y)), 0),
+    ],
+)
+def test_patterns_of_where_and_when(pattern: AtomPattern, count: float) -> None:
+    assert rows(rule(pattern), Match) == pytest.approx(count, rel=0.05)
+    assert 0 < rows(rule(pattern), Match, None) < 10_001
 
 
 def test_joins() -> None:

@@ -202,6 +202,25 @@ def _unread(system: System) -> System:
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize("together", [1, 4])
+def test_a_stream_is_told_at_each_event_of_another_that_changes_nothing(planner: str, together: int) -> None:
+    """The second query answers the same at each event of the first one's stream: no row reaches it, an instant does."""
+    given, one, two = Source(EX + "in"), Source(EX + "one"), Source(EX + "two", Range(1))
+    first = rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="first", source=given)
+    second = rule((Pattern(X, Q, Y), Pattern(X, Q, X)), Pattern(Y, R, X), name="second", source=one)
+    third = rule((Pattern(X, R, Y),), Pattern(Y, S, Y), name="third", source=two)
+    made = [System(subsystems=(first,), output="rstream", stream=one.iri),
+            System(subsystems=(second,), output="rstream", stream=two.iri)]  # fmt: skip
+    system = System(subsystems=(*map(_unread, made), System(subsystems=(third,), output="rstream")))
+    fact = Triple(iri(EX + "a"), P, iri(EX + "a"))
+    events = [Event(time, (fact,), given.iri) for time in (10, 11, 12, 13)]
+    batches = [events[place : place + together] for place in range(0, len(events), together)]
+    found = outputs(squall.plan(system, planner), batches, (), "iterator")
+    assert_as_oracle(system, found, events)
+    assert [out.time for out in found if out.rule == "third"] == [10, 11, 12, 13]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
 def test_what_is_taken_away_at_an_instant_is_seen_in_all_answers(planner: str) -> None:
     gone = System("gone", joinables=(Pattern(X, Q, Y),), consequences=(Delete((Pattern(X, P, Y),)),))
     all_there = System(subsystems=(rule((Pattern(X, P, Y),), Pattern(X, R, Y), name="there"),), output="rstream")
@@ -243,6 +262,14 @@ def test_a_stream_cannot_be_made_of_itself(tmp_path: Path) -> None:
     again = HOT.replace("http://example.org/in", "http://example.org/hot").replace("ex:t ", "ex:hot ")
     with pytest.raises(SquallError, match=r"reads the stream <.*hot> that is made of what depends on it"):
         programs(tmp_path, csparql_hot=again)
+
+
+def test_a_stream_of_two_queries_cannot_be_made_of_itself(tmp_path: Path) -> None:
+    """What one of them makes of what the other makes would be an event for itself, again and again."""
+    again = HOT.replace("http://example.org/in", "http://example.org/hot").replace("ex:t ", "ex:hot ")
+    again = again.replace("{ ?r ex:hot", "{ ?r ex:again", 1)
+    with pytest.raises(SquallError, match=r"reads the stream <.*hot> that is made of what depends on it"):
+        programs(tmp_path, csparql_hot=HOT, csparql_again=again)
 
 
 def test_a_stream_and_rules_cannot_be_made_of_each_other(tmp_path: Path) -> None:

@@ -253,6 +253,8 @@ _LINES: dict[str, Callable[[Output], bytes]] = {
     "nqt": timed_quad,
     "ndjson": _ndjson,
 }
+SOLUTIONS = frozenset((*_TABLES, *DOCUMENTS))
+"""The formats of a table: where there are solutions of a query, nothing else has its columns."""
 _EVALUATIONS = {"ndjson-evaluations": json_line}
 _FORMATS = (*_LINES, *_TABLES, "trig", *DOCUMENTS, *_EVALUATIONS, "table")
 _BY_ENDING = {f".{name}": name for name in (*_LINES, *_TABLES, "trig", *DOCUMENTS)} | {".jsonl": "ndjson"}

@@ -1,0 +1,106 @@
+"""The part of the suite ``jena-rules`` that runs Jena's own rule files, unchanged, over its reasoners' tests.
+
+A manifest has graphs of data and patterns; what holds and fits one of them has to be the resulting graph. What Jena's
+reasoners do in Java is said here in rules (`CLOSURE`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, partial
+from pathlib import Path
+
+import pyoxigraph
+from pyoxigraph import RdfFormat
+
+from squall import profiles
+from squall.rdf import Event, Term, Triple, iri, iri_text, parts, triple
+from squall.system import System
+from tests.conformance import Case, Stages
+from tests.conformance.programs import compiled, model, same
+
+TEST = "http://www.hpl.hp.com/semweb/2003/query_tester#"
+
+CLOSURE = """
+[(?a rdfs:subClassOf ?b) (?b rdfs:subClassOf ?c) -> (?a rdfs:subClassOf ?c)]
+[(?a rdfs:subPropertyOf ?b) (?b rdfs:subPropertyOf ?c) -> (?a rdfs:subPropertyOf ?c)]
+[(?a rdfs:subClassOf ?b) -> (?a rdfs:subClassOf ?a) (?b rdfs:subClassOf ?b)]
+[(?a rdfs:subPropertyOf ?b) -> (?a rdfs:subPropertyOf ?a) (?b rdfs:subPropertyOf ?b)]
+[(?p rdfs:subPropertyOf rdfs:subClassOf) (?a ?p ?b) -> (?a rdfs:subClassOf ?b)]
+[(?p rdfs:subPropertyOf rdfs:subPropertyOf) (?a ?p ?b) -> (?a rdfs:subPropertyOf ?b)]
+"""
+"""What the transitive graph cache of Jena adds to the rules of others."""
+
+MEMBERSHIP = """
+[(?x ?p ?y) strConcat(?p ?n) regex(?n 'http://www\\\\.w3\\\\.org/1999/02/22-rdf-syntax-ns#_[0-9]+')
+    -> (?p rdf:type rdfs:ContainerMembershipProperty)]
+"""
+"""What Jena says of the properties of the data beforehand."""
+
+PROFILE = "jena"
+"""Its rule sets cannot be stratified."""
+
+MANIFESTS = {
+    "rdfs/manifest-standard.rdf": "rdfs-fb-tgc-noresource.rules",
+    "rdfs/manifest.rdf": "rdfs-fb-tgc.rules",
+    "rdfs/manifest-nodirect.rdf": "rdfs-fb-tgc.rules",
+    "rdfs/manifest-nodirect-noresource.rdf": "rdfs-fb.rules",
+    "rdfs/manifest-simple.rdf": "rdfs-fb-tgc-simple.rules",
+    "rdfs/manifest-rdfs12.rdf": "owl-fb-micro.rules",
+    "transitive/manifest.rdf": "",
+}
+"""The manifests with the rules that they are for."""
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """The cases of the manifests that are there."""
+    for name, rules in MANIFESTS.items():
+        manifest = folder / "reasoners" / name
+        if manifest.is_file():
+            graph = _graph(manifest)
+            for test in sorted(fact.subject for fact in graph if fact.object == iri(TEST + "Test")):
+                case = partial(_run, _files(graph, test, folder / "reasoners"), folder, rules)
+                yield Case(f"{name} {test.rpartition('/')[2].strip('>')}", case)
+
+
+def _files(graph: frozenset[Triple], test: Term, folder: Path) -> dict[str, list[Path]]:
+    """The files of a test by their kinds."""
+    found: dict[str, list[Path]] = {"tbox": [], "data": [], "query": [], "result": []}
+    for fact in graph:
+        kind = iri_text(fact.predicate).removeprefix(TEST)
+        if fact.subject == test and kind in found:
+            found[kind].append(folder / parts(fact.object).lexical)
+    return found
+
+
+def _run(files: dict[str, list[Path]], folder: Path, rules: str, stages: Stages) -> None:
+    facts = [fact for path in (*files["tbox"], *files["data"]) for fact in _graph(path)]
+    found = model(_rules(folder, rules), [Event(0, tuple(facts))], stages)
+    held = found.derived | (found.held & set(facts))
+    wanted = [pattern for path in files["query"] for pattern in _graph(path)]
+    came = {fact for fact in held if any(_fits(fact, pattern) for pattern in wanted)}
+    due = {fact for path in files["result"] for fact in _graph(path)}
+    missing, surplus = sorted(map(str, due - came)), sorted(map(str, came - due))
+    assert same(came, due), f"missing {missing}, surplus {surplus}"
+
+
+@cache
+def _graph(path: Path) -> frozenset[Triple]:
+    """The triples of a document. Its entities may be in single quotes."""
+    text = re.sub(r"(<!ENTITY \S+\s+)'([^']*)'", r'\1"\2"', path.read_text(encoding="utf-8"))
+    format = RdfFormat.from_extension(path.suffix[1:])
+    quads = pyoxigraph.parse(text, format=format, base_iri="http://example.org/")
+    return frozenset(triple(quad.subject, quad.predicate, quad.object) for quad in quads)
+
+
+def _fits(fact: Triple, pattern: Triple) -> bool:
+    return all(cell.startswith("<var:") or cell == term for cell, term in zip(pattern, fact, strict=True))
+
+
+@cache
+def _rules(folder: Path, name: str) -> System:
+    program = (folder / "rulesets" / name).read_text(encoding="utf-8") if name else ""
+    closure = CLOSURE if "tgc" in name or not name else ""
+    system = compiled(f"{program}\n{closure}{MEMBERSHIP if name else ''}", "jena", PROFILE)
+    return profiles.apply(system, PROFILE)

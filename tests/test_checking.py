@@ -1,0 +1,601 @@
+"""Each check: programs with a fault, what is said of them, and twins of theirs of which nothing is said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from squall import functions, plugins, rulesets
+from squall.checking import ERROR, INFO, SEVERITIES, WARNING, Finding, Program, checks, lint
+from squall.checking.spelling import is_slip
+from squall.errors import UsageError
+from squall.rdf import Event, iri, triple
+from squall.statistics import Statistics
+from squall.system import AtomPattern, Construct, Pattern, System, Variable
+from squall.testing.cases import load
+from tests.test_cases import prefixed
+
+HERE = Path(__file__).parent
+GOLDEN = HERE / "golden" / "check"
+PREFIX = {
+    "jena": "@prefix : <http://example.org/>.\n",
+    "csparql": "PREFIX : <http://example.org/>\n",
+    "rspql": "PREFIX : <http://example.org/>\n",
+    "sparql": "PREFIX : <http://example.org/>\n",
+}
+STREAM = "http://example.org/s"
+
+
+def said(text: str, lexer: str = "jena", **given: object) -> list[Finding]:
+    """What is said of a program, whose name is not told."""
+    return list(lint(PREFIX[lexer] + text, lexer=lexer, **given))  # type: ignore[arg-type]
+
+
+def codes(found: Sequence[Finding]) -> list[str]:
+    return [finding.code for finding in found]
+
+
+def only(found: Sequence[Finding]) -> Finding:
+    (finding,) = found
+    return finding
+
+
+# Faults and their twins: the code, how bad it is, what is pointed at, and a program that has not got the fault.
+
+FAULTS = {
+    "a join that compares nothing": (
+        "cross-product", WARNING, "(?b :q ?y)",
+        "[r: (?a :p ?x) (?b :q ?y) -> (?a :r ?b)]",
+        "[r: (?a :p ?x) (?b :q ?x) -> (?a :r ?b)]",
+    ),
+    "a test that connects": (
+        "cross-product", WARNING, "(?b :q ?y)",
+        "[r: (?a :p ?x) (?b :q ?y) lessThan(?x, 3) lessThan(?y, 3) -> (?a :r ?b)]",
+        "[r: (?a :p ?x) (?b :q ?y) lessThan(?x, ?y) -> (?a :r ?b)]",
+    ),
+    "a setting": (
+        "cross-product", WARNING, "(?a :p ?x)",
+        "[r: (?any :limit ?y) (?a :p ?x) -> (?a :limitedBy ?y)]",
+        "[r: (:all :limit ?y) (?a :p ?x) -> (?a :limitedBy ?y)]",
+    ),
+    "numbers without end": (
+        "endless-recursion", WARNING, "addOne(?n, ?m)",
+        "[r: (?a :n ?n) addOne(?n, ?m) -> (?a :n ?m)]",
+        "[r: (?a :n ?n) addOne(?n, ?m) -> (?a :next ?m)]",
+    ),
+    "numbers up to an end": (
+        "endless-recursion", WARNING, "sum(?n, 2, ?m)",
+        "[r: (?a :n ?n) (?a :k ?k) lessThan(?k, 9) sum(?n, 2, ?m) -> (?a :n ?m)]",
+        "[r: (?a :n ?n) lessThan(?n, 9) sum(?n, 2, ?m) -> (?a :n ?m)]",
+    ),
+    "new nodes without end": (
+        "endless-recursion", WARNING, "makeTemp(?b)",
+        "[r: (?a a :P) makeTemp(?b) -> (?a :parent ?b)] [s: (?a :parent ?b) -> (?b a :P)]",
+        "[r: (?a a :P) makeTemp(?b) -> (?a :parent ?b)] [s: (?a :parent ?b) -> (?b a :Q)]",
+    ),
+    "new nodes that no data know": (
+        "endless-recursion", WARNING, "makeSkolem(?b, ?a)",
+        "[r: (?a a :P) makeSkolem(?b, ?a) -> (?b a :P)]",
+        "[r: (?a a :P) (?a :in ?place) makeSkolem(?b, ?a) -> (?b a :P)]",
+    ),
+    "a value that goes round by another rule": (
+        "endless-recursion", WARNING, "strConcat(?n, 'x', ?m)",
+        "[r: (?a :n ?n) strConcat(?n, 'x', ?m) -> (?a :m ?m)] [s: (?a :m ?m) -> (?a :n ?m)]",
+        "[r: (?a :n ?n) max(?n, 7, ?m) -> (?a :m ?m)] [s: (?a :m ?m) -> (?a :n ?m)]",
+    ),
+    "the same rule again": (
+        "duplicate-rule", WARNING, "[s: (?v :q ?w) (?u :p ?v) -> (?u :r ?w)]",
+        "[r: (?a :p ?b) (?b :q ?c) -> (?a :r ?c)] [s: (?v :q ?w) (?u :p ?v) -> (?u :r ?w)]",
+        "[r: (?a :p ?b) (?b :q ?c) -> (?a :r ?c)] [s: (?v :q ?w) (?u :p ?w) -> (?u :r ?v)]",
+    ),
+    "a rule that asks for more": (
+        "contained-rule", INFO, "[s: (?u :p ?v) (?u a :T) lessThan(?v, 3) -> (?u :r ?v)]",
+        "[r: (?a :p ?b) lessThan(?b, 3) -> (?a :r ?b)] [s: (?u :p ?v) (?u a :T) lessThan(?v, 3) -> (?u :r ?v)]",
+        "[r: (?a :p ?b) lessThan(?b, 2) -> (?a :r ?b)] [s: (?u :p ?v) (?u a :T) lessThan(?v, 3) -> (?u :r ?v)]",
+    ),
+    "a rule that says it of fewer": (
+        "contained-rule", INFO, "[s: (?u :p :c) -> (?u a :T)]",
+        "[r: (?a :p ?b) -> (?a a :T)] [s: (?u :p :c) -> (?u a :T)]",
+        "[r: (?a :p ?b) -> (?a a :T)] [s: (?u :p :c) -> (?u a :U)]",
+    ),
+    "a test of constants": (
+        "constant-test", WARNING, "greaterThan(5, 7)",
+        "[r: (?a :p ?b) greaterThan(5, 7) -> (?a :r ?b)]",
+        "[r: (?a :p ?b) greaterThan(?b, 7) -> (?a :r ?b)]",
+    ),
+    "something and itself": (
+        "never-true", WARNING, "notEqual(?b, ?b)",
+        "[r: (?a :p ?b) notEqual(?b, ?b) -> (?a :r ?b)]",
+        "[r: (?a :p ?b) notEqual(?a, ?b) -> (?a :r ?b)]",
+    ),
+    "a subject as a number": (
+        "never-true", WARNING, "lessThan(?a, 3)",
+        "[r: (?a :p ?b) lessThan(?a, 3) -> (?b :r ?a)]".replace("?b :r ?a", "?a :r ?b"),
+        "[r: (?a :p ?b) lessThan(?b, 3) -> (?a :r ?b)]",
+    ),
+    "what has no order": (
+        "never-true", WARNING, "lessThan(?b, 'three')",
+        "[r: (?a :p ?b) lessThan(?b, 'three') -> (?a :r ?b)]",
+        "[r: (?a :p ?b) notEqual(?b, 'three') -> (?a :r ?b)]",
+    ),
+    "limits that exclude each other": (
+        "never-true", WARNING, "lessThan(?b, 20)",
+        "[r: (?a :p ?b) greaterThan(?b, 30) lessThan(?b, 20) -> (?a :r ?b)]",
+        "[r: (?a :p ?b) greaterThan(?b, 20) lessThan(?b, 30) -> (?a :r ?b)]",
+    ),
+    "limits that meet in no number": (
+        "never-true", WARNING, "ge(3.0, ?b)",
+        "[r: (?a :p ?b) greaterThan(?b, 3) ge(3.0, ?b) -> (?a :r ?b)]",
+        "[r: (?a :p ?b) ge(?b, 3) ge(3.0, ?b) -> (?a :r ?b)]",
+    ),
+    "a prefix for two namespaces": (
+        "shadowed-prefix", WARNING, "@prefix : <http://example.org/2/>",
+        "@prefix : <http://example.org/2/>.\n[r: (?a :p ?b) -> (?a :r ?b)]",
+        "@prefix : <http://example.org/>.\n[r: (?a :p ?b) -> (?a :r ?b)]",
+    ),
+    "a well-known prefix": (
+        "shadowed-prefix", WARNING, "@prefix xsd: <http://www.w3.org/2001/XMLSchema>",
+        "@prefix xsd: <http://www.w3.org/2001/XMLSchema>.\n[r: (?a :p ?b) -> (?a :r ?b)]",
+        "@prefix xsd: <http://www.w3.org/2001/XMLSchema#>.\n[r: (?a :p ?b) -> (?a :r ?b)]",
+    ),
+    "no term of RDFS": (
+        "unknown-term", WARNING, "(?a rdfs:subclassOf ?b)",
+        "[r: (?a rdfs:subclassOf ?b) -> (?a :r ?b)]",
+        "[r: (?a rdfs:subClassOf ?b) (?b rdf:_1 ?c) -> (?a :r ?c)]",
+    ),
+    "a slip in a predicate": (
+        "misspelt-predicate", WARNING, "(?a :haz ?b)",
+        "[r: (?a :p ?b) -> (?a :has ?b)] [s: (?a :haz ?b) -> (?a :r ?b)]",
+        "[r: (?a :p ?b) -> (?a :has ?b)] [s: (?a :gets ?b) -> (?a :r ?b)]",
+    ),
+    "a slip in a variable": (
+        "misspelt-variable", WARNING, "(?rom :in ?house)",
+        "[r: (?room :warm ?x) (?rom :in ?house) (?house :of ?x) (?room :big ?x) -> (?room :r ?house)]",
+        "[r: (?room :warm ?x) (?_rom :in ?house) (?house :of ?x) (?room :big ?x) -> (?room :r ?house)]",
+    ),
+    "a value for nothing": (
+        "unused-value", INFO, "sum(?b, 1, ?c)",
+        "[r: (?a :p ?b) sum(?b, 1, ?c) -> (?a :r ?b)]",
+        "[r: (?a :p ?b) sum(?b, 1, ?_c) -> (?a :r ?b)]",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found_in_its_place(name: str) -> None:
+    code, severity, place, text, _ = FAULTS[name]
+    finding = only(said(text))
+    assert (finding.code, finding.severity) == (code, severity)
+    assert finding.origin is not None
+    assert finding.origin.words == place
+    assert finding.hint
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_nothing_is_said_of_its_twin(name: str) -> None:
+    assert said(FAULTS[name][-1]) == []
+
+
+# What needs more than one line of rules
+
+
+def test_facts_that_only_each_other_make() -> None:
+    """A rule that reads atoms reads what rules make; these wait for each other."""
+    x, p, q = Variable("x"), iri("urn:p"), iri("urn:q")
+
+    def rule(name: str, body: AtomPattern | Pattern, head: AtomPattern) -> System:
+        return System(name, joinables=(body,), consequences=(Construct((head,)),))
+
+    one, two = (
+        rule("one", AtomPattern(p, (x,)), AtomPattern(q, (x,))),
+        rule("two", AtomPattern(q, (x,)), AtomPattern(p, (x,))),
+    )
+    start = rule("start", Pattern(x, p, x), AtomPattern(p, (x,)))
+    find = checks()["never-fires"]
+    found = list(find(Program(System(subsystems=(one, two)))))
+    assert [finding.message for finding in found] == [
+        "`one` never fires, for want of `?x`: streams and data bring triples only, and only rules that never fire make "
+        "it: `two`",
+        "`two` never fires, for want of `?x`: streams and data bring triples only, and only rules that never fire make "
+        "it: `one`",
+    ]
+    assert list(find(Program(System(subsystems=(one, two, start))))) == []
+
+
+MADE = """\
+REGISTER STREAM <http://example.org/made> AS
+PREFIX : <http://example.org/>
+CONSTRUCT { ?x :hot ?y } FROM STREAM :s [RANGE 1s] WHERE { ?x :reads ?y }
+"""
+
+
+@pytest.mark.parametrize(("reads", "found"), [(":cold", ["never-fires"]), (":hot", [])])
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("read.csparql", "FROM STREAM :made [RANGE 1s] WHERE { ?x %s ?y }"),
+        ("read.rspql", "FROM NAMED WINDOW :w ON :made [RANGE PT1S] WHERE { WINDOW :w { ?x %s ?y } }"),
+    ],
+)
+def test_a_stream_of_the_program_has_what_it_makes(
+    name: str, query: str, reads: str, found: list[str], tmp_path: Path
+) -> None:
+    first, second = tmp_path / "made.csparql", tmp_path / name
+    first.write_text(MADE)
+    second.write_text(f"PREFIX : <http://example.org/> SELECT ?x {query % reads}")
+    assert codes(lint(first, second, streams=[STREAM])) == found
+    unknown = name.endswith("csparql")  # there may be data that belong to no stream
+    assert codes(lint(first, second)) == ([] if unknown else found)
+
+
+def test_graphs_that_no_source_brings() -> None:
+    query = "SELECT ?x { GRAPH :g { ?x :p ?y } }"
+    assert said(query, "sparql") == []
+    assert said(query, "sparql", streams=["http://example.org/g"]) == []
+    assert said(query, "sparql", streams=[""], static=["http://example.org/g"]) == []
+    finding = only(said(query, "sparql", streams=[""]))
+    assert (finding.code, finding.severity) == ("never-fires", WARNING)
+    assert "no source brings the stream <http://example.org/g>" in finding.message
+
+
+def test_what_updates_insert_is_there() -> None:
+    insert = "INSERT { GRAPH ?g { ?x :p ?y } } WHERE { ?x :in ?g ; :q ?y }"
+    delete = "DELETE { ?x :q ?y } WHERE { GRAPH :g { ?x :p ?y } }"
+    assert said(f"{insert} ; {delete}", "sparql", streams=[""]) == []
+    assert codes(said(delete, "sparql", streams=[""])) == ["never-fires"]
+
+
+def test_predicates_that_were_not_counted() -> None:
+    reads, at = iri("http://example.org/reads"), iri("urn:1")
+    counted = Statistics.of([Event(0, (triple(at, reads, at),))])
+    rules = (
+        "[r: (?s :read ?x) -> (?s :r ?x)] [s: (?s :r ?x) (?s :reads ?x) -> (?x :t ?s)] [t: (?s :t ?x) -> (?s :u ?x)]"
+    )
+    first, second, third = said(rules, statistics=counted)
+    assert first.message == (
+        "`r` never fires, for want of `(?s :read ?x)`: the data that were counted have no <http://example.org/read>, "
+        "and no rule makes it"
+    )
+    assert first.hint == "did you mean `reads`?"
+    assert second.message.endswith("and only rules that never fire make it: `r`")
+    assert codes([first, second, third]) == ["never-fires"] * 3
+    assert said(rules.replace(":read ", ":reads "), statistics=counted) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("{ GRAPH :g { ?x :p ?y } } UNION { ?x :p ?y }", []),
+        ("{ GRAPH :g { ?x :p ?y } } UNION { GRAPH :h { ?x :p ?y } }", ["never-fires"]),
+        ("?x :q ?y OPTIONAL { GRAPH :g { ?x :p ?y } }", []),
+        ("?x :q ?y FILTER NOT EXISTS { GRAPH :g { ?x :p ?y } }", []),
+        ("?x :q ?y FILTER EXISTS { GRAPH :g { ?x :p ?y } }", ["never-fires"]),
+        ("?x :q ?y { SELECT (COUNT(*) AS ?n) { GRAPH :g { ?x :p ?y } } }", []),
+        ("?x :q ?y { SELECT ?x { GRAPH :g { ?x :p ?z } } }", ["never-fires"]),
+    ],
+)
+def test_which_parts_a_query_cannot_do_without(body: str, found: list[str]) -> None:
+    assert codes(said(f"SELECT * {{ {body} }}", "sparql", streams=[], static=[""])) == found
+
+
+def test_paths_lead_to_what_is_written() -> None:
+    finding = only(said("SELECT * { GRAPH :g { ?x :p+ ?y } }", "sparql", streams=[""]))
+    assert finding.origin is not None
+    assert finding.message.startswith("`query` never fires, for want of `")
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("SELECT * { ?a :p ?x . ?b :q ?y }", ["cross-product"]),
+        ("SELECT * { ?a :p ?x . ?b :q ?y FILTER (?x < ?y) }", []),
+        ("SELECT * { ?a :p ?x . ?b :q ?y FILTER NOT EXISTS { ?a :near ?b } }", []),
+        ("SELECT * { ?a :p ?x VALUES ?y { 1 2 } }", []),
+        ("SELECT * { ?a :p ?x { SELECT (COUNT(*) AS ?n) { ?b :q ?y } } }", []),
+        ("SELECT * { ?a :p ?x { SELECT ?b { ?b :q ?y } LIMIT 1 } }", []),
+        ("SELECT * { ?a :p ?x { SELECT ?b { ?b :q ?y } } }", ["cross-product"]),
+        ("SELECT * { ?a :p ?x { ?b :q ?y } UNION { ?b :r ?y } }", ["cross-product"]),
+        ("SELECT * { ?a :p ?x { ?b :q ?y } UNION { ?a :r ?y } }", []),
+        ("SELECT * { ?a :p ?x . :b :q :c }", []),
+        ("SELECT * FROM NAMED <d> { ?a :p ?x GRAPH <d> { ?b :q ?y } }", []),
+        ("SELECT * { ?a :p ?x FILTER EXISTS { ?b :q ?y . ?c :r ?z } }", ["cross-product"]),
+        ("ASK { { ?a :p ?x } { ?b :p ?x } }", []),
+    ],
+)
+def test_joins_of_queries(query: str, found: list[str]) -> None:
+    assert codes(said(query, "sparql")) == found
+
+
+@pytest.mark.parametrize(
+    ("test", "found"),
+    [
+        ("?y < 3", []),
+        ("?y < <urn:a>", ["never-true"]),
+        ("?x < 3", ["never-true"]),
+        ("isLiteral(?x)", ["never-true"]),
+        ("regex(?x, 'a')", ["never-true"]),
+        ("regex(STR(?x), 'a')", []),
+        ("?y > 'text'", []),
+        ("?y > 'text'@en", []),
+        ("?y < '2026-01-01'^^<http://www.w3.org/2001/XMLSchema#date>", []),
+        ("?y < false", ["never-true"]),
+        ("?y < true", []),
+        ("?y < 'x'^^<urn:datatype>", ["never-true"]),
+        ("?y != ?y", ["never-true"]),
+        ("?y = ?y", []),
+        ("1 < 2", ["constant-test"]),
+        ("2 < 1", ["constant-test"]),
+        ("1/0 > 1", ["constant-test"]),
+        ("RAND() < 0.5", []),
+        ("NOW() > '2026-01-01T00:00:00Z'^^<http://www.w3.org/2001/XMLSchema#dateTime>", []),
+        ("?y > 1 && ?y < 1", ["never-true"]),
+        ("?y > 1 && ?y <= 1", ["never-true"]),
+        ("?y >= 1 && ?y <= 1", []),
+        ("?y > 1 || ?y < 1", []),
+        ("?y = 1 && ?y = 2", ["never-true"]),
+        ("?y = 1 && ?y = 1.0", []),
+        ("?y = 1 && 3 > ?y", []),
+        ("?y = 1 && 3 < ?y", ["never-true"]),
+        ("?y = 1 && 2 > 1", ["constant-test"]),
+    ],
+)
+def test_conditions_of_queries(test: str, found: list[str]) -> None:
+    assert codes(said(f"SELECT * {{ ?x :p ?y FILTER ({test}) }}", "sparql")) == found
+
+
+def test_rules_may_read_literals_as_subjects() -> None:
+    """Facts that rules make for rules may have literals as subjects: then nothing is sure of them."""
+    assert said("[r: (?a :p ?b) lessThan(?a, 3) -> (?b :p ?a)]") == []
+
+
+def test_a_condition_is_of_the_part_that_it_stands_in() -> None:
+    query = "SELECT * {{ {{ ?x :p ?y FILTER (?y > 3) }} {} {{ ?x :q ?y FILTER (?y < 2) }} }}"
+    assert said(query.format("UNION"), "sparql") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("SELECT * FROM STREAM :s { ?x :p ?y . ?y :q ?z }", ["unbounded-state"]),
+        ("SELECT * FROM STREAM :s [RANGE 1s] { ?x :p ?y . ?y :q ?z }", []),
+        ("SELECT * FROM STREAM :s [RANGE 1s STEP 2s] { ?x :p ?y }", ["translation"]),
+    ],
+)
+def test_windows(query: str, found: list[str]) -> None:
+    assert codes(said(query, "csparql")) == found
+
+
+def test_windows_from_outside() -> None:
+    query = "SELECT * { ?x :p ?y . ?y :q ?z }"
+    assert codes(said(query, "sparql", streams=[STREAM])) == ["unbounded-state"]
+    assert said(query, "sparql", streams=[STREAM], windows={STREAM: "RANGE 1s"}) == []
+    assert said(query, "sparql", streams=[STREAM], window="RANGE 1s") == []
+    assert said(query, "sparql", streams=[], static=[STREAM]) == []
+    gaps = only(said(query, "sparql", window="RANGE 1s STEP 2s"))
+    assert (gaps.code, gaps.origin) == ("window-gaps", None)
+    assert gaps.message == "the window `RANGE 1s STEP 2s` leaves gaps: what comes between its steps is never seen"
+    assert codes(said(query, "sparql", windows={STREAM: "TRIPLES 2 STEP 3"})) == ["window-gaps"]
+    assert said(query, "sparql", window="TRIPLES 3 STEP 2") == []
+
+
+def test_hidden_facts_that_nobody_reads() -> None:
+    x, p, q = Variable("x"), iri("urn:p"), iri("urn:q")
+    hides = System(
+        "hides", joinables=(Pattern(x, p, x),), consequences=(Construct((Pattern(x, q, x),), internal=True),)
+    )
+    reads = System("reads", joinables=(Pattern(x, q, x),), consequences=(Construct((Pattern(x, p, x),)),))
+    find = checks()["unread"]
+    finding = only(list(find(Program(hides))))
+    assert finding.message == "`hides` makes `?x <urn:q> ?x`, which the answer does not show and no rule reads"
+    assert list(find(Program(System(subsystems=(hides, reads))))) == []
+
+
+def test_queries_are_not_duplicates_where_each_has_an_answer_of_its_own(tmp_path: Path) -> None:
+    query = "SELECT ?x FROM STREAM <urn:s> [RANGE 1s] { ?x <urn:p> ?y }"
+    one, two = tmp_path / "one.csparql", tmp_path / "two.csparql"
+    one.write_text(f"REGISTER QUERY one AS {query}")
+    two.write_text(f"REGISTER QUERY two AS {query}")
+    assert lint(one, two) == ()
+
+
+def test_several_values_of_one_call_are_used_if_one_is() -> None:
+    assert said("[r: (?a :p ?b) regex(?b, '(.*) (.*)', ?c, ?d) -> (?a :r ?d)]") == []
+    assert codes(said("[r: (?a :p ?b) regex(?b, '(.*) (.*)', ?c, ?d) -> (?a :r ?b)]")) == ["unused-value"] * 2
+
+
+def test_a_function_of_ones_own_may_make_new_terms() -> None:
+    @functions.function("urn:squall-test:further")
+    def further(value: object) -> object:
+        return value
+
+    rules = "[r: (?a :n ?n) further(?n, ?m) -> (?a :n ?m)]"
+    assert codes(said(rules)) == ["endless-recursion"]
+    assert said(rules.replace("(?a :n ?m)]", "(?a :m ?m)]")) == []
+
+
+def test_cycles_are_told_by_the_names_of_their_rules() -> None:
+    rules = "[r: (?a :n ?n) addOne(?n, ?m) -> (?a :m ?m)] [s: (?a :m ?m) -> (?a :o ?m)] [t: (?a :o ?m) -> (?a :n ?m)]"
+    assert only(said(rules)).message == (
+        "`addOne` makes `?m` of what it made before, without end: `r` -> `s` -> `t` -> `r`"
+    )
+
+
+# Prefixes, in the words of each language
+
+
+@pytest.mark.parametrize(
+    ("lexer", "text"),
+    [
+        ("sparql", "PREFIX e: <urn:a:> SELECT * { ?x e:p ?y }"),
+        (
+            "sparql",
+            "PREFIX e: <urn:a:> INSERT { ?x e:q ?y } WHERE { ?x e:p ?y } ;"
+            "PREFIX e: <urn:a:> DELETE WHERE { ?x e:p ?y }",
+        ),
+        ("sparql", "PREFIX e: <urn:a:> # PREFIX e: <urn:b:>\nSELECT * { ?x e:p 'PREFIX e: <urn:b:>' }"),
+        ("sparql", 'PREFIX e: <urn:a:> SELECT * { ?x e:p \'it\'\'s\', """PREFIX e: <urn:b:>""" }'.replace("''s", "")),
+        (
+            "jena",
+            "@prefix e: <urn:a:>.\n# @prefix e: <urn:b:>.\n// @prefix e: <urn:c:>.\n[r: (?x e:p ?y) -> (?x e:q ?y)]",
+        ),
+        ("jena", "@prefix e: urn:a:\n@prefix e: <urn:a:>\n[r: (?x e:p ?y) -> (?x e:q ?y)]"),
+    ],
+)
+def test_prefixes_that_say_one_thing(lexer: str, text: str) -> None:
+    assert said(text, lexer) == []
+
+
+@pytest.mark.parametrize(
+    ("lexer", "text", "place"),
+    [
+        ("sparql", "PREFIX e: <urn:a:> prefix e: <urn:b:> SELECT * { ?x e:p ?y }", (2, 20)),
+        ("csparql", "PREFIX rdf: <urn:rdf#> SELECT * FROM STREAM :s [RANGE 1s] { ?x rdf:p ?y }", (2, 1)),
+        ("jena", "@prefix e: urn:a:\n  @prefix e: <urn:b:>\n[r: (?x e:p ?y) -> (?x e:q ?y)]", (3, 3)),
+    ],
+)
+def test_prefixes_that_say_another(lexer: str, text: str, place: tuple[int, int]) -> None:
+    finding = only(said(text, lexer))
+    assert finding.code == "shadowed-prefix"
+    assert finding.origin is not None
+    assert (finding.origin.line, finding.origin.column) == place
+
+
+# Spelling
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("haz", "has"), ("parnet", "parent"), ("paent", "parent"), ("parennt", "parent"), ("Parent", "parent"),
+     ("arent", "parent"), ("pparent", "parent"), ("parenz", "parent"), ("parente", "parent")],
+)  # fmt: skip
+def test_slips(name: str, other: str) -> None:
+    assert is_slip(name, other)
+    assert is_slip(other, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("parent", "parent"), ("p", "q"), ("ab", "ac"), ("x1", "x2"), ("obId1", "obId2"), ("post", "post1"),
+     ("started", "start"), ("ancestor", "descendant"), ("parent", "prasent"), ("obs'", "obs")],
+)  # fmt: skip
+def test_other_names(name: str, other: str) -> None:
+    assert not is_slip(name, other)
+    assert not is_slip(other, name)
+
+
+# All that is wrong with a program
+
+
+def test_a_program_that_is_refused_has_all_its_errors(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.jena", tmp_path / "two.jena"
+    one.write_text("[r: (?a <urn:p> ?b) -> (?a <urn:r> ?c)]\n[s: (?a <urn:p>) -> (?a <urn:r> ?a)]")
+    two.write_text("[r: (?a <urn:p> ?b) (?x <urn:p> ?y) nothing(?a) -> (?a <urn:r> ?b)]")
+    found = lint(two, one)
+    assert [(Path(finding.origin.name).stem, finding.code) for finding in found if finding.origin] == [
+        ("two", "translation"),
+        ("one", "translation"),
+        ("one", "syntax"),
+    ]
+    assert {finding.severity for finding in found} == {ERROR}
+
+
+def test_a_program_that_negates_what_depends_on_it() -> None:
+    rules = "[r: (?a :p ?b) noValue(?a, :q) -> (?a :r ?b)]\n[s: (?a :r ?b) -> (?a :q ?b)]"
+    finding = only(said(rules))
+    assert (finding.code, finding.severity) == ("not-stratified", ERROR)
+    assert finding.message == "rule `r` negates what depends on it: `r` -> `s` -> `r`"
+    assert finding.origin is not None
+    assert finding.origin.words == "noValue(?a, :q)"
+
+
+def test_a_stream_that_is_not_given() -> None:
+    query = "SELECT * FROM STREAM :s [RANGE 1s] { ?x :p ?y }"
+    assert codes(said(query, "csparql", streams=["http://example.org/t"])) == ["not-given"]
+    assert said(query, "csparql", streams=[STREAM]) == []
+
+
+def test_what_planners_refuse() -> None:
+    x, p = Variable("x"), iri("urn:p")
+    wrong = System("wrong", joinables=(Pattern(x, p, x),), consequences=(Construct((Pattern(Variable("y"), p, x),)),))
+    from squall.checking import _refused
+
+    assert [(one.code, one.message) for one in _refused(Program(System(subsystems=(wrong, wrong))))] == [
+        ("planning", "the head of rule `wrong` has `?y`, which its body never binds")
+    ] * 2
+
+
+def test_no_program() -> None:
+    with pytest.raises(UsageError, match="no program is given"):
+        lint()
+
+
+# No false alarms
+
+
+def programs() -> Iterator[tuple[str, str, str]]:
+    """All programs of the cases: what they are called, their language and text."""
+    for path in sorted((HERE / "cases").rglob("*.case")):
+        for case in load(path):
+            for language, text in case.programs:
+                yield f"{path.stem}: {case.title}", language, prefixed(language, text)
+
+
+def test_nothing_is_said_of_the_cases() -> None:
+    found = {title: codes(lint(text, lexer=lexer)) for title, lexer, text in programs()}
+    assert {title: said for title, said in found.items() if said} == {
+        "traps: trap 19: a product gives each result once": ["cross-product"]
+    }
+
+
+@pytest.mark.parametrize("name", rulesets.names())
+def test_nothing_is_said_of_a_rule_set(name: str) -> None:
+    assert lint(rulesets.path(name)) == ()
+
+
+def test_nothing_is_said_of_the_demo() -> None:
+    assert lint(HERE.parent / "docs" / "demo" / "platforms.jena") == ()
+
+
+# How it is told
+
+
+@pytest.mark.parametrize("program", sorted(GOLDEN.glob("*.*[!t]")), ids=lambda path: path.stem)
+def test_golden(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To write a text anew: delete it, and run this test twice."""
+    monkeypatch.chdir(GOLDEN)
+    path = program.with_suffix(".txt")
+    printed = "\n\n".join(map(str, lint(program.name))) + "\n"
+    if not path.exists():
+        path.write_text(printed, encoding="utf-8")
+        pytest.fail(f"{path} was missing, and is written now")
+    assert printed == path.read_text(encoding="utf-8")
+
+
+def test_findings_are_in_the_order_of_the_text() -> None:
+    found = said(
+        "[r: (?a :p ?b) (?c :q ?d) lessThan(1, 2) sum(?b, 1, ?e) -> (?a :r ?c)] [s: (?a rdf:typ ?b) -> (?b :r ?a)]"
+    )
+    assert codes(found) == ["cross-product", "constant-test", "unused-value", "unknown-term"]
+    assert all(finding.severity in SEVERITIES for finding in found)
+
+
+def test_every_check_comes_by_an_entry_point() -> None:
+    folder = HERE.parent / "squall" / "checking"
+    modules = {path.stem for path in folder.glob("*.py") if "\ndef check(program: Program)" in path.read_text()}
+    assert {plugins.where(plugins.CHECKS, name).object for name in checks()} == {
+        f"squall.checking.{module}:check" for module in modules
+    }
+
+
+def test_every_code_is_documented() -> None:
+    """Those of other stages apart, whose names they have."""
+    texts = [path.read_text(encoding="utf-8") for path in (HERE.parent / "squall" / "checking").glob("*.py")]
+    known = {code for text in texts for code in re.findall(r'(?:Finding|told)\((?:\w+, )?"([a-z-]+)"', text)}
+    known |= {code for text in texts for code in re.findall(r'\("(not-[a-z]+)", lambda', text)}
+    page = (HERE.parent / "docs" / "check.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]*) \| (?:error|warning|info) \|", page, re.MULTILINE)
+    documented = {code.strip("` ") for row in rows for code in row.split(",")}
+    assert documented - {"syntax", "translation", "planning"} == known

@@ -1,0 +1,100 @@
+"""What checks are sure of, held against the oracle, on programs and streams that hypothesis makes up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+
+from hypothesis import strategies as st
+
+from squall.checking import Finding, Program, checks
+from squall.rdf import Event, Fact, Quad
+from squall.statistics import Statistics
+from squall.strata import stratify
+from squall.system import Ask, Pattern, Select, System, Variable, rules
+from squall.testing import oracle
+from squall.testing.strategies import ALL, event_streams, static_data, systems
+from squall.testing.suites import permuted, renamed
+from tests.test_laws import examples, hold
+
+FLAT = ALL - {"tellings"}
+"""Programs whose rules all belong to one answer."""
+
+
+def found(check: str, program: Program) -> list[Finding]:
+    return list(checks()[check](program))
+
+
+def accused(finding: Finding) -> str:
+    """The rule of which a finding speaks: the first that it names."""
+    return finding.message.split("`")[1]
+
+
+def facts_of(system: System, events: Sequence[Event], static: Sequence[Event]) -> dict[int, set[Fact | Quad]]:
+    """What follows at each instant at which anything does."""
+    answers = oracle.answers(system, events, static)
+    return {time: set(answer.facts) for time, answer in answers.items() if answer.facts}
+
+
+def without(system: System, name: str) -> System:
+    return replace(system, subsystems=tuple(rule for rule in system.subsystems if rule.name != name))
+
+
+@examples(60)
+def test_what_never_fires_answers_nothing(many: int) -> None:
+    """With the data counted and all streams given, so that there is something to be sure of."""
+
+    def law(system: System, events: list[Event], facts: list[Event]) -> None:
+        streams = frozenset(event.stream for event in (*events, *facts))
+        counted = Statistics.of(event for event in chain(events, facts))
+        never = {accused(one) for one in found("never-fires", Program(system, given=streams, statistics=counted))}
+        for answer in oracle.answers(system, events, facts).values():
+            names = [*chain.from_iterable(answer.facts.values()), *(name for _, name in answer.solutions)]
+            asks = {rule.name for rule in rules(system) if any(isinstance(one, Ask) for one in rule.consequences)}
+            assert not never.intersection(names) - asks
+
+    hold(law, many, system=systems(features=ALL), events=event_streams(features=ALL), facts=static_data(features=ALL))
+
+
+@examples(40)
+def test_a_rule_in_other_words_is_a_duplicate_and_can_be_left_out(many: int) -> None:
+    def law(system: System, events: list[Event], facts: list[Event], data: st.DataObject) -> None:
+        rule = data.draw(st.sampled_from(system.subsystems))
+        copy = replace(permuted(renamed(System(subsystems=(rule,))), data).subsystems[0], name="copy")
+        both = replace(system, subsystems=(*system.subsystems, copy))
+        duplicates = {accused(one) for one in found("duplicates", Program(both)) if one.code == "duplicate-rule"}
+        answers = any(isinstance(one, Select | Ask) for one in rule.consequences)
+        assert answers or "copy" in duplicates
+        assert facts_of(both, events, facts) == facts_of(system, events, facts)
+
+    data = {"events": event_streams(features=FLAT), "facts": static_data(features=FLAT), "data": st.data()}
+    hold(law, many, system=systems(features=FLAT), **data)
+
+
+@examples(60)
+def test_what_is_contained_can_be_left_out(many: int) -> None:
+    features = frozenset({"axioms", "landmark", "windows", "streams", "alike"})
+
+    def law(system: System, events: list[Event], facts: list[Event], data: st.DataObject) -> None:
+        rule = data.draw(st.sampled_from(system.subsystems))
+        further = Pattern(Variable("further"), Variable("y"), Variable("further"))
+        narrow = replace(rule, name="narrow", joinables=(*rule.joinables, further))
+        both = replace(system, subsystems=(*system.subsystems, narrow))
+        stratify(both)
+        for finding in found("duplicates", Program(both)):
+            name = accused(finding)
+            assert facts_of(without(both, name), events, facts) == facts_of(both, events, facts), name
+
+    data = {"events": event_streams(features=features), "facts": static_data(features=features), "data": st.data()}
+    hold(law, many, system=systems(features=features), **data)
+
+
+@examples(60)
+def test_nothing_is_without_end_where_all_ends(many: int) -> None:
+    """Programs that are made up end: their recursion makes no new terms."""
+
+    def law(system: System) -> None:
+        assert found("endless", Program(system)) == []
+
+    hold(law, many, system=systems(features=ALL))

@@ -1,0 +1,290 @@
+"""RIF documents as systems: what follows from them, by all planners and the oracle, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import squall
+from squall.compounds import LIST, compound
+from squall.errors import BuilderError, Errors, SquallError
+from squall.lexers.rif import exchange, presentation
+from squall.rdf import RDF, RDFS, XSD, Atom, Event, Fact, Term, Triple, iri, literal
+from squall.streams.documents import load
+from squall.system import Stream, rules, streams
+from squall.testing.oracle import outputs
+from squall.translators.rif import translator
+
+E = "http://e.org/"
+A, B, C, P, Q = (iri(E + name) for name in "abcpq")
+TYPE, SUBCLASS = iri(RDF + "type"), iri(RDFS + "subClassOf")
+NUMERIC = "External(func:numeric"
+
+
+def number(value: int | str, kind: str = "integer") -> Term:
+    return literal(str(value), XSD + kind)
+
+
+def text(*sentences: str, before: str = "") -> str:
+    return f"Document(Prefix(ex <{E}>) {before} Group({' '.join(sentences)}))"
+
+
+def derived(*sentences: str, facts: tuple[Fact, ...] = ()) -> set[Fact]:
+    """What follows, the same by both planners, by the oracle, and where the rules are written as XML."""
+    program = text(*sentences)
+    system = squall.compile(program, lexer="rifps")
+    assert squall.compile(exchange.lexer.written(presentation.lexer(program, "t")), lexer="rif") == system
+    events = [Event(0, facts)]
+    found = {out.fact for out in squall.run(squall.plan(system), events)}
+    assert found == {out.fact for out in squall.run(squall.plan(system, "greedy"), events)}
+    assert found == {one[1] for one in outputs(system, events)}
+    return {fact for fact in found if isinstance(fact, Atom | Triple)}
+
+
+def values(relation: str, *sentences: str, facts: tuple[Fact, ...] = ()) -> set[tuple[Term, ...]]:
+    """The arguments of a relation that follow."""
+    found = derived(*sentences, facts=facts)
+    return {fact.arguments for fact in found if isinstance(fact, Atom) and fact.relation == iri(E + relation)}
+
+
+GIVEN = ("ex:p(1)", "ex:p(2)", "ex:q(2 3)", "ex:q(3 4)")
+N1, N2, N3, N4 = (number(value) for value in (1, 2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("rule", "rows"),
+    [
+        ("Forall ?x (ex:r(?x) :- ex:p(?x))", {(N1,), (N2,)}),
+        ("Forall ?x ?y ?z (ex:r(?x ?z) :- And(ex:q(?x ?y) ex:q(?y ?z)))", {(N2, N4)}),
+        ("ex:r() :- ex:p(1)", {()}),
+        ("ex:r() :- ex:p(3)", set()),
+        ("ex:r() :- And()", {()}),
+        ("ex:r() :- Or()", set()),
+        ("And(ex:r(1) ex:r(2)) :- ex:p(1)", {(N1,), (N2,)}),
+        ("Forall ?x (ex:r(?x) :- Or(ex:p(?x) ex:q(?x 4)))", {(N1,), (N2,), (N3,)}),
+        ("Forall ?x (ex:r(?x) :- And(ex:p(?x) Or(?x = 1 ex:q(?x 3))))", {(N1,), (N2,)}),
+        ("Forall ?x (ex:r(?x) :- And(ex:p(?x) Exists ?y (ex:q(?x ?y))))", {(N2,)}),
+        # An inner `?x` is another one; so is each of two that are called alike.
+        ("Forall ?x (ex:r(?x) :- And(ex:p(?x) Exists ?x (ex:q(?x 4))))", {(N1,), (N2,)}),
+        ("Forall ?x (ex:r(?x) :- And(ex:p(?x) Exists ?y (ex:q(?y 3)) Exists ?y (ex:q(?y 4))))", {(N1,), (N2,)}),
+        ("Forall ?x ?y (ex:r(?y) :- And(ex:p(?x) ?y = ?x))", {(N1,), (N2,)}),
+        ("Forall ?x ?y ?z (ex:r(?z) :- And(?z = ?y ?y = ?x ex:p(?x)))", {(N1,), (N2,)}),
+        ("Forall ?x (ex:r(?x) :- And(ex:p(?x) ?x = 1.0))", {(N1,)}),
+        ("Forall ?x ?y (ex:r(?y) :- And(?y = External(func:numeric-add(?x 1)) ex:p(?x)))", {(N2,), (N3,)}),
+        ("Forall ?x (ex:r(External(func:numeric-add(?x 1))) :- ex:p(?x))", {(N2,), (N3,)}),
+        ("Forall ?x (ex:r(?x) :- ex:p(External(func:numeric-add(?x 1))))", {(number(0),), (N1,)}),
+        ("Forall ?x (ex:r(?x) :- ex:p(External(func:numeric-subtract(5 ?x))))", {(N4,), (N3,)}),
+        ("Forall ?x (ex:r(?x) :- And(ex:p(?x) External(pred:numeric-less-than(?x 2))))", {(N1,)}),
+        ("Forall ?x ?y (ex:r(?y) :- And(ex:p(?x) ?y = List(?x List(0))))", {
+            (compound(LIST, [value, compound(LIST, [number(0)])]),) for value in (N1, N2)}),
+        ("Forall ?x (ex:r(?x) :- External(pred:list-contains(List(5 6) ?x)))", {(number(5),), (number(6),)}),
+    ],
+)  # fmt: skip
+def test_conditions(rule: str, rows: set[tuple[Term, ...]]) -> None:
+    assert values("r", *GIVEN, rule) == rows
+
+
+LISTS = ("ex:l(List(1 2 3))", "ex:l(List(1))", "ex:l(List())", "ex:l(ex:f(1 ex:g(2)))", "ex:l(ex:f(2 ex:g(2)))")
+
+
+@pytest.mark.parametrize(
+    ("rule", "rows"),
+    [
+        ("Forall ?x ?y (ex:r(?x ?y) :- ex:l(List(?x | ?y)))", {
+            (N1, compound(LIST, [N2, N3])), (N1, compound(LIST, []))}),
+        ("Forall ?x (ex:r(?x) :- ex:l(List(?x)))", {(N1,)}),
+        ("Forall ?x ?y (ex:r(?x ?y) :- ex:l(ex:f(?x ex:g(?y))))", {(N1, N2), (N2, N2)}),
+        ("Forall ?x (ex:r(?x) :- ex:l(ex:f(?x ex:g(?x))))", {(N2,)}),
+        ("ex:r() :- ex:l(ex:f(1 ex:g(2)))", {()}),
+        ("ex:r() :- ex:l(ex:f(1 2))", set()),
+        ("Forall ?x ?y (ex:r(List(0 | ?y)) :- ex:l(List(?x | ?y)))", {
+            (compound(LIST, [number(0), N2, N3]),), (compound(LIST, [number(0)]),)}),
+        ("Forall ?x ?l (ex:r(?x) :- And(ex:l(?l) ?l = ex:f(?x ex:g(2))))", {(N1,), (N2,)}),
+        ("Forall ?x (ex:r(?x) :- Exists ?l (And(?l = List(?x 2 | List(3)) ex:l(?l))))", {(N1,)}),
+    ],
+)  # fmt: skip
+def test_functions_and_lists(rule: str, rows: set[tuple[Term, ...]]) -> None:
+    assert values("r", *LISTS, rule) == rows
+
+
+def test_open_lists_in_conclusions_are_lists() -> None:
+    found = values("l", "ex:l(List(1 | List(2 3)))")
+    assert found == {(compound(LIST, [N1, N2, N3]),)}
+
+
+def test_frames_are_triples_and_named_arguments_are_relations_of_their_own() -> None:
+    assert derived("ex:a[ex:p -> 1 ex:q -> ex:b]") == {Triple(A, P, N1), Triple(A, Q, B)}
+    assert derived("ex:a[]") == set()
+    assert values("r", "ex:n(b -> 1 a -> 2)", "Forall ?x (ex:r(?x) :- ex:n(a -> ?x b -> 1))") == {(N2,)}
+    assert values("r", "ex:n(a -> 1)", "Forall ?x (ex:r(?x) :- ex:n(b -> ?x))") == set()
+    assert values("r", "ex:n(1)", "Forall ?x (ex:r(?x) :- ex:n(a -> ?x))") == set()
+    rule = "Forall ?x ?y (?y[ex:q -> ?x] :- And(?x[ex:p -> ?y] ?x[]))"
+    assert derived(rule, facts=(Triple(A, P, B),)) == {Triple(B, Q, A)}
+
+
+def test_classes() -> None:
+    found = derived("ex:a # ex:b", "ex:b ## ex:c", "ex:c ## ex:d")
+    d = iri(E + "d")
+    assert found == {
+        *(Triple(A, TYPE, one) for one in (B, C, d)),
+        Triple(B, SUBCLASS, C), Triple(C, SUBCLASS, d), Triple(B, SUBCLASS, d),
+    }  # fmt: skip
+    known = (Triple(B, SUBCLASS, C), Triple(A, TYPE, B))
+    assert values("r", "Forall ?x ?y (ex:r(?x) :- ?x ## ?y)", facts=known) == set(), "data say nothing of `##`"
+    assert values("r", "ex:r(?x) :- ?x # ex:b".join(("Forall ?x (", ")")), facts=known) == {(A,)}
+
+
+def test_constants() -> None:
+    given = 'ex:c("x"^^xs:string "x@"^^rdf:PlainLiteral "x@en"^^rdf:PlainLiteral "x"@en "http://e.org/a"^^rif:iri)'
+    x, tagged = literal("x"), literal("x", language="en")
+    assert values("c", given) == {(x, x, tagged, tagged, A)}
+    (first,) = values("c", "ex:c(_a)")
+    (second,) = values("c", "ex:c(_a ) ex:d(1)")
+    assert first != second, "local constants of two documents are apart"
+
+
+# Equality in conclusions
+
+
+def test_what_is_equal_is_the_same_everywhere() -> None:
+    assert values("r", "ex:r(ex:a)", "ex:a = ex:b", "ex:b = ex:c") == {(A,), (B,), (C,)}
+    assert derived("ex:a[ex:p -> ex:a]", "ex:a = ex:b") == {Triple(s, P, o) for s in (A, B) for o in (A, B)}
+    assert values("r", "ex:s(ex:f(ex:a))", "ex:a = ex:b", "ex:r() :- ex:s(ex:f(ex:b))") == {()}
+    assert values("r", "ex:s(List(List(ex:a)))", "ex:a = ex:b", "ex:r() :- ex:s(List(List(ex:b)))") == {()}
+    assert values("r", "ex:s(List(ex:a))", "List(ex:a) = List(ex:b)", "ex:r(ex:b) :- ex:a = ex:b") == {(B,), (A,)}
+    rule = "Forall ?x ?y ?z (?y = ?z :- And(ex:s(?x ?y) ex:s(?x ?z)))"
+    assert values("r", rule, "ex:s(1 ex:a)", "ex:s(1 ex:b)", "ex:r(1) :- ex:b = ex:a") == {(N1,)}
+    assert values("r", "ex:f(ex:a) = ex:g(ex:b)", "ex:r(1) :- ex:g(ex:b) = ex:f(ex:a)") == {(N1,)}
+    assert values("r", "ex:a = ex:b", "ex:r(1) :- 2 = 2.0", "ex:r(2) :- ex:b = ex:c") == {(N1,)}
+
+
+@pytest.mark.parametrize("equation", ['"a" = "b"', "1 = 2", '"a" = List(1)', "List(1) = List(2)", "List() = List(1)"])
+def test_values_that_come_to_be_equal_make_a_program_inconsistent(equation: str) -> None:
+    for sentences in ([equation], ["ex:a = " + equation.partition(" = ")[0], "ex:a = " + equation.partition(" = ")[2]]):
+        plan = squall.plan(squall.compile(text(*sentences, "ex:p(1)"), lexer="rifps"))
+        with pytest.raises(BuilderError, match="the program is inconsistent"):
+            list(squall.run(plan, []))
+
+
+def test_equality_without_an_end_is_an_error() -> None:
+    plan = squall.plan(squall.compile(text("ex:a = ex:f(ex:a)", "ex:r(ex:f(ex:a))"), lexer="rifps"))
+    with pytest.raises(BuilderError, match="`rif:congruence` nests terms more than 100 levels deep"):
+        list(squall.run(plan, []))
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("sentence", "message"),
+    [
+        ("ex:p(?x)", "the variable `?x` is not declared"),
+        ("Forall ?x (ex:p(?x ?y) :- ex:q(?x))", "the variable `?y` is not declared"),
+        ("Forall ?x (ex:p(?x))", "nothing gives a value to `?x`: the rule is not safe"),
+        ("Forall ?x ?y (ex:p(?y) :- And(ex:q(?x) ?y = ?y))", "nothing gives a value to `?y`"),
+        ("Forall ?x (ex:p(1) :- External(pred:numeric-less-than(?x 2)))", "nothing gives a value to `?x`"),
+        ("Forall ?x ?y (ex:p(?x ?y) :- Or(ex:q(?x ?y) ex:q(?x 1)))", "nothing gives a value to `?y`"),
+        ("Forall ?x (ex:p(?x) :- External(pred:is-list(?x)))", "nothing gives a value to `?x`"),
+        ("ex:p(1) :- External(ex:no(1))", f"there is no external predicate <{E}no>"),
+        ("ex:p(External(func:nunmeric-add(1 2)))", "there is no external function"),
+        ("ex:p(External(pred:is-list(1)))", "is a predicate: it cannot be a term"),
+        ("ex:p(1) :- External(func:numeric-add(1 2))", "is a function: it cannot be a formula"),
+        ("ex:p(External(func:numeric-add(1)))", "does not take 1 argument"),
+        ("ex:p(ex:p)", f"`{E}p` is an individual here, and a predicate before"),
+        ("ex:p(1) ex:q(ex:p(1))", f"`{E}p` is a function here, and a predicate before"),
+        ('ex:p("x"^^xs:integer)', "`x` is not in the lexical space of"),
+        ('ex:p("x"^^rdf:PlainLiteral)', "`x` is no rdf:PlainLiteral"),
+        ('"a"[ex:p -> 1]', '`"a"` cannot have attributes in a conclusion'),
+        ("ex:a[1 -> 1]", "cannot be an attribute of a conclusion"),
+        ("ex:p(a -> 1 a -> 2)", "the argument `a` is given twice"),
+        ("ex:r(1) :- And(" + "Or(ex:p(1) ex:p(2))" * 9 + ")", "this condition has more than 256 alternatives"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_place(sentence: str, message: str) -> None:
+    with pytest.raises(SquallError) as caught:
+        squall.compile(text(sentence), lexer="rifps")
+    first = caught.value.errors[0] if isinstance(caught.value, Errors) else caught.value
+    assert message in first.message
+    assert first.origin is not None
+
+
+def test_all_errors_of_a_document_are_told() -> None:
+    with pytest.raises(Errors) as caught:
+        squall.compile(text("Forall ?x (ex:p(?x))", "Forall ?y (ex:p(?y))"), lexer="rifps")
+    assert len(caught.value.errors) == 2
+
+
+# Names, imports
+
+
+def test_rules_are_named_by_their_meta_data_or_by_their_place() -> None:
+    program = text(
+        "(* ex:one *) Forall ?x (ex:p(?x) :- ex:q(?x))", "ex:p(1)", "Forall ?x ((* ex:in *) ex:p(?x) :- ex:q(?x))"
+    )
+    assert [rule.name for rule in rules(squall.compile(program, lexer="rifps"))] == [E + "one", "rule2", E + "in"]
+
+
+def imported(folder: Path, main: str, **files: str) -> squall.System:
+    for name, content in {"main": main, **files}.items():
+        (folder / f"{name}.rifps").write_text(content, encoding="utf-8")
+    return squall.compile(folder / "main.rifps", documents={"http://e.org/other": str(folder / "other.rifps")})
+
+
+def test_rules_are_imported_once_with_local_constants_of_their_own(tmp_path: Path) -> None:
+    main = text("ex:p(_a)", before="Import(<other.rifps>) Import(<http://e.org/other>)")
+    system = imported(tmp_path, main, other=text("ex:p(_a)", before="Import(<main.rifps>)"))
+    made = {out.fact for out in squall.run(squall.plan(system), [])}
+    assert len(made) == len(list(rules(system))) == 2
+
+
+def test_a_document_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    for location, message in (("gone.rifps", "cannot be read"), ("http://e.org/gone", "is not loaded from there")):
+        with pytest.raises(SquallError, match=message):
+            imported(tmp_path, text(before=f"Import(<{location}>)"))
+    with pytest.raises(SquallError, match="an individual here, and a predicate before"):
+        imported(tmp_path, text("ex:p(1)", before="Import(<other.rifps>)"), other=text("ex:q(ex:p)"))
+
+
+def data(folder: Path, profile: str, content: str, *sentences: str) -> set[Fact]:
+    (folder / "data.ttl").write_text(f"@prefix ex: <{E}> . {content}", encoding="utf-8")
+    location = f"Import(<data.ttl> <http://www.w3.org/ns/entailment/{profile}>)"
+    system = imported(folder, text(*sentences, before=location))
+    outs = squall.run(squall.plan(system), [], static=list(load(system)))
+    return {out.fact for out in outs if isinstance(out.fact, Atom | Triple)}
+
+
+def test_profiles_of_data(tmp_path: Path) -> None:
+    rule, given = "Forall ?x (ex:r(?x) :- ?x[rdf:type -> ex:b])", "ex:a a ex:c . ex:c <" + RDFS + "subClassOf> ex:b ."
+    assert data(tmp_path, "Simple", given, rule) == set()
+    assert Atom(iri(E + "r"), (A,)) in data(tmp_path, "RDFS", given, rule)
+    found = data(tmp_path, "RDF", "ex:a ex:p ex:b .")
+    assert Triple(P, TYPE, iri(RDF + "Property")) in found
+    assert not any(fact[1] == SUBCLASS for fact in found)
+
+
+@pytest.mark.parametrize(
+    ("profile", "sentence", "message"),
+    [
+        ("D", "ex:p(1)", "cannot be had by rules"),
+        ("OWL-Direct", "ex:p(1)", "cannot be had by rules"),
+        ("OWL-Direct", "Forall ?x ?y ?z (?x[?y -> ?z] :- ?z[?y -> ?x])", "an attribute that is a variable"),
+        ("Sample", "ex:p(1)", "there is no profile"),
+    ],
+)
+def test_profiles_that_are_refused(tmp_path: Path, profile: str, sentence: str, message: str) -> None:
+    with pytest.raises(SquallError) as caught:
+        data(tmp_path, profile, "", sentence)
+    assert message in str(caught.value)
+
+
+def test_literals_that_rif_writes_otherwise_are_refused_in_data(tmp_path: Path) -> None:
+    with pytest.raises(SquallError, match="no literal of what is imported may have this datatype"):
+        data(tmp_path, "Simple", 'ex:a ex:p "x"^^<http://www.w3.org/2007/rif#iri> .')
+
+
+def test_an_import_with_a_stream_profile_is_a_stream_to_be_given() -> None:
+    program = text(before="Import(<urn:s> <http://www.w3.org/ns/stream/NTriples>)")
+    system = squall.compile(program, lexer="rifps")
+    assert streams(system) == (Stream("urn:s"),)
+    assert translator(presentation.lexer(program, "<text>")) == system
