@@ -70,7 +70,7 @@ class IteratorJob:
     @cached_property
     def machine(self) -> Machine:
         """What works otherwise; it takes over what the other has done."""
-        machine = Measured(self.plan) if self.options.measure else Machine(self.plan)
+        machine = Measured(self.plan) if self.options.measure else Machine(self.plan, fuses=not self.bulk)
         if self.bulk:
             for id, slot, entries in self.bulk.kept():
                 machine.keeping[id].restore(slot, entries)
@@ -142,14 +142,16 @@ class IteratorJob:
 
     def _timely(self, batch: Sequence[Event]) -> Sequence[Event]:
         """The events that are not late; the others go to the ledger."""
+        earliest = self.held[-1].time if self.held else self.passed + self.whole_instants
+        times = list(map(_TIME, batch))
+        if times[:1] >= [earliest] and times == sorted(times):
+            return batch
         timely: list[Event] = []
-        latest = self.held[-1].time if self.held else self.passed
         for event in batch:
-            time = event.time
-            if time < latest or (time == self.passed and self.whole_instants):
+            if event.time < earliest:
                 self._late(event)
             else:
-                latest = time
+                earliest = event.time
                 timely.append(event)
         return timely
 

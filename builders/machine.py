@@ -23,8 +23,10 @@ from squall.builders.rows.memory import Keeping
 from squall.builders.rows.plain import Plain, Step
 from squall.builders.rows.read import Facts, Reader
 from squall.builders.rows.sets import RecursiveDistinct, Timed
+from squall.builders.rows.star import Star
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.rows.update import Demand, Update
+from squall.builders.stars import addresses, stars
 from squall.operators import AntiJoin, Emit, Join, LeftJoin, Match, Read, Unit, Where, is_stateful
 from squall.operators import Feed as FeedNode
 from squall.operators import Operator as Kind
@@ -42,13 +44,19 @@ class Target(NamedTuple):
 
 
 class Machine(Network[Sequence[Entry]]):
-    """The nodes of a plan at work. `hosted`: the ids of those that keep rows (None: all); others work everywhere."""
+    """The nodes of a plan at work. `hosted`: the ids of those that keep rows (None: all); others work everywhere.
+    fuses: joins on the same columns are done as one (`squall.builders.stars`), by the last of them."""
 
-    def __init__(self, plan: Plan, hosted: Collection[str] | None = None) -> None:
+    def __init__(self, plan: Plan, hosted: Collection[str] | None = None, fuses: bool = False) -> None:
         super().__init__(plan)
         self.hosted = set(plan.by_id) if hosted is None else set(hosted)
-        working = (node for node in plan.nodes if self._works(node))
+        fused = stars(plan) if fuses else {}
+        self.moved = dict(addresses(fused))
+        """Where rows go that would go to a join which is done together with others."""
+        inner = {id for star in fused.values() for id in star.joins}
+        working = (node for node in plan.nodes if self._works(node) and node.id not in inner)
         self.operators: dict[str, Operator] = {node.id: operator(node, plan) for node in working}
+        self.operators |= {id: Star(star.shape) for id, star in fused.items()}
         self.updates = {id: op for id, op in self.operators.items() if isinstance(op, Update)}
         self.outbox: dict[Address, list[Entry]] = {}
         self.alphas = {node.id: Alpha(plan, node.id) for node in plan.nodes if self.feeds_matches(node)}
@@ -92,7 +100,8 @@ class Machine(Network[Sequence[Entry]]):
             if following is None or isinstance(following.op, Match | Where):
                 return Target(plain.chained(steps), None, node.id)
             node, port = following, targets[0][1]
-        return Target(plain.chained(steps), (node.id, port if _tells_apart(node.op) else 0), "")
+        address = (node.id, port if _tells_apart(node.op) else 0)
+        return Target(plain.chained(steps), self.moved.get(address, address), "")
 
     def _tables(self, id: str) -> Iterator[Target]:
         """Targets for the rules that differ in constants alone: each is a `Where` before an `Emit`, and there may be

@@ -1,0 +1,211 @@
+"""Joins done as one: which of a plan's joins are, and that nobody can tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import squall
+from squall import operators as ops
+from squall.builders.iterator import IteratorJob
+from squall.builders.rows.entries import Entry
+from squall.builders.rows.memory import SWEPT
+from squall.builders.rows.star import Shape, Star
+from squall.builders.stars import stars
+from squall.plan import Input, Node, Plan
+from squall.rdf import FOREVER, Event, Term, Triple
+from squall.stages import Options
+from squall.system import Source
+from squall.testing import assert_as_oracle
+from squall.windows import Range
+from tests.snapshots import INSTANTS, Bag, at, entries, forget
+
+# The operator
+
+SHAPES = {
+    "three": Shape((1, 2, 1), ((0,), (1,), (0,)), (1, 0)),
+    "all columns": Shape((2, 1, 2), ((0,), (0,), (0,)), (0, 1, 2, 3, 4)),
+    "two columns": Shape((2, 2, 2), ((0, 1), (1, 0), (0, 1)), (0, 3, 5)),
+    "one column twice": Shape((1, 2, 2), ((0, 0), (0, 1), (1, 0)), (0,)),
+    "nothing kept": Shape((1, 1, 1), ((0,), (0,), (0,)), ()),
+    "four": Shape((1, 1, 2, 1), ((0,), (0,), (1,), (0,)), (3, 0)),
+}
+PORTS = max(len(shape.widths) for shape in SHAPES.values())
+
+
+def joined(shape: Shape, sides: Sequence[Bag]) -> Bag:
+    """What the star means at an instant: rows that agree, each as often as those that it is made of."""
+    found: Bag = Counter()
+    for rows in product(*sides):
+        keys = {tuple(row[column] for column in on) for row, on in zip(rows, shape.on, strict=True)}
+        if len(keys) == 1:
+            cells = [cell for row in rows for cell in row]
+            count = 1
+            for row, side in zip(rows, sides, strict=True):
+                count *= side[row]
+            found[tuple(cells[column] for column in shape.keep)] += count
+    return found
+
+
+@pytest.mark.parametrize("forgets", [False, True], ids=["", "forgets"])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_star_joins_all_its_inputs(shape: Shape, forgets: bool, data: st.DataObject) -> None:
+    """In any order and any batches. forgets: what had ended before time went on is not needed any more."""
+    ports = range(len(shape.widths))
+    star, came = Star(shape), list[Entry]()
+    taken: list[list[Entry]] = [[] for _ in ports]
+    now = 0
+    for port in data.draw(st.lists(st.sampled_from(ports), max_size=8)):
+        batch = [one for one in data.draw(entries(shape.widths[port], (1,))) if one[-3] >= now]
+        taken[port] += batch
+        came += star.apply(port, batch)
+        if forgets:
+            now = data.draw(st.integers(now, max(INSTANTS)))
+            forget(star, now)
+    assert all(start < end and weight == 1 for *_, start, end, weight in came)
+    for instant in INSTANTS:
+        assert at(came, instant) == joined(shape, [at(side, instant) for side in taken]), instant
+
+
+@given(batches=st.lists(st.tuples(st.integers(0, 2), entries(1, (1, 2))), max_size=6), more=entries(1, (1,)))
+@settings(max_examples=40, deadline=None)
+def test_a_star_takes_back_what_it_has_kept(batches: list[tuple[int, list[Entry]]], more: list[Entry]) -> None:
+    shape = Shape((1, 1, 1), ((0,), (0,), (0,)), (0,))
+    first, second = Star(shape), Star(shape)
+    first.keep()
+    for port, batch in batches:
+        first.apply(port, [(*one[:-1], 1) for one in batch for _ in range(one[-1])])
+    for slot, kept in first.kept():
+        second.restore(slot, kept)
+    assert Counter(second.apply(0, more)) == Counter(first.apply(0, more))
+    assert second.size() == first.size()
+
+
+@pytest.mark.parametrize("keys", [10**9, 7], ids=["ever new keys", "few keys"])
+@pytest.mark.parametrize("static", [False, True], ids=["", "one side static"])
+def test_what_a_star_keeps_stays_small(keys: int, static: bool) -> None:
+    """However long the stream is, also where records are never complete or never end."""
+    star, largest = Star(Shape((1, 1, 1), ((0,), (0,), (0,)), (0,))), 0
+    if static:
+        star.apply(2, [(f"<urn:{key}>", 0, FOREVER, 1) for key in range(7)])
+    for time in range(8000):
+        star.apply(time % 2, [(f"<urn:{time // 2 % keys}>", time, time + 10, 1)])
+        star.expire(time)
+        largest = max(largest, star.size())
+    assert largest < 4 * SWEPT
+    forget(star, FOREVER - 1)
+    assert star.size() == (7 if static else 0)
+
+
+# Which joins of a plan
+
+
+def rows(name: str) -> Node:
+    return Node(name, ops.Match((0, Term(f"<urn:{name}>"), 1)), (Input("read"),))
+
+
+def join(name: str, left: str, right: str, on: tuple[tuple[int, int], ...], keep: tuple[int, ...]) -> Node:
+    return Node(name, ops.Join(on, keep), (Input(left), Input(right)))
+
+
+def plan(*nodes: Node, removals: bool = False) -> Plan:
+    read = Node("read", ops.Read(Source("", Range(4), removals=removals)))
+    return Plan((read, *map(rows, "pqrs"), *nodes, Node("end", ops.Deliver(), (Input(nodes[-1].id),))))
+
+
+def legs(found: Plan) -> dict[str, list[tuple[tuple[str, int], tuple[int, ...]]]]:
+    return {id: [(leg.address, leg.on) for leg in star.legs] for id, star in stars(found).items()}
+
+
+FIRST = join("a", "p", "q", ((0, 0),), (0, 1, 3))
+SECOND = join("b", "a", "r", ((0, 0),), (1, 2, 4))
+
+
+def test_a_join_below_on_the_same_column_is_taken_in() -> None:
+    found = plan(FIRST, SECOND)
+    assert legs(found) == {"b": [(("a", 0), (0,)), (("a", 1), (0,)), (("b", 1), (0,))]}
+    assert stars(found)["b"].shape == Shape((2, 2, 2), ((0,), (0,), (0,)), (1, 3, 5))
+
+
+def test_joins_on_both_sides_are_taken_in() -> None:
+    other = join("c", "r", "s", ((0, 0),), (1, 0, 3))
+    found = plan(FIRST, other, join("b", "a", "c", ((0, 1),), (0, 1, 2, 3, 5)))
+    assert list(stars(found)) == ["b"]
+    assert stars(found)["b"].shape == Shape((2,) * 4, ((0,),) * 4, (0, 1, 3, 5, 7))
+
+
+def test_columns_may_be_named_in_another_order() -> None:
+    """The same columns, told by those of the other side."""
+    first = join("a", "p", "q", ((0, 1), (1, 0)), (1, 0))
+    found = plan(first, join("b", "a", "r", ((0, 1), (1, 0)), (0,)))
+    assert [on for _, on in legs(found)["b"]] == [(1, 0), (0, 1), (1, 0)]
+    assert stars(found)["b"].shape.keep == (1,)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        (FIRST, join("b", "a", "r", ((1, 0),), (0,))),
+        (FIRST, join("b", "a", "r", ((0, 0), (1, 1)), (0,))),
+        (join("a", "p", "q", ((0, 0), (1, 1)), (0, 1)), join("b", "a", "r", ((0, 0),), (0,))),
+        (FIRST, join("b", "a", "r", (), (0,))),
+        (join("a", "p", "q", (), (0, 1)), join("b", "a", "r", ((0, 0),), (0,))),
+        (FIRST, join("b", "a", "a", ((0, 0),), (0,))),
+        (FIRST, SECOND, Node("u", ops.Union(), (Input("b"), Input("a")))),
+        (FIRST, Node("t", ops.Project((0, 1, 2)), (Input("a"),)), join("b", "t", "r", ((0, 0),), (0,))),
+    ],
+    ids=["another", "more", "fewer", "none", "none below", "twice", "read elsewhere", "not at once"],
+)
+def test_other_joins_are_left_alone(nodes: tuple[Node, ...]) -> None:
+    assert stars(plan(*nodes)) == {}
+
+
+def test_what_may_be_taken_back_is_left_alone() -> None:
+    assert stars(plan(FIRST, SECOND, removals=True)) == {}
+
+
+# At work
+
+STAR = """
+@prefix : <urn:>.
+[r: (?x :p ?a) (?x :q ?b) (?x :r ?c) (?c :s ?d) (?c :t ?e) (?c :u ?f) -> (?a :v ?f)]
+"""
+FACT = st.builds(
+    Triple, *(st.sampled_from([Term(f"<urn:{name}>") for name in names]) for names in ("xy", "pqrstu", "xyz"))
+)
+EVENTS = st.lists(st.tuples(st.integers(0, 3), st.lists(FACT, max_size=5)), max_size=8)
+
+
+@given(steps=EVENTS, static=st.lists(FACT, max_size=4), alone=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_a_star_of_a_program_answers_as_the_oracle(
+    steps: list[tuple[int, list[Triple]]], static: list[Triple], alone: bool
+) -> None:
+    system = squall.compile(STAR, lexer="jena", window="RANGE 4ms")
+    found = squall.plan(system)
+    assert len(stars(found)) == 2
+    events, time = [], 0
+    for gap, facts in steps:
+        time += gap
+        events.append(Event(time, tuple(facts)))
+    before = [Event(squall.ALWAYS, tuple(static))]
+    batches = [[event] for event in events] if alone else [events]
+    assert_as_oracle(system, list(squall.build(found).run(batches, before)), events, before)
+
+
+def test_joins_that_are_done_as_one_are_one_operator() -> None:
+    found = squall.plan(squall.compile(STAR, lexer="jena", window="RANGE 4ms"))
+    made = IteratorJob(found, Options())
+    joins = {node.id for node in found.nodes if isinstance(node.op, ops.Join)}
+    working = joins & made.machine.operators.keys()
+    assert len(joins) == 5
+    assert working == set(stars(found))
+    assert all(isinstance(made.machine.operators[id], Star) for id in working)
+    assert joins <= IteratorJob(found, Options(measure=True)).machine.operators.keys(), "each is measured by itself"
