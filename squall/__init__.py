@@ -47,6 +47,7 @@ def parse(program: str | Path, lexer: str | None = None) -> tuple[str, object]:
 def compile(
     *programs: str | Path,
     lexer: str | None = None,
+    rules: Sequence[str] = (),
     window: str | Window = LANDMARK,
     windows: Mapping[str, str | Window] | None = None,
     removals: bool = False,
@@ -56,24 +57,33 @@ def compile(
     The language is told by the file's extension unless `lexer` names it. Several programs make one system in which
     each reads what the others derive.
 
-    window: through which streams are read whose window no program names: a window, or a text such as ``RANGE 10s``
-    (`squall.windows.parse`); windows: the same for each stream of its own, by IRI. removals: whether streams may carry
-    removals (`Event.removed`). Documents that a program names are loaded by `squall.streams.documents.load`.
+    rules: names of rule sets (`squall.rulesets`) whose conclusions the programs read; what follows from them alone is
+    part of the answer only where no program is given. window: through which streams are read whose window no program
+    names: a window, or a text such as ``RANGE 10s`` (`squall.windows.parse`); windows: the same for each stream of its
+    own, by IRI. removals: whether streams may carry removals (`Event.removed`). Documents that a program names are
+    loaded by `squall.streams.documents.load`.
 
-    Raises UsageError (no such file, unknown extension, no such window), LexerError, TranslatorError, or Errors with all
-    of a program's errors.
+    Raises UsageError (no such file, rule set or window, unknown extension), LexerError, TranslatorError, or Errors with
+    all of a program's errors.
     """
     from squall.strata import stratify
 
-    if not programs:
+    if not programs and not rules:
         raise UsageError("no program is given")
     errors: list[SquallError] = []
-    systems = [_translate(program, lexer, errors) for program in programs]
+    systems = [_rule_set(name, bool(programs), errors) for name in rules]
+    systems += [_translate(program, lexer, errors) for program in programs]
     raise_all(errors)
     system = systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
     stratify(system)
     each = {stream: _window(one) for stream, one in (windows or {}).items()}
     return over(system, _window(window), each, removals)
+
+
+def _rule_set(name: str, background: bool, errors: list[SquallError]) -> System:
+    from squall import rulesets
+
+    return rulesets.prepared(_translate(rulesets.path(name), None, errors), background)
 
 
 def _window(given: str | Window) -> Window:

@@ -100,7 +100,9 @@ def _semantics(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-_PROGRAMS = click.argument("programs", nargs=-1, required=True, metavar="PROGRAM...")
+_PROGRAMS = click.argument("programs", nargs=-1, metavar="PROGRAM...")
+_RULES = click.option("--rules", multiple=True, metavar="NAME", help="A rule set (rhodf, rdfs, rdfs-axioms, datatypes, "
+                      "owl2rl) whose conclusions the programs read; without a program it is run itself.")  # fmt: skip
 _LEXER = click.option("--lexer", metavar="NAME", help="The programs' language [default: by the file's ending].")
 _PLANNER = click.option("--planner", default="rete", show_default=True, metavar="NAME", help="greedy, rete, ...")
 _STATISTICS = click.option("--statistics", type=click.Path(path_type=Path), metavar="FILE", help="Plan for data like "
@@ -110,6 +112,7 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 
 @command.command()
 @_PROGRAMS
+@_RULES
 @_LEXER
 @_PLANNER
 @_BUILDER
@@ -141,6 +144,7 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 @click.option("--progress/--no-progress", default=None, help="[default: if standard error is a terminal]")
 def build(
     programs: tuple[str, ...],
+    rules: tuple[str, ...],
     lexer: str | None,
     planner: str,
     builder: str,
@@ -187,13 +191,14 @@ def build(
       squall build rules.jena --source data.nt --builder spark --sink out.ndjson
       zcat log.ntt.gz | squall build alarm.jena --source '-?format=ntt' --timed | head
       squall build rules.jena --source dirty.nt --ledger lost.ndjson
+      squall build query.rq --rules owl2rl --source ontology.ttl --source data.ttl
       sensors | squall build alarm.jena --source '-?format=nt' --clock wall --window 'RANGE 1m'
     """
     from squall.streams import LedgerFile
     from squall.streams.sinks import check_writable
 
     resume = checkpoint is not None and checkpoint.is_dir() and any(checkpoint.iterdir())
-    system = _compiled(programs, lexer)
+    system = _compiled(programs, lexer, rules)
     mean = _meaning(sources, **semantics)
     make = _planner(planner, statistics)
     _usable("squall.builders", builder)
@@ -224,6 +229,7 @@ def build(
 
 @command.command()
 @_PROGRAMS
+@_RULES
 @_LEXER
 @_PLANNER
 @_BUILDER
@@ -238,6 +244,7 @@ def build(
 @_STATISTICS
 def explain(
     programs: tuple[str, ...],
+    rules: tuple[str, ...],
     lexer: str | None,
     planner: str,
     builder: str,
@@ -267,10 +274,10 @@ def explain(
     if stage == "job" and format == "json":
         raise UsageError("a job is described as text only")
     if stage == "tree":
-        texts = _trees(programs, lexer, format)
+        texts = _trees(programs, lexer, rules, format)
     else:
         mean = _meaning(sources, **semantics)
-        system = mean(_compiled(programs, lexer), removals=_removals(sources))
+        system = mean(_compiled(programs, lexer, rules), removals=_removals(sources))
         texts = _explained(system, make, builder, stage, format, figures, statistics)
         if format == "text" and semantics["profile"] != "default":
             texts = chain([_profile(semantics["profile"])], texts)
@@ -285,9 +292,9 @@ command.add_command(update)
 def list_() -> None:
     """List what there is to choose from.
 
-    Lexers, translators, planners, builders, sources, sinks and functions, each with where it comes from.
+    Lexers, translators, planners, builders, sources, sinks, rule sets and functions, each with where it comes from.
     """
-    from squall import plugins
+    from squall import plugins, rulesets
 
     rows = [
         (plugins.kind(group), name, *plugins.where(group, name))
@@ -295,7 +302,8 @@ def list_() -> None:
         if group != plugins.FUNCTIONS
         for name in plugins.names(group)
     ]
-    _table(("kind", "name", "from", "object"), [*rows, *_functions()])
+    sets = [("rule set", name, f"squall {__version__}", f"squall.rulesets:{name}") for name in rulesets.names()]
+    _table(("kind", "name", "from", "object"), [*rows, *sets, *_functions()])
 
 
 def _functions() -> Iterator[tuple[str, str, str, str]]:
@@ -324,12 +332,12 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     Console().print(table)
 
 
-def _compiled(programs: Sequence[str], lexer: str | None) -> System:
+def _compiled(programs: Sequence[str], lexer: str | None, rules: Sequence[str]) -> System:
     import squall
     from squall.system import warnings
 
-    _exist(programs)
-    system = squall.compile(*programs, lexer=lexer)
+    _exist(programs, rules)
+    system = squall.compile(*programs, lexer=lexer, rules=rules)
     for warning in warnings(system):
         click.echo(str(warning), err=True)
     return system
@@ -351,8 +359,10 @@ def _profile(name: str) -> str:
     return f"{profiles.named(name)}\n"
 
 
-def _exist(programs: Sequence[str]) -> None:
+def _exist(programs: Sequence[str], rules: Sequence[str]) -> None:
     """With a lexer named, the Python interface takes a text; the command line takes files alone."""
+    if not programs and not rules:
+        raise click.UsageError("Missing argument 'PROGRAM...', or a rule set (--rules).", click.get_current_context())
     for program in programs:
         if not Path(program).is_file():
             raise UsageError(f"the program `{program}` does not exist")
@@ -616,10 +626,13 @@ def _shown(thing: Any, format: str) -> str:
     return show.as_json(thing) if format == "json" else show.text(thing)
 
 
-def _trees(programs: Sequence[str], lexer: str | None, format: str) -> Iterator[str]:
+def _trees(programs: Sequence[str], lexer: str | None, rules: Sequence[str], format: str) -> Iterator[str]:
     import squall
+    from squall import rulesets
 
-    _exist(programs)
+    _exist(programs, rules)
+    for name in rules:
+        yield _shown(squall.parse(rulesets.path(name))[1], format)
     for program in programs:
         yield _shown(squall.parse(program, lexer)[1], format)
 
