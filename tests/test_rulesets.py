@@ -99,6 +99,9 @@ FOLLOWS = {
 
 RDFS = (
     ("rdfD2", ":a :p :b", ":p rdf:type rdf:Property"),
+    ("rdfs1", ":a :p :b", "xsd:string rdf:type rdfs:Datatype"),
+    ("rdfD1", ':a :p "b"\nrdf:type rdfs:range :C', "xsd:string rdf:type :C"),
+    ("rdfD1", ':a :p "b"@en\nrdf:type rdfs:range :C', "rdf:langString rdf:type :C"),
     ("rdfs2", ":p rdfs:domain :C\n:a :p :b", ":a rdf:type :C"),
     ("rdfs3", ":p rdfs:range :C\n:a :p :b", ":b rdf:type :C"),
     ("rdfs4a", ":a :p :b", ":a rdf:type rdfs:Resource"),
@@ -106,6 +109,7 @@ RDFS = (
     ("rdfs5", ":p rdfs:subPropertyOf :q\n:q rdfs:subPropertyOf :r", ":p rdfs:subPropertyOf :r"),
     ("rdfs6", ":p rdf:type rdf:Property", ":p rdfs:subPropertyOf :p"),
     ("rdfs7", ":p rdfs:subPropertyOf :q\n:a :p :b", ":a :q :b"),
+    ("rdfs7", ":p rdfs:subPropertyOf [ rdfs:range :C ]\n:a :p :b", ":b rdf:type :C"),
     ("rdfs8", ":C rdf:type rdfs:Class", ":C rdfs:subClassOf rdfs:Resource"),
     ("rdfs9", ":C rdfs:subClassOf :D\n:a rdf:type :C", ":a rdf:type :D"),
     ("rdfs10", ":C rdf:type rdfs:Class", ":C rdfs:subClassOf :C"),
@@ -119,6 +123,8 @@ DATATYPES = (
      '<urn:x-squall:not-of-type> <urn:x-squall:violatedBy> "300"^^xsd:int'),
     ("rdfD1", ":a :p 5\nxsd:integer rdfs:subClassOf xsd:byte\n:a :p 300",
      "<urn:x-squall:not-of-type> <urn:x-squall:violatedBy> 300"),
+    ("disjoint", ":a rdf:type xsd:int, xsd:date, xsd:float", "<urn:x-squall:disjoint> <urn:x-squall:violatedBy> :a"),
+    ("disjoint", "xsd:int rdfs:subClassOf xsd:token", "<urn:x-squall:disjoint> <urn:x-squall:violatedBy> xsd:int"),
 )  # fmt: skip
 
 

@@ -32,11 +32,11 @@ OWN = "urn:x-squall:datatypes:"
 Maybe = Term | None
 
 _NAME = r"[A-Za-z_\u00C0-\U000EFFFF][\w.\-\u00B7]*"
-_TOKEN = r"(?:[^\s]+(?: [^\s]+)*)?"
+_NO_CHARACTERS = r"\x00-\x08\x0B\x0C\x0E-\x1F\uFFFE\uFFFF"
 STRINGS = {
-    XSD_STRING: re.compile(r"(?s:.*)"),
-    XSD + "normalizedString": re.compile(r"[^\t\n\r]*"),
-    XSD + "token": re.compile(_TOKEN),
+    XSD_STRING: re.compile(rf"[^{_NO_CHARACTERS}]*"),
+    XSD + "normalizedString": re.compile(rf"[^{_NO_CHARACTERS}\t\n\r]*"),
+    XSD + "token": re.compile(rf"([^{_NO_CHARACTERS}\t\n\r ]+( [^{_NO_CHARACTERS}\t\n\r ]+)*)?"),
     XSD + "language": re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*"),
     XSD + "Name": re.compile(r"[:A-Za-z_\u00C0-\U000EFFFF][\w.\-\u00B7:]*"),
     XSD + "NCName": re.compile(_NAME),
@@ -137,7 +137,8 @@ def _is_value_of(term: Maybe, datatype: Maybe) -> bool:
 def _is_no_value_of(term: Maybe, datatype: Maybe) -> bool:
     if term is None or datatype is None or not is_literal(term) or not is_iri(datatype):
         return False
-    return iri_text(datatype) in KNOWN and not is_value_of(term, iri_text(datatype))
+    known = KNOWN.issuperset((iri_text(datatype), parts(term).datatype))
+    return known and not is_value_of(term, iri_text(datatype))
 
 
 def _is_ill_typed(term: Maybe) -> bool:
@@ -176,7 +177,7 @@ def _computed(name: str, body: Callable[..., Maybe], doc: str) -> tuple[Function
 
 FUNCTIONS: tuple[Function | Builtin, ...] = (
     *_test("isValueOf", _is_value_of, 2, "the literal's value is one of the datatype"),
-    *_test("isNoValueOf", _is_no_value_of, 2, "the literal has no value of the datatype, which is a known one"),
+    *_test("isNoValueOf", _is_no_value_of, 2, "the literal has no value of the datatype; its own and this one are known"),
     *_test("isIllTyped", _is_ill_typed, 1, "the literal's form is none of its datatype, which is a known one"),
     *_test("differInValue", _differ, 2, "the two are literals of known datatypes and have different values"),
     *_test("notIdentical", _not_identical, 2, "the two are different terms"),
