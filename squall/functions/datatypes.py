@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Hashable
 from fractions import Fraction
 from functools import lru_cache
-from xml.etree.ElementTree import ParseError, fromstring
+from xml.etree.ElementTree import ParseError, canonicalize, fromstring
 
 from squall.functions import SAME_VALUE, Builtin, Function, Mode
 from squall.functions.values import (
@@ -118,6 +118,8 @@ def key(term: Term) -> Hashable:
     lexical, datatype, _ = parts(term)
     if datatype in STRINGS and is_well_formed(term):
         return ("string", lexical)
+    if datatype == _XML and is_well_formed(term):
+        return (datatype, canonicalize(f"<x>{lexical}</x>"))
     if datatype in _BINARY and is_well_formed(term):
         return (datatype, lexical.upper() if datatype.endswith("hexBinary") else lexical.replace(" ", ""))
     if datatype in _INSTANTS:  # one instant in two time zones: equal, but not identical (XSD 1.1, section 2.2.2)
@@ -148,7 +150,7 @@ def _is_ill_typed(term: Maybe) -> bool:
 def _differ(left: Maybe, right: Maybe) -> bool:
     if left is None or right is None or not is_literal(left) or not is_literal(right):
         return False
-    known = all(parts(term).datatype in KNOWN - {_XML} and is_well_formed(term) for term in (left, right))
+    known = all(parts(term).datatype in KNOWN and is_well_formed(term) for term in (left, right))
     return known and key(left) != key(right)
 
 
@@ -177,7 +179,7 @@ def _computed(name: str, body: Callable[..., Maybe], doc: str) -> tuple[Function
 
 FUNCTIONS: tuple[Function | Builtin, ...] = (
     *_test("isValueOf", _is_value_of, 2, "the literal's value is one of the datatype"),
-    *_test("isNoValueOf", _is_no_value_of, 2, "the literal has no value of the datatype; its own and this one are known"),
+    *_test("isNoValueOf", _is_no_value_of, 2, "the literal's value is none of the datatype, and both are known"),
     *_test("isIllTyped", _is_ill_typed, 1, "the literal's form is none of its datatype, which is a known one"),
     *_test("differInValue", _differ, 2, "the two are literals of known datatypes and have different values"),
     *_test("notIdentical", _not_identical, 2, "the two are different terms"),

@@ -1,4 +1,4 @@
-"""The suite ``owl2-tests``: OWL 2's test cases of the profile RL and of the RDF-based semantics, by the set ``owl2rl``."""
+"""The suite ``owl2-tests``: OWL 2's test cases of the profile RL and the RDF-based semantics, by the set ``owl2rl``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance import Case, LeftOut, Stages
-from tests.conformance.entailment import document, check
+from tests.conformance.entailment import check, document
 
 DIFFERENT = "no rule concludes owl:differentFrom or owl:AllDifferent"
 NEGATIVE = "no rule concludes that something is in an owl:complementOf"

@@ -51,7 +51,15 @@ def _run(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     premises = document(path_of(action), action.value)
     conclusion = None if isinstance(result, pyoxigraph.Literal) else document(path_of(result), result.value)
     (kind,) = entry["type"]
-    check(kind, (*premises, *_numbered(conclusion or ())), conclusion, sets, stages, BEYOND.get(entry["id"], ""), exact=not sets)
+    check(
+        kind,
+        (*premises, *_numbered(conclusion or ())),
+        conclusion,
+        sets,
+        stages,
+        BEYOND.get(entry["id"], ""),
+        exact=not sets,
+    )
 
 
 def _numbered(conclusion: Sequence[Triple]) -> Iterator[Triple]:
