@@ -204,7 +204,7 @@ class Bulk(Network[Part]):
     def read(self, event: Event) -> None:
         """Puts the facts of an event into the nodes that read it. Raises SourceError for a removal."""
         for id, source in self.reads.items():
-            if source.reads(event.stream):
+            if source.reads(event.stream, event.graph, event.is_static):
                 if event.removed:
                     raise unprepared(event)
                 facts = event.facts if source.is_plain else seen(source, event)

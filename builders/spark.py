@@ -530,7 +530,7 @@ def _spool(folder: Path, batches: Iterable[Sequence[Event]], name: str, time: in
             for event in batch:
                 when = event.time if time is None else time
                 facts = event.facts or (None,)
-                file.writelines(f"{spool_line(when, event.stream, fact)}\n" for fact in facts)
+                file.writelines(f"{spool_line(when, event.stream, fact, event.graph)}\n" for fact in facts)
     if not draft.stat().st_size:
         draft.unlink()
         return False

@@ -192,10 +192,10 @@ class Parsed(NamedTuple):
     lost: list[Lost]
 
 
-def spool_line(time: int, stream: str, fact: Fact | None = None) -> str:
+def spool_line(time: int, stream: str, fact: Fact | None = None, graph: str = "") -> str:
     """A fact, or an event without any, as a line of a spool file: so does what Spark cannot read go to its workers."""
     cells = fact_row(fact)[:-1] if fact is not None else ()
-    return json.dumps([time, stream, *cells], ensure_ascii=False)
+    return json.dumps([time, stream, graph, *cells], ensure_ascii=False)
 
 
 def lines_parser(documents: Sequence[Document]) -> Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]:
@@ -233,9 +233,9 @@ def _parse(document: Document, path: str, block: int, before: int, lines: list[s
 
 def _unspool(lines: list[str]) -> Iterator[Event]:
     for line in lines:
-        time, stream, *cells = json.loads(line)
+        time, stream, graph, *cells = json.loads(line)
         facts = (cast(Fact, row_fact(cells)),) if cells else ()
-        yield Event(time, facts, stream)
+        yield Event(time, facts, stream, graph=graph)
 
 
 class Lost(NamedTuple):

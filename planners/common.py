@@ -392,10 +392,11 @@ def _sliced(draft: Draft, rows: Rows, part: Slice, system: System) -> Rows:
     what the order leaves equal is ordered by the rows' text, which must not depend on the plan."""
     expressions = [order.expression for order in part.order]
     untimed(expressions, "the order of a slice", system)
-    named = dict.fromkeys((*_named(system), *(name for one in expressions for name in variables(one))))
+    named = dict.fromkeys((*_named(system), *(name for one in expressions for name in variables(one)), *part.keys))
     rows = columns_as(draft, rows, [name for name in named if name in rows.names])
     by = tuple((expression_of(order.expression, rows.names), order.descending) for order in part.order)
-    return replace(rows, node=draft.add(ops.Slice(by, part.offset, part.limit), rows.node))
+    keys = tuple(map(rows.names.index, part.keys))
+    return replace(rows, node=draft.add(ops.Slice(by, part.offset, part.limit, keys), rows.node))
 
 
 def _named(system: System) -> Iterator[Variable]:

@@ -13,11 +13,12 @@ from squall.plan import Node, Plan
 from squall.planners.draft import Draft
 from squall.planners.grouping import group
 from squall.planners.parts import walk
-from squall.strata import Shape, Shapes, as_read, needs, overlap, read_of
+from squall.strata import Shape, Shapes, as_read, may_read, needs, overlap, read_of
 from squall.system import (
     Ask,
     AtomPattern,
     Construct,
+    Graph,
     Pattern,
     Report,
     Select,
@@ -77,33 +78,37 @@ class _Way(NamedTuple):
 
 
 def _ways(system: System, ends: Iterable[End]) -> dict[Telling, _Way]:
-    made: dict[str, Shapes[str]] = {}
+    made: dict[str, Shapes[str | None]] = {}
     for telling in tellings(system):
         for rule in telling.rules if telling.stream else ():
-            for shape in read_of(rule, telling.stream):
-                made.setdefault(telling.stream, Shapes()).add(shape, telling.stream)
+            for shape, graph in read_of(rule, telling.stream):
+                made.setdefault(telling.stream, Shapes()).add(shape, graph)
     return {telling: _way_of(telling, made) for telling in dict.fromkeys(end.telling for end in ends)}
 
 
-def _way_of(telling: Telling, made: Mapping[str, Shapes[str]]) -> _Way:
+def _way_of(telling: Telling, made: Mapping[str, Shapes[str | None]]) -> _Way:
     read = _with_instants(telling, made) if telling.output == "rstream" else ()
     own = (telling.name, telling.stream) if telling.has_facts else ("", "")
     return _Way(telling.output, telling.report, read, *own)
 
 
-def _with_instants(telling: Telling, made: Mapping[str, Shapes[str]]) -> tuple[Source, ...]:
+def _with_instants(telling: Telling, made: Mapping[str, Shapes[str | None]]) -> tuple[Source, ...]:
     """The sources whose events say when an answer is evaluated. Those of a stream that the program makes only do where
     some of them may fit a pattern: or else a stream would be evaluated whenever it is."""
     found = sources(telling.rules)
     needed = [need for rule in telling.rules for need in needs(rule)] if made else []
     for stream, shapes in made.items():
-        if not any(need.reads_stream(stream) and list(shapes.overlapping(need.shape)) for need in needed):
-            found = tuple(_silenced(source, stream) for source in found if source.iri != stream)
+        if not any(need.reads_stream(stream, one) for need in needed for one in shapes.overlapping(need.shape)):
+            found = tuple(_silenced(source, stream) for source in found if not _reads_only(source, stream))
     return found
 
 
+def _reads_only(source: Source, stream: str) -> bool:
+    return (source.within if isinstance(source, Graph) else source.iri) == stream
+
+
 def _silenced(source: Source, stream: str) -> Source:
-    if not source.reads(stream):
+    if not may_read(source, stream, None):
         return source
     others = (window for window in source.windows if window[0] != stream)
     return replace(source, windows=tuple(sorted((*others, (stream, NOTHING)), key=_STREAM)))
@@ -232,17 +237,14 @@ def _feed_streams(draft: Draft, made: Sequence[Facts]) -> None:
         for node in matches:
             assert isinstance(node.op, Match)
             wanted = shape_of(node.op.cells)
-            read = filter(None, (_alone(source, way.stream) for source in _sources_of(draft, node)))
+            sources = [one for one in _sources_of(draft, node) if may_read(one, way.stream, None)]
             fitting = [
-                one for one in dict.fromkeys(read) if any(overlap(as_read(facts.shape, one), wanted) for facts in told)
+                one
+                for one in dict.fromkeys(source.alone(way.stream) for source in sources)
+                if any(overlap(shape, wanted) for facts in told for shape in as_read(facts.shape, one))
             ]
             feeds = (ops.Feed(source, way.output, way.report, way.sources) for source in fitting)
             draft.read_again(node.id, sorted(draft.add(feed, *every) for feed in feeds))
-
-
-def _alone(source: Source, stream: str) -> Source | None:
-    """How a source reads one stream; None: it does not."""
-    return type(source)(stream, source.window_of(stream)) if source.reads(stream) else None
 
 
 def _overlaps(made: Sequence[Facts]) -> bool:

@@ -20,7 +20,7 @@ from squall.collecting import no_collection
 from squall.errors import SquallError, UsageError, each, raise_all
 from squall.plan import Plan, check
 from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Term, Triple
-from squall.stages import Builder, Job, Lexer, Options, Output, Planner, Translator
+from squall.stages import Builder, Job, Lexer, Options, Output, Planner
 from squall.system import System, over
 from squall.windows import LANDMARK, Window
 from squall.windows import parse as parse_window
@@ -51,6 +51,7 @@ def compile(
     window: str | Window = LANDMARK,
     windows: Mapping[str, str | Window] | None = None,
     removals: bool = False,
+    documents: Mapping[str, str] | None = None,
 ) -> System:
     """The Translated Production System of one or more programs, each a path or (with `lexer`) a text.
 
@@ -60,8 +61,9 @@ def compile(
     rules: names of rule sets (`squall.rulesets`) whose conclusions the programs read; what follows from them alone is
     part of the answer only where no program is given. window: through which streams are read whose window no program
     names: a window, or a text such as ``RANGE 10s`` (`squall.windows.parse`); windows: the same for each stream of its
-    own, by IRI. removals: whether streams may carry removals (`Event.removed`). Documents that a program names are
-    loaded by `squall.streams.documents.load`.
+    own, by IRI. removals: whether streams may carry removals (`Event.removed`). documents: the files of programs that
+    programs import, by their IRIs. Documents of data that a program names are loaded by
+    `squall.streams.documents.load`.
 
     Raises UsageError (no such file, rule set or window, unknown extension), LexerError, TranslatorError, or Errors with
     all of a program's errors.
@@ -72,7 +74,7 @@ def compile(
         raise UsageError("no program is given")
     errors: list[SquallError] = []
     systems = [_rule_set(name, bool(programs), errors) for name in rules]
-    systems += [_translate(program, lexer, errors) for program in programs]
+    systems += [_translate(program, lexer, errors, documents or {}) for program in programs]
     raise_all(errors)
     system = systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
     stratify(system)
@@ -83,7 +85,7 @@ def compile(
 def _rule_set(name: str, background: bool, errors: list[SquallError]) -> System:
     from squall import rulesets
 
-    return rulesets.prepared(_translate(rulesets.path(name), None, errors), background)
+    return rulesets.prepared(_translate(rulesets.path(name), None, errors, {}), background)
 
 
 def _window(given: str | Window) -> Window:
@@ -115,8 +117,11 @@ def _loaded(statistics: Statistics | str | Path) -> Statistics:
 @no_collection()
 def build(plan: Plan, builder: str | Builder = "iterator", options: Options | None = None) -> Job:
     """The plan made ready to run. `builder` is a name or a builder itself. Raises BuilderError."""
+    from squall.compounds import MAX_DEPTH, limited
+
     make = cast(Builder, plugins.load("squall.builders", builder)) if isinstance(builder, str) else builder
-    return make(plan, options or Options())
+    told = options or Options()
+    return make(plan if told.max_depth == MAX_DEPTH else limited(plan, told.max_depth), told)
 
 
 def run(
@@ -135,11 +140,14 @@ def run(
     return build(plan, builder, options).run(batches, static)
 
 
-def _translate(program: str | Path, lexer: str | None, errors: list[SquallError]) -> System:
+def _translate(
+    program: str | Path, lexer: str | None, errors: list[SquallError], documents: Mapping[str, str]
+) -> System:
     """The system of one program. Its errors are gathered: of the text, and of what could be read of it nevertheless."""
     text, name, language = _read(program, lexer)
     lex = cast(Lexer, plugins.load("squall.lexers", language))
-    translate = cast(Translator, plugins.load("squall.translators", language))
+    translate = cast(Callable[..., System], plugins.load("squall.translators", language))
+    more = {"documents": documents} if "documents" in signature(translate).parameters else {}
     try:
         tree = lex(text, name)
     except SquallError as error:
@@ -148,7 +156,7 @@ def _translate(program: str | Path, lexer: str | None, errors: list[SquallError]
     if tree is None:
         return System()
     try:
-        return translate(tree)
+        return translate(tree, **more)
     except SquallError as error:
         errors += each(error)
         return System()

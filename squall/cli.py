@@ -119,7 +119,7 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 @click.option("--source", "sources", multiple=True, metavar="URI", help="A stream: a file, a folder, - or a URI.")
 @click.option("--static", "statics", multiple=True, metavar="URI", help="Data that always hold; read first.")
 @click.option("--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a graph is that a program names "
-              "(FROM).")  # fmt: skip
+              "(FROM), or a document that it imports.")  # fmt: skip
 @click.option("--sink", default="-", metavar="URI", help="Where outputs go [default: standard output].")
 @_semantics
 @click.option("--clock", type=click.Choice(["event", "wall"]), default="event", show_default=True, help="The time "
@@ -135,6 +135,8 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
               "could not be used (malformed, late) as lines of JSON.")  # fmt: skip
 @click.option("--checkpoint", type=click.Path(path_type=Path), metavar="DIR", help="Keep offsets and state there, so "
               "that a killed run goes on where it was.")  # fmt: skip
+@click.option("--max-depth", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How deep "
+              "rules may nest the terms that they make.")  # fmt: skip
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine (Spark).")
 @_STATISTICS
 @click.option("--collect-statistics", "counted", type=click.Path(path_type=Path), metavar="FILE", help="Count a sample "
@@ -160,6 +162,7 @@ def build(
     strict: bool,
     lost: Path | None,
     checkpoint: Path | None,
+    max_depth: int,
     conf: tuple[str, ...],
     statistics: Path | None,
     counted: Path | None,
@@ -198,7 +201,7 @@ def build(
     from squall.streams.sinks import check_writable
 
     resume = checkpoint is not None and checkpoint.is_dir() and any(checkpoint.iterdir())
-    system = _compiled(programs, lexer, rules)
+    system = _compiled(programs, lexer, rules, graphs)
     mean = _meaning(sources, **semantics)
     make = _planner(planner, statistics)
     _usable("squall.builders", builder)
@@ -216,7 +219,8 @@ def build(
     system = mean(system, removals=streams.removals)
     _check_streams(system, streams, sources, statics)
     plan = make(system)
-    job = _job(plan, builder, _options(checkpoint, settings, ledger, target, profiled is not None))
+    options = _options(checkpoint, settings, ledger, target, profiled is not None)
+    job = _job(plan, builder, replace(options, max_depth=max_depth))
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []
@@ -237,8 +241,11 @@ def build(
 @click.option("--source", "sources", multiple=True, metavar="URI", help="A stream; its name, window and format count.")
 @click.option("--stage", type=click.Choice(["tree", "tps", "pps", "job"]), default="pps", show_default=True,
               help="After the lexer, the translator, the planner or the builder.")  # fmt: skip
-@click.option("--format", "format", type=click.Choice(["text", "json", "mermaid", "dot", "svg", "html"]),
-              default="text", show_default=True, help="All but text and json draw the plan (pps).")  # fmt: skip
+@click.option(
+    "--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a document is that a program imports."
+)
+@click.option("--format", "format", default="text", show_default=True, metavar="NAME", help="text, json; of the plan "
+              "(pps) also mermaid, dot, svg or html; of the tree also a language, such as rif or rifps.")  # fmt: skip
 @click.option("--figures", type=click.Path(path_type=Path), metavar="FILE", help="Show what each node did in a run, "
               "from the file that `build --profile-nodes` wrote.")  # fmt: skip
 @_STATISTICS
@@ -250,6 +257,7 @@ def explain(
     builder: str,
     sources: tuple[str, ...],
     stage: str,
+    graphs: tuple[str, ...],
     format: str,
     figures: Path | None,
     statistics: Path | None,
@@ -265,9 +273,9 @@ def explain(
       squall explain family.jena --format dot | dot -Tsvg > plan.svg
       squall explain family.jena --format html > plan.html
       squall explain family.jena --window 'RANGE 10s STEP 5s' --profile csparql
+      squall explain family.rif --stage tree --format rifps   the same in another syntax
     """
-    if stage != "pps" and format not in ("text", "json"):
-        raise UsageError(f"`--format {format}` draws plans: it goes with `--stage pps`")
+    _check_format(stage, format)
     if stage != "pps" and figures:
         raise UsageError("figures are those of a plan: `--figures` goes with `--stage pps`")
     make = _planner(planner, statistics)
@@ -277,7 +285,7 @@ def explain(
         texts = _trees(programs, lexer, rules, format)
     else:
         mean = _meaning(sources, **semantics)
-        system = mean(_compiled(programs, lexer, rules), removals=_removals(sources))
+        system = mean(_compiled(programs, lexer, rules, graphs), removals=_removals(sources))
         texts = _explained(system, make, builder, stage, format, figures, statistics)
         if format == "text" and semantics["profile"] != "default":
             texts = chain([_profile(semantics["profile"])], texts)
@@ -332,12 +340,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     Console().print(table)
 
 
-def _compiled(programs: Sequence[str], lexer: str | None, rules: Sequence[str]) -> System:
+def _compiled(programs: Sequence[str], lexer: str | None, rules: Sequence[str], graphs: Sequence[str]) -> System:
     import squall
+    from squall.streams import documents
     from squall.system import warnings
 
     _exist(programs, rules)
-    system = squall.compile(*programs, lexer=lexer, rules=rules)
+    system = squall.compile(*programs, lexer=lexer, rules=rules, documents=dict(map(documents.place, graphs)))
     for warning in warnings(system):
         click.echo(str(warning), err=True)
     return system
@@ -626,15 +635,37 @@ def _shown(thing: Any, format: str) -> str:
     return show.as_json(thing) if format == "json" else show.text(thing)
 
 
+_DRAWINGS = ("mermaid", "dot", "svg", "html")
+
+
+def _check_format(stage: str, format: str) -> None:
+    if format in ("text", "json"):
+        return
+    if format in _DRAWINGS and stage != "pps":
+        raise UsageError(f"`--format {format}` draws plans: it goes with `--stage pps`")
+    if format not in _DRAWINGS and stage != "tree":
+        raise UsageError(f"`--format {format}` is not a way to show the stage `{stage}`")
+
+
 def _trees(programs: Sequence[str], lexer: str | None, rules: Sequence[str], format: str) -> Iterator[str]:
     import squall
     from squall import rulesets
 
     _exist(programs, rules)
-    for name in rules:
-        yield _shown(squall.parse(rulesets.path(name))[1], format)
-    for program in programs:
-        yield _shown(squall.parse(program, lexer)[1], format)
+    parsed = [*(squall.parse(rulesets.path(name)) for name in rules), *(squall.parse(one, lexer) for one in programs)]
+    for language, tree in parsed:
+        yield _shown(tree, format) if format in ("text", "json") else _written(tree, language, format)
+
+
+def _written(tree: Any, language: str, format: str) -> str:
+    """A tree as text of a language whose lexer can write it: that of another syntax for the same trees."""
+    from squall import plugins
+
+    lexer = plugins.load(plugins.LEXERS, format)
+    same = plugins.where(plugins.TRANSLATORS, language).object == plugins.where(plugins.TRANSLATORS, format).object
+    if not same or not hasattr(lexer, "written"):
+        raise UsageError(f"a program in `{language}` cannot be written as `{format}`")
+    return str(lexer.written(tree)).removesuffix("\n")
 
 
 def _described(job: Job, builder: str) -> str:

@@ -100,7 +100,7 @@ def _graphs(path: str, format: Format, compressed: bool, base: str | None, own: 
 
 def _name(name: str, uri: str) -> Term:
     if not is_iri(name):
-        raise SourceError(f"`{uri}` has the graph {name}, whose name is a blank node", hint="give it an IRI")
+        raise SourceError(f"`{uri}` has a graph whose name is a blank node", hint="give it an IRI")
     return Term(name)
 
 

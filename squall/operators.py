@@ -160,11 +160,12 @@ class Group:
 @dataclass(frozen=True)
 class Slice:
     """Of the rows valid at an instant those from `offset` on, `limit` of them, in an order: expressions, each with
-    whether it descends, then the rows' own text."""
+    whether it descends, then the rows' own text. keys: columns; so many of each combination of their values."""
 
     order: tuple[tuple[Expression, bool], ...] = ()
     offset: int = 0
     limit: int | None = None
+    keys: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -320,7 +320,8 @@ def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
         case Group(keys=keys, aggregates=aggregates):
             yield from (("groups by", column, inputs[0]) for column in keys)
             yield from _computes((aggregate.expression for aggregate in aggregates), inputs[0])
-        case Slice(order=order):
+        case Slice(order=order, keys=keys):
+            yield from (("slices by", column, inputs[0]) for column in keys)
             yield from _computes((expression for expression, _ in order), inputs[0])
         case Emit(template=template):
             yield from (("emits", cell, inputs[0]) for cell in template if isinstance(cell, int))

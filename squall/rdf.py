@@ -115,12 +115,19 @@ class Event(NamedTuple):
     stream: the IRI of the stream they arrive on; ``""`` is the default stream.
     removed: facts that this stream has brought before and that end now (an RDF Patch's ``D``). At one instant removals
     come first: what arrives at that time stays.
+    graph: the name (a term's text) of the named graph that all of these are in; ``""``: the default graph.
     """
 
     time: int
     facts: tuple[Fact, ...]
     stream: str = ""
     removed: tuple[Fact, ...] = ()
+    graph: str = ""
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it brings static data."""
+        return self.time == ALWAYS
 
 
 class Columns(Sequence[Event]):

@@ -47,7 +47,8 @@ class Translator(Protocol):
     """Tree to Translated Production System."""
 
     def __call__(self, tree: Any, /) -> System:
-        """Raises TranslatorError or Errors, with all of the program's errors at once."""
+        """Raises TranslatorError or Errors, with all of the program's errors at once. A translator that takes
+        `documents` as well is given the files of programs that the program may import, by their IRIs."""
         ...
 
 
@@ -70,6 +71,7 @@ class Options:
     sink: what the outputs are written to, if it can be rewound to where a cut-off batch began.
     measure: count and time what each node does (`squall.figures`), where the builder can.
     steps: how often updates may act on what updates have done without an event in between, before that is an error.
+    max_depth: how deep rules may nest the terms that they make (compounds, new nodes), before that is an error.
     """
 
     checkpoint: Path | None = None
@@ -78,6 +80,7 @@ class Options:
     sink: Rewindable | None = None
     measure: bool = False
     steps: int = 10_000
+    max_depth: int = 100
 
 
 class Ledger(Protocol):

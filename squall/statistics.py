@@ -215,8 +215,9 @@ def _profile(op: ops.Operator, inputs: Sequence[Profile], source: Source) -> Pro
             kept = inputs[0].of(keys)
             rows = min(inputs[0].rows, prod(kept.distinct)) if keys else 1.0
             return Profile(rows, (*kept.distinct, *(rows,) * len(aggregates))).with_rows(rows)
-        case ops.Slice(limit=limit):
-            return inputs[0].with_rows(inputs[0].rows if limit is None else min(limit, inputs[0].rows))
+        case ops.Slice(limit=limit, keys=keys):
+            most = inputs[0].rows if limit is None else limit * prod(inputs[0].of(keys).distinct)
+            return inputs[0].with_rows(min(most, inputs[0].rows))
         case ops.Closure():
             left, right = inputs[0].distinct
             return Profile(min(left * right, inputs[0].rows * 10), (left, right))

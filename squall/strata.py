@@ -131,9 +131,9 @@ class Need(NamedTuple):
         """Whether it reads what rules derive: it does in the default graph only."""
         return any(source.derives for source in self.sources)
 
-    def reads_stream(self, stream: str) -> bool:
-        """Whether it reads a stream."""
-        return any(source.reads(stream) for source in self.sources)
+    def reads_stream(self, stream: str, graph: str | None = "") -> bool:
+        """Whether it reads what a stream brings in a graph (see `placed`)."""
+        return any(may_read(source, stream, graph) for source in self.sources)
 
 
 def needs(system: System, verb: str | None = None, origin: Origin | None = None) -> Iterator[Need]:
@@ -218,7 +218,7 @@ def _dependencies(
     edges: list[_Edge] = []
     strict: dict[tuple[_Read, int], Need] = {}
     made: Shapes[Hashable] = Shapes()
-    fed: Shapes[tuple[Hashable, str]] = Shapes()
+    fed: Shapes[tuple[Hashable, str, str | None]] = Shapes()
     known: set[Hashable] = set()
     for writer, rule in enumerate(program):
         for one in _made(rule) if rule.reentrant else ():
@@ -226,13 +226,14 @@ def _dependencies(
                 known.add(("made", one))
                 made.add(one, ("made", one))
             edges.append((writer, ("made", one)))
-        for one in read_of(rule, streams[writer]) if streams[writer] else ():
-            fed.add(one, (writer, streams[writer]))
+        for one, graph in read_of(rule, streams[writer]) if streams[writer] else ():
+            fed.add(one, (writer, streams[writer], graph))
     for reader, found in enumerate(needed):
         for need in found:
             read = ("read", need.shape, need.sources)
             before = made.overlapping(need.shape) if need.reads_derived else ()
-            told = [(one, stream) for one, stream in fed.overlapping(need.shape) if need.reads_stream(stream)]
+            overlapping = fed.overlapping(need.shape)
+            told = [(one, stream) for one, stream, graph in overlapping if need.reads_stream(stream, graph)]
             if read not in known:
                 known.add(read)
                 edges += [(one, read) for one in before]
@@ -293,23 +294,42 @@ def _made(rule: System) -> Iterator[Shape]:
             yield from map(shape, consequence.template)
 
 
-def read_of(rule: System, stream: str) -> Iterator[Shape]:
-    """The shapes in which those that are part of its answer are read, where this is a stream."""
+def read_of(rule: System, stream: str) -> Iterator[tuple[Shape, str | None]]:
+    """The shapes in which those that are part of its answer are read, where this is a stream, each with the name of
+    the graph that they are in (see `placed`)."""
     for consequence in rule.consequences:
         if isinstance(consequence, Construct) and not consequence.internal:
             for template in consequence.template:
+                told = shape(template)
                 for source in (Source(stream), Graphs(stream), Arrivals(stream)):
-                    yield as_read(shape(template), source)
+                    yield from ((one, placed(told)[0]) for one in as_read(told, source))
 
 
-def as_read(told: Shape, source: Source) -> Shape:
-    """The shape in which facts of a stream are read by a source of it that are told in this shape: quads are read as
-    their triples."""
-    triple = told[2:] if told[0] == _QUAD else told
+def placed(told: Shape) -> tuple[str | None, Shape]:
+    """The name of the graph in which facts are that are told in a shape (``""``: none; None: any), and the shape of the
+    facts without it."""
+    return (told[1], told[2:]) if told[0] == _QUAD else ("", told)
+
+
+def as_read(told: Shape, source: Source) -> tuple[Shape, ...]:
+    """The shapes in which facts of a stream are read by a source of it that are told in this shape; none, where it does
+    not read them."""
+    graph, triple = placed(told)
+    if not may_read(source, source.stream, graph):
+        return ()
+    names: list[Term | None] = [] if isinstance(source, Graphs) and source.inside else [iri(source.stream)]
+    if graph != "":
+        names.append(None if graph is None else Term(graph))
     match source:
         case Graphs():
-            return (relation_mark(GRAPH), iri(source.iri), *triple)
+            return tuple((relation_mark(GRAPH), name, *triple) for name in names)
         case Arrivals():
-            return (relation_mark(CAME), iri(source.iri), None, *triple)
+            return tuple((relation_mark(CAME), name, None, *triple) for name in names)
         case _:
-            return triple
+            return (triple,)
+
+
+def may_read(source: Source, stream: str, graph: str | None) -> bool:
+    """Whether a source reads what a stream brings in a graph (see `placed`)."""
+    graphs = (graph,) if graph is not None else (iri(source.iri), "_:any")
+    return any(source.reads(stream, one) for one in graphs)

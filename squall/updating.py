@@ -181,7 +181,7 @@ def _with_now(part: Any, now: Term) -> Any:
 def _clauses(modify: q.Modify, named: Iterable[Term]) -> tuple[q.From | q.FromNamed, ...]:
     """What the pattern of an operation reads: what USING says, or else the graph of WITH or the default graph, and all
     named graphs (section 3.1.3)."""
-    return modify.using or (q.From(modify.graph or DEFAULT), *map(q.FromNamed, named))
+    return modify.using or (q.From(modify.graph or DEFAULT), *(q.FromNamed(graph, whole=True) for graph in named))
 
 
 def _query(modify: q.Modify, base: str, clauses: tuple[q.DatasetClause, ...], name: str) -> q.Program:

@@ -166,7 +166,7 @@ def test_a_request_that_fails_writes_nothing(squall: Squall, arguments: str, mes
         ("turn.ru --data people.ttl?window=x", "usage error: `people.ttl?window=x` has the unknown option `window`\n"),
         ("turn.ru --data events.ntt", "usage error: `events.ntt` is timed: it is no data set\n"),
         ("turn.ru --data kafka:topic", "usage error: `kafka:topic` is neither a file nor standard input (`-`)\n"),
-        ("turn.ru --data blank.trig", "source error: `blank.trig` has the graph _:g, whose name is a blank node\n"),
+        ("turn.ru --data blank.trig", "source error: `blank.trig` has a graph whose name is a blank node\n"),
         ("turn.ru --data -?format=nt --data -?format=nq", "usage error: standard input (`-`) can be read once only\n"),
         ("turn.ru --graph people.ttl", "usage error: `--graph people.ttl` is not IRI=FILE\n"),
         ("turn.ru --graph g=people.ttl", "usage error: `g` cannot name a graph: it is no absolute IRI\n"),

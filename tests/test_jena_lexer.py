@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall.errors import Errors, LexerError
-from squall.lexers import jena
 from squall.lexers.jena import Call, Functor, Node, Pattern, Program, Rule, lexer
+from squall.lexers.jena.text import Text
+from squall.lexers.jena.words import Words, grammar
 from squall.rdf import RDF, XSD, Term, iri, literal
 from squall.stages import Lexer
 from squall.system import Variable
@@ -156,9 +158,75 @@ def test_errors_come_all_at_once_with_their_places() -> None:
     assert places == ["test:1:9", "test:1:20", "test:2:1", "test:3:25"]
 
 
-def test_an_include_is_refused_by_name() -> None:
-    with pytest.raises(LexerError, match="test:2:3: syntax error: `@include <RDFS>` is not supported yet"):
-        lexer("\n  @include <RDFS>\n", "test")
+def included(folder: Path, text: str, **files: str) -> Program:
+    """The tree of a text in a file, with others beside it."""
+    for name, content in {"main": text, **files}.items():
+        (folder / f"{name}.rules").write_text(content, encoding="utf-8")
+    return lexer(text, str(folder / "main.rules"))
+
+
+def names(program: Program) -> list[str | None]:
+    return [rule.name for rule in program.rules]
+
+
+def test_what_is_included_comes_first_and_keeps_its_prefixes(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "c.rules").write_text("c: -> (:a :b :c) .\n@prefix : <urn:c:>", encoding="utf-8")
+    found = included(
+        tmp_path,
+        "@prefix : <urn:main:>\nm: -> (:a :b :c) .\n@include <b.rules>.\n@include deep/c.rules",
+        b="@include <file:deep/c.rules> .\nb: -> (<urn:a> <urn:b> <urn:c>) .",
+    )
+    assert names(found) == ["c", "b", "m"]
+    assert "(<urn:c:a> <urn:c:b> <urn:c:c>)" in str(found.rules[0])
+    assert "(<urn:main:a> <urn:main:b> <urn:main:c>)" in str(found.rules[2])
+    origin = found.rules[0].origin
+    assert origin is not None
+    assert origin.name == str(tmp_path / "deep" / "c.rules")
+    with pytest.raises(LexerError, match="the prefix `:` is not declared"):
+        included(tmp_path, "@include <deep/c.rules>\n-> (:a <urn:b> <urn:c>) .")
+
+
+def test_files_that_include_each_other_are_read_once(tmp_path: Path) -> None:
+    rule = "-> (<urn:a> <urn:b> <urn:c>) ."
+    found = included(
+        tmp_path, f"@include <b.rules>\nm: {rule}", b=f"@include <main.rules>\n@include <./b.rules>\nb: {rule}"
+    )
+    assert names(found) == ["b", "m"]
+    files = {f"f{number}": f"@include <f{number + 1}.rules>\n" for number in range(200)}
+    with pytest.raises(LexerError, match=r"f99.rules:1:1: syntax error: files include each other more than 100 deep"):
+        included(tmp_path, "@include <f0.rules>", **files)
+
+
+def test_a_rule_set_is_included_by_name() -> None:
+    assert lexer("@include <RDFS>\n", "test").rules == lexer("@include rdfs .\n", "test").rules != ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("@include <OWLMini>", "the rule set `OWLMini` is not part of squall"),
+        ("@include <http://example.org/a.rules>", "`http://example.org/a.rules` is no file"),
+        ("@include <nowhere.rules>", "`nowhere.rules` cannot be read"),
+        ("@include <\x00>", "cannot be read"),
+        ("@include <http://[>", "is no file"),
+        ("@include", "`@include` includes nothing"),
+        ("@includes <a.rules>", "`@includes <a.rules>` includes nothing"),
+        ("@include <a.rules> <b.rules>", "`<b.rules>` follows what is included on its line"),
+        ("@include <.>", "cannot be read"),
+    ],
+)
+def test_what_cannot_be_included_is_refused(text: str, message: str) -> None:
+    with pytest.raises(LexerError, match=f"test:2:3: syntax error: .*{re.escape(message)}"):
+        lexer(f"\n  {text}\n", "test")
+
+
+def test_all_that_is_wrong_in_all_files_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Errors) as caught:
+        included(tmp_path, "@include <b.rules>\n[a: -> (x:y)]\n@include <no.rules>", b="[b: -> (?x)]")
+    places = [Path(str(error.origin)).name for error in caught.value.errors]
+    assert sorted(places) == ["b.rules:1:8", "main.rules:2:9", "main.rules:3:1"]
+    assert caught.value.partial == Program(())
 
 
 @pytest.mark.parametrize("word", ["*", "_", "nope:x", "<urn:a", "'a'@en", "a{b", "x:f(?a)", "?a(1)", "'1'^^ xsd:int"])
@@ -253,9 +321,9 @@ WORDS = (
 @given(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(["", " ", "\n", "\r\n", ", "])), max_size=20))
 def test_words_are_the_tokens_of_the_grammar(parts: list[tuple[str, str]]) -> None:
     text = "".join(word + blank for word, blank in parts)
-    words = jena._Words(jena._Text(text, "test"))
+    words = Words(Text(text, "test"))
     origins = [words.origin(word) for word in range(len(words))]
-    tokens = list(jena._grammar().lex(text))
+    tokens = list(grammar().lex(text))
     assert words.kinds == [token.type for token in tokens]
     assert [(one.line, one.column, one.length) for one in origins] == [
         (token.line, token.column, len(token)) for token in tokens

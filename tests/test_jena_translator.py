@@ -7,13 +7,28 @@ from pathlib import Path
 import pytest
 
 import squall
+from squall.compounds import LIMIT
 from squall.errors import Errors, SquallError, TranslatorError
 from squall.functions import SAME_VALUE
 from squall.functions.jena import function_iri
 from squall.lexers.jena import lexer
 from squall.rdf import XSD, Term, iri, literal
 from squall.stages import Translator
-from squall.system import Bind, Call, Construct, Pattern, Predicate, System, Test, Variable, Without
+from squall.system import (
+    Bind,
+    Call,
+    Construct,
+    Delete,
+    Insert,
+    Pattern,
+    Predicate,
+    System,
+    Test,
+    Variable,
+    Without,
+    warnings,
+)
+from squall.translators.common import guarded
 from squall.translators.jena import translator
 
 A, B, C, D = (Variable(name) for name in "abcd")
@@ -111,7 +126,7 @@ def test_places_are_kept_and_do_not_count() -> None:
                 Bind(C, call("regexGroup", literal("2", XSD + "int"), A, literal("(.)(.)"))),
             ],
         ),
-        ("makeSkolem(?c ?a ?b)", [Bind(C, call("makeSkolem", A, B))]),
+        ("makeSkolem(?c ?a ?b)", [Bind(C, guarded(call("makeSkolem", A, B), "rule1"))]),
         ("now(?c)", [Bind(C, call("now"))]),
         ("print(?a)", [Test(call("print", A))]),
         ("unbound(?c) notEqual(?c ?a)", [Test(call("unbound", C)), Test(call("notEqual", C, A))]),
@@ -143,10 +158,10 @@ def test_what_no_value_leaves_open_may_be_bound_later() -> None:
 
 
 def _temporary(text: str) -> list[Call]:
-    """The calls that make temporary nodes."""
-    (rule,) = translated(text)
-    binds = [part for part in rule.predicates if isinstance(part, Bind)]
-    return [bind.expression for bind in binds if isinstance(bind.expression, Call)]
+    """The calls that make temporary nodes, without the limit around them."""
+    limits = [part.expression for rule in translated(text) for part in rule.predicates if isinstance(part, Bind)]
+    found = [limit.arguments[1] for limit in limits if isinstance(limit, Call) and limit.function == LIMIT]
+    return [call for call in found if isinstance(call, Call)]
 
 
 def test_a_temporary_node_gets_the_rule_the_call_and_all_that_is_bound() -> None:
@@ -186,9 +201,49 @@ def test_a_body_of_built_ins_is_an_axiom() -> None:
 
 
 def test_a_head_variable_that_nothing_binds_is_named_once() -> None:
-    text = "[(?a <urn:p> ?b) lessThan(?d 1) -> (?c <urn:q> ?c) (?a <urn:q> ?c)]"
-    assert messages(text) == ["`?c` is in the head, but nothing in the body binds it"]
-    assert messages("[-> (?c <urn:q> ?c)]") == ["`?c` is in the head, but nothing in the body binds it"]
+    text = "[(?a <urn:p> ?b) lessThan(?d 1) -> (?c <urn:q> ?c) (?a <urn:q> f(?c)) (?a <urn:q> ?b)]"
+    system = translator(lexer(text, "test"))
+    assert [(one.message, str(one.origin)) for one in warnings(system)] == [
+        ("`?c` is in the head, but nothing in the body binds it: this fact is never made", "test:1:37")
+    ]
+    assert system.subsystems[0].consequences == (Construct((Pattern(A, Q, B),)),)
+    assert len(warnings(translator(lexer("[(?c <urn:q> f(?c)) <-]", "test")))) == 1
+
+
+def test_a_pattern_with_a_functor_is_a_part_of_its_own() -> None:
+    (rule,) = translated("[(?a <urn:p> f(?b)) (?b <urn:q> ?c) -> (?a <urn:q> ?c)]")[1:]
+    part, pattern = rule.joinables
+    assert isinstance(part, System)
+    assert part.joinables == (Pattern(A, P, Variable("any 1")),)
+    assert pattern == Pattern(B, Q, C)
+
+
+def test_a_rule_that_removes_inserts_what_it_makes() -> None:
+    axiom, rule = translated(
+        "[-> (<urn:p> <urn:p> 1)] [(?a <urn:p> 1) (?a <urn:q> ?b) -> drop(1) remove(0, 1) (?a <urn:p> ?b)]"
+    )
+    value = Variable("any 1")
+    assert rule.consequences == (Delete((Pattern(A, Q, B), Pattern(A, P, value))), Insert((Pattern(A, P, B),)))
+    assert axiom.consequences == (Insert((Pattern(P, P, ONE),)),)
+
+
+def test_rules_over_lists_are_added_once_and_where_they_are_needed() -> None:
+    text = "[(?a <urn:p> ?b) listLength(?b ?c) listEntry(?b 0 ?d) -> (?a ?c ?d)]"
+    assert [rule.name for rule in translated(text * 2)] == ["rule1", "rule2", "lists", "lists"]
+    assert [rule.name for rule in translated("[(?a <urn:p> ?b) -> (?a <urn:q> ?b)]")] == ["rule1"]
+
+
+def test_a_rule_that_inserts_cannot_make_what_is_hidden() -> None:
+    text = "[-> hide(<urn:q>)] [x: (?a <urn:p> ?b) -> remove(0) (?a <urn:q> ?b)]"
+    assert messages(text) == ["the rule `x` makes what `hide` hides"]
+
+
+def test_a_temporary_node_is_the_same_in_the_rules_of_a_head() -> None:
+    outer, inner, other = _temporary(
+        "[(?a <urn:p> ?b) makeTemp(?c) -> (?a <urn:q> ?c) [(?d <urn:p> ?c) <- (?d <urn:q> ?a) makeTemp(?e)]]"
+    )
+    assert outer == inner
+    assert other.arguments[1] != inner.arguments[1]
 
 
 def test_a_wrong_call_gives_one_error_only() -> None:

@@ -65,9 +65,26 @@ def test_what_is_not_committed_is_lost(tmp_path: Path) -> None:
     assert lost == [(3, reason, f"D {B}"), (4, reason, f"A {C}")]
 
 
-def test_prefixes_and_graphs_are_passed_over(tmp_path: Path) -> None:
-    rows = ['PA "e" "http://example.org/" .', f"A {A}"[:-1] + f"<{E}g> .", 'PD "e" .']
+def test_prefixes_are_passed_over(tmp_path: Path) -> None:
+    rows = ['PA "e" "http://example.org/" .', f"A {A}", 'PD "e" .']
     assert read(tmp_path, *rows) == ([Event(0, (A,))], [])
+
+
+def test_a_transaction_is_an_event_for_each_graph(tmp_path: Path) -> None:
+    def row(code: str, fact: Triple) -> str:
+        return f"{code} {fact}"[:-1] + f"<{E}g> ."
+
+    assert read(tmp_path, row("A", A), row("D", B)) == ([Event(0, (A,), "", (B,), f"<{E}g>")], [])
+    assert read(tmp_path, row("A", A), f"A {A}", f"D {B}", row("D", C), row("A", B)) == (
+        [
+            Event(0, (), "", (B,)),
+            Event(0, (), "", (C,), f"<{E}g>"),
+            Event(0, (A,), "", (), f"<{E}g>"),
+            Event(0, (A,)),
+            Event(0, (B,), "", (), f"<{E}g>"),
+        ],
+        [],
+    )
 
 
 def test_blank_nodes_by_label(tmp_path: Path) -> None:

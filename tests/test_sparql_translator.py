@@ -363,9 +363,13 @@ def test_graphs_of_an_update() -> None:
     assert str(out.fact) == "<urn:g> <http://example.org/has> <http://example.org/p> ."
 
 
-def test_a_slice_for_each_graph_is_refused() -> None:
-    (message,) = messages("SELECT * { GRAPH ?g { SELECT ?x { ?x :p ?y } LIMIT 1 } }")
-    assert message == "`LIMIT` and `OFFSET` for each graph of `GRAPH ?g` are not supported yet"
+def test_a_slice_is_for_each_graph() -> None:
+    first = "{ SELECT ?s { ?s ?p ?o } ORDER BY DESC(?s) LIMIT 1 }"
+    assert in_graphs(f"SELECT ?g ?s {{ GRAPH ?g {first} }}") == [
+        (1, "one", "a"), (2, "one", "b"), (3, "two", "c"), (6, "one", "one"),
+    ]  # fmt: skip
+    rest = "{ SELECT ?s ?o { ?s ?p ?o } ORDER BY ?s ?o OFFSET 1 }"
+    assert in_graphs(f"SELECT ?g ?s {{ GRAPH ?g {rest} }}") == [(2, "one", "b"), (4, "two", "c"), (6, "one", "one")]
 
 
 def test_windows_that_the_query_names() -> None:

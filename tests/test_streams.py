@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from squall.errors import PluginError, SinkError, SourceError, UsageError
-from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Solution, Term, Triple, iri, literal
+from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Quad, Solution, Term, Triple, iri, literal
 from squall.stages import Output
 from squall.streams import (
     FileSink,
@@ -164,7 +164,8 @@ def test_parse_lines_of_each_kind() -> None:
     line = str(t("a"))
     assert parse_lines([line], "d") == ([(0, t("a"))], [])
     assert parse_lines([line.encode(), "# a comment", ""], "d", time=7) == ([(7, t("a"))], [])
-    assert parse_lines([f"{t('a')}"[:-1] + f"<{E}g> ."], "d", format="nq") == ([(0, t("a"))], [])
+    assert parse_lines([f"{t('a')}"[:-1] + f"<{E}g> ."], "d", format="nq") == ([(0, Quad(*t("a"), iri(f"{E}g")))], [])
+    assert parse_lines([line], "d", format="nq") == ([(0, t("a"))], [])
     timed = [f"5 {line}\r\n", "", "# 6", f"-infinity  {line} # c", f"1970-01-01T00:00:01.5 {line}"]
     assert parse_lines(timed, "d", timed=True) == ([(5, t("a")), (ALWAYS, t("a")), (1500, t("a"))], [])
 

@@ -146,11 +146,15 @@ def test_a_row_that_stays_the_same_is_not_said_again() -> None:
 
 def sliced(op: ops.Slice) -> Expected:
     def snapshot(bag: Bag) -> Bag:
-        found = sorted(bag.elements(), key=_text)
+        keys = {tuple(row[place] for place in op.keys) for row in bag}
+        return Counter(row for key in keys for row in chosen(bag, key))
+
+    def chosen(bag: Bag, key: Row) -> list[Row]:
+        found = sorted((row for row in bag.elements() if tuple(row[place] for place in op.keys) == key), key=_text)
         for value, falls in reversed(op.order):
             found.sort(key=partial(_sort_key, value), reverse=falls)
         last = None if op.limit is None else op.offset + op.limit
-        return Counter(found[op.offset : last])
+        return found[op.offset : last]
 
     return snapshot
 
@@ -181,9 +185,13 @@ def _computed(value: ops.Expression, row: Row) -> str | None:
         ops.Slice(((Column(0), True), (Column(1), False)), offset=1, limit=1),
         ops.Slice(((PLUS, True),), limit=2),
         ops.Slice(),
+        ops.Slice(limit=1, keys=(0,)),
+        ops.Slice(((Column(1), True),), offset=1, limit=1, keys=(0,)),
+        ops.Slice(((Column(1), False),), limit=2, keys=(1, 0)),
     ],
-    ids=["limit", "offset", "both", "none", "rising", "falling", "by two", "by an expression", "all"],
-)
+    ids=["limit", "offset", "both", "none", "rising", "falling", "by two", "by an expression", "all",
+         "of a key", "of a key, falling", "of two keys"],
+)  # fmt: skip
 @given(course=courses(2, (ONE, TWO, A, None), always=True))
 @settings(max_examples=20, deadline=None)
 def test_a_slice_has_its_rows_at_every_instant(op: ops.Slice, course: list[Advance]) -> None:

@@ -177,10 +177,10 @@ def test_refused(query: str, expected: str) -> None:
 
 def test_arrivals_have_a_stream_and_a_time() -> None:
     triple = Triple(*[iri("urn:a")] * 3)
-    seen = Arrivals().seen(triple, "urn:s", 5)
+    (seen,) = Arrivals().seen(triple, "urn:s", 5)
     assert seen == (CAME, (iri("urn:s"), '"5"^^<http://www.w3.org/2001/XMLSchema#integer>', *triple))
-    assert Arrivals().seen(triple, "urn:s", ALWAYS) is None
-    assert Arrivals().seen(triple, "", 5) == (CAME, ('""', *seen[1][1:]))
+    assert Arrivals().seen(triple, "urn:s", ALWAYS) == ()
+    assert Arrivals().seen(triple, "", 5) == ((CAME, ('""', *seen[1][1:])),)
 
 
 def test_sources_that_tell_more_than_triples_are_of_their_own_kind() -> None:

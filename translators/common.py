@@ -1,15 +1,16 @@
-"""What translators share: calls of built-ins as predicates, and the checks that go with them."""
+"""What translators share: calls of built-ins, and terms built of terms, as predicates; the checks that go with them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from squall import functions
+from squall import compounds, functions
 from squall.errors import Origin, TranslatorError, near
 from squall.functions import Builtin, Mode
+from squall.functions.sparql.names import test_iri
 from squall.rdf import XSD, Term, literal
-from squall.system import Bind, Call, Expression, Predicate, Slot, Test, Variable
+from squall.system import Bind, Call, Compute, Expression, Predicate, Slot, Test, Variable
 
 
 @dataclass
@@ -18,11 +19,13 @@ class Scope:
 
     key: gives a text that tells the rule from rules that mean something else, whatever the names of its variables.
     Few rules ask for it, and it takes longer to make than the rest of a rule.
+    rule: the name of the rule, for errors at run time.
     bound: the variables that have a value, in the order in which they got it.
     calls: how many calls were lowered so far.
     """
 
     key: Callable[[], str]
+    rule: str = ""
     bound: list[Variable] = field(default_factory=list)
     calls: int = 0
 
@@ -68,7 +71,7 @@ def lower(builtin: Builtin, slots: Sequence[Slot], scope: Scope, origin: Origin 
     """
     scope.calls += 1
     mode = _mode(builtin, slots, scope)
-    if mode is None:
+    if mode is None or (mode.table and scope.knows(slots[mode.target])):
         yield Test(_call(builtin.test or "", slots, origin))
         return
     inputs = [slots[index] for index in mode.arguments(len(slots))]
@@ -78,9 +81,11 @@ def lower(builtin: Builtin, slots: Sequence[Slot], scope: Scope, origin: Origin 
             raise TranslatorError(f"`{slot}` is not bound where `{builtin.name}` needs it", origin, hint)
     for place, index in enumerate(mode.targets(len(slots)), 1):
         call = _call(mode.function, (*_extra(mode, place, scope), *inputs), origin)
+        if functions.lookup(mode.function).nests:
+            call = guarded(call, scope.rule)
         target = slots[index]
         if isinstance(target, Variable) and not scope.knows(target):
-            yield Bind(target, call)
+            yield Compute((target,), call.function, call.arguments) if mode.table else Bind(target, call)
             scope.bind([target])
         else:
             yield Test(Call(builtin.same or "", (target, call), origin))
@@ -106,6 +111,104 @@ def _call(iri: str, arguments: Sequence[Expression], origin: Origin | None) -> C
     if problem:
         raise TranslatorError(problem, origin)
     return Call(iri, tuple(arguments), origin)
+
+
+@dataclass(frozen=True)
+class Built:
+    """A compound term with slots in it, ``name(arguments)``. rest: of a list, what follows its first members.
+
+    What is made, but not what is taken apart, may have calls among its arguments.
+    """
+
+    name: Term
+    arguments: tuple[Part, ...]
+    rest: Part | None = None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self.arguments if self.rest is None else (*self.arguments, self.rest)
+
+
+Part = Expression | Built
+
+
+def made(part: Part, rule: str) -> Expression:
+    """The expression of a term, its variables bound: what a rule of this name makes, no deeper than a run allows.
+
+    A compound without variables is a constant. It has no value where the rest of a list is no list.
+    """
+    found = expression(part)
+    return guarded(found, rule) if isinstance(part, Built) and isinstance(found, Call) else found
+
+
+def guarded(call: Call, rule: str) -> Call:
+    """The call, with an error in its place that names the rule where it makes a term that is nested too deep."""
+    return Call(compounds.LIMIT, (literal(rule), call))
+
+
+def expression(part: Part) -> Expression:
+    """The expression of a part, its variables bound, whatever the depth."""
+    if not isinstance(part, Built):
+        return part
+    function, first = (compounds.BUILD, part.name) if part.rest is None else (compounds.JOIN, expression(part.rest))
+    arguments = (first, *map(expression, part.arguments))
+    terms = [argument for argument in arguments if isinstance(argument, str)]
+    if len(terms) == len(arguments):
+        value = functions.lookup(function).evaluate(*terms)
+        if isinstance(value, str):
+            return value
+    return Call(function, arguments)
+
+
+def unfolded(parts: Sequence[Part], fresh: Callable[[], Variable]) -> tuple[tuple[Slot, ...], list[Predicate]]:
+    """The slots of a pattern with such parts, and the predicates that take apart what it finds in them.
+
+    They bind the variables within the parts; what occurs twice, or is constant, is compared by term. Both belong into
+    a system of their own, so that it is joined by these variables. fresh: gives new variables.
+    """
+    slots = tuple(_slot(part, fresh) for part in parts)
+    pairs = [pair for pair in zip(slots, parts, strict=True) if pair[0] is not pair[1]]
+    return slots, taken(pairs, {slot for slot in slots if isinstance(slot, Variable)}, fresh)
+
+
+def taken(pairs: Sequence[tuple[Slot, Part]], bound: set[Variable], fresh: Callable[[], Variable]) -> list[Predicate]:
+    """The predicates that take apart the values of slots, each as its compound says, where some variables have values;
+    the others get theirs, and are added to `bound`."""
+    waiting = list(pairs)
+    found: list[Predicate] = []
+    for slot, part in waiting:  # which grows
+        if isinstance(part, Built) and isinstance(slot, Variable):
+            inner = tuple(_slot(one, fresh) for one in part.parts)
+            names = tuple(_unbound(one, inner[:place], bound, fresh) for place, one in enumerate(inner))
+            found.append(_apart(slot, part, names))
+            found += [Test(Call(_SAME_TERM, pair)) for pair in zip(names, inner, strict=True) if pair[0] != pair[1]]
+            bound.update(names)
+            waiting += [(one, nested) for one, nested in zip(inner, part.parts, strict=True) if one is not nested]
+    return found
+
+
+_SAME_TERM = test_iri("sameTerm")
+
+
+def _slot(part: Part, fresh: Callable[[], Variable]) -> Slot:
+    """The part, if it is a slot; of a compound the constant that it is, or a new variable."""
+    value = expression(part)
+    return fresh() if isinstance(value, Call) else value
+
+
+def _unbound(
+    slot: Slot, before: Sequence[Slot], bound: Collection[Variable], fresh: Callable[[], Variable]
+) -> Variable:
+    """A variable that has no value yet: the slot, or another one."""
+    is_new = isinstance(slot, Variable) and slot not in bound and slot not in before
+    return slot if is_new and isinstance(slot, Variable) else fresh()
+
+
+def _apart(slot: Slot, part: Built, names: tuple[Variable, ...]) -> Compute:
+    count = literal(str(len(part.arguments)), XSD + "integer")
+    if part.rest is None:
+        return Compute(names, compounds.TAKE_APART, (slot, part.name, count))
+    return Compute(names, compounds.SPLIT, (slot, count))
 
 
 def unsafe(variable: Variable, origin: Origin | None, bound: Sequence[Variable]) -> TranslatorError:

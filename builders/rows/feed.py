@@ -19,12 +19,13 @@ from squall.windows import Count
 class Feed(TimeDriven):
     """A stream that the program makes, read through a window: relation to stream to relation.
 
-    Its facts of an instant come in the order of their text, whatever made them. A quad is read as its triple.
+    Its facts of an instant come in the order of their text, those of one graph after the other, whatever made them.
     """
 
     def __init__(self, op: ops.Feed) -> None:
         super().__init__()
         self.source = op.source
+        self.stream = op.source.stream
         self.told = Deliver(ops.Deliver(op.output, True, op.report, op.sources))
         window = op.source.window
         self.counted = Counted(window, self._entries) if isinstance(window, Count) else None
@@ -41,31 +42,49 @@ class Feed(TimeDriven):
     def advance(self, now: int) -> list[Entry]:
         self.events = []
         for time, outputs in groupby(self.told.flush(now), key=_time):
-            facts = sorted({_triple(output) for output in outputs})
-            self.events.append(Event(time, tuple(facts), self.source.iri))
-        return [entry for event in self.events for fact in event.facts for entry in self._read(fact, event.time)]
+            facts = sorted({_placed(output) for output in outputs})
+            for graph, placed in groupby(facts, key=_graph):
+                self.events.append(Event(time, tuple(fact for _, fact in placed), self.stream, graph=graph))
+        return [
+            entry
+            for event in self.events
+            if self._reads(event)
+            for fact in event.facts
+            for entry in self._read(fact, event)
+        ]
 
-    def _read(self, fact: Fact, time: int) -> Iterator[Entry]:
-        if self.counted is not None and time != ALWAYS:
-            yield from self.counted.come(fact, time)
+    def _reads(self, event: Event) -> bool:
+        counts = self.counted is not None and not event.is_static
+        return counts or self.source.reads(self.stream, event.graph, event.is_static)
+
+    def _read(self, fact: Fact, event: Event) -> Iterator[Entry]:
+        if self.counted is not None and not event.is_static:
+            yield from self.counted.come(fact, event.time, event.graph)
             return
-        start, end = (ALWAYS, FOREVER) if time == ALWAYS else self.source.window.validity(time)  # type: ignore[union-attr]
+        window = self.source.window
+        start, end = (ALWAYS, FOREVER) if event.is_static else window.validity(event.time)  # type: ignore[union-attr]
         if start < end:
-            yield from self._entries(fact, time, (start, end), 1)
+            yield from self._entries(fact, event.time, event.graph, (start, end), 1)
 
-    def _entries(self, fact: Fact, came: int, valid: tuple[int, int], weight: int) -> Iterator[Entry]:
-        found = self.source.seen(fact, self.source.iri, came)
-        if found is not None:
+    def _entries(self, fact: Fact, came: int, graph: str, valid: tuple[int, int], weight: int) -> Iterator[Entry]:
+        is_read = self.counted is None or self.source.reads(self.stream, graph, came == ALWAYS)
+        for found in self.source.seen(fact, self.stream, came, graph) if is_read else ():
             yield (*fact_row(found), *valid, weight)
 
     def size(self) -> int:
         return self.told.size() + (self.counted.size() if self.counted is not None else 0)
 
 
-def _triple(output: Output) -> Fact:
-    """The fact that an output tells; of a quad, its triple."""
+def _placed(output: Output) -> tuple[str, Fact]:
+    """The fact that an output tells, behind the name of its graph."""
     fact = output.fact
-    return Triple(fact.subject, fact.predicate, fact.object) if isinstance(fact, Quad) else cast(Fact, fact)
+    if isinstance(fact, Quad):
+        return fact.graph, Triple(fact.subject, fact.predicate, fact.object)
+    return "", cast(Fact, fact)
+
+
+def _graph(placed: tuple[str, Fact]) -> str:
+    return placed[0]
 
 
 def _time(output: Output) -> int:

@@ -14,7 +14,7 @@ from squall.builders.rows.memory import SWEPT
 from squall.errors import SourceError
 from squall.operators import Match, Read, Update
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple
+from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
 from squall.system import Source
 from squall.windows import Count
 
@@ -45,9 +45,10 @@ class Facts:
 
 
 class _Given(NamedTuple):
-    """A stream brought a fact: when, and since when and until when it is valid."""
+    """A stream brought a fact, in a named graph or none: when, and since when and until when it is valid."""
 
     stream: str
+    graph: str
     came: int
     start: int
     end: int
@@ -94,8 +95,7 @@ def unprepared(event: Event) -> SourceError:
 
 def seen(source: Source, event: Event) -> list[Fact]:
     """The facts of an event as patterns read them through a source."""
-    found = (source.seen(fact, event.stream, event.time) for fact in event.facts)
-    return [fact for fact in found if fact is not None]
+    return [one for fact in event.facts for one in source.seen(fact, event.stream, event.time, event.graph)]
 
 
 class Reader:
@@ -118,8 +118,8 @@ class Reader:
         self.atoms = atoms
         self.remembers = remembers
         self.updated = updated
-        self.validity: dict[str, Validity] = {}
-        """How the events of each stream are read."""
+        self.validity: dict[str | tuple[str, str, bool], Validity] = {}
+        """How the events of each stream are read; those in a named graph by its name, too, and whether it is static."""
         self.counted: dict[str, Counted] = {}
         self.given: dict[Fact, list[_Given]] = {}
         """What streams have brought of each fact that may be removed, where it has not ended."""
@@ -133,7 +133,10 @@ class Reader:
         facts = Facts()
         wanted, boxes = self.wanted, facts.boxes
         for event in events:
-            validity = self.validity.get(event.stream) or self._validity(event.stream)
+            if event.graph:
+                validity = self._validity(event.stream, event.graph, event.is_static)
+            else:
+                validity = self.validity.get(event.stream) or self._validity(event.stream)
             if validity is _UNREAD:
                 continue
             if validity is _CAREFUL or event.removed:
@@ -183,16 +186,19 @@ class Reader:
         if self.atoms:
             facts.atoms += [(*fact_row(fact), start, end, 1) for fact in given if not isinstance(fact, Triple)]
 
-    def _validity(self, stream: str) -> Validity:
-        """How the events of a stream are read."""
+    def _validity(self, stream: str, graph: str = "", static: bool = False) -> Validity:
+        """How the events of a stream are read that are in a named graph or none."""
+        key = (stream, graph, static) if graph else stream
+        if key in self.validity:
+            return self.validity[key]
         window = self.source.window_of(stream)
-        if not self.source.reads(stream):
+        if not self.source.reads(stream, graph, static) and (static or not self.source.counts(stream)):
             found: Validity = _UNREAD
         elif self.remembers or isinstance(window, Count):
             found = _CAREFUL
         else:
             found = window.validity
-        self.validity[stream] = found
+        self.validity[key] = found
         return found
 
     # What may be taken back
@@ -202,48 +208,75 @@ class Reader:
         if event.removed and not self.remembers:
             raise unprepared(event)
         for fact in event.removed:
-            yield from self._removed(event.stream, fact, event.time, False)
+            yield from self._removed(event.stream, fact, event.time, event.graph)
         window = self.source.window_of(event.stream)
         if isinstance(window, Count) and event.time != ALWAYS:
             entries = partial(self._entries, event.stream)
             counted = self.counted.setdefault(event.stream, Counted(window, entries))
             for fact in event.facts:
-                yield from counted.come(fact, event.time)
+                yield from counted.come(fact, event.time, event.graph)
             return
         start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)  # type: ignore[union-attr]
         for fact in event.facts if start < end else ():
             if event.time != ALWAYS or self.updated:
-                self.given.setdefault(fact, []).append(_Given(event.stream, event.time, start, end))
-            yield from self._entries(event.stream, fact, event.time, (start, end), 1)
+                self.given.setdefault(fact, []).append(_Given(event.stream, event.graph, event.time, start, end))
+            yield from self._entries(event.stream, fact, event.time, event.graph, (start, end), 1)
 
-    def _entries(self, stream: str, fact: Fact, came: int, valid: tuple[int, int], weight: int) -> Iterator[Entry]:
-        """The entry of a fact that a stream brought, as patterns read it; none, if they do not."""
-        found = self.source.seen(fact, stream, came)
-        if found is not None:
+    def _entries(
+        self, stream: str, fact: Fact, came: int, graph: str, valid: tuple[int, int], weight: int
+    ) -> Iterator[Entry]:
+        """The entries of a fact that a stream brought, as patterns read it."""
+        if isinstance(self.source.window_of(stream), Count) and not self.source.reads(stream, graph, came == ALWAYS):
+            return
+        for found in self.source.seen(fact, stream, came, graph):
             yield (*fact_row(found), *valid, weight)
 
     def remove(self, fact: Fact, time: int, stream: str | None = None) -> list[Entry]:
-        """What a stream that this node reads brought of a fact ends now, static data too. None: all streams."""
+        """What is in the graph of a stream of a fact ends now, static data too: what the stream brought, and others in
+        a named graph of this name. None: all that this node reads."""
+        name = None if stream is None else iri(stream)
         streams = {known.stream for known in self.given.get(fact, ())} | self.counted.keys()
-        wanted = sorted(streams) if stream is None else [stream]
-        return [entry for one in wanted for entry in self._removed(one, fact, time, True)]
+        return [entry for one in sorted(streams) for entry in self._deleted(one, fact, time, name)]
 
     def written(self, stream: str, fact: Fact, came: int, time: int, weight: int) -> list[Entry]:
         """A fact that rules put into a stream at the time `came` begins (weight 1) or ends (-1) now. Windows do not end
         it."""
-        unread = (self.validity.get(stream) or self._validity(stream)) is _UNREAD
-        return [] if unread else list(self._entries(stream, fact, came, (time, FOREVER), weight))
+        unread = not self.source.reads(stream)
+        return [] if unread else list(self._entries(stream, fact, came, "", (time, FOREVER), weight))
 
-    def _removed(self, stream: str, fact: Fact, time: int, static: bool) -> Iterator[Entry]:
-        """What the stream brought of a fact before this time ends now. static: static data as well."""
+    def _removed(self, stream: str, fact: Fact, time: int, graph: str) -> Iterator[Entry]:
+        """What the stream brought of a fact before this time, in a named graph or none, ends now."""
+
+        def ends(known: _Given) -> bool:
+            return known.stream == stream and known.graph == graph and ALWAYS < known.came < time
+
         if stream in self.counted:
-            yield from self.counted[stream].remove(fact, time)
+            yield from self.counted[stream].remove(fact, time, lambda own: own == graph)
+        yield from self._cut(fact, time, ends)
+
+    def _deleted(self, stream: str, fact: Fact, time: int, name: Term | None) -> Iterator[Entry]:
+        """What the stream brought of a fact before this time, static data too, ends now. name: if it is in the graph of
+        this name."""
+
+        def is_meant(graph: str) -> bool:
+            return name in (None, iri(stream), graph)
+
+        def ends(known: _Given) -> bool:
+            return known.stream == stream and is_meant(known.graph) and (known.came == ALWAYS or known.came < time)
+
+        if stream in self.counted:
+            yield from self.counted[stream].remove(fact, time, is_meant)
+        yield from self._cut(fact, time, ends)
+
+    def _cut(self, fact: Fact, time: int, ends: Callable[[_Given], bool]) -> Iterator[Entry]:
+        """What was given of a fact ends now, if it is meant."""
         kept = []
         for known in self.given.pop(fact, ()):
-            if known.stream != stream or (not static if known.came == ALWAYS else known.came >= time):
+            if not ends(known):
                 kept.append(known)
             elif known.end > time:
-                yield from self._entries(stream, fact, known.came, (max(known.start, time), known.end), -1)
+                valid = max(known.start, time), known.end
+                yield from self._entries(known.stream, fact, known.came, known.graph, valid, -1)
         if kept:
             self.given[fact] = kept
 
@@ -263,21 +296,32 @@ class Reader:
         return sum(map(len, self.given.values())) + sum(counted.size() for counted in self.counted.values())
 
 
-class Counted:
-    """The facts of a stream through a `Count` window. entries: what patterns read of a fact that came at a time, over
-    an interval, so many times more or less."""
+class _Counted(NamedTuple):
+    """A fact, when it came and in which named graph, and whether it has not been removed."""
 
-    def __init__(self, window: Count, entries: Callable[[Fact, int, tuple[int, int], int], Iterator[Entry]]) -> None:
+    fact: Fact
+    came: int
+    graph: str
+    stays: bool
+
+
+class Counted:
+    """The facts of a stream through a `Count` window. entries: what patterns read of a fact that came at a time, in a
+    named graph or none, over an interval, so many times more or less."""
+
+    def __init__(
+        self, window: Count, entries: Callable[[Fact, int, str, tuple[int, int], int], Iterator[Entry]]
+    ) -> None:
         self.window = window
         self.entries = entries
-        self.facts: deque[tuple[Fact, int, bool]] = deque()
-        """The content: (fact, time, whether it has not been removed), oldest first."""
-        self.waiting: list[tuple[Fact, int, bool]] = []
+        self.facts: deque[_Counted] = deque()
+        """The content, oldest first."""
+        self.waiting: list[_Counted] = []
         """What has come since the content changed."""
 
-    def come(self, fact: Fact, time: int) -> Iterator[Entry]:
+    def come(self, fact: Fact, time: int, graph: str = "") -> Iterator[Entry]:
         """A fact has come."""
-        self.waiting.append((fact, time, True))
+        self.waiting.append(_Counted(fact, time, graph, True))
         if len(self.waiting) < self.window.step:
             return
         new, self.waiting = self.waiting[-self.window.size :], []
@@ -287,20 +331,22 @@ class Counted:
             yield from self._changed(known, time, 1)
         self.facts += new
 
-    def _changed(self, known: tuple[Fact, int, bool], time: int, weight: int) -> Iterator[Entry]:
-        fact, came, stays = known
-        if stays:
-            yield from self.entries(fact, came, (time, FOREVER), weight)
+    def _changed(self, known: _Counted, time: int, weight: int) -> Iterator[Entry]:
+        if known.stays:
+            yield from self.entries(known.fact, known.came, known.graph, (time, FOREVER), weight)
 
-    def remove(self, fact: Fact, time: int) -> Iterator[Entry]:
-        """What came of a fact before this time ends now; it goes on counting among the last so many."""
-        for place, (known, came, stays) in enumerate(self.facts):
-            if known == fact and stays and came < time:
-                self.facts[place] = (known, came, False)
-                yield from self.entries(fact, came, (time, FOREVER), -1)
-        self.waiting = [
-            (known, came, stays and not (known == fact and came < time)) for known, came, stays in self.waiting
-        ]
+    def remove(self, fact: Fact, time: int, is_meant: Callable[[str], bool]) -> Iterator[Entry]:
+        """What came of a fact before this time ends now, if its graph is meant; it goes on counting among the last so
+        many."""
+
+        def ends(known: _Counted) -> bool:
+            return known.fact == fact and known.stays and known.came < time and is_meant(known.graph)
+
+        for place, known in enumerate(self.facts):
+            if ends(known):
+                yield from self._changed(known, time, -1)
+                self.facts[place] = known._replace(stays=False)
+        self.waiting = [known._replace(stays=known.stays and not ends(known)) for known in self.waiting]
 
     def size(self) -> int:
         return len(self.facts) + len(self.waiting)

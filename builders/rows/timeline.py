@@ -7,7 +7,7 @@ is said to hold for ever, and taken back from the instant on at which it does no
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -200,39 +200,52 @@ class Group(TimeDriven):
 
 
 class Slice(TimeDriven):
-    """The rows that lie between two places in an order, at each instant."""
+    """The rows that lie between two places in an order, at each instant; of each key."""
 
     def __init__(self, op: ops.Slice) -> None:
         super().__init__()
         self.first = op.offset
         self.last = FOREVER if op.limit is None else op.offset + op.limit
         self.order = ordering(op.order)
-        self.sorted: list[tuple[Any, Row]] = []
-        self.chosen: Counter[Row] = Counter()
+        self.keys = op.keys
+        self.sorted: defaultdict[Row, list[tuple[Any, Row]]] = defaultdict(list)
+        """The rows of each key, in order."""
+        self.chosen: defaultdict[Row, Counter[Row]] = defaultdict(Counter)
         self.open = _Open()
 
     def advance(self, now: int) -> list[Entry]:
         found: list[Entry] = []
         for time, change in self.changes.upto(now):
+            changed = {tuple(row[place] for place in self.keys): None for row in change}
             for row, weight in change.items():
                 self._put(row, weight)
-            chosen = Counter(row for _, row in self.sorted[self.first : self.last])
-            for row in self.chosen.keys() | chosen.keys():
-                if chosen[row] != self.chosen[row]:
-                    found += self.open.change(row, time, chosen[row] - self.chosen[row])
-            self.chosen = chosen
+            for key in changed:
+                found += self._choose(key, time)
         found += self.open.say()
         return found
 
     def _put(self, row: Row, weight: int) -> None:
         item = (self.order(row), row)
+        rows = self.sorted[tuple(row[place] for place in self.keys)]
         for _ in range(weight):
-            insort(self.sorted, item, key=_first)
+            insort(rows, item, key=_first)
         for _ in range(-weight):
-            del self.sorted[bisect_left(self.sorted, item[0], key=_first)]
+            del rows[bisect_left(rows, item[0], key=_first)]
+
+    def _choose(self, key: Row, time: int) -> list[Entry]:
+        """What is chosen of a key from now on."""
+        found: list[Entry] = []
+        before, chosen = self.chosen[key], Counter(row for _, row in self.sorted[key][self.first : self.last])
+        for row in before.keys() | chosen.keys():
+            if chosen[row] != before[row]:
+                found += self.open.change(row, time, chosen[row] - before[row])
+        self.chosen[key] = chosen
+        if not self.sorted[key]:
+            del self.sorted[key], self.chosen[key]
+        return found
 
     def size(self) -> int:
-        return self.changes.size() + len(self.sorted)
+        return self.changes.size() + sum(map(len, self.sorted.values()))
 
 
 def _first(item: tuple[Any, Row]) -> Any:

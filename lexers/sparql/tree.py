@@ -391,9 +391,11 @@ class From:
 
 @dataclass(frozen=True)
 class FromNamed:
-    """``FROM NAMED graph``; in an update, ``USING NAMED graph``."""
+    """``FROM NAMED graph``; in an update, ``USING NAMED graph``. whole: there are no graphs in it, as there may be in a
+    document."""
 
     graph: Term
+    whole: bool = field(default=False, kw_only=True)
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:

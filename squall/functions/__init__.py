@@ -30,6 +30,8 @@ class Function:
     least, most: the number of arguments (most None: any number). The time of a timed function is not counted.
     timed: takes the time of the solution first (integer ms; `squall.rdf.ALWAYS` for what holds always).
     pure: equal arguments give equal results, and nothing else happens; a function that logs is not pure.
+    nests: makes new terms of its arguments, so that a rule that reads its own conclusions may go on for ever: there is
+    a limit to how deep (`squall.compounds.depth`).
     check: says what is wrong with the constants among the arguments of a call (others are None), before anything runs.
     """
 
@@ -40,6 +42,7 @@ class Function:
     truth: bool = False
     timed: bool = False
     pure: bool = True
+    nests: bool = False
     check: Callable[..., str | None] | None = None
     doc: str = ""
 
@@ -64,6 +67,8 @@ class Mode:
     function: the IRI of the function; inputs: the arguments that it takes (None: all that are not computed).
     scoped: the function gets also, before the inputs, a text that tells this call from all others of all rules, and
     every variable bound so far.
+    table: the function is a table function, each of its rows one value of the argument. Where that has a value already
+    the built-in's test says whether it is one of them.
     """
 
     target: int
@@ -71,6 +76,7 @@ class Mode:
     inputs: tuple[int, ...] | None = None
     repeats: bool = False
     scoped: bool = False
+    table: bool = False
 
     def targets(self, count: int) -> range:
         """The computed arguments of a call with so many."""

@@ -15,6 +15,7 @@ from functools import lru_cache
 from hashlib import blake2b, md5
 from typing import TYPE_CHECKING, Any
 
+from squall.compounds import is_compound, made_node
 from squall.functions import SAME_VALUE, Builtin, Function, Mode
 from squall.functions.limits import REGEX_SECONDS, too_slow
 from squall.functions.values import (
@@ -35,7 +36,7 @@ from squall.functions.values import (
     same,
     text,
 )
-from squall.rdf import ALWAYS, RDFS, XSD, Term, blank, iri, iri_text, is_blank, is_iri, is_literal, literal
+from squall.rdf import ALWAYS, RDFS, XSD, Term, iri, iri_text, is_blank, is_iri, is_literal, literal
 
 if TYPE_CHECKING:
     import regex
@@ -234,7 +235,7 @@ def _check_group(place: Maybe, value: Maybe, pattern: Maybe) -> str | None:
 
 
 def _is_literal(term: Maybe) -> bool:
-    return term is not None and term[0] == '"'
+    return term is not None and term[0] == '"' and not is_compound(term)
 
 
 def _not_literal(term: Maybe) -> bool:
@@ -281,12 +282,12 @@ def _keyed(terms: tuple[Maybe, ...]) -> bytes:
 
 def _make_temp(place: Term, call: Term, *values: Maybe) -> Term:
     """A blank node that is the same for the same call of a rule with the same bindings, however often it is made."""
-    return blank(f"t{blake2b(_keyed((place, call, *values)), digest_size=16).hexdigest()}")
+    return made_node(f"t{blake2b(_keyed((place, call, *values)), digest_size=16).hexdigest()}", values)
 
 
 def _make_skolem(*terms: Maybe) -> Term:
     """A blank node that is the same for the same arguments, in any rule."""
-    return blank(f"s{md5(_keyed(terms), usedforsecurity=False).hexdigest()}")
+    return made_node(f"s{md5(_keyed(terms), usedforsecurity=False).hexdigest()}", terms)
 
 
 def _now(time: int) -> Term:
@@ -341,8 +342,8 @@ _JOINING = (
 _ADD_ONE = _value("addOne", _step(1), 1, 1, "a + 1, of an integer")
 _SUBTRACT_ONE = _value("subtractOne", _step(-1), 1, 1, "a - 1, of an integer (`addOne` backwards)")
 _GROUP = _value("regexGroup", _regex_group, 3, 3, "a group of a match of the whole literal", check=_check_group)
-_TEMP = _value("makeTemp", _make_temp, 2, None, "a blank node of a call and the bindings of its rule")
-_SKOLEM = _value("makeSkolem", _make_skolem, 0, None, "a blank node of the arguments")
+_TEMP = _value("makeTemp", _make_temp, 2, None, "a blank node of a call and the bindings of its rule", nests=True)
+_SKOLEM = _value("makeSkolem", _make_skolem, 0, None, "a blank node of the arguments", nests=True)
 _NOW = _value("now", _now, 0, 0, "the time of the solution as an xsd:dateTime", timed=True)
 
 

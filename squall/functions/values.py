@@ -268,7 +268,7 @@ def duration(term: Term) -> Duration | None:
     )
     whole = Decimal(days * 86400 + hours * 3600 + minutes * 60)
     seconds = ARITHMETIC.add(whole, Decimal(found["seconds"] or 0))
-    return Duration(sign * (years * 12 + months), seconds * sign)
+    return Duration(sign * (years * 12 + months), seconds if sign > 0 else seconds.copy_negate())
 
 
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
@@ -432,11 +432,12 @@ def zone_text(zone: int | None) -> str:
 
 def duration_literal(value: Duration, datatype: str) -> Term:
     """The literal of a duration, in its canonical form (XSD 1.1, section E.2). datatype: `DURATION` or a subtype."""
-    months, seconds = abs(value.months), abs(value.seconds)
-    minutes, rest = divmod(int(seconds), 60)
+    months = abs(value.months)
+    whole, _, fraction = f"{value.seconds.copy_abs():f}".partition(".")
+    minutes, rest = divmod(int(whole), 60)
     year_month = _shown((months // 12, "Y"), (months % 12, "M"))
-    fraction = f"{seconds % 1:f}"[1:].rstrip("0").rstrip(".")
-    exact = f"{rest}{fraction}S" if rest or fraction else ""
+    seconds = f"{rest}.{fraction}".rstrip("0").rstrip(".") if fraction else str(rest)
+    exact = "" if seconds == "0" else f"{seconds}S"
     time = _shown((minutes // 60 % 24, "H"), (minutes % 60, "M")) + exact
     said = year_month + _shown((minutes // 1440, "D")) + (f"T{time}" if time else "")
     sign = "-" if value.months < 0 or value.seconds < 0 else ""
@@ -455,6 +456,13 @@ def is_well_formed(term: Term) -> bool:
     if datatype in _CALENDAR:
         return instant(term) is not None
     return datatype != BOOLEAN or lexical in _TRUTH
+
+
+def is_value(term: Term) -> bool:
+    """Whether it is known of a literal which value it has, so that it differs from those with another one."""
+    _, datatype, _ = parts(term)
+    known = datatype in NUMERIC or datatype in _CALENDAR or datatype in (XSD_STRING, LANG_STRING, BOOLEAN)
+    return known and is_well_formed(term)
 
 
 def is_of_type(term: Term, datatype: str) -> bool:

@@ -112,7 +112,8 @@ def _grouping(grouping: tps.Grouping) -> Iterator[str]:
 
 
 def _slice(part: tps.Slice) -> str:
-    return slice_of(part.limit, part.offset, [(_expression(by.expression), by.descending) for by in part.order])
+    order = [(_expression(by.expression), by.descending) for by in part.order]
+    return slice_of(part.limit, part.offset, order, map(str, part.keys))
 
 
 def _consequence(consequence: tps.Consequence) -> Iterator[str]:

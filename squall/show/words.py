@@ -9,7 +9,7 @@ from squall import operators as pps
 from squall.figures import Figures, NodeFigures
 from squall.plan import Input, Node, Plan
 from squall.show.names import prefixes, shorten
-from squall.system import Arrivals, Graphs, Report, Source
+from squall.system import Arrivals, Graph, Graphs, Report, Source
 from squall.windows import LANDMARK, Window, duration
 
 # Nodes and edges
@@ -72,8 +72,9 @@ def operator(op: pps.Operator) -> str:
             return f"distinct by the first {by} columns"
         case pps.Group(keys=keys, aggregates=aggregates):
             return _group(keys, aggregates)
-        case pps.Slice(order=order, offset=offset, limit=limit):
-            return slice_of(limit, offset, [(_computed(by), descending) for by, descending in order])
+        case pps.Slice(order=order, offset=offset, limit=limit, keys=keys):
+            said = [(_computed(by), descending) for by, descending in order]
+            return slice_of(limit, offset, said, [_columns((key,)) for key in keys])
         case pps.Closure():
             return "transitive closure"
         case pps.Emit(template=template, rules=names, internal=internal):
@@ -93,10 +94,17 @@ def operator(op: pps.Operator) -> str:
 
 def source(read: Source) -> str:
     """What is read, each stream with its window."""
-    first = (f"<{read.iri}>" if read.iri else "everything") + _window(read.window)
+    first = _named(read) + _window(read.window)
     others = [f"<{iri}>{_window(window) or ' [LANDMARK]'}" for iri, window in read.windows]
     told = [words for kind, words in _TOLD.items() if isinstance(read, kind)]
     return ", ".join([first, *others, *told, *(["with removals"] if read.removals else [])])
+
+
+def _named(read: Source) -> str:
+    if isinstance(read, Graph):
+        return f"the graph <{read.iri}>" + (f" of <{read.within}>" if read.within else "")
+    inside = "the graphs of " if isinstance(read, Graphs) and read.inside else ""
+    return inside + (f"<{read.iri}>" if read.iri else "the default graph" if read.apart else "everything")
 
 
 _TOLD: dict[type[Source], str] = {Graphs: "with the graph", Arrivals: "with stream and time"}
@@ -121,9 +129,10 @@ def reported(report: Report) -> str:
             return told
 
 
-def slice_of(limit: int | None, offset: int, order: Iterable[tuple[str, bool]]) -> str:
-    """How many rows are kept, and in which order."""
+def slice_of(limit: int | None, offset: int, order: Iterable[tuple[str, bool]], keys: Iterable[str] = ()) -> str:
+    """How many rows are kept, of each value of the keys, and in which order."""
     words = f"keep {'all' if limit is None else f'{limit:,}'} rows" + (f" after the first {offset:,}" if offset else "")
+    words += f" of each {each}" if (each := ", ".join(keys)) else ""
     by = ", ".join(f"{name} descending" if descending else name for name, descending in order)
     return f"{words}, by {by}" if by else words
 

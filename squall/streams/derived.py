@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact, Term, Triple, heartbeat, iri_text
 from squall.stages import Ledger
@@ -81,12 +82,24 @@ class Ordered(_Derived):
         return ordered
 
 
-class TimedByProperty(_Derived):
-    """A source whose events get their times from a property of their subjects.
+class _Place(NamedTuple):
+    """What tells one event from another: the stream, the named graph or none, the subject or the graph that it is
+    about, and the time of the graph if it is about that."""
 
-    Statements of one subject that follow each other are one event, however the source cuts them into batches. Its time
-    is the value of the property (see `moment`), the least if there are several; an event without one goes to the ledger
-    as malformed. Of a live source, the statements of a subject are complete when another one's come.
+    stream: str
+    graph: str
+    about: str
+    time: int | None
+
+
+class TimedByProperty(_Derived):
+    """A source whose events get their times from a property of their subjects, or of their graphs.
+
+    Statements of one subject and graph that follow each other are one event, however the source cuts them into batches.
+    Its time is the value of the property (see `moment`), the least if there are several; an event without one goes to
+    the ledger as malformed. Of a live source, the statements of a subject are complete when another one's come. Those
+    of a named graph are one event at the time of the graph, if its name is the subject of the last event of the default
+    graph in front of it.
 
     property: a predicate.
     """
@@ -95,29 +108,51 @@ class TimedByProperty(_Derived):
         super().__init__(source, ledger)
         self.earliest = ALWAYS
         self.property = property
+        self._said: tuple[str, int | None] = "", None
+        """The last subject of the default graph, and the time that was said of it."""
 
     def batches(self) -> Iterator[Sequence[Event]]:
         run: list[Fact] = []
-        stream = ""
+        place: _Place | None = None
         for batch in self.source.batches():
             events: list[Event] = []
             for event in batch:
                 for fact in event.facts:
-                    if run and (fact[0] != run[0][0] or event.stream != stream):
-                        events += self._timed(run, stream)
+                    if not event.graph:
+                        self._note(fact)
+                    found = self._place(fact, event)
+                    if place is not None and found != place:
+                        events += self._timed(run, *place)
                         run = []
                     run.append(fact)
-                    stream = event.stream
+                    place = found
             if events:
                 yield events
-        if rest := self._timed(run, stream):
+        if place is not None and (rest := self._timed(run, *place)):
             yield rest
 
-    def _timed(self, run: Sequence[Fact], stream: str) -> list[Event]:
+    def _note(self, fact: Fact) -> None:
+        """Takes note of what is said of a subject in the default graph."""
+        subject, known = self._said
+        if fact[0] != subject:
+            known = None
+        time = moment(fact[2]) if isinstance(fact, Triple) and fact[1] == self.property else None
+        times = [one for one in (known, time) if one is not None]
+        self._said = fact[0], min(times, default=None)
+
+    def _place(self, fact: Fact, event: Event) -> _Place:
+        subject, time = self._said
+        if event.graph and event.graph == subject and time is not None:
+            return _Place(event.stream, event.graph, subject, time)
+        return _Place(event.stream, event.graph, fact[0], None)
+
+    def _timed(self, run: Sequence[Fact], stream: str, graph: str, _: str, time: int | None) -> list[Event]:
+        if time is not None:
+            return [Event(time, tuple(run), stream, graph=graph)]
         values = [fact[2] for fact in run if isinstance(fact, Triple) and fact[1] == self.property]
         times = [time for time in map(moment, values) if time is not None]
         if times:
-            return [Event(min(times), tuple(run), stream)]
+            return [Event(min(times), tuple(run), stream, graph=graph)]
         why = f"`{values[0]}` is no time" if values else f"its subject has no {iri_text(self.property)}"
         for fact in run:
             self.reading.statements -= 1

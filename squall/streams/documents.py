@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
-from squall.errors import UsageError, near, raise_all
-from squall.rdf import DEFAULT_STREAM, Event
+from squall.errors import SourceError, UsageError, near, raise_all
+from squall.rdf import DEFAULT_STREAM, Event, Triple
 from squall.stages import Ledger
 from squall.streams import open_static
 from squall.system import Document, System, documents, made_streams, streams
@@ -23,14 +23,29 @@ def load(
     """The events of the documents that a program names, for the `static` of a run.
 
     places: files by the IRIs for which they stand. given: IRIs of streams that come as sources, so that no document has
-    to be read for them. Raises UsageError where an IRI stands for no file, SourceError where that is not there.
+    to be read for them. Raises UsageError where an IRI stands for no file, SourceError where that is not there, and
+    while it is read where it has a literal of a datatype that is forbidden in it.
     """
     opened = [
-        open_static(_address(document, places or {}), ledger)
+        _allowed(document, open_static(_address(document, places or {}), ledger))
         for document in documents(system)
         if document.iri not in given
     ]
     return (event for events in opened for event in events)
+
+
+def _allowed(document: Document, events: Iterable[Event]) -> Iterable[Event]:
+    return _checked(document, events) if document.forbidden else events
+
+
+def _checked(document: Document, events: Iterable[Event]) -> Iterator[Event]:
+    endings = tuple(f'"^^<{datatype}>' for datatype in document.forbidden)
+    for event in events:
+        for fact in event.facts:
+            if isinstance(fact, Triple) and fact.object.endswith(endings):
+                hint = "no literal of what is imported may have this datatype"
+                raise SourceError(f"<{document.iri}> has the literal {fact.object}", document.origin, hint)
+        yield event
 
 
 def place(text: str) -> tuple[str, str]:

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import IO, Protocol, runtime_checkable
 
 from squall.errors import SourceError, UsageError
-from squall.rdf import ALWAYS, Event, Term, Triple
+from squall.rdf import ALWAYS, Event, Term
 from squall.stages import Ledger
 from squall.streams.address import Address
 from squall.streams.formats import (
     Format,
     Malformed,
+    Statement,
+    Timed,
+    in_graphs,
     named,
     parse_block,
     parse_document,
@@ -226,9 +229,9 @@ def _lines(
 ) -> Iterator[Sequence[Event]]:
     own = suffix(path)
     for first, block in _numbered(_blocks(file)):
-        triples, bad = parse_block(block, format.syntax, own)
+        statements, bad = parse_block(block, format.syntax, own)
         _lose(bad, first, path, ledger)
-        yield from _batch(triples, settings, reading)
+        yield from _batch(statements, settings, reading)
 
 
 def _timed_lines(
@@ -258,7 +261,7 @@ def _timed_lines(
             yield batch
 
 
-def _chosen(found: Sequence[tuple[int, Triple]], stream: str, choice: Choice | None) -> list[Event]:
+def _chosen(found: Sequence[Timed], stream: str, choice: Choice | None) -> list[Event]:
     return grouped(found if choice is None else choice.of(found), stream) if found else []
 
 
@@ -285,30 +288,36 @@ def _document(
 ) -> Iterator[Sequence[Event]]:
     base = None if path == "-" else Path(path).absolute().as_uri()
     try:
-        for triples in parse_document(file, format.syntax, base, suffix(path)):
-            yield from _batch(triples, settings, reading)
+        for statements in parse_document(file, format.syntax, base, suffix(path)):
+            yield from _batch(statements, settings, reading)
     except Malformed as error:
         ledger.record("malformed", path, error.line, f"{error.reason}; the rest of the document is left out", "")
 
 
-def _batch(triples: list[Triple], settings: Settings, reading: Reading) -> Iterator[Sequence[Event]]:
-    reading.statements += len(triples)
-    if triples:
-        yield (Event(settings.time, tuple(triples), settings.stream),)
+def _batch(statements: list[Statement], settings: Settings, reading: Reading) -> Iterator[Sequence[Event]]:
+    reading.statements += len(statements)
+    if statements:
+        yield tuple(_at(settings.time, statements, settings.stream))
 
 
-def grouped(found: Sequence[tuple[int, Triple]], stream: str = "") -> list[Event]:
-    """Events of (time, triple) pairs: one for each run of equal times."""
+def grouped(found: Sequence[Timed], stream: str = "") -> list[Event]:
+    """Events of (time, statement) pairs: one for each run of equal times and graphs."""
     events: list[Event] = []
-    facts: list[Triple] = []
+    statements: list[Statement] = []
     current = found[0][0]
-    for moment, triple in found:
+    for moment, statement in found:
         if moment != current:
-            events.append(Event(current, tuple(facts), stream))
-            current, facts = moment, []
-        facts.append(triple)
-    events.append(Event(current, tuple(facts), stream))
+            events += _at(current, statements, stream)
+            current, statements = moment, []
+        statements.append(statement)
+    events += _at(current, statements, stream)
     return events
+
+
+def _at(time: int, statements: list[Statement], stream: str) -> Iterator[Event]:
+    """The events of what a stream brings at a time: one for each run of those in one graph."""
+    for graph, triples in in_graphs(statements):
+        yield Event(time, tuple(triples), stream, graph=graph)
 
 
 def _lose(bad: list[tuple[int, str, str]], first: int, path: str, ledger: Ledger) -> None:

@@ -3,18 +3,18 @@
 `Timed N-Triples` (``.ntt``) is ours: each line is a time, blanks, and an N-Triples statement. The time is integer
 milliseconds since the epoch, an ISO 8601 time (UTC where it names no zone), or ``-infinity`` (it has always held).
 
-A graph name is not part of a fact: quads of named graphs are read as triples, but where data sets are asked for
-(`parse_graphs`).
+`Timed N-Quads` (``.nqt``) are the same with N-Quads. A statement in a named graph is read as a `squall.rdf.Quad`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import blake2b
+from itertools import groupby
 from typing import IO, Any, TypeVar, cast
 
 import pyoxigraph
@@ -22,11 +22,13 @@ from pyoxigraph import RdfFormat
 
 from squall.errors import UsageError
 from squall.functions.values import instant, number
-from squall.rdf import ALWAYS, FOREVER, Term, Triple
+from squall.rdf import ALWAYS, FOREVER, Quad, Term, Triple
 from squall.streams.plain import statements
 
 T = TypeVar("T")
-Timed = tuple[int, Triple]
+Statement = Triple | Quad
+"""A triple of the default graph, or a quad of a named one."""
+Timed = tuple[int, Statement]
 Bad = tuple[int, str, str]
 """A malformed line: its index, the reason, its text."""
 
@@ -37,7 +39,7 @@ BLOCK = 10_000
 @dataclass(frozen=True)
 class Format:
     """A format by name, with its file endings. `lines`: one statement per line, so that a broken one costs itself only;
-    `timed`: it says times, an `.ntt` at the beginning of each line; `removals`: it says as well what ends."""
+    `timed`: it says times, `.ntt` and `.nqt` at the beginning of each line; `removals`: it says as well what ends."""
 
     name: str
     endings: tuple[str, ...]
@@ -51,6 +53,7 @@ FORMATS = (
     Format("nt", (".nt",), RdfFormat.N_TRIPLES, lines=True),
     Format("ntt", (".ntt",), RdfFormat.N_TRIPLES, lines=True, timed=True),
     Format("nq", (".nq",), RdfFormat.N_QUADS, lines=True),
+    Format("nqt", (".nqt",), RdfFormat.N_QUADS, lines=True, timed=True),
     Format("rdfp", (".rdfp",), RdfFormat.N_QUADS, timed=True, removals=True),
     Format("ttl", (".ttl", ".turtle"), RdfFormat.TURTLE),
     Format("trig", (".trig",), RdfFormat.TRIG),
@@ -111,7 +114,7 @@ def parse_lines(
 ) -> tuple[list[Timed], list[Bad]]:
     """The statements of lines of N-Triples or N-Quads (`format`: ``nt``, ``nq``); if `timed`, with a time before each.
 
-    Returns (time, triple) pairs in order, and (index of the line, reason, text) for each line that is malformed.
+    Returns (time, statement) pairs in order, and (index of the line, reason, text) for each line that is malformed.
     `time` (integer ms) is that of untimed lines. Depends on nothing else, so that it can run in any process.
     """
     encoded = (line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass") for line in lines)
@@ -123,35 +126,39 @@ def parse_lines(
     return [(time, fact) for fact in facts], bad
 
 
-def parse_block(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Triple], list[Bad]]:
-    """The triples of whole lines, all at once; in halves if that fails, to find out which are malformed.
+def parse_block(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Statement], list[Bad]]:
+    """The statements of whole lines, all at once; in halves if that fails, to find out which are malformed.
 
-    `own`: the document's `suffix`. Returns triples and (index of the line, reason, text).
+    `own`: the document's `suffix`. Returns statements and (index of the line, reason, text).
     """
     try:
-        return _triples(block, syntax, own), []
+        return _statements(block, syntax, own), []
     except SyntaxError:
-        parse = partial(_triples, syntax=syntax, own=own)
+        parse = partial(_statements, syntax=syntax, own=own)
         return _halves(block.split(b"\n"), parse, parse)
 
 
-def parse_document(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str) -> Iterator[list[Triple]]:
-    """The triples of a document in blocks. Its blank nodes are numbered in the order in which they occur.
+def parse_document(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str) -> Iterator[list[Statement]]:
+    """The statements of a document in blocks. Its blank nodes are numbered in the order in which they occur.
 
     Raises Malformed at the first error, when all that came before it has been handed on.
     """
     labels: dict[str, Term] = {}
-    triples: list[pyoxigraph.Triple] = []
+    quads: list[pyoxigraph.Quad] = []
+
+    def rename(label: str) -> Term:
+        return labels.setdefault(label, Term(f"_:b{len(labels)}{own}"))
+
     try:
         for quad in pyoxigraph.parse(input, format=syntax, base_iri=base):
-            triples.append(quad.triple)
-            if len(triples) == BLOCK:
-                yield _numbered(triples, labels, own)
-                triples = []
+            quads.append(quad)
+            if len(quads) == BLOCK:
+                yield _placed(quads, rename)
+                quads = []
     except SyntaxError as error:
-        yield _numbered(triples, labels, own)
+        yield _placed(quads, rename)
         raise Malformed(_reason(error), error.lineno) from error
-    yield _numbered(triples, labels, own)
+    yield _placed(quads, rename)
 
 
 def parse_graphs(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str) -> dict[str, list[Triple]]:
@@ -159,42 +166,61 @@ def parse_graphs(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str
 
     Raises Malformed at the first error: nothing of a document that is broken is handed on.
     """
-    graphs: dict[str, list[pyoxigraph.Triple]] = {}
-    labels: dict[str, Term] = {}
-    try:
-        for quad in pyoxigraph.parse(input, format=syntax, base_iri=base):
-            name = "" if isinstance(quad.graph_name, pyoxigraph.DefaultGraph) else str(quad.graph_name)
-            graphs.setdefault(name, []).append(quad.triple)
-        return {name: _numbered(triples, labels, own) for name, triples in graphs.items()}
-    except SyntaxError as error:
-        raise Malformed(_reason(error), error.lineno) from error
+    graphs: dict[str, list[Triple]] = {}
+    for block in list(parse_document(input, syntax, base, own)):
+        for graph, triples in in_graphs(block):
+            graphs.setdefault(graph, []).extend(triples)
+    return graphs
+
+
+def in_graphs(statements: Iterable[Statement]) -> Iterator[tuple[str, list[Triple]]]:
+    """The triples of statements, each run of those in one graph behind its name."""
+    for graph, run in groupby(statements, key=_graph):
+        yield graph, [one if isinstance(one, Triple) else Triple(*one[:3]) for one in run]
+
+
+def _graph(statement: Statement) -> str:
+    return statement.graph if isinstance(statement, Quad) else ""
 
 
 _IS_STAMP = re.compile(r"\S+").fullmatch
 _make = cast(Callable[[Sequence[str]], Triple], partial(tuple.__new__, Triple))  # faster than Triple._make
 
 
-def _triples(block: bytes, syntax: RdfFormat, own: str) -> list[Triple]:
+def _statements(block: bytes, syntax: RdfFormat, own: str) -> list[Statement]:
     found = _plain(block, own)
     return _parsed(block, syntax, own) if found is None else found
 
 
-def _plain(block: bytes, own: str) -> list[Triple] | None:
+def _plain(block: bytes, own: str) -> list[Statement] | None:
     found = statements(block)
     return None if found is None else list(found.triples(own))
 
 
-def _parsed(block: bytes, syntax: RdfFormat, own: str) -> list[Triple]:
-    quads = pyoxigraph.parse(block, format=syntax)
-    triples = quads if syntax == RdfFormat.N_TRIPLES else (quad.triple for quad in quads)
-    return _texts(triples, lambda label: f"{label}{own}")
+def _parsed(block: bytes, syntax: RdfFormat, own: str) -> list[Statement]:
+    def rename(label: str) -> Term:
+        return Term(f"{label}{own}")
+
+    parsed = pyoxigraph.parse(block, format=syntax)
+    return [*_texts(parsed, rename)] if syntax == RdfFormat.N_TRIPLES else _placed(list(parsed), rename)
 
 
-def _numbered(triples: list[pyoxigraph.Triple], labels: dict[str, Term], own: str) -> list[Triple]:
-    return _texts(triples, lambda label: labels.setdefault(label, Term(f"_:b{len(labels)}{own}")))
+def _placed(quads: Sequence[pyoxigraph.Quad], rename: Callable[[str], Term]) -> list[Statement]:
+    """Statements, those in a named graph as quads."""
+    triples = _texts((quad.triple for quad in quads), rename)
+    if all(isinstance(quad.graph_name, pyoxigraph.DefaultGraph) for quad in quads):
+        return [*triples]
+    names = [_name(quad.graph_name, rename) for quad in quads]
+    return [Quad(*triple, name) if name else triple for triple, name in zip(triples, names, strict=True)]
 
 
-def _texts(triples: Any, rename: Callable[[str], str]) -> list[Triple]:
+def _name(graph: Any, rename: Callable[[str], Term]) -> Term | None:
+    if isinstance(graph, pyoxigraph.DefaultGraph):
+        return None
+    return rename(str(graph)) if isinstance(graph, pyoxigraph.BlankNode) else Term(str(graph))
+
+
+def _texts(triples: Any, rename: Callable[[str], Term]) -> list[Triple]:
     """Serialised all at once and split: three times as fast as asking each term for its text."""
     text = cast(bytes, pyoxigraph.serialize(triples, format=RdfFormat.N_TRIPLES)).decode()
     found = [_make(line.split(" ", 2)) for line in text.split(" .\n")[:-1]]
@@ -203,12 +229,12 @@ def _texts(triples: Any, rename: Callable[[str], str]) -> list[Triple]:
     return [_renamed(triple, rename) for triple in found] if "_:" in text else found
 
 
-def _renamed(triple: Triple, rename: Callable[[str], str]) -> Triple:
+def _renamed(triple: Triple, rename: Callable[[str], Term]) -> Triple:
     subject, predicate, object = triple
     if subject[0] == "_":
-        subject = Term(rename(subject))
+        subject = rename(subject)
     if object[0] == "_":
-        object = Term(rename(object))
+        object = rename(object)
     return Triple(subject, predicate, object)
 
 
@@ -239,7 +265,8 @@ def _single(line: bytes, parse: Callable[[bytes], list[T]], index: int) -> tuple
 
 
 def parse_timed(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Timed], list[Bad]]:
-    """As `parse_block`, of lines that begin with a time. Returns (time, triple) pairs in order, and the bad lines."""
+    """As `parse_block`, of lines that begin with a time. Returns (time, statement) pairs in order, and the bad
+    lines."""
     try:
         return _timed_at_once(block, syntax, own), []
     except SyntaxError:
@@ -248,8 +275,8 @@ def parse_timed(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Timed],
 
 
 def _timed_at_once(block: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
-    if (found := _timed_plain(block, own)) is not None:
-        return found
+    if (plain := _timed_plain(block, own)) is not None:
+        return plain
     times: list[int] = []
     statements: list[bytes] = []
     stamp, time = b"", 0
@@ -263,11 +290,11 @@ def _timed_at_once(block: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
         times.append(time)
         statements.append(fields[-1].rstrip(b" \t\r"))
     joined = b"\n".join(statements)
-    triples = _triples(joined, syntax, own)
+    found = _statements(joined, syntax, own)
     # A carriage return ends a statement as well, and a comment has none: then they cannot be paired with times.
-    if b"\r" in joined or len(triples) != len(times):
+    if b"\r" in joined or len(found) != len(times):
         raise SyntaxError("a line does not hold one statement")
-    return list(zip(times, triples, strict=True))
+    return list(zip(times, found, strict=True))
 
 
 def _timed_plain(block: bytes, own: str) -> list[Timed] | None:
@@ -283,10 +310,10 @@ def _timed_line(line: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
     if not fields or fields[0].startswith(b"#"):
         return []
     time = time_of(fields[0].decode("utf-8", "replace"))
-    triples = _triples(fields[1] if len(fields) > 1 else b"", syntax, own)
-    if len(triples) != 1:
-        raise SyntaxError(f"{len(triples)} statements after the time, not one")
-    return [(time, triples[0])]
+    found = _statements(fields[1] if len(fields) > 1 else b"", syntax, own)
+    if len(found) != 1:
+        raise SyntaxError(f"{len(found)} statements after the time, not one")
+    return [(time, found[0])]
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

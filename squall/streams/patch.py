@@ -1,6 +1,7 @@
 """RDF Patch: additions and removals by transaction (https://jena.apache.org/documentation/rdf-patch).
 
-A transaction is one event: it brings what is there at its end of what it adds, and removes all that it takes out.
+A transaction is one event, or one for each graph: it brings what is there at its end of what it adds, and removes all
+that it takes out.
 Rows outside of transactions are one as well, up to where one begins, a header, or the end. A header ``H time "..." .``
 says the time of the events that follow it. Prefixes belong to the dataset and not to the rows: they are passed over.
 """
@@ -12,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 from pyoxigraph import RdfFormat
 
-from squall.rdf import XSD_STRING, Event, Triple, parts, term
-from squall.streams.formats import moment, parse_block, time_of
+from squall.rdf import XSD_STRING, Event, parts, term
+from squall.streams.formats import Statement, in_graphs, moment, parse_block, time_of
 
 Lose = Callable[[int, str, str], None]
 """Called with the number of a line, the reason and its text, for each row that cannot be used."""
@@ -36,8 +37,8 @@ class Patch:
         self.own = own
         self.lose = lose
         self.begun = False
-        self.rows: list[tuple[int, str, Triple]] = []
-        """(line, ``A`` or ``D``, triple) of the transaction so far."""
+        self.rows: list[tuple[int, str, Statement]] = []
+        """(line, ``A`` or ``D``, statement) of the transaction so far."""
 
     def read(self, first: int, block: bytes) -> list[Event]:
         """The events that whole lines complete; `first` is the number of the first line."""
@@ -95,16 +96,23 @@ class Patch:
             self.lose(number, reason, f"{code} {statement.decode('utf-8', 'replace')}")
 
     def _commit(self) -> Iterator[Event]:
-        added: dict[Triple, None] = {}
-        removed: dict[Triple, None] = {}
-        for _, code, triple in self.rows:
+        """One event; one for each graph where there are several, those that remove first."""
+        added: dict[Statement, None] = {}
+        removed: dict[Statement, None] = {}
+        for _, code, statement in self.rows:
             if code == "A":
-                added[triple] = None
+                added[statement] = None
             else:
-                added.pop(triple, None)
-                removed[triple] = None
-        if self.rows:
-            yield Event(self.time, tuple(added), self.stream, tuple(removed))
+                added.pop(statement, None)
+                removed[statement] = None
+        come, gone = list(in_graphs(added)), list(in_graphs(removed))
+        if len({graph for graph, _ in (*come, *gone)}) == 1:
+            graph = (come or gone)[0][0]
+            facts, ended = (tuple(found[0][1]) if found else () for found in (come, gone))
+            yield Event(self.time, facts, self.stream, ended, graph)
+        else:
+            yield from (Event(self.time, (), self.stream, tuple(triples), graph) for graph, triples in gone)
+            yield from (Event(self.time, tuple(triples), self.stream, (), graph) for graph, triples in come)
         self.rows = []
 
     def _header(self, text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import compress, repeat
 from typing import NamedTuple, cast
 
-from squall.rdf import ALWAYS, XSD_STRING, Columns, Term, Triple
+from squall.rdf import ALWAYS, XSD_STRING, Columns, Quad, Term, Triple
 
 Column = Sequence[str]
 
@@ -86,8 +86,8 @@ class Choice:
         self.latest = max(self.latest, last)
         return on
 
-    def of(self, found: Sequence[tuple[int, Triple]]) -> Sequence[tuple[int, Triple]]:
-        """The (time, triple) pairs that are of use, and the last one; all of them where they are out of order."""
+    def of(self, found: Sequence[tuple[int, Triple | Quad]]) -> Sequence[tuple[int, Triple | Quad]]:
+        """The (time, statement) pairs that are of use, and the last one; all of them where they are out of order."""
         times = [time for time, _ in found]
         if not self.goes_on(min(times), max(times)) or times != sorted(times):
             return found

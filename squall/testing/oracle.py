@@ -60,6 +60,7 @@ from squall.system import (
     Exists,
     Expression,
     FactPattern,
+    Graph,
     Graphs,
     Grouping,
     Insert,
@@ -70,6 +71,7 @@ from squall.system import (
     Predicate,
     Report,
     Select,
+    Slot,
     Source,
     System,
     Telling,
@@ -157,13 +159,13 @@ def _with_streams(
 
 def _events(stream: str, told: Iterable[Expected]) -> list[Event]:
     """What is told of a stream as its events: the facts of an instant in the order of their text."""
-    facts: dict[int, set[Fact]] = {}
+    facts: dict[tuple[int, str], set[Fact]] = {}
     for time, item, _ in told:
         if isinstance(item, Quad):
-            item = Triple(item.subject, item.predicate, item.object)
-        if isinstance(item, Triple | Atom):
-            facts.setdefault(time, set()).add(item)
-    return [Event(time, tuple(sorted(found)), stream) for time, found in sorted(facts.items())]
+            facts.setdefault((time, item.graph), set()).add(Triple(item.subject, item.predicate, item.object))
+        elif isinstance(item, Triple | Atom):
+            facts.setdefault((time, ""), set()).add(item)
+    return [Event(time, tuple(sorted(found)), stream, (), graph) for (time, graph), found in sorted(facts.items())]
 
 
 class _Course(NamedTuple):
@@ -237,30 +239,37 @@ def _may_read(reader: Telling, stream: str, told: Iterable[Telling]) -> bool:
     """Whether what is told of a stream may fit a pattern: it is no instant for others, or else a stream would be
     evaluated whenever it is."""
     made = [rule for telling in told if telling.stream == stream for rule in telling.rules]
-    triples = [_of_quad(template) for rule in made for one in _constructs(rule) for template in one.template]
-    heads = [head for triple in triples for head in _views(triple, stream)]
+    templates = [template for rule in made for one in _constructs(rule) for template in one.template]
+    named = {source.iri for rule in reader.rules for _, part, _ in _patterns(rule) for source in part.sources}
+    heads = [head for template in templates for head in _views(template, stream, named)]
     return any(
-        _reads(source, stream) and _may_meet(head, pattern)
+        _reads(source, stream, graph) and _may_meet(head, pattern)
         for rule in reader.rules
         for pattern, part, _ in _patterns(rule)
         for source in part.sources
-        for head in heads
+        for head, graph in heads
     )
 
 
-def _of_quad(template: FactPattern) -> FactPattern:
-    """What is read of a template where its facts are a stream: of a quad, its triple."""
+def _views(template: FactPattern, stream: str, named: Iterable[str]) -> list[tuple[FactPattern, str]]:
+    """What is read of a template's facts, each with the graph in which it may be: themselves, where they come from, and
+    when they came. named: the graphs by which patterns ask."""
+    graphs: list[Slot] = []
+    slots = template.slots
     if isinstance(template, AtomPattern) and template.relation == QUAD:
-        _, subject, predicate, object = template.arguments
-        return Pattern(subject, predicate, object)
-    return template
-
-
-def _views(triple: FactPattern, stream: str) -> list[FactPattern]:
-    """What is read of a template's facts: themselves, where they come from, and when they came."""
-    name = Term(f"<{stream}>")
-    named = AtomPattern(GRAPH, (name, *triple.slots))
-    return [triple, named, AtomPattern(CAME, (name, Variable(" when"), *triple.slots))]
+        graphs, slots = [slots[0]], slots[1:]
+    if len(slots) != 3 or (isinstance(template, AtomPattern) and template.relation != QUAD):
+        return [(template, "")]
+    inside = [one for one in graphs if isinstance(one, str)]
+    if len(inside) < len(graphs):
+        inside = [Term(f"<{one}>") for one in named if one] + [Term("_:any")]
+    found: list[tuple[FactPattern, str]] = []
+    for graph in inside or [Term("")]:
+        found.append((Pattern(*slots), graph))
+        for name in (Term(f"<{stream}>"), *graphs):
+            found.append((AtomPattern(GRAPH, (name, *slots)), graph))
+            found.append((AtomPattern(CAME, (name, Variable(" when"), *slots)), graph))
+    return found
 
 
 def _constructs(rule: System) -> list[Construct]:
@@ -328,7 +337,7 @@ def _periodic(
     yield ALWAYS, timeline[ALWAYS]
     period = telling.report.period
     last = max(instants if telling.output == "rstream" else timeline)
-    read = [event.time for source in _sources(telling.rules) for event in events if _reads(source, event.stream)]
+    read = [event.time for source in _sources(telling.rules) for event in events if _is_heard(source, event)]
     if read:
         for time in range(_up(min(read), period), _up(last, period) + 1, period):
             yield time, timeline[max(at for at in timeline if at <= time)]
@@ -361,6 +370,7 @@ class _Stay:
 
     fact: Fact
     stream: str
+    graph: str
     came: int
     start: int
     end: int
@@ -383,36 +393,49 @@ def _timely(events: Iterable[Event]) -> list[Event]:
 def _stays(source: Source, events: Sequence[Event], static: Sequence[Event]) -> list[_Stay]:
     """What is read through a source, and when it is valid; removals are done."""
     found = [
-        _Stay(fact, one.stream, ALWAYS, ALWAYS, FOREVER)
+        _Stay(fact, one.stream, one.graph, ALWAYS, ALWAYS, FOREVER)
         for one in static
-        if _reads(source, one.stream)
+        if _reads(source, one.stream, one.graph, True)
         for fact in one.facts
     ]
-    for stream in {event.stream for event in events if _reads(source, event.stream)}:
+    for stream, graph in {(event.stream, event.graph) for event in events}:
+        if not _reads(source, stream, graph):
+            continue
         theirs = [event for event in events if event.stream == stream]
-        stays = _windowed(source, stream, theirs)
+        stays = [stay for stay in _windowed(source, stream, theirs) if stay.graph == graph]
         for event in theirs:
-            _cut(stays, set(event.removed), event.time)
+            _cut(stays, set(event.removed) if event.graph == graph else set(), event.time)
         found += stays
     return found
 
 
-def _reads(source: Source, stream: str) -> bool:
-    if stream and isinstance(source.window_of(stream), Nothing):
+def _reads(source: Source, stream: str, graph: str = "", static: bool = False) -> bool:
+    shut = stream == HEARTBEAT or (stream and isinstance(source.window_of(stream), Nothing))
+    if shut and not (static and graph and source.apart):
         return False
-    if isinstance(source, Graphs) and stream in ("", WORKING):
+    name = graph[1:-1] if graph.startswith("<") else ""
+    if isinstance(source, Graph):
+        if source.within:
+            return stream == source.within and name == source.iri
+        return name == source.iri or (stream == source.iri and not (static and graph))
+    if isinstance(source, Graphs) and not graph and (source.inside or stream in ("", WORKING)):
         return False
-    return stream != HEARTBEAT and source.iri in ("", stream)
+    if static and graph and source.apart:
+        return source.iri != "" and source.iri == name
+    return source.iri in ("", stream)
 
 
 def _windowed(source: Source, stream: str, events: Sequence[Event]) -> list[_Stay]:
     """The facts of one stream through its window, in the order in which they came."""
     window = source.window_of(stream)
-    came = [(fact, event.time) for event in events for fact in event.facts]
+    came = [(fact, event.graph, event.time) for event in events for fact in event.facts]
     if not isinstance(window, Count):
-        return [_Stay(fact, stream, time, *window.validity(time)) for fact, time in came]
-    times = [time for _, time in came]
-    return [_Stay(fact, stream, time, *_counted(window, number, times)) for number, (fact, time) in enumerate(came)]
+        return [_Stay(fact, stream, graph, time, *window.validity(time)) for fact, graph, time in came]
+    times = [time for _, _, time in came]
+    return [
+        _Stay(fact, stream, graph, time, *_counted(window, number, times))
+        for number, (fact, graph, time) in enumerate(came)
+    ]
 
 
 def _counted(window: Count, number: int, times: Sequence[int]) -> tuple[int, int]:
@@ -442,22 +465,26 @@ def _valid(source: Source, stays: Iterable[_Stay], time: int) -> set[Fact]:
 
 def _seen(source: Source, stay: _Stay) -> Iterator[Fact]:
     """What patterns read of a fact that a stream brought."""
+    names = [Term(f"<{stay.stream}>")] if stay.stream not in ("", WORKING) else []
+    if stay.graph:
+        names = [Term(stay.graph)] if stay.came == ALWAYS else [*names, Term(stay.graph)]
     if not isinstance(source, Graphs | Arrivals):
         yield stay.fact
     elif not isinstance(stay.fact, Triple):
         return
     elif isinstance(source, Graphs):
-        yield Atom(GRAPH, (Term(f"<{stay.stream}>"), *stay.fact))
+        for name in [Term(stay.graph)] if source.inside else names:
+            yield Atom(GRAPH, (name, *stay.fact))
     elif stay.came > ALWAYS:
-        stream = literal("") if stay.stream in ("", WORKING) else Term(f"<{stay.stream}>")
-        yield Atom(CAME, (stream, values.integer(stay.came), *stay.fact))
+        for name in [literal(""), *names] if stay.stream in ("", WORKING) else names:
+            yield Atom(CAME, (name, values.integer(stay.came), *stay.fact))
 
 
 def _instants(source: Source, events: Sequence[Event]) -> set[int]:
     """The evaluation instants to which the events that a source reads give rise."""
     found: set[int] = set()
     came: Counter[str] = Counter()
-    for event in (event for event in events if _reads(source, event.stream)):
+    for event in (event for event in events if _is_heard(source, event)):
         before = came[event.stream]
         came[event.stream] += len(event.facts)
         match source.window_of(event.stream):
@@ -474,6 +501,15 @@ def _instants(source: Source, events: Sequence[Event]) -> set[int]:
         if event.removed:
             found.add(event.time)
     return found
+
+
+def _is_heard(source: Source, event: Event) -> bool:
+    """Whether an event changes what a source reads: a window of triples also counts those in other graphs."""
+    if not isinstance(source.window_of(event.stream), Count) or event.stream == HEARTBEAT:
+        return _reads(source, event.stream, event.graph)
+    if isinstance(source, Graph):
+        return source.within in ("", event.stream)
+    return source.iri in ("", event.stream)
 
 
 def _sources(program: Iterable[System]) -> set[Source]:
@@ -509,7 +545,7 @@ class _Graphs:
 
     def delete(self, stream: str | None, fact: Triple, time: int) -> None:
         for known in self.stays.values():
-            _cut([stay for stay in known if stream in (None, stay.stream)], {fact}, time)
+            _cut([stay for stay in known if stream in (None, stay.stream, stay.graph[1:-1])], {fact}, time)
         for quad in [quad for quad in self.working if quad[1] == fact and stream in (None, quad[0])]:
             del self.working[quad]
 
@@ -518,7 +554,7 @@ class _Graphs:
         if (stream, fact) not in self.working:
             for source, known in self.stays.items():
                 if _reads(source, stream):
-                    known.append(_Stay(fact, stream, time, time, FOREVER))
+                    known.append(_Stay(fact, stream, "", time, time, FOREVER))
         self.working[stream, fact] = since, rules | {rule} if since == time else rules
 
     def inserted(self, time: int) -> dict[Fact, set[int]]:
@@ -560,7 +596,7 @@ class _Instant:
 
 
 def _reads_derived(part: System) -> bool:
-    return any(source.iri == "" and not isinstance(source, Graphs | Arrivals) for source in part.sources)
+    return any(source.iri == "" and not isinstance(source, Graph | Graphs | Arrivals) for source in part.sources)
 
 
 def _model(
@@ -863,8 +899,10 @@ def _sliced(part: System, found: list[_Bindings], instant: _Instant) -> list[_Bi
     if part.slice is not None:
         order, names = part.slice.order, selected or _told_apart(part)
         found = sorted(found, key=lambda one: (*(_Key(by, one, instant) for by in order), _text(names, one)))
-        last = None if part.slice.limit is None else part.slice.offset + part.slice.limit
-        found = found[part.slice.offset : last]
+        last = math.inf if part.slice.limit is None else part.slice.offset + part.slice.limit
+        keys = [_text(part.slice.keys, one) for one in found]
+        places = [keys[:number].count(key) for number, key in enumerate(keys)]
+        found = [one for one, place in zip(found, places, strict=True) if part.slice.offset <= place < last]
     return found if selected is None else _projected(selected, found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from itertools import accumulate, permutations, product
 from typing import Any
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from squall import functions
 from squall.errors import SquallError
 from squall.functions.jena import function_iri
-from squall.rdf import ALWAYS, XSD, Event, Fact, Term, Triple, iri, literal
+from squall.rdf import ALWAYS, QUAD, XSD, Event, Fact, Term, Triple, iri, literal
 from squall.strata import stratify
 from squall.system import (
     CAME,
@@ -32,6 +32,8 @@ from squall.system import (
     Either,
     Exists,
     Expression,
+    FactPattern,
+    Graph,
     Graphs,
     Grouping,
     Insert,
@@ -72,6 +74,8 @@ MEASURE = iri("http://example.org/n")
 STREAMS = ("", "http://example.org/one", "http://example.org/two")
 MADE_STREAMS = ("http://example.org/made", "http://example.org/more")
 """Streams that programs make."""
+GRAPHS = ("", "", "<http://example.org/one>", "<http://example.org/named>", "_:named")
+"""Named graphs, of which one has the name of a stream."""
 
 FEATURES = {
     "axioms": "rules without a body",
@@ -93,6 +97,7 @@ FEATURES = {
     "insert": "rules that put facts into graphs",
     "streams": "several streams, sources that name one, rules with several sources",
     "graphs": "parts that read where facts come from",
+    "named": "events and static data in named graphs, and sources that read one of these",
     "times": "parts that read when facts came",
     "windows": "RANGE, and RANGE STEP with every alignment",
     "count": "windows of the last so many triples, each time, or after so many further ones",
@@ -203,7 +208,8 @@ def event_streams(draw: st.DrawFn, least: int = 7, most: int = 12, features: fro
     pauses = st.sampled_from((0, 0, 0, 1, 1, 1, 2, 2, 3, 17) if "windows" in features else (0, 0, 0, 1, 1, 2))
     times = accumulate(draw(st.lists(pauses, min_size=least, max_size=most)))
     streams = st.sampled_from((*STREAMS[:2], *STREAMS) if "streams" in features else STREAMS[:1])
-    events = [Event(time, draw(given), draw(streams)) for time in times]
+    graphs = st.sampled_from(GRAPHS if "named" in features else GRAPHS[:1])
+    events = [Event(time, draw(given), draw(streams), graph=draw(graphs)) for time in times]
     return draw(_removing(events)) if "removals" in features else events
 
 
@@ -222,8 +228,12 @@ def _removing(draw: st.DrawFn, events: Sequence[Event]) -> list[Event]:
 def static_data(most: int = 3, features: frozenset[str] = CORE) -> st.SearchStrategy[list[Event]]:
     """Facts that always hold."""
     streams = st.sampled_from((*STREAMS[:1], *STREAMS) if "streams" in features else STREAMS[:1])
-    fact = st.builds(lambda fact, stream: Event(ALWAYS, (fact,), stream), facts(features), streams)
-    return st.lists(fact, max_size=most)
+    graphs = st.sampled_from(GRAPHS if "named" in features else GRAPHS[:1])
+
+    def event(fact: Fact, stream: str, graph: str) -> Event:
+        return Event(ALWAYS, (fact,), stream, graph=graph)
+
+    return st.lists(st.builds(event, facts(features), streams, graphs), max_size=most)
 
 
 def _one_in(many: int) -> st.SearchStrategy[bool]:
@@ -254,6 +264,8 @@ def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str]
     if "tellings" in features:
         made, more = (draw(_sources_of(stream, chosen)) for stream in MADE_STREAMS)
         sources += [(made,), (made, more), (default, made)]
+    if "named" in features:
+        sources += [(draw(_graphs_of(chosen)),), (default, draw(_graphs_of(chosen)))]
     top = _TOP if features & {"select", "delete", "insert", "ask"} else _TOP - 1
     levels = draw(st.lists(st.integers(0, top), min_size=2, max_size=4))
     program = [draw(_rules(f"r{number}", _Shape(level, chosen, tuple(sources)))) for number, level in enumerate(levels)]
@@ -282,13 +294,29 @@ def _told(draw: st.DrawFn, system: System, features: frozenset[str]) -> System:
             continue
         report = draw(_reports()) if "reports" in features and draw(_one_in(3)) else None
         own = System(subsystems=(rule,), output=draw(_outputs(features)), report=report)
-        stream = replace(own, stream=draw(st.sampled_from(MADE_STREAMS)), subsystems=(replace(rule, reentrant=False),))
+        made = draw(_quads(rule)) if "named" in features else rule
+        stream = replace(own, stream=draw(st.sampled_from(MADE_STREAMS)), subsystems=(replace(made, reentrant=False),))
         system = _put(system, place, own)
         if not updated and draw(st.booleans()):
             with suppress(SquallError):
                 stratify(_put(system, place, stream))
                 system = _put(system, place, stream)
     return system
+
+
+@st.composite
+def _quads(draw: st.DrawFn, rule: System) -> System:
+    """The rule, some of whose triples are made in a named graph."""
+    graphs = st.sampled_from((None, *map(Term, GRAPHS[2:4]), *visible(rule)[:1]))
+
+    def template(one: FactPattern) -> FactPattern:
+        graph = draw(graphs)
+        return AtomPattern(QUAD, (graph, *one.slots)) if isinstance(one, Pattern) and graph else one
+
+    def made(one: Consequence) -> Consequence:
+        return replace(one, template=tuple(map(template, one.template))) if isinstance(one, Construct) else one
+
+    return replace(rule, consequences=tuple(map(made, rule.consequences)))
 
 
 def _put(system: System, place: int, rule: System) -> System:
@@ -337,7 +365,19 @@ def _sources_of(stream: str, features: frozenset[str]) -> st.SearchStrategy[Sour
     windows = _windows(features)
     own = st.lists(windows, min_size=2, max_size=2).map(lambda found: tuple(zip(STREAMS[1:], found, strict=True)))
     apart = st.one_of(st.just(()), own) if stream == "" and "streams" in features else st.just(())
-    return st.builds(Source, st.just(stream), windows, apart, st.just("removals" in features))
+    strict = st.booleans() if "named" in features else st.just(False)
+    return st.builds(Source, st.just(stream), windows, apart, st.just("removals" in features), apart=strict)
+
+
+def _graphs_of(features: frozenset[str]) -> st.SearchStrategy[Graph]:
+    """Sources of a named graph, of all streams or within one."""
+    found = _sources_of("", features)
+    within = st.sampled_from(("", "", STREAMS[1], *(MADE_STREAMS if "tellings" in features else ())))
+
+    def graph(source: Source, name: str, within: str) -> Graph:
+        return Graph(name[1:-1], source.window, source.windows, source.removals, within=within)
+
+    return st.builds(graph, found, st.sampled_from(GRAPHS[2:4]), within)
 
 
 @cache
@@ -448,7 +488,7 @@ def _parts(
     own = draw(st.sampled_from(shape.sources)) if draw(_one_in(4)) else sources
     part = System("", own, patterns, tests)
     if views := _drawn_of(draw, shape, {"graphs": 3, "times": 3}):
-        part, known = draw(_viewed(part, known, "times" in views))
+        part, known = draw(_viewed(part, known, "times" in views, shape.features))
     if "grouping" in whole and _may_group(shape, known):
         grouping = draw(_groupings(shape, known, prefix))
         part, known = replace(part, grouping=grouping), _grouped(grouping, known)
@@ -459,15 +499,23 @@ def _parts(
 
 
 @st.composite
-def _viewed(draw: st.DrawFn, part: System, known: _Known, timed: bool) -> tuple[System, _Known]:
+def _viewed(
+    draw: st.DrawFn, part: System, known: _Known, timed: bool, features: frozenset[str]
+) -> tuple[System, _Known]:
     """A part that reads where its facts come from, and when they came, if it is `timed`."""
     graphs: tuple[Slot, ...] = (_GRAPH, _GRAPH, iri(STREAMS[1]))
+    if "named" in features:
+        graphs = (*graphs, Term(GRAPHS[3]))
     graph = draw(st.sampled_from(graphs))
     told = [graph] if not timed else [graph, _TIME]
     patterns = [one for one in part.joinables if isinstance(one, Pattern)]
     atoms = tuple(AtomPattern(CAME if timed else GRAPH, (*told, *one.slots)) for one in patterns)
-    kind = Arrivals if timed else Graphs
-    sources = tuple(kind(one.iri, one.window, one.windows, one.removals) for one in part.sources)
+    kind: type[Source] = Arrivals if timed else Graphs
+    if not timed and "named" in features and draw(st.booleans()):
+        kind = partial(Graphs, inside=True)  # type: ignore[assignment]
+    sources = tuple(
+        kind("" if isinstance(one, Graph) else one.iri, one.window, one.windows, one.removals) for one in part.sources
+    )
     names = tuple(one for one in told if isinstance(one, Variable))
     return replace(part, sources=sources, joinables=atoms), known.plus(_Known(bound=names))
 
@@ -732,7 +780,9 @@ def _modified(draw: st.DrawFn, system: System, shape: _Shape, known: _Known, sli
         made = [template for one in makes for template in one.template]
         order = list(dict.fromkeys(name for template in made for name in variables(template))) or list(visible(system))
     by = tuple(Order(name, draw(st.booleans())) for name in order)
-    cut = Slice(by, draw(st.sampled_from((0, 0, 1))), draw(st.sampled_from((1, 2, 3, None))))
+    shown = [one.variables for one in system.consequences if isinstance(one, Select)]
+    keys = draw(_some(shown[0], 0))[:1] if shown and shown[0] and draw(_one_in(3)) else ()
+    cut = Slice(by, draw(st.sampled_from((0, 0, 1))), draw(st.sampled_from((1, 2, 3, None))), keys)
     return replace(system, distinct=distinct, slice=cut)
 
 

@@ -19,6 +19,8 @@ from squall.errors import SquallError
 SUITES = {
     "squall": "tests.conformance.squall_suite",
     "jena-rules": "tests.conformance.jena_rules_suite",
+    "rif-w3c": "tests.conformance.rif_suite",
+    "rif-owl2rl-weaver": "tests.conformance.rif_weaver_suite",
     "w3c-rdf-tests": "tests.conformance.w3c_suite",
     "csparql-engine": "tests.conformance.csparql_engine_suite",
     "csrbench": "tests.conformance.csrbench_suite",

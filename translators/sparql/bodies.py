@@ -16,10 +16,10 @@ from squall.system import (
     Consequence,
     Either,
     FactPattern,
-    Graphs,
     Joinable,
     Predicate,
     Select,
+    Source,
     System,
     Test,
     Variable,
@@ -75,7 +75,7 @@ class Body:
         yet."""
         graph = self.reads.graph
         if graph is not None and graph not in self.variables:
-            self.join(graph_names(graph))
+            self.join(graph_names(graph, self.reads.sources))
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -128,10 +128,10 @@ def _has_patterns(part: System) -> bool:
     return any(isinstance(joinable, FactPattern) for joinable in (*part.joinables, *absent))
 
 
-def graph_names(graph: Variable) -> System:
-    """The names of all graphs, each once."""
+def graph_names(graph: Variable, sources: tuple[Source, ...]) -> System:
+    """The names of all graphs of some sources, each once."""
     pattern = AtomPattern(GRAPH, (graph, *_TRIPLE))
-    return System(sources=(Graphs(),), joinables=(pattern,), distinct=True, consequences=(Select((graph,)),))
+    return System(sources=sources, joinables=(pattern,), distinct=True, consequences=(Select((graph,)),))
 
 
 _TRIPLE = tuple(Variable(f"graph {part}") for part in ("subject", "predicate", "object"))

@@ -12,11 +12,14 @@ from dataclasses import dataclass, replace
 from squall.errors import Origin
 from squall.lexers.sparql import tree as q
 from squall.rdf import Term, iri_text
-from squall.system import GRAPH, AtomPattern, FactPattern, Graphs, Pattern, Slot, Source, Variable
+from squall.system import GRAPH, AtomPattern, FactPattern, Graph, Graphs, Pattern, Slot, Source, Variable
 from squall.translators.sparql.state import Notes
 from squall.windows import LANDMARK, NOTHING, Count, Range, Stepped, Window
 
-BACKGROUND = Source("", NOTHING)
+DEFAULT = Source(apart=True)
+"""The default graph of a query that says nothing of its data set: all streams, what rules derive, and static data that
+are in no named graph."""
+BACKGROUND = Source("", NOTHING, apart=True)
 """What rules derive, and static data that belong to no stream: a part of every default graph."""
 
 
@@ -25,23 +28,39 @@ class Reads:
     """What patterns read at some place of a query.
 
     sources: their default graph, the union of these. graphs: the named graphs; None: any that is named, where a query
-    says nothing of its data set. windows: the named windows (RSP-QL). known: variables that have a value already, in
-    EXISTS. graph: what holds the name of the graph, where the patterns are over each of all that there are.
+    says nothing of its data set. holding: what may have further named graphs in it, which count if `graphs` has none of
+    their name. windows: the named windows (RSP-QL). known: variables that have a value already, in EXISTS. graph: what
+    holds the name of the graph, where the patterns are over each of all that there are.
     """
 
-    sources: tuple[Source, ...] = (Source(),)
+    sources: tuple[Source, ...] = (DEFAULT,)
     graphs: Mapping[Term, Source] | None = None
+    holding: tuple[Source, ...] = ()
     windows: Mapping[Term, Source] | None = None
     known: frozenset[Variable] = frozenset()
     graph: Variable | None = None
 
-    def of(self, source: Source) -> Reads:
-        """The same data set, seen from a graph or window of it."""
-        return replace(self, sources=(source,), graph=None)
+    def of(self, *sources: Source) -> Reads:
+        """The same data set, seen from a graph of it."""
+        return replace(self, sources=sources, graph=None)
+
+    def of_window(self, source: Source) -> Reads:
+        """The same data set, seen from a window, whose named graphs it has besides."""
+        return replace(self, sources=(source,), holding=(source,), graph=None)
+
+    def of_graph(self, graph: Term) -> Reads | None:
+        """The same data set, seen from the graph of this name; None: it has none."""
+        name = iri_text(graph)
+        if self.graphs is None:
+            return self.of(Graph(name))
+        if graph in self.graphs:
+            return self.of(self.graphs[graph])
+        return self.of(*(Graph(name, one.window, within=one.iri) for one in self.holding)) if self.holding else None
 
     def of_each(self, graph: Variable) -> Reads:
-        """The same data set, seen from each graph that there is."""
-        return replace(self, sources=(Graphs(),), graph=graph)
+        """The same data set, seen from each graph that there is, those apart that it names."""
+        inside = tuple(Graphs(one.iri, one.window, inside=True) for one in self.holding)
+        return replace(self, sources=(Graphs(),) if self.graphs is None else inside, graph=graph)
 
     @property
     def place(self) -> tuple[Variable, ...]:
@@ -61,7 +80,7 @@ class Reads:
     @property
     def derived(self) -> Source:
         """Where what rules derive of these is read."""
-        return Source() if self.sources == (Source(),) else BACKGROUND
+        return DEFAULT if self.sources == (DEFAULT,) else BACKGROUND
 
     @property
     def is_stepped(self) -> bool:
@@ -88,24 +107,29 @@ def clauses(statement: q.Statement) -> tuple[q.DatasetClause, ...]:
 def dataset(clauses: Iterable[q.DatasetClause], notes: Notes) -> Reads:
     """The data set of a query's clauses. What is wrong with them is noted."""
     default: list[Source] = []
+    holding: list[Source] = []
     graphs: dict[Term, Source] = {}
     windows: dict[Term, Source] = {}
     clauses = tuple(clauses)
     for clause in clauses:
         match clause:
             case q.From(graph=graph):
-                default.append(Source(iri_text(graph)))
-            case q.FromNamed(graph=graph):
-                graphs[graph] = Source(iri_text(graph))
-            case q.FromStream(stream=stream, named=True):
-                graphs[stream] = _stream(clause, notes)
-            case q.FromStream():
-                default.append(_stream(clause, notes))
+                default.append(Graph(iri_text(graph)))
+            case q.FromNamed(graph=graph, whole=whole):
+                graphs[graph] = Graph(iri_text(graph))
+                holding += [] if whole else [graphs[graph]]
+            case q.FromStream(stream=stream, named=named):
+                read = _stream(clause, notes)
+                holding.append(read)
+                if named:
+                    graphs[stream] = read
+                else:
+                    default.append(read)
             case q.FromWindow(name=name, stream=stream, range=range):
                 windows[name] = Source(iri_text(stream), window(range, clause, notes))
     if not clauses:
         return ALL
-    return Reads((*dict.fromkeys(default), BACKGROUND), graphs, windows)
+    return Reads((*dict.fromkeys(default), BACKGROUND), graphs, tuple(dict.fromkeys(holding)), windows)
 
 
 def _stream(clause: q.FromStream, notes: Notes) -> Source:

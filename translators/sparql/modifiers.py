@@ -44,9 +44,6 @@ class Modifiers(Patterns):
         body, chosen = self.solutions(query, reads)
         if chosen is not None and chosen.limit is None and not chosen.offset:
             chosen = None  # an order alone chooses nothing
-        if chosen is not None and reads.graph is not None:
-            message = f"`LIMIT` and `OFFSET` for each graph of `GRAPH {reads.graph}` are not supported yet"
-            self.state.notes.fail(message, query.origin, "name the graphs before the pattern: `FROM NAMED <graph>`")
         return replace(self.select(query, body), slice=chosen, origin=query.origin)
 
     def select(self, query: q.SelectQuery, body: Body) -> System:
@@ -78,7 +75,7 @@ class Modifiers(Patterns):
         if not order and modifiers.limit is None and not modifiers.offset:
             return None
         by = tuple(Order(self.untimed(one.expression, body), one.descending) for one in order)
-        return Slice(by, modifiers.offset or 0, modifiers.limit)
+        return Slice(by, modifiers.offset or 0, modifiers.limit, body.reads.place)
 
     def untimed(self, expression: q.Expression, body: Body) -> Expression:
         """The value of an expression that may not ask for the instant itself."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
+from squall.functions.sparql import calls
 from squall.functions.sparql.tables import TABLE
 from squall.lexers.sparql import tree as q
-from squall.rdf import XSD, Term, iri_text, literal
-from squall.system import Bind, Compute, Either, Maybe, Predicate, Select, Source, System, Variable, Without, visible
+from squall.rdf import XSD, Term, literal
+from squall.system import Bind, Compute, Either, Maybe, Predicate, Select, System, Test, Variable, Without, visible
 from squall.translators.sparql.bodies import Body, empty, graph_names
 from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.expressions import Expressions
@@ -99,11 +100,22 @@ class Patterns:
     # Graphs and windows
 
     def _graph(self, graph: q.Graph, reads: Reads) -> System | Either:
-        if reads.graphs is not None:
-            return self._named(graph, reads.graphs, reads)
         if isinstance(graph.name, Variable):
-            return self._each(graph.group, graph.name, reads)
-        return self.group(graph.group, reads.of(Source(iri_text(graph.name))))
+            return self._any_graph(graph, graph.name, reads)
+        found = reads.of_graph(graph.name)
+        return empty(q.in_scope(graph)) if found is None else self.group(graph.group, found)
+
+    def _any_graph(self, graph: q.Graph, name: Variable, reads: Reads) -> System | Either:
+        """A pattern over each graph: those that the data set names, then the others that there are."""
+        if reads.graphs is None:
+            return self._each(graph.group, name, reads)
+        parts = [self._at(graph, one, reads.of(source)) for one, source in reads.graphs.items()]
+        if reads.holding:
+            others = Body(reads, [self._each(graph.group, name, reads)])
+            if reads.graphs:
+                others.add(Test(calls.condition(calls.call("NOT IN", (name, *reads.graphs)))))
+            parts.append(others.system(origin=graph.origin))
+        return _together(parts, graph)
 
     def _each(self, group: q.Group, name: Variable, reads: Reads) -> System:
         """A pattern over each graph that there is, with the variable bound to its name (section 18.6). In the pattern
@@ -113,7 +125,7 @@ class Patterns:
         part = self.group(group, within)
         if graph == name:
             return part
-        own = Body(within, [graph_names(name)])
+        own = Body(within, [graph_names(name, within.sources)])
         own.add(Bind(graph, name))
         return Body(within, [part, own.system()]).system(origin=group.origin)
 
@@ -122,17 +134,11 @@ class Patterns:
         if isinstance(window.name, str) and window.name not in known:
             hint = f"add `FROM NAMED WINDOW {window.name} ON <stream> [RANGE PT10S]`"
             self.state.notes.fail(f"there is no window {window.name}", window.origin, hint)
-        return self._named(window, known, reads)
-
-    def _named(self, element: q.Graph | q.Window, known: Mapping[Term, Source], reads: Reads) -> System | Either:
-        """A pattern over one of the named sources, or over each, with the variable bound to its name (section 18.6)."""
-        names = [name for name in known if isinstance(element.name, Variable) or name == element.name]
-        parts = [self._at(element, name, reads.of(known[name])) for name in names]
-        if not parts:
-            return empty(q.in_scope(element))
-        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+        names = [name for name in known if isinstance(window.name, Variable) or name == window.name]
+        return _together([self._at(window, name, reads.of_window(known[name])) for name in names], window)
 
     def _at(self, element: q.Graph | q.Window, name: Term, reads: Reads) -> System:
+        """A pattern over one of the named sources; a variable is bound to its name (section 18.6)."""
         part = self.group(element.group, reads)
         if isinstance(element.name, str):
             return part
@@ -142,6 +148,12 @@ class Patterns:
         else:
             body.add(Bind(element.name, name))
         return body.system(origin=element.origin)
+
+
+def _together(parts: Sequence[System], element: q.Graph | q.Window) -> System | Either:
+    if not parts:
+        return empty(q.in_scope(element))
+    return parts[0] if len(parts) == 1 else Either(tuple(parts))
 
 
 # VALUES

@@ -7,6 +7,7 @@ function ``f:timestamp`` of its engine. docs/languages/sparql.md has the definit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from squall.errors import Origin
@@ -15,6 +16,7 @@ from squall.functions.sparql.dates import LATEST
 from squall.functions.sparql.logic import COALESCE
 from squall.lexers.sparql import tree as q
 from squall.rdf import Term, iri, iri_text
+from squall.strata import may_read
 from squall.system import (
     CAME,
     GRAPH,
@@ -25,10 +27,12 @@ from squall.system import (
     Call,
     Either,
     Expression,
+    Graph,
     Grouping,
     Joinable,
     Maybe,
     Pattern,
+    Select,
     Slot,
     Source,
     System,
@@ -144,19 +148,33 @@ class Times:
     def _arrivals(self, found: Found, at: Variable, origin: Origin | None) -> System:
         """The times at which the triples of a pattern came."""
         graph = self.state.fresh("graph") if found.graph is None else found.graph
-        pattern = AtomPattern(CAME, (graph, at, *found.triple), exact=True, origin=origin)
-        sources = tuple(dict.fromkeys(_coming(source) for source in found.sources if source != BACKGROUND))
-        return System(sources=sources or (Arrivals("", BACKGROUND.window),), joinables=(pattern,))
+        read: dict[Slot, list[Arrivals]] = {}
+        for source in found.sources:
+            if source != BACKGROUND:
+                name: Slot = iri(source.iri) if isinstance(source, Graph) else graph
+                read.setdefault(name, []).append(_coming(source))
+        ways = [
+            System(
+                sources=tuple(dict.fromkeys(sources)),
+                joinables=(AtomPattern(CAME, (name, at, *found.triple), exact=True, origin=origin),),
+            )
+            for name, sources in (read or {graph: [Arrivals("", BACKGROUND.window)]}).items()
+        ]
+        if len(ways) == 1:
+            return ways[0]
+        seen = (*(slot for slot in found.triple if isinstance(slot, Variable)), at)
+        shown = (Select(tuple(dict.fromkeys(seen))),)
+        return System(joinables=(Either(tuple(replace(way, consequences=shown) for way in ways)),))
 
 
 def _coming(source: Source) -> Arrivals:
-    return Arrivals(source.iri, source.window, source.windows, source.removals)
+    stream = source.within if isinstance(source, Graph) else source.iri
+    return Arrivals(stream, source.window, source.windows, source.removals)
 
 
 def _on(sources: Iterable[Source], stream: str) -> tuple[Source, ...]:
     """What of these reads a stream, and it alone."""
-    read = [source for source in sources if source.reads(stream)]
-    return tuple(Source(stream, source.window_of(stream), removals=source.removals) for source in read)
+    return tuple(source.alone(stream) for source in sources if may_read(source, stream, None))
 
 
 def _renamed(found: Found, slots: dict[Variable, Slot]) -> Found:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from squall.errors import Origin
 from squall.lexers.sparql import tree as q
 from squall.rdf import iri_text
-from squall.system import Delete, Insert, Pattern, Slot, Source, System
+from squall.system import Delete, Graph, Insert, Pattern, Slot, System
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import ALL, Reads, dataset
 from squall.translators.sparql.forms import Forms, Quads
@@ -70,7 +70,7 @@ class Updates(Forms):
 
 def _inside(reads: Reads, graph: Slot | None) -> Reads:
     """The data set, seen from a graph of it (None: from outside)."""
-    return reads.of(Source(iri_text(graph))) if isinstance(graph, str) else reads
+    return reads.of(Graph(iri_text(graph))) if isinstance(graph, str) else reads
 
 
 def _inserted(quads: Quads) -> list[Insert]:

@@ -1,7 +1,6 @@
 """Arithmetic: ``+ - * /`` and signs, ABS, ROUND, CEIL, FLOOR (SPARQL 1.1, sections 17.3, 17.4.4; XPath functions 6.2).
 
-Integers stay xsd:integer, but divided they make an xsd:decimal; of other types the result has the one that is promoted
-to last. Decimals are exact up to `squall.functions.values.ARITHMETIC`.
+`squall.functions.numbers` says of which type a result is.
 """
 
 from __future__ import annotations
@@ -11,52 +10,23 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
+from squall.functions.numbers import MINUS, OVER, PLUS, TIMES, Binary
 from squall.functions.sparql import temporal
 from squall.functions.sparql.names import Maybe, Members, defined
-from squall.functions.sparql.operands import Operand, promoted
-from squall.functions.values import (
-    ARITHMETIC,
-    Number,
-    decimal,
-    divide_decimals,
-    divide_floats,
-    double,
-    float_,
-    integer,
-    number,
-    single,
-)
+from squall.functions.values import decimal, double, float_, integer, number, single
 from squall.rdf import Term
 
 _Other = Callable[[Term, Term], Maybe]
 
 
-def _operand(value: Number) -> Operand:
-    return Operand(value.kind if value.is_floating else "exact", value.value)
-
-
-def _binary(
-    integers: Callable[[int, int], int] | None,
-    decimals: Callable[[Decimal, Decimal], Decimal | None],
-    floats: Callable[[float, float], float],
-    other: _Other,
-) -> Callable[[Maybe, Maybe], Maybe]:
-    """A function of two numbers; integers: None where they are computed with as decimals. other: of what is no two
-    numbers."""
+def _binary(numbers: Binary, other: _Other) -> Callable[[Maybe, Maybe], Maybe]:
+    """A function of two numbers. other: of what is no two numbers."""
 
     def compute(left: Maybe, right: Maybe) -> Maybe:
         if left is None or right is None:
             return None
         one, two = number(left), number(right)
-        if one is None or two is None:
-            return other(left, right)
-        if integers is not None and isinstance(one.value, int) and isinstance(two.value, int):
-            return integer(integers(one.value, two.value))
-        if not one.is_floating and not two.is_floating:
-            exact = decimals(Decimal(one.value), Decimal(two.value))
-            return None if exact is None else decimal(exact)
-        result = floats(*promoted(_operand(one), _operand(two)))
-        return double(result) if "double" in (one.kind, two.kind) else float_(single(result))
+        return other(left, right) if one is None or two is None else numbers(one, two)
 
     return compute
 
@@ -99,25 +69,21 @@ _negative = _unary(lambda value: -value, Decimal.copy_negate, lambda value: -val
 _absolute = _unary(abs, Decimal.copy_abs, abs)
 
 
-def _none(left: Term, right: Term) -> Maybe:
-    return None
-
-
 MEMBERS: Members = (
     *defined(
-        "+", "plus", _binary(int.__add__, ARITHMETIC.add, float.__add__, temporal.plus), 2, 2,
+        "+", "plus", _binary(PLUS, temporal.plus), 2, 2,
         "the sum of numbers or durations, or a calendar value that much later",
     ),
     *defined(
-        "-", "subtract", _binary(int.__sub__, ARITHMETIC.subtract, float.__sub__, temporal.minus), 2, 2,
+        "-", "subtract", _binary(MINUS, temporal.minus), 2, 2,
         "the difference of numbers, durations or calendar values, or a calendar value that much earlier",
     ),
     *defined(
-        "*", "multiply", _binary(int.__mul__, ARITHMETIC.multiply, float.__mul__, temporal.times), 2, 2,
+        "*", "multiply", _binary(TIMES, temporal.times), 2, 2,
         "the product of numbers, or of a number and a duration",
     ),
     *defined(
-        "/", "divide", _binary(None, divide_decimals, divide_floats, temporal.over), 2, 2,
+        "/", "divide", _binary(OVER, temporal.over), 2, 2,
         "the quotient of numbers, of durations, or of a duration and a number; of integers a decimal",
     ),
     *defined("unary +", "unary-plus", _same, 1, 1, "the number"),

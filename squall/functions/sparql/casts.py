@@ -1,7 +1,7 @@
 """Casts: the constructor functions of XSD types (SPARQL 1.1, section 17.5; XPath functions and operators, section 17).
 
 Beyond what SPARQL asks for there are the other integer types, the calendar types and the durations, as XPath has them,
-and xsd:string takes every literal. A number is written in its canonical form, other values as they are.
+and xsd:string takes every literal: well-formed ones in their canonical form, those of other types as they are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from squall.functions import Function
 from squall.functions.sparql.names import FALSE, TRUE, Maybe
-from squall.functions.sparql.terms import simple
+from squall.functions.texts import BASE64, HEX, PLAIN_LITERAL, STRINGS, characters, octets, octets_literal, plain
 from squall.functions.values import (
     ARITHMETIC,
     BOOLEAN,
@@ -53,6 +53,12 @@ _MADE_OF = {
 """From which other families each can be cast."""
 
 
+def _read(term: Term, datatype: str) -> Maybe:
+    """What a string says, read as a literal of the datatype; None of everything else."""
+    found = characters(term)
+    return None if found is None else literal(found.strip(_BLANKS), datatype)
+
+
 def _value(term: Maybe, datatype: str) -> Number | None:
     """The number that a term is, or can be read as: of a string, as a literal of the datatype."""
     if term is None:
@@ -63,8 +69,8 @@ def _value(term: Maybe, datatype: str) -> Number | None:
     truth = boolean(term)
     if truth is not None:
         return Number(int(truth), "decimal")
-    characters = simple(term)
-    return None if characters is None else number(literal(characters.strip(_BLANKS), datatype))
+    read = _read(term, datatype)
+    return None if read is None else number(read)
 
 
 def _integer(datatype: str) -> Callable[[Maybe], Maybe]:
@@ -105,25 +111,49 @@ def _boolean(term: Maybe) -> Maybe:
     if found is not None:
         truth = found.is_truthful
     if truth is None:
-        characters = simple(term)
-        truth = None if characters is None else boolean(literal(characters.strip(_BLANKS), BOOLEAN))
+        read = _read(term, BOOLEAN)
+        truth = None if read is None else boolean(read)
     return None if truth is None else TRUE if truth else FALSE
 
 
 def _string(term: Maybe) -> Maybe:
-    if term is None or is_blank(term):
-        return None
+    found = None if term is None else as_string(term)
+    return None if found is None else literal(found)
+
+
+def as_string(term: Term) -> str | None:
+    """The characters of a term cast to xsd:string."""
     if not is_literal(term):
-        return literal(text(term))
-    return literal(_canonical(term)) if is_well_formed(term) else None
+        return None if is_blank(term) else text(term)
+    said = plain(term)
+    if said is not None:
+        return said.text
+    return _canonical(term) if is_well_formed(term) else None
 
 
-def _canonical(term: Term) -> str:
-    truth, found = boolean(term), number(term)
+def _canonical(term: Term) -> str | None:
+    """What is well-formed in the form that XPath gives it; what it does not know as it is."""
+    found = number(term)
+    if found is not None:
+        return _of_number(found)
+    truth, at, length, data = boolean(term), point(term), duration(term), octets(term)
     if truth is not None:
         return "true" if truth else "false"
-    if found is None:
-        return text(term)
+    if at is not None:
+        return text(calendar(at))
+    datatype = parts(term).datatype
+    if length is not None:
+        return text(duration_literal(length, datatype))
+    if data is not None:
+        return text(octets_literal(data, datatype))
+    return None if datatype in _READ else text(term)
+
+
+_READ = {*STRINGS, PLAIN_LITERAL, HEX, BASE64, DURATION, DAY_TIME, YEAR_MONTH}
+"""The datatypes whose literals have been read before, if they are well-formed."""
+
+
+def _of_number(found: Number) -> str:
     if isinstance(found.value, float):
         return _of_float(
             found.value, parts(double(found.value) if found.kind == "double" else float_(found.value)).lexical
@@ -151,9 +181,7 @@ def _calendar(family: str) -> Callable[[Maybe], Maybe]:
     def cast(term: Maybe) -> Maybe:
         if term is None:
             return None
-        characters = simple(term)
-        if characters is not None:
-            term = literal(characters.strip(_BLANKS), datatype)
+        term = _read(term, datatype) or term
         at = point(term)
         if at is None or at.family == family:
             return None if at is None else literal(text(term), datatype)
@@ -172,8 +200,7 @@ def _duration(datatype: str) -> Callable[[Maybe], Maybe]:
     def cast(term: Maybe) -> Maybe:
         if term is None:
             return None
-        characters = simple(term)
-        found = duration(term if characters is None else literal(characters.strip(_BLANKS), datatype))
+        found = duration(_read(term, datatype) or term)
         if found is None:
             return None
         months = 0 if datatype == DAY_TIME else found.months

@@ -7,10 +7,10 @@ sections 6.3, 7.2, 9.2 and 10.4; XSD 1.1 part 2, section 3.3.7 (order of dateTim
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from squall.functions.numbers import KINDS, promoted
 from squall.functions.sparql.names import Maybe
 from squall.functions.values import (
     Duration,
@@ -18,17 +18,14 @@ from squall.functions.values import (
     Point,
     boolean,
     duration,
-    floating,
     number,
     point,
-    single,
 )
 from squall.rdf import LANG_STRING, XSD_STRING, Term, is_literal, parts
 
-_PLAIN = {"exact", "float", "double", "string", "boolean"}
+_PLAIN = {"decimal", "float", "double", "string", "boolean"}
 """Value spaces that Python orders as XPath does; NaN among them: it is in no order and equals nothing."""
 _SAME_IF_EQUAL = {*_PLAIN, "resource", "language", "duration"}
-_NUMBERS = ("exact", "float", "double")
 _UNKNOWN = "unknown"
 _UNTYPED = {"resource", "language"}
 """What no literal with a datatype of its own can denote, whatever the datatype."""
@@ -57,7 +54,7 @@ def operand(term: Term) -> Operand:
         return Operand("language", (lexical, language.lower()))
     found = number(term)
     if found is not None:
-        return Operand(found.kind if found.is_floating else "exact", found.value)
+        return Operand(found.kind, found.value)
     truth = boolean(term)
     if truth is not None:
         return Operand("boolean", truth)
@@ -70,18 +67,6 @@ def _temporal(term: Term) -> Operand:
         return Operand(at.family, at)
     length = duration(term)
     return Operand(_UNKNOWN, term) if length is None else Operand("duration", length)
-
-
-def promoted(one: Operand, other: Operand) -> tuple[Any, Any]:
-    """Two numbers in the type to which both are promoted (SPARQL 1.1, section 17.3)."""
-    rank = max(_NUMBERS.index(one.kind), _NUMBERS.index(other.kind))
-    return _as(_NUMBERS[rank], one), _as(_NUMBERS[rank], other)
-
-
-def _as(kind: str, value: Operand) -> Any:
-    if kind == value.kind or value.kind != "exact":
-        return value.value
-    return single(Fraction(value.value)) if kind == "float" else floating(Number(value.value, "decimal"))
 
 
 def _moments(one: Point, other: Point) -> tuple[Any, Any] | None:
@@ -102,8 +87,8 @@ def _lengths(one: Duration, other: Duration) -> tuple[Any, Any] | None:
 
 def _ordered(one: Operand, other: Operand) -> tuple[Any, Any] | None:
     """Two values as Python orders them, None where they have no order."""
-    if one.kind in _NUMBERS and other.kind in _NUMBERS:
-        return promoted(one, other)
+    if one.kind in KINDS and other.kind in KINDS:
+        return promoted(Number(one.value, one.kind), Number(other.value, other.kind))
     if one.kind != other.kind:
         return None
     if one.kind == "duration":
@@ -148,8 +133,8 @@ def _equal(one: Operand, other: Operand) -> bool | None:
         return True
     if _UNKNOWN in (one.kind, other.kind):
         return None if _UNTYPED.isdisjoint((one.kind, other.kind)) else False
-    if one.kind in _NUMBERS and other.kind in _NUMBERS:
-        left, right = promoted(one, other)
+    if one.kind in KINDS and other.kind in KINDS:
+        left, right = promoted(Number(one.value, one.kind), Number(other.value, other.kind))
         return bool(left == right)
     if one.kind != other.kind:
         return False

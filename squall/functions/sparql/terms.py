@@ -6,16 +6,14 @@ function takes a text that tells the call from all others first, then what the v
 
 from __future__ import annotations
 
-import re
 from hashlib import blake2b
 
 from squall.functions import Builtin, Function, Mode
 from squall.functions.sparql.names import FALSE, LANGUAGE, OWN, SPARQL, TRUE, Maybe, Members, defined
+from squall.functions.texts import is_language
 from squall.functions.values import double, number, text
 from squall.iris import is_absolute, resolved
 from squall.rdf import LANG_STRING, XSD_STRING, Term, blank, iri, iri_text, is_blank, is_iri, is_literal, literal, parts
-
-_LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
 
 def _is_iri(term: Maybe) -> Maybe:
@@ -92,7 +90,7 @@ def _strdt(lexical: Maybe, datatype: Maybe) -> Maybe:
 
 def _strlang(lexical: Maybe, tag: Maybe) -> Maybe:
     characters, language = simple(lexical), simple(tag)
-    if characters is None or language is None or not _LANGUAGE_TAG.fullmatch(language):
+    if characters is None or language is None or not is_language(language):
         return None
     return literal(characters, None, language)
 

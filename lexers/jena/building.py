@@ -1,0 +1,179 @@
+"""From the words of a rule in the Jena rule language to its tree: what each word means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from squall.errors import Origin, near
+from squall.lexers.jena.text import IRI, Text, lines
+from squall.lexers.jena.tree import SCHEMES, WORD, Call, Clause, Functor, Node, Pattern, Rule
+from squall.lexers.jena.words import Words
+from squall.rdf import XSD, Term, blank, iri, literal
+from squall.system import Variable
+
+_INTEGER = re.compile(r"-?[0-9]+")
+_FLOAT = re.compile(r"-?[0-9]+\.[0-9]*([eE][+-]?[0-9]+)?")
+_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_-])?")
+_INT = range(-(2**31), 2**31)
+
+
+class Part(NamedTuple):
+    """A part of a rule: the name that the grammar gives it, the words it has (from `first` up to `end`), its parts."""
+
+    kind: str
+    first: int
+    end: int
+    parts: tuple[Part, ...] = ()
+
+
+class Trees:
+    """Makes the trees of rules, and notes what is wrong with their words."""
+
+    def __init__(self, text: Text, words: Words) -> None:
+        self.text = text
+        self.words = words
+        self.first = 0
+        """The number of the first word of the rule at hand: parts count from it."""
+        self.variables: dict[str, Variable] = {}
+
+    def tree(self, whole: Part, first: int) -> Rule:
+        """The tree of the rule that begins with this word."""
+        self.first = first
+        return self.rule(whole)
+
+    def _text(self, part: Part) -> str:
+        """The text of a part's first word."""
+        return self.words.text(self.first + part.first)
+
+    def rule(self, part: Part) -> Rule:
+        named = next((self._text(inner) for inner in part.parts if inner.kind == "NAME"), "")
+        parts = [inner for inner in part.parts if inner.kind not in ("NAME", "DOT")]
+        arrow = next(place for place, inner in enumerate(parts) if inner.kind == "arrow")
+        left, right = self._clauses(parts[:arrow]), self._clauses(parts[arrow + 1 :])
+        backward = parts[arrow].parts[0].kind == "BACKWARD"
+        head, body = (left, right) if backward else (right, left)
+        return Rule(named[:-1] or None, head, body, backward, self._origin(part))
+
+    def _clauses(self, parts: Sequence[Part]) -> tuple[Clause, ...]:
+        return tuple([self.clause(part) for part in parts])
+
+    def clause(self, part: Part) -> Clause:
+        if part.kind == "pattern":
+            return self._pattern(part)
+        if part.kind == "rule":
+            return self.rule(part)
+        name, *nodes = part.parts
+        return Call(self._text(name), self._nodes(nodes), self._origin(part))
+
+    def _pattern(self, part: Part) -> Pattern:
+        known = len(self.text.errors)
+        nodes = self._nodes(part.parts)
+        origin = self._origin(part)
+        if len(nodes) != 3:
+            # A node that is wrong in itself is likely to be the cause.
+            if len(self.text.errors) == known:
+                self.text.fail(f"a triple has 3 nodes, not {len(nodes)}", origin, "write `(subject predicate object)`")
+            nodes = (Node(iri("")),) * 3
+        subject, predicate, object = nodes
+        for node, position in ((subject, "subject"), (predicate, "predicate")):
+            if isinstance(node.value, Functor):
+                place = node.origin or origin
+                self.text.fail(f"the functor `{node}` cannot be a {position}", place, "it may be an object")
+        return Pattern(subject, predicate, object, origin)
+
+    def _nodes(self, parts: Sequence[Part]) -> tuple[Node, ...]:
+        return tuple([self._node(part) for part in parts])
+
+    def _node(self, part: Part) -> Node:
+        origin = self._origin(part)
+        text = self._text(part)
+        match part.kind:
+            case "variable":
+                return Node(self._variable(text), origin)
+            case "iri":
+                return Node(Term(text), origin)
+            case "literal":
+                return Node(self._literal(part.parts, origin), origin)
+            case "functor":
+                if not WORD.fullmatch(text) or ":" in text:
+                    self.text.fail(f"`{text}` cannot be the name of a functor", origin)
+                return Node(Functor(text, self._nodes(part.parts[1:])), origin)
+            case _:
+                return Node(self._word(text, origin), origin)
+
+    def _variable(self, text: str) -> Variable:
+        """The variable of this text: the same object wherever it occurs, so that it is soon seen to be equal."""
+        known = self.variables.get(text)
+        if known is None:
+            known = self.variables[text] = Variable(text[1:])
+        return known
+
+    def _literal(self, parts: Sequence[Part], origin: Origin) -> Term:
+        lexical, *rest = map(self._text, parts)
+        text = _unquoted(lexical)
+        if not rest:
+            return literal(text)
+        datatype = rest[0][2:]
+        if datatype.startswith("<"):
+            return literal(text, datatype[1:-1])
+        if not datatype:
+            self.text.fail("there is no datatype after `^^`", origin, "write no blank between `^^` and the datatype")
+        return literal(text, self._expanded(datatype, origin))
+
+    def _word(self, word: str, origin: Origin) -> Term:
+        if word in ("*", "_"):
+            self.text.fail(f"there is no wildcard `{word}`", origin, "use a variable that occurs nowhere else: `?any`")
+        elif word.startswith("@"):
+            self.text.fail(f"`{word}`: a literal of a rule has no language tag", origin)
+        elif word.startswith("<"):
+            self.text.fail(f"`{word}` is not an IRI", origin, "an IRI ends with `>`, and has no blanks in it")
+            return iri("")
+        elif word.startswith("_"):
+            return self._blank(word[1:].removeprefix(":"), origin)
+        elif ":" in word:
+            return iri(self._expanded(word, origin))
+        elif word[0].isdigit() or (word[0] == "-" and word[1:2].isdigit()):
+            return _number(word)
+        return iri(self._checked(word, origin))
+
+    def _blank(self, label: str, origin: Origin) -> Term:
+        if not _LABEL.fullmatch(label):
+            self.text.fail(f"`_{label}` is not a blank node", origin, "its label has letters, digits, `_`, `-` and `.`")
+        return blank(label)
+
+    def _expanded(self, word: str, origin: Origin) -> str:
+        prefix, colon, local = word.partition(":")
+        if not colon:
+            return self._checked(word, origin)
+        if prefix in self.text.prefixes:
+            return self._checked(self.text.prefixes[prefix] + local, origin)
+        if prefix not in SCHEMES:
+            hint = near(prefix, self.text.prefixes) or f"declare it: `@prefix {prefix}: <http://example.org/>`"
+            self.text.fail(f"the prefix `{prefix}:` is not declared", origin, hint)
+        return self._checked(word, origin)
+
+    def _checked(self, text: str, origin: Origin) -> str:
+        if not IRI.fullmatch(text):
+            self.text.fail(f"`{text}` is not an IRI", origin)
+        return text
+
+    def _origin(self, part: Part) -> Origin:
+        first = self.first
+        return self.text.at(self.words.starts[first + part.first], self.words.ends[first + part.end - 1])
+
+
+def _unquoted(quoted: str) -> str:
+    """The text between the quotes: its lines trimmed, without those that are comments or declarations, as Jena reads
+    them, and each backslash gone from before its character."""
+    kept = [line for line in lines(quoted[1:-1]) if not line.startswith("\uffff")]
+    joined = "".join(re.sub(r"[\x00-\x20]*(\r\n|\r|\n)$", "\n", line) for line in kept)
+    return re.sub(r"\\([\s\S])", r"\1", re.sub(r"(?<=\n)[\x00-\x20]+", "", joined))
+
+
+def _number(word: str) -> Term:
+    """``5`` is an xsd:int, ``2.5`` an xsd:float, and what is neither a plain literal, as in Jena."""
+    if _INTEGER.fullmatch(word) and int(word) in _INT:
+        return literal(word, XSD + "int")
+    return literal(word, XSD + "float" if _FLOAT.fullmatch(word) else None)

@@ -1,0 +1,99 @@
+"""``@include`` of the Jena rule language: the rules of other files in front of those of a text."""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from squall import rulesets
+from squall.errors import LexerError, Origin
+from squall.lexers.jena.reading import Reader
+from squall.lexers.jena.text import Text
+from squall.lexers.jena.tree import Rule
+
+RULE_SETS = {"rdfs": "rdfs", "owl": None, "owlmini": None, "owlmicro": None}
+"""The names that Jena knows, in small letters, and our rule sets that say the same; None where there is none."""
+
+MOST_DEEP = 100
+"""How deep files may include others."""
+
+
+class Including:
+    """Reads a text and all that it includes, each file once: a file that includes itself adds nothing.
+
+    rules: what was read, of included files first. errors: what is wrong with any of them, each in its own file.
+    Prefixes hold in the file that declares them.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self.rules: list[Rule] = []
+        self.errors: list[LexerError] = []
+        self.seen = {_whole(Path(name))}
+        self._read(text, name, 0)
+
+    def _read(self, text: str, name: str, depth: int) -> None:
+        source = Text(text.removeprefix("\ufeff"), name)
+        for target, origin in source.includes:
+            try:
+                self._include(_path(target, name, origin), origin, depth + 1)
+            except LexerError as error:
+                self.errors.append(error)
+        found = list(Reader(source).rules())
+        self.rules += _sound(found, source.errors)
+        self.errors += source.errors
+
+    def _include(self, path: Path, origin: Origin, depth: int) -> None:
+        if depth > MOST_DEEP:
+            raise LexerError(f"files include each other more than {MOST_DEEP} deep", origin)
+        try:
+            whole = _whole(path)
+            text = "" if whole in self.seen else path.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise LexerError(f"`{path}` cannot be read: {error}", origin) from error
+        if whole not in self.seen:
+            self.seen.add(whole)
+            self._read(text, str(path), depth)
+
+
+def _whole(path: Path) -> Path:
+    """A path by which a file is known, whichever way it is named."""
+    try:
+        return path.resolve()
+    except (OSError, ValueError, RuntimeError):  # what no file system has, or links that go round
+        return path
+
+
+def _path(target: str, name: str, origin: Origin) -> Path:
+    """The file that is meant: relative to the file that names it. Raises LexerError."""
+    if target.lower() in RULE_SETS:
+        return _rule_set(target, origin)
+    try:
+        parts = urlsplit(target)
+    except ValueError as error:
+        raise LexerError(f"`{target}` is no file: {error}", origin) from error
+    if parts.scheme not in ("", "file"):
+        raise LexerError(f"`{target}` is no file", origin, "nothing is fetched: include a file of this machine")
+    return Path(name).parent / (unquote(parts.path) if parts.scheme else target)
+
+
+def _rule_set(target: str, origin: Origin) -> Path:
+    own = RULE_SETS[target.lower()]
+    if own is None:
+        hint = "give Jena's own file instead: `@include <owl-fb-mini.rules>`, or put `--rules owl2rl` in front"
+        raise LexerError(f"the rule set `{target}` is not part of squall", origin, hint)
+    return rulesets.path(own)
+
+
+def _sound(rules: Sequence[Rule], errors: Sequence[LexerError]) -> list[Rule]:
+    """The rules in which no error lies: each reaches as far as the next one."""
+    wrong = sorted(_position(error.origin) for error in errors)
+    starts = [*(_position(rule.origin) for rule in rules), (sys.maxsize, 0)]
+    before = [bisect_left(wrong, start) for start in starts]
+    return [rule for rule, first, last in zip(rules, before, before[1:], strict=False) if first == last]
+
+
+def _position(origin: Origin | None) -> tuple[int, int]:
+    return (origin.line, origin.column) if origin else (0, 0)

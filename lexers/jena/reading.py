@@ -1,0 +1,154 @@
+"""Reads the rules of a text in the Jena rule language one by one, and tells what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, cast
+
+from squall.lexers.jena.building import Part, Trees
+from squall.lexers.jena.text import Text
+from squall.lexers.jena.tree import Rule
+from squall.lexers.jena.words import Words, grammar
+
+if TYPE_CHECKING:
+    from lark import Token, Tree
+    from lark.parsers.lalr_interactive_parser import InteractiveParser
+
+
+class Reader:
+    """Reads the rules one by one, and goes on after one that is wrong."""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+        self.words = Words(text)
+        self.trees = Trees(text, self.words)
+        self.shapes: dict[tuple[str, ...], Part] = {}
+        """The parts of the rules so far, by the kinds of their words: nothing else of a word decides about them."""
+
+    def rules(self) -> Iterator[Rule]:
+        ends = _ends(self.words.kinds)
+        position = 0
+        while position < len(self.words):
+            end = ends[position]
+            following = self._restart(position, len(self.words)) if end is None else end
+            whole = self._parse(position, following, complete=end is not None)
+            if whole is not None:
+                yield self.trees.tree(whole, position)
+            elif self.words.kinds[position] != "LSQB":
+                following = self._restart(position, following)
+            position = following
+
+    def _restart(self, start: int, stop: int) -> int:
+        """Where to go on after a rule that is wrong or has no end: at the next bracket that begins a line."""
+        words = self.words
+        brackets = (word for word in range(start + 1, stop) if words.kinds[word] == "LSQB" and words.begins_line(word))
+        return next(brackets, stop)
+
+    def _parse(self, first: int, stop: int, complete: bool) -> Part | None:
+        kinds = tuple(self.words.kinds[first:stop])
+        whole = self.shapes.get(kinds) or self._parsed(first, kinds, complete)
+        if whole is not None:
+            self.shapes[kinds] = whole
+        return whole
+
+    def _parsed(self, first: int, kinds: Sequence[str], complete: bool) -> Part | None:
+        from lark import Token
+        from lark.exceptions import UnexpectedToken
+
+        parser = grammar().parse_interactive()
+        # The place of a token is its number: the tree that is made of them then tells the words of each part.
+        tokens = [Token(kind, "", number, 1, 1, 1, 1, number + 1) for number, kind in enumerate(kinds)]
+        for number, token in enumerate(tokens):
+            try:
+                parser.feed_token(token)
+            except UnexpectedToken:
+                self._unexpected(first, first + number, _accepted(parser))
+                return None
+        if complete:
+            return _part(_finished(parser, tokens[-1]))
+        if not self.words.cut:
+            self._unfinished(first, first + len(kinds) - 1)
+        return None
+
+    def _unexpected(self, first: int, word: int, accepted: set[str]) -> None:
+        words = self.words
+        text, kind, origin = words.text(word), words.kinds[word], words.origin(word)
+        comment = next((one for one in range(first, word + 1) if self._is_comment(one, origin.line)), None)
+        if comment is not None:
+            hint = "`#` begins a comment in the first column only, and `//` at the start of a line only"
+            self.text.fail(f"`{words.text(comment)}` does not begin a comment here", words.origin(comment), hint)
+        elif word > first and text == ":":
+            hint = f"write the name and its colon together: `{words.text(word - 1)}:`"
+            self.text.fail("a blank divides a rule's name from its colon", origin, hint)
+        elif word == first and kind == "DOT":
+            self.text.fail("this dot ends no rule", origin, "a rule in brackets ends with its `]`")
+        elif kind in ("RSQB", "DOT") and {"FORWARD", "BACKWARD"} & accepted:
+            self.text.fail("this rule has no arrow", words.origin(first), "write `body -> head` or `head <- body`")
+        elif kind == "RSQB" and "DOT" in accepted:
+            self.text.fail("this bracket closes nothing", origin, "end the rule with `.`, or open it with `[`")
+        else:
+            self.text.fail(f"`{text}` cannot stand here", origin, _expected(accepted))
+
+    def _is_comment(self, word: int, line: int) -> bool:
+        """Whether a word in this line looks like the beginning of a comment."""
+        return self.words.text(word).startswith(("#", "//")) and self.words.line(word) == line
+
+    def _unfinished(self, first: int, last: int) -> None:
+        if self.words.kinds[first] == "LSQB":
+            self.text.fail("this bracket is never closed", self.words.origin(first), "end the rule with `]`")
+        else:
+            self.text.fail("this rule never ends", self.words.origin(last), "end it with `.`")
+
+
+def _part(tree: Token | Tree[Token]) -> Part:
+    """What a tree or token of lark's is, with the numbers of its words."""
+    from lark import Token
+
+    if isinstance(tree, Token):
+        return Part(tree.type, cast("int", tree.start_pos), cast("int", tree.end_pos))
+    return Part(str(tree.data), tree.meta.start_pos, tree.meta.end_pos, tuple(map(_part, tree.children)))
+
+
+# lark leaves these two methods without types.
+
+
+def _accepted(parser: InteractiveParser) -> set[str]:
+    return cast("set[str]", parser.accepts())  # type: ignore[no-untyped-call]
+
+
+def _finished(parser: InteractiveParser, last: Token) -> Tree[Token]:
+    return cast("Tree[Token]", parser.feed_eof(last))  # type: ignore[no-untyped-call]
+
+
+def _ends(kinds: Sequence[str]) -> list[int | None]:
+    """For each word, the place after the rule that would begin with it; None if that has no end. A rule in brackets
+    ends with its own `]`, another with the next dot or `]` that lies in no brackets within it."""
+    found: list[int | None] = [None] * len(kinds)
+    closing: int | None = None
+    following: int | None = None
+    outer: list[tuple[int | None, int | None]] = []
+    """Of the brackets around the place: the place after what closes them, and that after the next end."""
+    for place in range(len(kinds) - 1, -1, -1):
+        kind = kinds[place]
+        if kind == "LSQB":
+            found[place] = closing
+            closing, following = outer.pop() if outer else (None, None)
+            continue
+        if kind == "RSQB":
+            outer.append((closing, following))
+            closing = place + 1
+        if kind in ("RSQB", "DOT"):
+            following = place + 1
+        found[place] = following
+    return found
+
+
+_SPOKEN = {
+    "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "DOT": "`.`", "FORWARD": "`->`", "BACKWARD": "`<-`",
+    "VARIABLE": "a node", "WORD": "a built-in",
+}  # fmt: skip
+
+
+def _expected(accepted: set[str]) -> str:
+    kinds = accepted - {"WORD"} if "VARIABLE" in accepted else accepted
+    return f"expected {' or '.join(spoken for kind, spoken in _SPOKEN.items() if kind in kinds)}"

@@ -1,0 +1,84 @@
+"""The line-based part of the Jena rule language: comments, ``@prefix`` and ``@include``."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+from squall.errors import LexerError, Origin
+from squall.lexers.jena.tree import PREFIXES
+
+IRI = re.compile(r'[^<>"{}|^`\\\x00-\x20]*')
+_INCLUDED = re.compile(r"<([^<>]+)>\.?|([^<>]+?)\.?")
+
+
+class Text:
+    """A program's text with its line-based part (comments, ``@prefix``, ``@include``) blanked out and understood."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text = text
+        self.name = name
+        self.errors: list[LexerError] = []
+        self.prefixes = dict(PREFIXES)
+        self.includes: list[tuple[str, Origin]] = []
+        """What is included, as it is written, and where."""
+        self.rules = "".join(self._line(number, line) for number, line in enumerate(lines(text), 1))
+        self.starts = [0, *(feed.end() for feed in re.finditer("\n", text))]
+        """Where the lines of origins begin: a line feed ends a line."""
+
+    def origin(self, line: int, column: int, length: int = 1) -> Origin:
+        return Origin(self.name, self.text, line, column, length)
+
+    def at(self, start: int, end: int) -> Origin:
+        """The origin of the characters from `start` up to `end`."""
+        line = bisect_right(self.starts, start)
+        return Origin(self.name, self.text, line, start - self.starts[line - 1] + 1, end - start)
+
+    def fail(self, message: str, origin: Origin, hint: str | None = None) -> None:
+        self.errors.append(LexerError(message, origin, hint))
+
+    def _line(self, number: int, line: str) -> str:
+        """The line as the rules see it. One that they do not see is filled with noncharacters: all places are kept."""
+        start = line.lstrip()
+        if not (line.startswith("#") or start.startswith(("//", "@prefix", "@include"))):
+            return line
+        origin = self.origin(number, len(line) - len(start) + 1, len(start.rstrip()))
+        if not line.startswith("#") and start.startswith("@"):
+            self._declare(start.split(), origin)
+        ending = line[len(line.rstrip("\r\n")) :]
+        return "\uffff" * (len(line) - len(ending)) + ending
+
+    def _declare(self, words: list[str], origin: Origin) -> None:
+        if words[0].startswith("@include"):
+            self._include(words, origin)
+        elif words[0] != "@prefix" or len(words) < 3:
+            self.fail(f"`{' '.join(words)}` declares no prefix", origin, "write `@prefix ex: <http://example.org/>`")
+        elif (namespace := _namespace(words[2])) is None:
+            self.fail(f"`{words[2]}` is not an IRI", origin)
+        elif self._ends(words, 3, "a prefix", origin):
+            self.prefixes[words[1].removesuffix(":")] = namespace
+
+    def _include(self, words: list[str], origin: Origin) -> None:
+        found = _INCLUDED.fullmatch(words[1]) if len(words) > 1 else None
+        if words[0] != "@include" or found is None:
+            self.fail(f"`{' '.join(words)}` includes nothing", origin, "write `@include <file.rules>`")
+        elif self._ends(words, 2, "what is included", origin):
+            self.includes.append((found[1] or found[2], origin))
+
+    def _ends(self, words: list[str], place: int, what: str, origin: Origin) -> bool:
+        """Whether a declaration ends at this word: a dot and a comment may follow."""
+        rest = words[place + 1 :] if words[place : place + 1] == ["."] else words[place:]
+        if not rest or rest[0].startswith(("#", "//")):
+            return True
+        self.fail(f"`{rest[0]}` follows {what} on its line", origin, "a declaration has a line of its own")
+        return False
+
+
+def lines(text: str) -> list[str]:
+    """The lines with their ends: line feed, carriage return, or both, and nothing else that Unicode has."""
+    return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
+
+
+def _namespace(word: str) -> str | None:
+    text = word[1:].partition(">")[0] if word.startswith("<") else word
+    return text if IRI.fullmatch(text) else None

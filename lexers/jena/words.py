@@ -1,0 +1,73 @@
+"""The words of a text in the Jena rule language, and its grammar."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from squall.errors import Origin
+from squall.lexers.jena.text import Text
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+
+class Words:
+    """The words of a text, by number: the terminal of the grammar that each is, and the place of its characters. Up to
+    the end, or up to a quote that is never closed (`cut`): nothing else fits no terminal."""
+
+    def __init__(self, text: Text) -> None:
+        self.source = text
+        self.kinds: list[str] = []
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.cut = False
+        for match in _terminals().finditer(text.rules):
+            kind = match.lastgroup
+            if kind is None:
+                break
+            start, end = match.span(kind)
+            if kind == "other":
+                self.cut = True
+                text.fail("this text is never closed", text.at(start, end), f"end it with `{match[kind]}`")
+                break
+            self.kinds.append(kind)
+            self.starts.append(start)
+            self.ends.append(end)
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def text(self, word: int) -> str:
+        return self.source.rules[self.starts[word] : self.ends[word]]
+
+    def origin(self, word: int) -> Origin:
+        return self.source.at(self.starts[word], self.ends[word])
+
+    def line(self, word: int) -> int:
+        return self.origin(word).line
+
+    def begins_line(self, word: int) -> bool:
+        """Whether a word stands in a later line than the one before."""
+        return self.line(word) > self.line(word - 1)
+
+
+@cache
+def grammar() -> Lark:
+    from lark import Lark
+
+    text = files(__package__).joinpath("jena.lark").read_text(encoding="utf-8")
+    return Lark(text, start="rule", parser="lalr", lexer="basic", propagate_positions=True)
+
+
+@cache
+def _terminals() -> re.Pattern[str]:
+    """The terminals of the grammar as one expression, each with what may be ignored before it: the name of the group is
+    that of the terminal, or ``other`` of a character that fits none. At the end of a text no group matches."""
+    found = grammar()
+    ordered = sorted(found.terminals, key=lambda one: -one.priority)
+    named = [f"(?P<{one.name}>{one.pattern.to_regexp()})" for one in ordered if one.name not in found.ignore_tokens]
+    ignored = "|".join(one.pattern.to_regexp() for one in ordered if one.name in found.ignore_tokens)
+    return re.compile(f"(?:{ignored})*(?:{'|'.join(named)}|(?P<other>[\\s\\S])|$)")

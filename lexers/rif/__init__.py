@@ -1,0 +1,1 @@
+"""The languages of RIF: a tree, and its two syntaxes."""

@@ -1,0 +1,133 @@
+"""The functions over terms that are built of terms (`squall.compounds`), for the rules of any language."""
+
+from __future__ import annotations
+
+from squall.compounds import (
+    ARGUMENTS,
+    BUILD,
+    CLASH,
+    JOIN,
+    LIMIT,
+    LIST,
+    MAX_DEPTH,
+    MEMBERS,
+    REPLACED,
+    SPLIT,
+    TAKE_APART,
+    compound,
+    depth,
+    taken_apart,
+)
+from squall.errors import BuilderError
+from squall.functions import Builtin, Function
+from squall.functions.values import is_value, same
+from squall.rdf import Term, is_literal, parts
+
+Maybe = Term | None
+Rows = list[tuple[Term, ...]]
+
+
+def _build(name: Term, *arguments: Maybe) -> Maybe:
+    """None if an argument is unbound."""
+    bound = [argument for argument in arguments if argument is not None]
+    return compound(name, bound) if len(bound) == len(arguments) else None
+
+
+def _join(rest: Maybe, *members: Maybe) -> Maybe:
+    """None if the rest is no list."""
+    found = taken_apart(rest) if rest is not None else None
+    return _build(LIST, *members, *found.arguments) if found and found.name == LIST else None
+
+
+def _take_apart(term: Maybe, name: Term, count: Term) -> Rows:
+    found = taken_apart(term) if term is not None else None
+    fits = found is not None and found.name == name and len(found.arguments) == _number(count)
+    return [found.arguments] if found is not None and fits else []
+
+
+def _split(term: Maybe, count: Term) -> Rows:
+    found = taken_apart(term) if term is not None else None
+    first = _number(count)
+    if found is None or found.name != LIST or len(found.arguments) < first:
+        return []
+    return [(*found.arguments[:first], compound(LIST, found.arguments[first:]))]
+
+
+def _arguments(term: Maybe) -> Rows:
+    found = taken_apart(term) if term is not None else None
+    return [(argument,) for argument in dict.fromkeys(found.arguments)] if found else []
+
+
+def _replaced(term: Term, old: Term, new: Term) -> Rows:
+    """For each place of it that has the old term, the compound with the new one there."""
+    found = taken_apart(term)
+    arguments = found.arguments if found else ()
+    places = [place for place, argument in enumerate(arguments) if argument == old != new]
+    return [(compound(found.name, (*arguments[:one], new, *arguments[one + 1 :])),) for one in places if found]
+
+
+def _members(left: Term, right: Term) -> Rows:
+    """The members in which two lists differ, in pairs; none where one is no list."""
+    one, other = taken_apart(left), taken_apart(right)
+    if not (one and other and one.name == other.name == LIST):
+        return []
+    if len(one.arguments) != len(other.arguments):
+        raise _inconsistent(left, right)
+    pairs = zip(one.arguments, other.arguments, strict=True)
+    return [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
+
+
+def _clash(left: Term, right: Term) -> bool:
+    """False. Raises BuilderError where the two cannot be equal: they are different values."""
+    kinds = [_kind(term) for term in (left, right)]
+    if sorted(kinds) == ["list", "value"] or (kinds == ["value", "value"] and not same(left, right)):
+        raise _inconsistent(left, right)
+    return False
+
+
+def _kind(term: Term) -> str:
+    """``list``, ``value`` of a datatype, or ``other``."""
+    found = taken_apart(term)
+    if found is not None:
+        return "list" if found.name == LIST else "other"
+    return "value" if is_literal(term) and is_value(term) else "other"
+
+
+def _inconsistent(left: Term, right: Term) -> BuilderError:
+    hint = "everything follows from that: mend the data, or the rules that conclude equations"
+    return BuilderError(f"the program is inconsistent: {_shown(left)} and {_shown(right)} come to be equal", hint=hint)
+
+
+def _limit(rule: Term, term: Maybe, most: Maybe = None) -> Maybe:
+    deepest = MAX_DEPTH if most is None else _number(most)
+    if term is not None and depth(term) > deepest:
+        name = parts(rule).lexical
+        raise BuilderError(
+            f"the rule `{name}` nests terms more than {deepest} levels deep: {_shown(term)}",
+            hint="it may go on for ever; if it does not, allow more with `--max-depth`",
+        )
+    return term
+
+
+def _shown(term: Term) -> str:
+    return term if len(term) < 80 else f"{term[:77]}..."
+
+
+def _number(term: Term) -> int:
+    return int(parts(term).lexical)
+
+
+FUNCTIONS: tuple[Function | Builtin, ...] = (
+    Function(BUILD, _build, 1, None, doc="the compound term of a name and arguments"),
+    Function(JOIN, _join, 1, None, doc="the list of some members and those of another list, which is given first"),
+    Function(TAKE_APART, _take_apart, 3, 3, doc="the arguments of a compound of this name and number, as a row"),
+    Function(SPLIT, _split, 2, 2, doc="so many first members of a list and the list of the others, as a row"),
+    Function(ARGUMENTS, _arguments, 1, 1, doc="the arguments of a compound, each once, as rows"),
+    Function(
+        REPLACED, _replaced, 3, 3, doc="the compound with one of its arguments replaced, for each such place a row"
+    ),
+    Function(MEMBERS, _members, 2, 2, doc="the members in which two lists differ, in pairs, as rows"),
+    Function(CLASH, _clash, 2, 2, truth=True, doc="false; an error, where the two are values that cannot be equal"),
+    Function(LIMIT, _limit, 2, 3, doc="the term, if it is not nested too deep: else an error that names the rule"),
+)
+"""What the entry point `compounds` of the group ``squall.functions`` names."""

@@ -1,0 +1,148 @@
+"""The built-ins of the Jena rule language over lists, and over what is built of terms or counted.
+
+A list of RDF reaches them as the term of its members (`squall.compounds`), which rules derive
+(`squall.translators.jena.lists`). Semantics: as for `squall.functions.jena`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from hashlib import blake2b, md5
+
+from squall.compounds import LIST, is_compound, made_node, taken_apart
+from squall.functions import SAME_VALUE, Builtin, Function, Mode
+from squall.functions.jena import function_iri, integer
+from squall.functions.values import number, same, value_key
+from squall.rdf import Term, literal
+
+Maybe = Term | None
+
+HAS_NOT = function_iri("listHasNotTerm")
+MEMBERS_OF = function_iri("listMembers")
+PAIRS_OF = function_iri("listPairs")
+VALUE = function_iri("value")
+COUNTED = function_iri("counted")
+
+
+def _members(found: Maybe) -> tuple[Term, ...] | None:
+    """The members of a list; None: it is none."""
+    parts = taken_apart(found) if found is not None else None
+    return parts.arguments if parts is not None and parts.name == LIST else None
+
+
+def _contains(found: Maybe, term: Maybe) -> bool:
+    members = _members(found)
+    return members is not None and term is not None and any(same(member, term) for member in members)
+
+
+def _contains_not(found: Maybe, term: Maybe) -> bool:
+    members = _members(found)
+    return members is not None and term is not None and not any(same(member, term) for member in members)
+
+
+def _has_not(found: Maybe, term: Maybe) -> bool:
+    members = _members(found)
+    return members is not None and term not in members
+
+
+def _values(found: Maybe) -> Counter[object] | None:
+    members = _members(found)
+    return None if members is None else Counter(map(value_key, members))
+
+
+def _equal(left: Maybe, right: Maybe) -> bool:
+    values = _values(left)
+    return values is not None and values == _values(right)
+
+
+def _equal_not(left: Maybe, right: Maybe) -> bool:
+    one, other = _values(left), _values(right)
+    return one is not None and other is not None and one != other
+
+
+def _entry(found: Maybe, place: Maybe) -> Maybe:
+    members, index = _members(found), number(place) if place is not None else None
+    if members is None or index is None or not isinstance(index.value, int):
+        return None
+    return members[index.value] if 0 <= index.value < len(members) else None
+
+
+def _length(found: Maybe) -> Maybe:
+    members = _members(found)
+    return None if members is None else integer(len(members))
+
+
+def _rows(found: Maybe) -> list[tuple[Term, ...]]:
+    return [(member,) for member in dict.fromkeys(_members(found) or ())]
+
+
+def _pairs(found: Maybe) -> list[tuple[Term, ...]]:
+    members = list(dict.fromkeys(_members(found) or ()))
+    return [(one, other) for one in members for other in members if not same(one, other)]
+
+
+def _is_functor(term: Maybe) -> bool:
+    return term is not None and is_compound(term)
+
+
+def _not_functor(term: Maybe) -> bool:
+    return not _is_functor(term)
+
+
+def _make_instance(*terms: Maybe) -> Term:
+    """A blank node that is the same for the same node, property and class, in any rule."""
+    key = "\n".join(("instance", *(term or "" for term in terms)))
+    return made_node(f"s{md5(key.encode(), usedforsecurity=False).hexdigest()}", terms)
+
+
+def _value(term: Maybe) -> Maybe:
+    """A text that equal values share: what tells literals apart where they are counted."""
+    return None if term is None else literal(blake2b(repr(value_key(term)).encode(), digest_size=16).hexdigest())
+
+
+def _counted(value: Maybe) -> Maybe:
+    found = None if value is None else number(value)
+    return integer(found.value) if found is not None and isinstance(found.value, int) else integer(0)
+
+
+_LENGTH = Function(function_iri("listLength"), _length, 1, 1, doc="how many members a list has")
+_ENTRY = Function(function_iri("listEntry"), _entry, 2, 2, doc="the member of a list at a place, from 0")
+_INSTANCE = Function(
+    function_iri("makeInstance"), _make_instance, 2, 3, nests=True, doc="a blank node of a node, a property and a class"
+)
+_TESTS = tuple(
+    Function(function_iri(name), body, count, count, truth=True, doc=doc)
+    for name, body, count, doc in (
+        ("listContains", _contains, 2, "the list has a member of this value"),
+        ("listNotContains", _contains_not, 2, "it is a list, and has no member of this value"),
+        ("listEqual", _equal, 2, "the lists have the same values as often, in any order"),
+        ("listNotEqual", _equal_not, 2, "both are lists, and not equal"),
+        ("isFunctor", _is_functor, 1, "it is built of terms"),
+        ("notFunctor", _not_functor, 1, "it is not built of terms; true if unbound"),
+    )
+)
+
+FUNCTIONS: tuple[Function | Builtin, ...] = (
+    *_TESTS,
+    _LENGTH,
+    _ENTRY,
+    _INSTANCE,
+    Function(HAS_NOT, _has_not, 2, 2, truth=True, doc="it is a list, and has not this member"),
+    Function(MEMBERS_OF, _rows, 1, 1, doc="the members of a list, each as a row"),
+    Function(PAIRS_OF, _pairs, 1, 1, doc="each two members of a list of different values, in both orders, as a row"),
+    Function(VALUE, _value, 1, 1, doc="a text that literals of equal values share"),
+    Function(COUNTED, _counted, 1, 1, doc="a number as Jena has it; 0 if unbound"),
+    *(Builtin(test.iri.rpartition(":")[2], "jena", test.least, test.most, test=test.iri) for test in _TESTS),
+    Builtin("listLength", "jena", 2, 2, modes=(Mode(1, _LENGTH.iri),), same=SAME_VALUE),
+    Builtin("listEntry", "jena", 3, 3, modes=(Mode(2, _ENTRY.iri),), same=SAME_VALUE),
+    Builtin("makeInstance", "jena", 3, 4, modes=(Mode(-1, _INSTANCE.iri),), same=SAME_VALUE),
+    # The translator gives these their meaning.
+    Builtin("countLiteralValues", "jena", 3, 3),
+    Builtin("listMapAsObject", "jena", 3, 3, where="head"),
+    Builtin("listMapAsSubject", "jena", 3, 3, where="head"),
+    Builtin("assertDisjointPairs", "jena", 1, 1, where="head"),
+    Builtin("remove", "jena", 1, None, where="head"),
+    Builtin("drop", "jena", 1, None, where="head"),
+    Builtin("hide", "jena", 1, None, where="both"),
+)
+"""What the entry point `jena-lists` of the group ``squall.functions`` names."""

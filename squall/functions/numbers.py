@@ -1,0 +1,70 @@
+"""Arithmetic of numbers of several types, promoted as XPath does (XPath functions and operators, section 6.2).
+
+Integers stay xsd:integer, but divided they make an xsd:decimal; of other types the result has the one that is promoted
+to last. Decimals are exact up to `squall.functions.values.ARITHMETIC`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from squall.functions.values import (
+    ARITHMETIC,
+    Number,
+    decimal,
+    divide_decimals,
+    divide_floats,
+    double,
+    float_,
+    floating,
+    integer,
+    single,
+)
+from squall.rdf import Term
+
+KINDS = ("decimal", "float", "double")
+"""The kinds of numbers, each promoted to those after it."""
+
+
+def promoted(one: Number, other: Number) -> tuple[Any, Any]:
+    """The values of two numbers in the type to which both are promoted."""
+    kind = KINDS[max(KINDS.index(one.kind), KINDS.index(other.kind))]
+    return _as(kind, one), _as(kind, other)
+
+
+def _as(kind: str, number: Number) -> Any:
+    if kind == number.kind or number.is_floating:
+        return number.value
+    return single(Fraction(number.value)) if kind == "float" else floating(number)
+
+
+Binary = Callable[[Number, Number], Term | None]
+
+
+def binary(
+    integers: Callable[[int, int], int | None] | None,
+    decimals: Callable[[Decimal, Decimal], Decimal | None],
+    floats: Callable[[float, float], float],
+) -> Binary:
+    """A function of two numbers; integers: None where they are computed with as decimals."""
+
+    def compute(one: Number, two: Number) -> Term | None:
+        if integers is not None and isinstance(one.value, int) and isinstance(two.value, int):
+            whole = integers(one.value, two.value)
+            return None if whole is None else integer(whole)
+        if not one.is_floating and not two.is_floating:
+            exact = decimals(Decimal(one.value), Decimal(two.value))
+            return None if exact is None else decimal(exact)
+        result = floats(*promoted(one, two))
+        return double(result) if "double" in (one.kind, two.kind) else float_(single(result))
+
+    return compute
+
+
+PLUS = binary(int.__add__, ARITHMETIC.add, float.__add__)
+MINUS = binary(int.__sub__, ARITHMETIC.subtract, float.__sub__)
+TIMES = binary(int.__mul__, ARITHMETIC.multiply, float.__mul__)
+OVER = binary(None, divide_decimals, divide_floats)

@@ -1,0 +1,329 @@
+"""The regular expressions of XPath: what they match, and what is put in place of a match.
+
+Sources: XPath functions and operators, section 7.6; XSD part 2, appendix F. An expression is translated to one of the
+package ``regex`` that matches the same, because that can stop a match that takes too long. elementpath translates as
+well, but lets pass escapes that XPath does not have, gives ``\\w`` another meaning outside of brackets than inside, and
+writes Unicode categories as lists of thousands of ranges.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from squall.functions.limits import REGEX_SECONDS, too_slow
+
+if TYPE_CHECKING:
+    import regex
+
+NAME_START = ":A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f"
+NAME_START += "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+NAME = f"{NAME_START}\\-.0-9\u00b7\u0300-\u036f\u203f-\u2040"
+_MEMBERS = {
+    "d": r"\p{Nd}",
+    "D": r"\P{Nd}",
+    "s": r" \t\n\r",
+    "S": "\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f!-\U0010ffff",
+    "w": r"\p{L}\p{M}\p{N}\p{S}",
+    "W": r"\p{P}\p{Z}\p{C}",
+    "i": NAME_START,
+    "c": NAME,
+}
+"""What the escapes of several characters stand for between brackets."""
+_NEGATED = {"I": NAME_START, "C": NAME}
+_CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
+_META = r"\|.?*+(){}-[]^$"
+_FLAGS = frozenset("smixq")
+_CATEGORY = re.compile(r"L[ultmo]?|M[nce]?|N[dlo]?|P[cdseifo]?|Z[slp]?|S[mcko]?|C[cfon]?")
+_QUANTIFIER = re.compile(r"(?:[?*+]|\{[0-9]+(?:,[0-9]*)?\})\??")
+_LINE_START = r"(?:\A|(?<=\n)(?!\Z))"
+_LINE_END = r"(?:(?=\n)|(?<!\n)\Z)"
+
+
+class _Refused(Exception):
+    """The text is no regular expression of XPath."""
+
+
+class _Translation:
+    """One regular expression on its way: `at` is the next character. groups: those begun; open_: those not ended."""
+
+    def __init__(self, text: str, flags: str) -> None:
+        self.text = text
+        self.multiline = "m" in flags
+        self.at = 0
+        self.groups = 0
+        self.open_: list[int] = []
+
+    def translated(self) -> str:
+        found = "".join(self._pieces())
+        if self.open_:
+            raise _Refused("a group is not closed")
+        return found
+
+    def _peek(self, count: int = 1) -> str:
+        return self.text[self.at : self.at + count]
+
+    def _next(self) -> str:
+        if self.at == len(self.text):
+            raise _Refused("it ends too early")
+        self.at += 1
+        return self.text[self.at - 1]
+
+    def _pieces(self) -> Iterator[str]:
+        while self.at < len(self.text):
+            character = self._next()
+            if character == "(":
+                yield self._group()
+            elif character == "|":
+                yield character
+            else:
+                yield self._closed() if character == ")" else self._atom(character)
+                yield self._quantifier()
+
+    def _group(self) -> str:
+        if self._peek() != "?":
+            self.groups += 1
+            self.open_.append(self.groups)
+            return "("
+        if self._peek(2) != "?:":
+            raise _Refused("`(?` is followed by `:` only")
+        self.at += 2
+        self.open_.append(0)
+        return "(?:"
+
+    def _closed(self) -> str:
+        if not self.open_:
+            raise _Refused("`)` closes nothing")
+        self.open_.pop()
+        return ")"
+
+    def _quantifier(self) -> str:
+        found = _QUANTIFIER.match(self.text, self.at)
+        if found is None:
+            return ""
+        self.at = found.end()
+        return found[0]
+
+    def _atom(self, character: str) -> str:
+        match character:
+            case ".":
+                return "."
+            case "^":
+                return _LINE_START if self.multiline else r"(?:\A)"
+            case "$":
+                return _LINE_END if self.multiline else r"(?:\Z)"
+            case "[":
+                return self._class()
+            case "\\":
+                return self._escape()
+            case _ if character in _META and character != "-":
+                raise _Refused(f"`{character}` has nothing to work on")
+            case _:
+                return _one(character)
+
+    def _escape(self) -> str:
+        character = self._peek()
+        if character.isdecimal() and character.isascii():
+            return self._reference()
+        if character in _NEGATED and character:
+            self.at += 1
+            return f"[^{_NEGATED[character]}]"
+        return f"[{self._member(self._next())}]"
+
+    def _reference(self) -> str:
+        """The longest number of a group that is closed; a group that took no part matches nothing, at no length."""
+        digits = self._next()
+        while self._peek().isdecimal() and int(digits + self._peek()) <= self.groups:
+            digits += self._next()
+        group = int(digits)
+        if not 0 < group <= self.groups or group in self.open_:
+            raise _Refused(f"there is no group {digits} before")
+        return f"(?({group})\\{group}|)"
+
+    def _member(self, character: str) -> str:
+        """What an escape stands for between brackets."""
+        if character in _MEMBERS:
+            return _MEMBERS[character]
+        if character in "pP":
+            return self._property(character)
+        return _one(_escaped(character))
+
+    def _property(self, letter: str) -> str:
+        end = self.text.find("}", self.at)
+        if self._peek() != "{" or end < 0:
+            raise _Refused(f"`\\{letter}` is followed by a category in braces")
+        name = self.text[self.at + 1 : end]
+        self.at = end + 1
+        if _CATEGORY.fullmatch(name):
+            return f"\\{letter}{{{name}}}"
+        if not re.fullmatch("Is[A-Za-z0-9-]+", name):
+            raise _Refused(f"there is no category `{name}`")
+        return f"\\{letter}{{In{name[2:]}}}"
+
+    def _class(self) -> str:
+        """Characters in brackets; what is subtracted becomes a look-ahead."""
+        negative = self._peek() == "^"
+        self.at += negative
+        members: list[str] = []
+        without = ""
+        while (character := self._next()) != "]" or not members:
+            if character == "-" and self._peek() == "[" and members:
+                self.at += 1
+                without = f"(?!{self._class()})"
+                if self._next() != "]":
+                    raise _Refused("what is subtracted ends a class")
+                break
+            members.append(self._range(character))
+        return f"(?:{without}[{'^' if negative else ''}{''.join(members)}])"
+
+    def _range(self, character: str) -> str:
+        """A character, an escape, or all from one character to another."""
+        if character in "[]":
+            raise _Refused(f"`{character}` stands in brackets by itself")
+        if character == "\\":
+            character = self._next()
+            if character in _NEGATED:
+                return _rest(_NEGATED[character])
+            if character in _MEMBERS or character in "pP":
+                return self._member(character)
+            character = _escaped(character)
+        if self._peek() != "-" or self._peek(2) in ("-[", "-]"):
+            return _one(character)
+        self.at += 1
+        last = self._next()
+        last = _escaped(self._next()) if last == "\\" else last
+        if last < character:
+            raise _Refused(f"the range from `{character}` to `{last}` is empty")
+        return f"{_one(character)}-{_one(last)}"
+
+
+def _one(character: str) -> str:
+    """A character that stands for itself, whatever it is."""
+    return character if character.isalnum() else f"\\U{ord(character):08x}"
+
+
+def _escaped(character: str) -> str:
+    """The character that an escape stands for."""
+    if character in _CONTROLS:
+        return _CONTROLS[character]
+    if character not in _META:
+        raise _Refused(f"there is no escape `\\{character}`")
+    return character
+
+
+def _rest(members: str) -> str:
+    """The characters that are not among these, for use between brackets."""
+    import regex
+
+    inside = regex.compile(f"[{members}]")
+    codes = [code for code in range(0x110000) if not inside.match(chr(code))]
+    starts = [code for code, before in zip(codes, [-2, *codes[:-1]], strict=True) if code != before + 1]
+    ends = [code for code, after in zip(codes, [*codes[1:], -2], strict=True) if code != after - 1]
+    return "".join(f"\\U{one:08x}-\\U{last:08x}" for one, last in zip(starts, ends, strict=True))
+
+
+def _without_blanks(pattern: str) -> str:
+    """The pattern as the flag x reads it: without white space, but for that in brackets."""
+    pieces, depth, at = [], 0, 0
+    for found in re.finditer(r"\\.|[\[\]]|[ \t\n\r]", pattern, re.DOTALL):
+        depth += {"[": 1, "]": -1}.get(found[0], 0)
+        if found[0] in " \t\n\r" and depth <= 0:
+            pieces.append(pattern[at : found.start()])
+            at = found.end()
+    return "".join((*pieces, pattern[at:]))
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str, flags: str) -> regex.Pattern[str] | str:
+    """The expression of the package ``regex``, or what is wrong with the pattern or the flags."""
+    import regex
+
+    if not _FLAGS.issuperset(flags):
+        return f"the flags are some of s, m, i, x and q: not `{flags}`"
+    try:
+        if "q" in flags:
+            source = regex.escape(pattern)
+        else:
+            source = _Translation(_without_blanks(pattern) if "x" in flags else pattern, flags).translated()
+        mode = (regex.IGNORECASE if "i" in flags else 0) | (regex.DOTALL if "s" in flags else 0)
+        return regex.compile(source, regex.VERSION0 | mode)
+    except (_Refused, regex.error) as error:
+        return str(error)
+    except RecursionError:
+        return "it is nested too deeply"
+
+
+def matches(text: str, pattern: str, flags: str = "") -> bool | None:
+    """Whether the pattern matches somewhere; None where pattern or flags are none.
+
+    Raises BuilderError where that takes too long to say.
+    """
+    expression = compiled(pattern, flags)
+    if isinstance(expression, str):
+        return None
+    try:
+        return expression.search(text, timeout=REGEX_SECONDS) is not None
+    except TimeoutError as error:
+        raise too_slow(pattern, text, REGEX_SECONDS) from error
+
+
+def replaced(text: str, pattern: str, replacement: str, flags: str = "") -> str | None:
+    """The text with all matches replaced; None where one of the arguments is none of its kind, and where the pattern
+    matches what is empty. Raises BuilderError where it takes too long."""
+    expression = compiled(pattern, flags)
+    if isinstance(expression, str) or expression.search("") is not None:
+        return None
+    pieces: list[str | int] | None = [replacement] if "q" in flags else _template(replacement, expression.groups)
+    if pieces is None:
+        return None
+    try:
+        return expression.sub(lambda found: _filled(pieces, found), text, timeout=REGEX_SECONDS)
+    except TimeoutError as error:
+        raise too_slow(pattern, text, REGEX_SECONDS) from error
+
+
+def wrong(pattern: str, flags: str = "") -> str | None:
+    """What is wrong with a pattern and its flags, as a sentence."""
+    found = compiled(pattern, flags)
+    return f"`{pattern}` is not a regular expression: {found}" if isinstance(found, str) else None
+
+
+@lru_cache(maxsize=1024)
+def _template(replacement: str, groups: int) -> list[str | int] | None:
+    """The texts and group numbers of a replacement (``$1`` is a group, a backslash takes ``$`` and itself literally);
+    None where it is none."""
+    pieces: list[str | int] = []
+    at = 0
+    while at < len(replacement):
+        character = replacement[at]
+        following = replacement[at + 1 : at + 2]
+        if character == "$":
+            end = _group_end(replacement, at + 1, groups)
+            if end == at + 1:
+                return None
+            pieces.append(int(replacement[at + 1 : end]))
+            at = end
+            continue
+        if character == "\\" and following not in ("\\", "$"):
+            return None
+        pieces.append(following if character == "\\" else character)
+        at += 2 if character == "\\" else 1
+    return pieces
+
+
+def _group_end(replacement: str, start: int, groups: int) -> int:
+    """Where the number of a group ends: one digit, and more as long as there is such a group."""
+    end = start
+    while replacement[end : end + 1].isdecimal() and (end == start or int(replacement[start : end + 1]) <= groups):
+        end += 1
+    return end
+
+
+def _filled(pieces: list[str | int], found: regex.Match[str]) -> str:
+    """A group that took no part, or that there is not, is empty."""
+    return "".join(
+        piece if isinstance(piece, str) else (found[piece] or "") if piece <= found.re.groups else ""
+        for piece in pieces
+    )

@@ -1,0 +1,44 @@
+"""What datatype a value is of: guards and negative guards (DTB, sections 4.1 to 4.3), and identity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from squall.functions import Function
+from squall.functions.rif.names import SAME, Domain, Maybe, Members, predicate
+from squall.functions.rif.spaces import SPACES, Value, is_known, same, value
+
+_LITERAL = Domain("literal", value)
+
+
+def _same(left: Maybe, right: Maybe) -> bool:
+    return left is not None and right is not None and same(left, right)
+
+
+def _different(left: Value, right: Value) -> bool:
+    return left != right and is_known(left) and is_known(right)
+
+
+def _local(datatype: str) -> str:
+    return datatype.rpartition("#")[2]
+
+
+def _guard(datatype: str, contains: Callable[[Value], bool]) -> Members:
+    doc = f"its value is one of {_local(datatype)}"
+    return predicate(f"is-literal-{_local(datatype)}", (_LITERAL,), contains, doc)
+
+
+def _negative_guard(datatype: str, contains: Callable[[Value], bool]) -> Members:
+    def test(found: Value) -> bool:
+        return not contains(found) and is_known(found)
+
+    doc = f"its value is one of a datatype, but not of {_local(datatype)}"
+    return predicate(f"is-literal-not-{_local(datatype)}", (_LITERAL,), test, doc)
+
+
+MEMBERS: Members = (
+    Function(SAME, _same, 2, 2, truth=True, doc="the two terms are the same value"),
+    *predicate("literal-not-identical", (_LITERAL, _LITERAL), _different, "two literals of different values"),
+    *(member for datatype, contains in SPACES.items() for member in _guard(datatype, contains)),
+    *(member for datatype, contains in SPACES.items() for member in _negative_guard(datatype, contains)),
+)

@@ -1,0 +1,108 @@
+"""The names of RIF's built-ins, and how a module of the library says what one is.
+
+Source of the IRIs: RIF Datatypes and Built-Ins (DTB, second edition), section 2 (the namespaces of functions and
+predicates); casts are called by the IRI of their datatype (section 4.4).
+
+Outside of the domains of its arguments a function has no value, which drops the solution, and a predicate is false: RIF
+leaves both open (DTB, section 4, "if an argument value is outside of its domain, ... is not specified").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from squall.functions import Builtin, Function, Mode
+from squall.rdf import Term
+
+LANGUAGE = "rif"
+FUNC = "http://www.w3.org/2007/rif-builtin-function#"
+PRED = "http://www.w3.org/2007/rif-builtin-predicate#"
+OWN = "urn:x-squall:rif:"
+SAME = OWN + "same"
+"""The IRI of the test whether two terms are the same value: what ``=`` says of terms that are bound."""
+
+Maybe = Term | None
+Members = tuple[Function | Builtin, ...]
+
+
+class Domain(NamedTuple):
+    """A domain of arguments. read: the value of a term, None if it is in no way of this domain."""
+
+    name: str
+    read: Callable[[Term], Any]
+
+
+def function(
+    name: str,
+    domains: tuple[Domain, ...],
+    body: Callable[..., Maybe],
+    doc: str,
+    *,
+    least: int | None = None,
+    repeats: bool = False,
+    **more: Any,
+) -> Members:
+    """A built-in function. name: after `FUNC`; the body takes the values of the arguments.
+
+    least: how many arguments are needed, all by default; repeats: any number may follow, of the last domain.
+    """
+    said = _documented(domains, least, repeats, doc)
+    made = Function(FUNC + name, _reading(domains, body, None), *_arity(domains, least, repeats), doc=said, **more)
+    return made, spelled(made)
+
+
+def predicate(
+    name: str,
+    domains: tuple[Domain, ...],
+    body: Callable[..., bool],
+    doc: str,
+    *,
+    least: int | None = None,
+    modes: tuple[Mode, ...] = (),
+    **more: Any,
+) -> Members:
+    """A built-in predicate. name: after `PRED`; the body takes the values of the arguments.
+
+    modes: how arguments of it can be computed from the others.
+    """
+    said = _documented(domains, least, False, doc)
+    body = _reading(domains, body, False)
+    made = Function(PRED + name, body, *_arity(domains, least, False), truth=True, doc=said, **more)
+    return made, spelled(made, modes)
+
+
+def spelled(made: Function, modes: tuple[Mode, ...] = ()) -> Builtin:
+    """The built-in that is called by the IRI of a function."""
+    if made.truth:
+        return Builtin(made.iri, LANGUAGE, made.least, made.most, test=made.iri, modes=modes, same=SAME, doc=made.doc)
+    return Builtin(made.iri, LANGUAGE, made.least, made.most, modes=(Mode(-1, made.iri),), same=SAME, doc=made.doc)
+
+
+def _arity(domains: tuple[Domain, ...], least: int | None, repeats: bool) -> tuple[int, int | None]:
+    return len(domains) if least is None else least, None if repeats else len(domains)
+
+
+def _documented(domains: tuple[Domain, ...], least: int | None, repeats: bool, doc: str) -> str:
+    """The arguments, ``?`` behind those that may be left out, and what the built-in gives."""
+    names = [domain.name for domain in domains]
+    if least is not None:
+        names[least:] = [f"{name}?" for name in names[least:]] if not repeats else names[least:]
+    return f"({', '.join(names)}{', ...' if repeats else ''}) {doc}"
+
+
+def _reading(domains: tuple[Domain, ...], body: Callable[..., Any], outside: bool | None) -> Callable[..., Any]:
+    """The body over terms. outside: the result where an argument is in no domain."""
+    reads = tuple(domain.read for domain in domains)
+    last = len(reads) - 1
+
+    def compute(*terms: Maybe) -> Any:
+        given = []
+        for place, term in enumerate(terms):
+            value = None if term is None else reads[min(place, last)](term)
+            if value is None:
+                return outside
+            given.append(value)
+        return body(*given)
+
+    return compute

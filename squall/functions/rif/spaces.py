@@ -1,0 +1,173 @@
+"""The values that literals denote in RIF, and the value spaces of its datatypes (DTB, sections 2.3 and 4.2).
+
+Two values are the same if they are identical by XSD 1.1 (part 2, section 2.2.1): numbers of xsd:decimal and all
+integer types by value; of xsd:float and xsd:double each apart, -0 is not 0, and NaN is NaN; points in time with their
+time zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from decimal import Decimal
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+from squall.compounds import DATATYPE, taken_apart
+from squall.functions.rif.xml import XML_LITERAL, xml
+from squall.functions.texts import BASE64, HEX, PLAIN_LITERAL, STRINGS, Facets, Plain, octets, plain
+from squall.functions.values import (
+    BOOLEAN,
+    DAY_TIME,
+    DECIMAL,
+    DOUBLE,
+    FLOAT,
+    INTEGERS,
+    YEAR_MONTH,
+    Duration,
+    Point,
+    boolean,
+    duration,
+    number,
+    point,
+)
+from squall.rdf import XSD, Term, is_literal, parts
+
+ANY_URI = XSD + "anyURI"
+DATE_TIME_STAMP = XSD + "dateTimeStamp"
+
+
+class Value(NamedTuple):
+    """What a literal denotes. kind: its primitive value space; value: equal if and only if it is the same value."""
+
+    kind: str
+    value: Hashable
+
+
+@lru_cache(maxsize=65536)
+def value(term: Term) -> Value | None:
+    """The value of a literal; None for other terms, ill-typed literals, and datatypes that RIF does not know."""
+    if not is_literal(term):
+        return None
+    for read in (_text, _number, _time, _other):
+        found = read(term)
+        if found is not None:
+            return found
+    return None
+
+
+def _text(term: Term) -> Value | None:
+    found = plain(term)
+    return None if found is None else Value("text", found)
+
+
+def _number(term: Term) -> Value | None:
+    found = number(term)
+    if found is None:
+        return None
+    # As text, because -0.0 equals 0.0 and NaN differs from itself as Python values.
+    return Value(found.kind, repr(found.value) if found.is_floating else found.value)
+
+
+def _time(term: Term) -> Value | None:
+    at = point(term)
+    if at is not None:
+        return Value(at.family, at)
+    length = duration(term)
+    return None if length is None else Value("duration", length)
+
+
+def _other(term: Term) -> Value | None:
+    lexical, datatype, _ = parts(term)
+    if datatype == ANY_URI:
+        return Value("anyURI", lexical)
+    for kind, found in (("boolean", boolean(term)), ("XMLLiteral", xml(term)), (datatype, octets(term))):
+        if found is not None:
+            return Value(kind, found)
+    return None
+
+
+def _of_kind(kind: str) -> Callable[[Value], bool]:
+    return lambda found: found.kind == kind
+
+
+def _is_string(facets: Facets, found: Value) -> bool:
+    return isinstance(found.value, Plain) and not found.value.language and facets.admits(found.value.text)
+
+
+def _is_integer(bounds: tuple[int | None, int | None], found: Value) -> bool:
+    if found.kind != "decimal" or not isinstance(found.value, int | Decimal) or found.value != int(found.value):
+        return False
+    least, most = bounds
+    return (least is None or found.value >= least) and (most is None or found.value <= most)
+
+
+def _has_zone(found: Value) -> bool:
+    return found.kind == "dateTime" and isinstance(found.value, Point) and found.value.zone is not None
+
+
+def _is_day_time(found: Value) -> bool:
+    return isinstance(found.value, Duration) and not found.value.months
+
+
+def _is_year_month(found: Value) -> bool:
+    return isinstance(found.value, Duration) and not found.value.seconds
+
+
+SPACES: dict[str, Callable[[Value], bool]] = {
+    ANY_URI: _of_kind("anyURI"),
+    BASE64: _of_kind(BASE64),
+    BOOLEAN: _of_kind("boolean"),
+    XSD + "date": _of_kind("date"),
+    XSD + "dateTime": _of_kind("dateTime"),
+    DATE_TIME_STAMP: _has_zone,
+    DOUBLE: _of_kind("double"),
+    FLOAT: _of_kind("float"),
+    HEX: _of_kind(HEX),
+    DECIMAL: _of_kind("decimal"),
+    **{datatype: partial(_is_integer, bounds) for datatype, bounds in INTEGERS.items()},
+    **{datatype: partial(_is_string, facets) for datatype, facets in STRINGS.items()},
+    XSD + "time": _of_kind("time"),
+    DAY_TIME: _is_day_time,
+    YEAR_MONTH: _is_year_month,
+    XML_LITERAL: _of_kind("XMLLiteral"),
+    PLAIN_LITERAL: _of_kind("text"),
+}
+"""Whether a value is in the value space of a datatype, by its IRI: all datatypes of DTB, section 2.3."""
+
+
+def is_known(found: Value) -> bool:
+    """Whether a value is in the value space of some datatype of RIF."""
+    return any(contains(found) for contains in SPACES.values())
+
+
+def identity(term: Term) -> Hashable:
+    """What two terms share if and only if they are the same value.
+
+    IRIs, blank nodes and literals whose value is not known are themselves; compound terms are the same if their names
+    and arguments are.
+    """
+    if not term.endswith(_COMPOUND):
+        return value(term) or term
+    read: list[Hashable] = []
+    ahead: list[Term | None] = [term]
+    while ahead:
+        at = ahead.pop()
+        found = None if at is None else taken_apart(at)
+        if at is None:
+            read.append(_END)
+        elif found is None:
+            read.append(value(at) or at)
+        else:
+            read.append((found.name,))
+            ahead += (None, *reversed(found.arguments))
+    return tuple(read)
+
+
+_COMPOUND = f'"^^<{DATATYPE}>'
+_END = ()
+"""Ends the arguments of a compound among the values of `identity`."""
+
+
+def same(left: Term, right: Term) -> bool:
+    """Whether two terms are the same value."""
+    return left == right or identity(left) == identity(right)

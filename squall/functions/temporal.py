@@ -1,0 +1,148 @@
+"""Arithmetic of points in time and durations (XPath functions and operators, sections 10.6, 10.8; XSD 1.1, E.3.3).
+
+A calendar value keeps its time zone. What would be too long ago, too far off or too long is no value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
+
+from squall.functions.values import (
+    ARITHMETIC,
+    DAY_TIME,
+    Duration,
+    Number,
+    Point,
+    calendar,
+    civil,
+    day_number,
+    decimal,
+    duration_literal,
+    integer,
+)
+from squall.rdf import Term
+
+_ADDED_TO = {"dateTime", "date", "time"}
+_LAST_YEAR = 999_999_999
+_DIGITS = 60
+"""So many digits of a second are kept."""
+_MOST_SECONDS = Decimal(_LAST_YEAR) * 366 * 86400
+
+
+def total(one: Duration, other: Duration, datatype: str) -> Term | None:
+    """The sum of two durations."""
+    return _literal(one.months + other.months, ARITHMETIC.add(one.seconds, other.seconds), datatype)
+
+
+def negative(length: Duration) -> Duration:
+    """The duration back in time."""
+    return Duration(-length.months, length.seconds.copy_negate())
+
+
+def _literal(months: int, seconds: Decimal, datatype: str) -> Term | None:
+    """The duration; none where its two parts have different signs, or where it is longer than time."""
+    if months * seconds < 0 or seconds.copy_abs() > _MOST_SECONDS or abs(months) > _LAST_YEAR * 12:
+        return None
+    return duration_literal(Duration(months, seconds), datatype)
+
+
+def scaled(length: Duration, by: Number, power: int, datatype: str) -> Term | None:
+    """A duration times a number, or by it (power -1); months are rounded, half up."""
+    if power < 0 and isinstance(by.value, float) and math.isinf(by.value):
+        return _literal(0, Decimal(0), datatype)
+    if not by.is_finite or (power < 0 and not by.value):
+        return None
+    ratio = Fraction(by.value) ** power
+    seconds = Fraction(length.seconds) * ratio
+    exact = ARITHMETIC.divide(Decimal(seconds.numerator), Decimal(seconds.denominator))
+    return _literal(floor(length.months * ratio + Fraction(1, 2)), exact, datatype)
+
+
+def ratio(one: int | Decimal, other: int | Decimal) -> Term | None:
+    """How often one duration contains another, both in months or both in seconds; none where the other is empty."""
+    return decimal(ARITHMETIC.divide(Decimal(one), Decimal(other))) if other else None
+
+
+def later(at: Point, length: Duration) -> Term | None:
+    """The calendar value so much later."""
+    if at.family not in _ADDED_TO or length.seconds.copy_abs() > _MOST_SECONDS:
+        return None
+    return _clock(at, length) if at.family == "time" else _moved(at, length)
+
+
+def _moved(at: Point, length: Duration) -> Term | None:
+    """Months are added first, the day at most the last of the month; then days and seconds."""
+    day, rest = divmod(at.seconds, 86400)
+    seconds, fraction = _advanced(_in_months(day, length.months) * 86400 + rest, at.fraction, length.seconds)
+    if at.family == "date":
+        seconds, fraction = seconds - seconds % 86400, ""
+    fits = abs(civil(seconds // 86400)[0]) <= _LAST_YEAR
+    return calendar(Point(at.family, seconds, fraction, at.zone)) if fits else None
+
+
+def _clock(at: Point, length: Duration) -> Term | None:
+    if length.months:
+        return None
+    seconds, fraction = _advanced(at.seconds, at.fraction, length.seconds)
+    return calendar(Point("time", seconds % 86400, fraction, at.zone))
+
+
+def _advanced(seconds: int, fraction: str, by: Decimal) -> tuple[int, str]:
+    """A time in whole seconds and the digits after them, moved."""
+    if by == int(by):
+        return seconds + int(by), fraction
+    total = Fraction(f"0.{fraction}" if fraction else 0) + Fraction(by)
+    whole = floor(total)
+    rest = total - whole
+    digits = f"{floor(rest * 10**_DIGITS):0{_DIGITS}}".rstrip("0")
+    return seconds + whole, digits
+
+
+def _in_months(day: int, months: int) -> int:
+    """The day (since the epoch) so many months later."""
+    if not months:
+        return day
+    year, month, within = civil(day)
+    years, month = divmod(month - 1 + months, 12)
+    found = None
+    while found is None:
+        found = day_number(year + years, month + 1, within)
+        within -= 1
+    return found
+
+
+def difference(one: Point, other: Point) -> Term | None:
+    """How much later one point is than another of its family; none where one of the two has no time zone."""
+    if one.family != other.family or one.family not in _ADDED_TO or (one.zone is None) != (other.zone is None):
+        return None
+    whole = one.seconds - (one.zone or 0) - other.seconds + (other.zone or 0)
+    fraction = ARITHMETIC.subtract(_fraction(one), _fraction(other))
+    return _literal(0, ARITHMETIC.add(Decimal(whole), fraction), DAY_TIME)
+
+
+def _fraction(at: Point) -> Decimal:
+    return Decimal(f"0.{at.fraction or '0'}")
+
+
+def of_zone(zone: int) -> Term:
+    """The xsd:dayTimeDuration of a time zone."""
+    return duration_literal(Duration(0, Decimal(zone)), DAY_TIME)
+
+
+def _of_date(place: int) -> Callable[[Point], Term]:
+    return lambda at: integer(civil(at.seconds // 86400)[place])
+
+
+FIELDS: dict[str, Callable[[Point], Term]] = {
+    "year": _of_date(0),
+    "month": _of_date(1),
+    "day": _of_date(2),
+    "hours": lambda at: integer(at.seconds // 3600 % 24),
+    "minutes": lambda at: integer(at.seconds // 60 % 60),
+    "seconds": lambda at: decimal(Decimal(f"{at.seconds % 60}.{at.fraction or '0'}")),
+}
+"""The parts of a point, in its own time zone; the seconds are an xsd:decimal, the others xsd:integer."""

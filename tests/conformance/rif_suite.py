@@ -1,0 +1,244 @@
+"""The suite ``rif-w3c``: the W3C's test cases for RIF Core and BLD, each in both syntaxes.
+
+A conclusion becomes the condition of one more rule, in a document of its own: it is entailed if that rule fires. Local
+constants of the two are apart. What a premise entails that is inconsistent is everything.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyoxigraph
+
+import squall
+from squall.errors import BuilderError, SquallError, TranslatorError, each
+from squall.lexers.rif import exchange, presentation, printing, tree
+from squall.rdf import Atom, iri
+from squall.streams.documents import load
+from tests.conformance import Case, KnownBad, LeftOut, Stages
+
+PLACE = "http://www.w3.org/2005/rules/test/repository/tc/"
+"""What the IRIs of imported files begin with."""
+
+GOAL = "urn:x-squall:test:goal"
+
+BAD = {
+    "RDF_Combination_Constant_Equivalence_4": "the import has a broken datatype IRI",
+}
+INFINITE = {
+    "Chaining_strategy_numeric-add_1": "the premise has infinitely many conclusions: run forward, it has no end",
+    "Chaining_strategy_numeric-subtract_1": "the premise has infinitely many conclusions: run forward, it has no end",
+}
+_UNEQUAL = "arguments of built-ins are not replaced by what rules conclude to be equal to them"
+DEBATED = {
+    "IRI_from_IRI": _UNEQUAL,
+    "Multiple_IRIs_from_String": _UNEQUAL,
+    "Multiple_Strings_from_IRI": _UNEQUAL,
+}
+
+Entry = dict[str, Any]
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """Two cases for each of the index that has both syntaxes."""
+    for entry in json.loads((folder / "index.json").read_text(encoding="utf-8")):
+        for syntax in ("rif", "rifps"):
+            name = f"{entry['suite'].partition('_')[0]} {entry['id']} ({syntax})"
+            yield Case(name, partial(_run, folder / entry["dir"], entry, syntax))
+
+
+def _run(folder: Path, entry: Entry, syntax: str, stages: Stages) -> None:
+    name = entry["id"]
+    if name in BAD:
+        raise KnownBad(BAD[name])
+    if reason := {**INFINITE, **DEBATED}.get(name):
+        raise LeftOut(reason)
+    if entry["suite"].startswith("PRD") and "BLD" not in entry["dialects"]:
+        raise LeftOut("RIF-PRD: actions and the negation of productions")
+    KINDS[entry["type"]](folder, name, syntax, stages)
+
+
+def _rejected(folder: Path, name: str, syntax: str, stages: Stages) -> None:
+    """The program has to be refused, and for the reason of the case."""
+    path = _file(folder, name, ("input", "premise"), syntax)
+    try:
+        system = squall.compile(path, documents=_places(folder, name))
+        for _ in load(system, _places(folder, name)):
+            pass
+    except SquallError as error:
+        said = " | ".join(one.message for one in each(error))
+        assert any(reason in said for reason in REASONS[name]), f"refused for another reason: {said}"
+        return
+    raise AssertionError("it is not refused")
+
+
+REASONS = {
+    "No_free_variables": ["is not declared"],
+    "Core_NonSafeness": ["the rule is not safe"],
+    "OWL_Combination_Invalid_DL_Formula": ["an attribute that is a variable"],
+    "OWL_Combination_Invalid_DL_Import": ["is not OWL DL"],
+    "RDF_Combination_Invalid_Constant_1": ["has the literal"],
+    "RDF_Combination_Invalid_Profiles_1": ["nor goes it together"],
+}
+
+
+def _import_rejected(folder: Path, name: str, syntax: str, stages: Stages) -> None:
+    if name == "OWL_Combination_Invalid_DL_Import":
+        raise LeftOut("the profile OWL-Direct is refused as a whole: what is imported is not looked at")
+    _rejected(folder, name, syntax, stages)
+
+
+def _accepted(folder: Path, name: str, syntax: str, stages: Stages) -> None:
+    path = _file(folder, name, ("input",), syntax)
+    _compiled(path, _places(folder, name))
+
+
+DEFECTS = {
+    "Builtins_PlainLiteral": ["#lang>"],
+    "Builtins_String": ["#substring>", "iri-to-uri", "escape-html-uri"],
+    "Builtins_Time": ["timezone-from-date>", "date-equal", "subtract-dayTimeDuration-from-date>", "#dayTime>",
+                      r'"-?\d+\.\d+"\^\^<[^>]*#integer>'],
+}  # fmt: skip
+"""Of a case, what tells the lines that are known to be wrong or doubtful: a typing error, an integer with a fraction."""
+
+
+def _entailed(folder: Path, name: str, syntax: str, stages: Stages) -> None:
+    if name in DEFECTS:
+        _each_line(folder, name, syntax, stages)
+    assert _entails(folder, name, _conclusion(folder, name, syntax), syntax, stages), "it is not entailed"
+
+
+def _each_line(folder: Path, name: str, syntax: str, stages: Stages) -> None:
+    """Each line of the one condition by itself: raises KnownBad if only lines fail that are known to be wrong."""
+    lexer = exchange.lexer if syntax == "rif" else presentation.lexer
+    path = _file(folder, name, ("premise",), syntax)
+    document = lexer(path.read_text(encoding="utf-8"), str(path))
+    assert document.group is not None
+    (rule,) = document.group.sentences
+    assert isinstance(rule, tree.Implies)
+    assert isinstance(rule.condition, tree.And)
+    lines = [line for line in rule.condition.formulas if not _holds(line, stages)]
+    wrong = [str(printing.node(line)) for line in lines]
+    known = [line for line in wrong if any(re.search(part, line) for part in DEFECTS[name])]
+    assert wrong == known, f"does not hold: {[line for line in wrong if line not in known]}"
+    if wrong:
+        raise KnownBad(f"wrong or doubtful: {' '.join(wrong)}")
+
+
+def _holds(line: tree.Formula, stages: Stages) -> bool:
+    goal = tree.Implies(tree.Atom(tree.Const(GOAL, tree.IRI)), line)
+    with TemporaryDirectory() as temporary:
+        path = Path(temporary, "line.rifps")
+        path.write_text(str(tree.Document((), tree.Group((goal,)))), encoding="utf-8")
+        try:
+            return Atom(iri(GOAL), ()) in (_facts(path, {}, stages) or ())
+        except TranslatorError:
+            return False
+
+
+def _not_entailed(folder: Path, name: str, syntax: str, stages: Stages) -> None:
+    assert not _entails(folder, name, _conclusion(folder, name, syntax), syntax, stages), "it is entailed"
+
+
+KINDS = {
+    "PositiveEntailmentTest": _entailed,
+    "NegativeEntailmentTest": _not_entailed,
+    "PositiveSyntaxTest": _accepted,
+    "NegativeSyntaxTest": _rejected,
+    "ImportRejectionTest": _import_rejected,
+}
+
+
+def _file(folder: Path, name: str, parts: tuple[str, ...], syntax: str) -> Path:
+    return next(path for part in parts if (path := folder / f"{name}-{part}.{syntax}").is_file())
+
+
+def _conclusion(folder: Path, name: str, syntax: str) -> tree.Formula:
+    """The formula of a conclusion; of a graph, that there are terms for its blank nodes."""
+    graph = folder / f"{name}-conclusion.ttl"
+    if graph.is_file():
+        return _of_graph(graph)
+    path = _file(folder, name, ("conclusion", "nonconclusion"), syntax)
+    text = path.read_text(encoding="utf-8")
+    if syntax == "rif":
+        return exchange.condition(text, str(path))
+    premise = _file(folder, name, ("premise",), syntax).read_text(encoding="utf-8")
+    example = {"ex": "http://example.org/example#"}  # one premise does not declare it
+    return presentation.condition(text, str(path), {**example, **presentation.prefixes(premise)})
+
+
+def _of_graph(path: Path) -> tree.Formula:
+    quads = list(pyoxigraph.parse(path.read_bytes(), format=pyoxigraph.RdfFormat.TURTLE))
+    blanks = {term.value for quad in quads for term in (quad.subject, quad.object) if _is_blank(term)}
+    frames = tuple(tree.Frame(_term(quad.subject), ((_term(quad.predicate), _term(quad.object)),)) for quad in quads)
+    variables = tuple(tree.Var(name) for name in sorted(blanks))
+    return tree.Exists(variables, tree.And(frames)) if variables else tree.And(frames)
+
+
+def _is_blank(term: object) -> bool:
+    return isinstance(term, pyoxigraph.BlankNode)
+
+
+def _term(term: Any) -> tree.Term:
+    if _is_blank(term):
+        return tree.Var(term.value)
+    if isinstance(term, pyoxigraph.NamedNode):
+        return tree.Const(term.value, tree.IRI)
+    return (
+        tree.text_constant(term.value, term.language or "")
+        if term.language
+        else tree.Const(term.value, term.datatype.value)
+    )
+
+
+def _entails(folder: Path, name: str, conclusion: tree.Formula, syntax: str, stages: Stages) -> bool:
+    premise = _file(folder, name, ("premise",), syntax)
+    goal = tree.Implies(tree.Atom(tree.Const(GOAL, tree.IRI)), conclusion)
+    places = {**_places(folder, name), "urn:premise": str(premise)}
+    with TemporaryDirectory() as temporary:
+        path = Path(temporary, "goal.rifps")
+        path.write_text(str(tree.Document((tree.Import("urn:premise"),), tree.Group((goal,)))), encoding="utf-8")
+        if _facts(premise, places, stages) is None:
+            return True
+        found = _facts(path, places, stages)
+    return found is None or Atom(iri(GOAL), ()) in found
+
+
+def _facts(path: Path, places: dict[str, str], stages: Stages) -> set[object] | None:
+    """All that follows from a document; None if it is inconsistent."""
+    system = _compiled(path, places)
+    try:
+        plan = squall.plan(system, stages.planner)
+        return {out.fact for out in squall.run(plan, [], stages.builder, list(load(system, places)))}
+    except BuilderError as error:
+        if "inconsistent" in error.message:
+            return None
+        raise
+
+
+def _places(folder: Path, name: str) -> dict[str, str]:
+    """The files of a case by the IRIs under which they are imported, with and without the ending."""
+    found = {}
+    for path in sorted(folder.glob("*-import*")):
+        found[f"{PLACE}{name}/{path.name}"] = str(path)
+        found[f"{PLACE}{name}/{path.stem}"] = str(path)
+    return found
+
+
+def _compiled(path: Path, places: dict[str, str]) -> squall.System:
+    """The system of a document. What is refused on purpose leaves the case out, by the construct."""
+    try:
+        return squall.compile(path, documents=places)
+    except SquallError as error:
+        for one in each(error):
+            if "cannot be had by rules" in one.message and "nor" not in one.message:
+                raise LeftOut(one.message) from error
+            if "there is no external" in one.message or "the rule is not safe" in one.message:
+                raise LeftOut(one.message) from error
+        raise

@@ -1,0 +1,82 @@
+"""Jena rules to a Translated Production System: every rule runs forward, whichever way its arrow points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from hashlib import blake2b
+from pathlib import PurePath
+
+from squall.errors import raise_all
+from squall.lexers.jena import Program, Rule
+from squall.system import Construct, Delete, Insert, Pattern, System
+from squall.translators.common import Scope
+from squall.translators.jena import lists
+from squall.translators.jena.bodies import Body, Notes
+from squall.translators.jena.heads import Head, removals
+from squall.translators.jena.hiding import hidden
+from squall.translators.jena.terms import renamed
+
+
+def translator(program: Program) -> System:
+    """The system of a program: one subsystem per rule, or several, each read by all.
+
+    A rule is known by the name it was given, else by its position: ``rule1``, ``rule2``; a rule in the head of another
+    one by its own name, else by that of the other. Raises TranslatorError, or Errors with all of the program's errors.
+    """
+    notes = Notes()
+    rules: list[System] = []
+    for place, rule in enumerate(program.rules, 1):
+        name = rule.name or f"rule{place}"
+        body = Body(Scope(partial(_key, rule), name), notes)
+        rules += _systems(rule, body)
+    raise_all(notes.errors)
+    shown = [part for rule in rules for part in hidden(rule, notes.hidden, notes.has_functors)]
+    if any(map(_removes, shown)):
+        shown = [_from_the_start(rule) for rule in shown]
+    known = lists.RULES if notes.has_lists else ()
+    name = PurePath(program.name).stem
+    return System(name=name, subsystems=(*shown, *known), warnings=tuple(notes.warnings))
+
+
+def _systems(rule: Rule, body: Body) -> Iterator[System]:
+    """The systems of a rule whose body goes on from this one, and of the rules in its head."""
+    body.add(rule.body, removals(rule))
+    bound, asked = body.scope.bound[:], body.asked
+    yield from Head(rule, body.scope.rule, body).systems()
+    nested = [clause for clause in rule.head if isinstance(clause, Rule)]
+    for place, inner in enumerate(nested, 1):
+        if not inner.backward:
+            hint = "write it `head <- body`"
+            body.notes.fail("a rule in the head of a rule has to chain backward", inner.origin, hint)
+            continue
+        scope = Scope(partial(_nested_key, body.scope, place), inner.name or body.scope.rule, bound[:])
+        yield from _systems(renamed(inner, bound, asked, body.fresh), body.continued(scope))
+
+
+def _removes(rule: System) -> bool:
+    return any(isinstance(one, Delete) for one in rule.consequences)
+
+
+def _from_the_start(rule: System) -> System:
+    """An axiom of a program that removes facts: what it says can be removed, too."""
+    if rule.joinables or rule.predicates:
+        return rule
+    facts = tuple(_inserted(one) if isinstance(one, Construct) else one for one in rule.consequences)
+    return replace(rule, consequences=facts)
+
+
+def _inserted(construct: Construct) -> Construct | Insert:
+    triples = tuple(fact for fact in construct.template if isinstance(fact, Pattern))
+    return construct if construct.internal else Insert(triples)
+
+
+def _key(rule: Rule) -> str:
+    """A digest of the rule without its name, its arrow's direction and the names of its variables."""
+    text = str(replace(rule.canonical, name=None, backward=False))
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _nested_key(outer: Scope, place: int) -> str:
+    return f"{outer.key()} {place}"

@@ -1,0 +1,210 @@
+"""The body of a Jena rule: what is joined, and the predicates that its built-ins are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from squall import functions
+from squall.errors import Origin, SquallError, TranslatorError
+from squall.functions import SAME_VALUE
+from squall.lexers import jena as tree
+from squall.rdf import Term, is_literal
+from squall.system import Bind, Call, Joinable, Pattern, Predicate, Slot, System, Test, Variable, Without
+from squall.translators.common import Built, Scope, find, lower, made, unfolded
+from squall.translators.jena import counting, lists
+from squall.translators.jena.hiding import hide
+from squall.translators.jena.terms import Part, part, variables, variables_of
+
+
+@dataclass
+class Notes:
+    """What is noted of a whole program while its rules are translated.
+
+    hidden: the predicates that are left out of the answer. has_lists: whether a rule asks for members of lists.
+    has_functors: whether there are functors.
+    """
+
+    errors: list[TranslatorError] = field(default_factory=list)
+    warnings: list[SquallError] = field(default_factory=list)
+    hidden: dict[Term, None] = field(default_factory=dict)
+    has_lists: bool = False
+    has_functors: bool = False
+
+    def fail(self, message: str, origin: Origin | None, hint: str | None = None) -> None:
+        """Notes an error."""
+        self.errors.append(TranslatorError(message, origin, hint))
+
+
+class Body:
+    """What a rule's body says so far; what is wrong with it is noted.
+
+    matched: the variables that joinables bind; others in the scope are bound by calls. asked: those in calls.
+    elements: the patterns as they match facts, by their places in the clauses of the rule.
+    """
+
+    def __init__(self, scope: Scope, notes: Notes) -> None:
+        self.scope = scope
+        self.notes = notes
+        self.joinables: tuple[Joinable, ...] = ()
+        self.predicates: tuple[Predicate, ...] = ()
+        self.elements: dict[int, Pattern] = {}
+        self.matched: frozenset[Variable] = frozenset()
+        self.asked: frozenset[Variable] = frozenset()
+        self.clauses: tuple[tree.Clause, ...] = ()
+        self._numbers = count(1)
+
+    def continued(self, scope: Scope) -> Body:
+        """The same so far, for a rule in the head: it goes on from here, with what the scope knows."""
+        found = copy(self)
+        found.elements = {}
+        found.scope = scope
+        return found
+
+    def add(self, clauses: tuple[tree.Clause, ...], removed: Sequence[int]) -> None:
+        """Adds clauses: all patterns, and then the calls, in the order written. removed: the places of those patterns
+        whose facts a head removes."""
+        self.clauses += clauses
+        for place, clause in enumerate(clauses):
+            if isinstance(clause, tree.Pattern):
+                self._match(clause, place, place in removed)
+            elif isinstance(clause, tree.Rule):
+                hint = "write what it says as a rule of its own"
+                self.notes.fail("a rule cannot be in the body of a rule", clause.origin, hint)
+        self.predicates += self.calls(clauses, self._call)
+
+    def fresh(self) -> Variable:
+        """A variable with a name that no variable of a text can have."""
+        return Variable(f"any {next(self._numbers)}")
+
+    # Patterns
+
+    def _match(self, pattern: tree.Pattern, place: int, is_removed: bool) -> None:
+        """Joins a pattern. One with a functor is a part of its own, so that it is joined by the variables in that."""
+        tests: list[Predicate] = []
+        parts = [self._joined(part(node), tests) for node in pattern.nodes]
+        inside: list[Predicate] = []
+        parts = [self._by_value(one, inside) if is_removed or isinstance(one, Built) else one for one in parts]
+        self.notes.has_functors |= any(isinstance(one, Built) for one in parts)
+        slots, taken = unfolded(parts, self.fresh)
+        found = Pattern(slots[0], slots[1], slots[2], origin=pattern.origin)
+        self.elements[place] = found
+        joined = System(joinables=(found,), predicates=(*taken, *inside)) if taken or inside else found
+        self.joinables += (joined,)
+        self.predicates += tuple(tests)
+        self.matched |= {variable for one in (*parts, *slots) for variable in variables(one)}
+        self.scope.bind(variables_of(*pattern.nodes))
+
+    def _joined(self, found: Part, tests: list[Predicate]) -> Part:
+        """The part with other variables for those that calls bind: literals in patterns match by value."""
+        if isinstance(found, Built):
+            return replace(found, arguments=tuple(self._joined(one, tests) for one in found.arguments))
+        if isinstance(found, Variable) and self.scope.knows(found) and found not in self.matched:
+            return self._same_as(found, tests)
+        return found
+
+    def _by_value(self, found: Part, tests: list[Predicate]) -> Part:
+        """The part with variables for its literals, which are compared by value."""
+        if isinstance(found, Built):
+            return replace(found, arguments=tuple(self._by_value(one, tests) for one in found.arguments))
+        return self._same_as(found, tests) if isinstance(found, str) and is_literal(found) else found
+
+    def _same_as(self, slot: Slot, tests: list[Predicate]) -> Variable:
+        variable = self.fresh()
+        tests.append(Test(Call(SAME_VALUE, (variable, slot))))
+        return variable
+
+    # Calls
+
+    def calls(
+        self, clauses: Sequence[tree.Clause], translate: Callable[[tree.Call], Iterable[Predicate]]
+    ) -> tuple[Predicate, ...]:
+        """The predicates of the calls among clauses, in written order; errors are noted."""
+        found: list[Predicate] = []
+        for clause in clauses:
+            if isinstance(clause, tree.Call):
+                try:
+                    found += translate(clause)
+                except TranslatorError as error:
+                    self.notes.errors.append(error)
+                    # One error is enough for what this call would have bound.
+                    self.scope.bind(variables_of(*clause.nodes))
+        return tuple(found)
+
+    def _call(self, call: tree.Call) -> list[Predicate]:
+        builtin = find(call.name, functions.builtins("jena"), len(call.nodes), "body", call.origin)
+        found: list[Predicate] = []
+        match builtin.name:
+            case "noValue":
+                found.append(self._no_value(call))
+            case "hide":
+                hide(call, self.clauses, self.notes.hidden)
+            case "countLiteralValues":
+                found += counting.predicates(self.slots(call, found), self.scope, self.fresh, call.origin)
+            case _:
+                found += self.lowered(builtin, call)
+        self.asked |= set(variables_of(*call.nodes))
+        return found
+
+    def lowered(self, builtin: functions.Builtin, call: tree.Call) -> list[Predicate]:
+        """The predicates of a call of a function. Raises TranslatorError."""
+        found: list[Predicate] = []
+        slots = self.slots(call, found)
+        for place in lists.PLACES.get(builtin.name, ()):
+            self.check_bound(slots[place], builtin.name, call.origin)
+            joined, slots[place] = self.listed(slots[place], found)
+            self.joinables += (joined,)
+        return [*found, *lower(builtin, slots, self.scope, call.origin)]
+
+    def slots(self, call: tree.Call, binds: list[Predicate]) -> list[Slot]:
+        """The arguments of a call; functors are bound to variables first. Raises TranslatorError where a variable in
+        one has no value."""
+        for node in call.nodes:
+            if isinstance(node.value, tree.Functor):
+                for variable in variables_of(node):
+                    self.check_bound(variable, str(node), node.origin)
+        return [self.value(part(node), binds) for node in call.nodes]
+
+    def check_bound(self, slot: Slot, name: str, origin: Origin | None) -> None:
+        """Raises TranslatorError for a variable without a value."""
+        if not self.scope.knows(slot):
+            hint = "bind it in a pattern of the body"
+            raise TranslatorError(f"`{slot}` is not bound where `{name}` needs it", origin, hint)
+
+    def value(self, found: Part, binds: list[Predicate]) -> Slot:
+        """The slot of a part whose variables are bound: itself, or what a functor is."""
+        if not isinstance(found, Built):
+            return found
+        self.notes.has_functors = True
+        expression = made(found, self.scope.rule)
+        if not isinstance(expression, Call):
+            return expression
+        variable = self.fresh()
+        binds.append(Bind(variable, expression))
+        self.scope.bind([variable])
+        return variable
+
+    def listed(self, slot: Slot, tests: list[Predicate]) -> tuple[Joinable, Variable]:
+        """What joins a node with the list that it begins, and the variable of its members."""
+        node = self._same_as(slot, tests) if isinstance(slot, Variable) and slot not in self.matched else slot
+        members = self.fresh()
+        self.scope.bind([members])
+        self.notes.has_lists = True
+        return lists.pattern(node, members), members
+
+    def _no_value(self, call: tree.Call) -> Without:
+        """No triple fits. What is not bound here, or left out, is a wildcard, even if it is bound later."""
+        inside: list[Predicate] = []
+        given = [self._wild(part(node)) for node in call.nodes]
+        given = [self._by_value(one, inside) if isinstance(one, Built) else one for one in given]
+        slots, taken = unfolded([*given, self.fresh()] if len(given) == 2 else given, self.fresh)
+        pattern = Pattern(slots[0], slots[1], slots[2], origin=call.origin)
+        own = System(joinables=(pattern,), predicates=(*taken, *inside))
+        return Without((own if taken else pattern,), origin=call.origin)
+
+    def _wild(self, found: Part) -> Part:
+        if isinstance(found, Built):
+            return replace(found, arguments=tuple(map(self._wild, found.arguments)))
+        return found if self.scope.knows(found) else self.fresh()

@@ -1,0 +1,34 @@
+"""``countLiteralValues``: how many literals there are, told apart by value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from squall.errors import Origin
+from squall.functions import SAME_VALUE, Builtin, Mode
+from squall.functions.jena import function_iri
+from squall.functions.jena_lists import COUNTED, VALUE
+from squall.system import Aggregate, Call, Grouping, Maybe, Pattern, Predicate, Slot, System, Test, Variable
+from squall.translators.common import Scope, lower
+
+
+def predicates(
+    slots: Sequence[Slot], scope: Scope, fresh: Callable[[], Variable], origin: Origin | None
+) -> Iterator[Predicate]:
+    """The number of values of a property of a node, 0 included. What is not bound fits anything."""
+    given = [slot if scope.knows(slot) else fresh() for slot in slots[:2]]
+    keys = tuple(dict.fromkeys(slot for slot in given if slot in slots and isinstance(slot, Variable)))
+    value, number = fresh(), fresh()
+    counted = Aggregate(number, "count", Call(VALUE, (value,)), distinct=True)
+    part = System(
+        joinables=(Pattern(given[0], given[1], value, origin=origin),),
+        predicates=(Test(Call(function_iri("isLiteral"), (value,))),),
+        grouping=Grouping(keys, (counted,)),
+        origin=origin,
+    )
+    yield Maybe(part)
+    scope.bind([number])
+    yield from lower(_COUNT, (number, slots[2]), scope, origin)
+
+
+_COUNT = Builtin("countLiteralValues", "jena", 2, 2, modes=(Mode(1, COUNTED),), same=SAME_VALUE)

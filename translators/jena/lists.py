@@ -1,0 +1,90 @@
+"""The lists of RDF in Jena rules: rules that derive the members of each, and what heads say of them.
+
+``MEMBERS(node, members)``: the list of RDF that begins at the node has these members, as one term
+(`squall.compounds`). A list that does not end in ``rdf:nil``, or runs into itself, has none; a node with several
+``rdf:first`` or ``rdf:rest`` begins several lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from squall.compounds import JOIN, LIST, compound
+from squall.functions.jena_lists import HAS_NOT, MEMBERS_OF, PAIRS_OF
+from squall.rdf import OWL, RDF, iri
+from squall.system import AtomPattern, Bind, Call, Compute, Construct, Pattern, Slot, System, Test, Variable
+
+MEMBERS = iri("urn:x-squall:jena:members")
+"""The relation of nodes, members, and the nodes of the list."""
+
+PLACES = {
+    "listContains": (0,),
+    "listNotContains": (0,),
+    "listEntry": (0,),
+    "listLength": (0,),
+    "listEqual": (0, 1),
+    "listNotEqual": (0, 1),
+}
+"""The arguments of built-ins that are lists."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a built-in says in a head of the members of a list.
+
+    place: that of the list among the arguments. function: gives rows of members. fact: the fact of such a row.
+    """
+
+    place: int
+    function: str
+    width: int
+    fact: Callable[[Sequence[Slot], Sequence[Variable]], Pattern]
+
+    def of(self, slots: Sequence[Slot], members: Variable, fresh: Callable[[], Variable]) -> tuple[Compute, Pattern]:
+        """What gives the rows, and the template of their facts."""
+        row = tuple(fresh() for _ in range(self.width))
+        return Compute(row, self.function, (members,)), self.fact(slots, row)
+
+
+HEADS = {
+    "listMapAsObject": Head(2, MEMBERS_OF, 1, lambda slots, row: Pattern(slots[0], slots[1], row[0])),
+    "listMapAsSubject": Head(0, MEMBERS_OF, 1, lambda slots, row: Pattern(row[0], slots[1], slots[2])),
+    "assertDisjointPairs": Head(0, PAIRS_OF, 2, lambda _, row: Pattern(row[0], iri(OWL + "differentFrom"), row[1])),
+}
+"""The built-ins of heads that say something of each member of a list, or of each two of them."""
+
+
+def pattern(node: Slot, members: Variable) -> AtomPattern:
+    """The members of the list that a node begins."""
+    return AtomPattern(MEMBERS, (node, members, Variable(f"{members.name} nodes")))
+
+
+_NODE, _FIRST, _REST, _AFTER, _ALL, _NODES, _ALL_NODES = (
+    Variable(name) for name in ("node", "first", "rest", "after", "all", "nodes", "all nodes")
+)
+_NIL = iri(RDF + "nil")
+
+RULES = (
+    System(
+        "lists",
+        consequences=(
+            Construct((AtomPattern(MEMBERS, (_NIL, compound(LIST, ()), compound(LIST, (_NIL,)))),), internal=True),
+        ),
+    ),
+    System(
+        "lists",
+        joinables=(
+            Pattern(_NODE, iri(RDF + "first"), _FIRST),
+            Pattern(_NODE, iri(RDF + "rest"), _REST),
+            AtomPattern(MEMBERS, (_REST, _AFTER, _NODES)),
+        ),
+        predicates=(
+            Test(Call(HAS_NOT, (_NODES, _NODE))),
+            Bind(_ALL, Call(JOIN, (_AFTER, _FIRST))),
+            Bind(_ALL_NODES, Call(JOIN, (_NODES, _NODE))),
+        ),
+        consequences=(Construct((AtomPattern(MEMBERS, (_NODE, _ALL, _ALL_NODES)),), internal=True),),
+    ),
+)
+"""What derives the members of lists, from ``rdf:nil`` on."""

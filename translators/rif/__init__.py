@@ -1,0 +1,38 @@
+"""RIF documents to a Translated Production System: every rule runs forward.
+
+Source: RIF-BLD (second edition), section 3 (semantics); RIF RDF and OWL Compatibility for frames, ``#`` and ``##``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from squall.errors import SquallError, raise_all
+from squall.lexers.rif import tree
+from squall.system import System
+from squall.translators.rif.contexts import check_contexts
+from squall.translators.rif.imports import closure
+from squall.translators.rif.rules import Rules
+
+
+def translator(document: tree.Document, documents: Mapping[str, str] | None = None) -> System:
+    """The system of a document and of those that it imports: one subsystem for each rule, each read by all.
+
+    documents: the files of imported RIF documents by their IRIs, where these are not relative. A rule is known by the
+    name in its meta-data, else by its position: ``rule1``, ``rule2``. Raises TranslatorError, or Errors with all of the
+    program's errors.
+    """
+    errors: list[SquallError] = []
+    found = closure(document, documents or {}, errors)
+    errors += check_contexts(found.documents)
+    rules = Rules(found, errors)
+    made = rules.systems()
+    raise_all(errors)
+    return System(
+        name=PurePath(document.name).stem,
+        subsystems=tuple(made),
+        documents=found.data,
+        streams=found.streams,
+        warnings=tuple(rules.warnings),
+    )

@@ -1,0 +1,70 @@
+"""In which places constants occur: a predicate is no individual, in all documents that import each other.
+
+Source: RIF-BLD, section 2.4 (well-formed formulas; contexts of symbols) and 2.5 (documents).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from squall.errors import Origin, TranslatorError
+from squall.lexers.rif import tree
+
+_Use = tuple[tree.Const, str, Origin | None]
+
+
+def check_contexts(documents: Sequence[tree.Document]) -> list[TranslatorError]:
+    """An error for each constant that is an individual, a function and a predicate, or two of these."""
+    errors = []
+    seen: dict[tuple[object, str, str], tuple[str, Origin | None]] = {}
+    for number, document in enumerate(documents):
+        for constant, context, origin in _uses(document.group):
+            scope = number if constant.space == tree.LOCAL else None
+            key = (scope, constant.lexical, constant.space)
+            known, first = seen.setdefault(key, (context, origin))
+            if known != context:
+                seen[key] = (context, origin)
+                hint = f"it is {known} at {first}: use two constants" if first else None
+                errors.append(
+                    TranslatorError(f"`{constant.lexical}` is {context} here, and {known} before", origin, hint)
+                )
+    return errors
+
+
+def _uses(node: tree.Node | None) -> Iterator[_Use]:
+    """Each constant with what it is. What is defined outside has no part in it."""
+    match node:
+        case tree.Const():
+            yield node, "an individual", node.origin
+        case tree.Atom(op=op, arguments=arguments):
+            yield op, "a predicate", op.origin
+            yield from _each(arguments)
+        case tree.Expr(op=op, arguments=arguments):
+            yield op, "a function", op.origin
+            yield from _each(arguments)
+        case tree.External(content=content):
+            yield from _each(content.arguments)
+        case tree.List(items=items, rest=rest):
+            yield from _each(items)
+            yield from _uses(rest)
+        case tree.Frame(object=about, slots=slots):
+            yield from _uses(about)
+            for slot in slots:
+                yield from _each(slot)
+        case tree.Equal(left=left, right=right) | tree.Member(instance=left, cls=right):
+            yield from _each((left, right))
+        case tree.Subclass(sub=left, sup=right):
+            yield from _each((left, right))
+        case tree.And(formulas=formulas) | tree.Or(formulas=formulas):
+            yield from _each(formulas)
+        case tree.Exists(formula=formula) | tree.Forall(formula=formula):
+            yield from _uses(formula)
+        case tree.Implies(conclusion=conclusion, condition=condition):
+            yield from _each((conclusion, condition))
+        case tree.Group(sentences=sentences):
+            yield from _each(sentences)
+
+
+def _each(nodes: Sequence[tree.Node]) -> Iterator[_Use]:
+    for node in nodes:
+        yield from _uses(node)
