@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import cast
+from typing import Any, cast
 
 from squall.builders.rows.entries import Boxes, Entry
-from squall.builders.rows.plain import Step, match
+from squall.builders.rows.factored import Factored
+from squall.builders.rows.plain import match
 from squall.functions.values import value_key
 from squall.operators import Cell, Distinct, Emit, Match, Value
 from squall.plan import Node, Plan
@@ -22,6 +23,7 @@ Matched = tuple[str, list[Entry]]
 Kind = tuple[str | None, int]
 """Which facts have the same cells: the mark of an atom's relation (None: a triple), and the number of cells."""
 TRIPLE: Kind = (None, 3)
+Step = Callable[[Any], Any]
 Matching = Callable[[Cells, Sequence[int]], Step]
 Places = tuple[tuple[int, bool], ...]
 """Places of cells, each with whether what is there matches by value."""
@@ -51,11 +53,11 @@ class Alpha:
     """The `Match` nodes that one node feeds, arranged by what they test.
 
     Triples whose predicate is known are *pairs*, (subject, object, start, end, weight): most matches want just these.
-    timed: False where facts are rows without their validity and without a rule's name.
+    matching: what makes the step of a match, where facts are rows without their validity and without a rule's name.
     """
 
-    def __init__(self, plan: Plan, id: str, timed: bool = True) -> None:
-        self.timed = timed
+    def __init__(self, plan: Plan, id: str, matching: Matching | None = None) -> None:
+        self.matching = matching
         self.predicates: dict[Term, _Tests] = {}
         """The matches of triples with a constant predicate: they are given pairs."""
         self.anything: _Tests | None = None
@@ -74,15 +76,15 @@ class Alpha:
         elif len(cells) != 3 or not isinstance(cells[1], str):
             self.anything = self.anything or self._tests(())
             self.anything.add(id, cells)
-        elif self.timed:
+        elif self.matching is None:
             self.predicates.setdefault(cells[1], _Tests((), partial(match, rule=False))).add(id, PAIR(cells))
         else:
             self.predicates.setdefault(cells[1], self._tests((1,))).add(id, cells)
 
     def _tests(self, known: tuple[int, ...]) -> _Tests:
-        return _Tests(known, partial(match, rule=self.timed, timed=self.timed))
+        return _Tests(known, self.matching or match)
 
-    def bare(self, key: Hashable, rows: Sequence[Entry]) -> Iterator[Matched]:
+    def bare(self, key: Hashable, rows: Any) -> Iterator[tuple[str, Any]]:
         """The rows that facts are to the matches, where they are not timed. key: their predicate, or their kind."""
         if isinstance(key, tuple):
             yield from self.atoms_rows(key, rows)
@@ -189,14 +191,21 @@ class _Table:
             for id, step in self.only:
                 yield id, step(entries)
             return
-        hits: dict[Hashable, list[Entry]] = {}
+        for key, part in self._apart(entries).items():
+            for id, step in self.matches[key]:
+                yield id, step(part)
+
+    def _apart(self, entries: Any) -> Mapping[Hashable, Any]:
+        """The facts that have a key, by that."""
         matches, key_of = self.matches, self.key_of
+        if isinstance(entries, Factored) and all(place != entries.place for place, _ in self.places):
+            key = key_of(entries.row)
+            return {key: entries} if key in matches else {}
+        hits: dict[Hashable, list[Entry]] = {}
         for entry in entries:
             if (key := key_of(entry)) in matches:
                 hits.setdefault(key, []).append(entry)
-        for key, part in hits.items():
-            for id, step in matches[key]:
-                yield id, step(part)
+        return hits
 
 
 def _key_of(places: Places) -> Callable[[Entry], Hashable]:

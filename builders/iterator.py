@@ -18,6 +18,7 @@ from squall.builders.measured import Measured
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.read import wanted
 from squall.builders.updating import Updating
+from squall.clock import beginning
 from squall.errors import BuilderError
 from squall.figures import NodeFigures
 from squall.operators import Deliver as DeliverNode
@@ -106,15 +107,16 @@ class IteratorJob:
         told_whole = any(isinstance(op, DeliverNode | Feed) and op.output == "rstream" for op in ops)
         if isinstance(batches, Choosy) and predicates is not None and not self.options.measure and not told_whole:
             batches.want(predicates)
-        for outputs in self._parts(batches, list(static)):
+        begin = beginning(batches) if self.options.now is None else self.options.now
+        for outputs in self._parts(batches, list(static), begin):
             yield from outputs
 
-    def _parts(self, batches: Iterable[Sequence[Event]], static: Sequence[Event]) -> Iterator[Outputs]:
+    def _parts(self, batches: Iterable[Sequence[Event]], static: Sequence[Event], begin: int) -> Iterator[Outputs]:
         if self.bulk:
             self.bulk.start()
             yield self._instant(self.bulk, static, ALWAYS)
         else:
-            self.machine.start()
+            self.machine.start(begin)
             self.machine.read(static)
             if self.updating:
                 self.updating.settle()

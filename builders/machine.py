@@ -22,7 +22,7 @@ from squall.builders.rows.feed import Feed
 from squall.builders.rows.memory import Keeping
 from squall.builders.rows.plain import Plain, Step
 from squall.builders.rows.read import Facts, Reader
-from squall.builders.rows.sets import RecursiveDistinct
+from squall.builders.rows.sets import RecursiveDistinct, Timed
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.rows.update import Demand, Update
 from squall.operators import AntiJoin, Emit, Join, LeftJoin, Match, Read, Unit, Where, is_stateful
@@ -130,11 +130,19 @@ class Machine(Network[Sequence[Entry]]):
 
     # What comes in
 
-    def start(self) -> None:
-        """Puts in what holds without any input: the bodies of axioms."""
+    def start(self, begin: int = 0) -> None:
+        """Puts in what holds without any input: the bodies of axioms. begin: the time (integer ms) that functions of
+        time take for that of what always holds."""
+        self.begin(begin)
         for node in self.plan.nodes:
             if isinstance(node.op, Unit):
                 self.answer(node.id, [UNIT])
+
+    def begin(self, time: int) -> None:
+        """Says what functions of time take for the time of what always holds (integer ms)."""
+        for op in self.operators.values():
+            if isinstance(op, Timed):
+                op.begin = time
 
     def read(self, events: Sequence[Event]) -> None:
         """Puts the facts of events into the nodes that read them."""

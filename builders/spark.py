@@ -41,6 +41,7 @@ from squall.builders.worker import (
     source_step,
     spool_line,
 )
+from squall.clock import beginning
 from squall.errors import BuilderError
 from squall.operators import Answer, Deliver, Extend, Feed, Group, LeftJoin, Operator, Project, Read, Slice, Update
 from squall.plan import Plan
@@ -198,22 +199,23 @@ class SparkJob:
         worked as it comes.
         """
         spark = session(self.options.conf)
+        begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:
-            yield from _Run(self.plan, self.options, spark, self.options.checkpoint).outputs(batches, static)
+            yield from _Run(self.plan, self.options, spark, self.options.checkpoint, begin).outputs(batches, static)
             return
         with tempfile.TemporaryDirectory(prefix="squall-") as folder:
-            yield from _Run(self.plan, self.options, spark, Path(folder)).outputs(batches, static)
+            yield from _Run(self.plan, self.options, spark, Path(folder), begin).outputs(batches, static)
 
 
 class _Run:
     """One run of a job: the driver's side."""
 
-    def __init__(self, plan: Plan, options: Options, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, plan: Plan, options: Options, spark: SparkSession, folder: Path, begin: int) -> None:
         self.options = options
         self.spark = spark
         self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), folder.absolute().as_uri())
         self.store.write(_meaning(plan), META)
-        self.program = Program(plan, levels(plan), functions.own())
+        self.program = Program(plan, levels(plan), functions.own(), begin)
         together = int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
         self.batches = Batches(spark, self.store, self.program, together)
         self.spool = folder.absolute() / "spool"

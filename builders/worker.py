@@ -112,11 +112,12 @@ def from_arrow(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Message]:
 @dataclass(frozen=True)
 class Program:
     """What every worker knows. own: the functions that users registered by hand (workers do not import their
-    modules)."""
+    modules). begin: what functions of time take for the time of what always holds (integer ms)."""
 
     plan: Plan
     levels: tuple[Level, ...]
     own: tuple[functions.Function | functions.Builtin, ...] = ()
+    begin: int = 0
 
     def prepare(self) -> None:
         """Makes the users' functions known in this process."""
@@ -306,7 +307,7 @@ def axioms(program: Program) -> list[Message]:
     """The messages that start a program: what its axioms make."""
     program.prepare()
     machine = Machine(program.plan, hosted=())
-    machine.start()
+    machine.start(program.begin)
     machine.run()
     return list(_outbox(machine, program.addressing()))
 
@@ -349,6 +350,7 @@ def _superstep(
         return
     addressing = program.addressing()
     machine = _Partition(program, levels, addressing, owners, here)
+    machine.begin(program.begin)
     _restore(machine, addressing, state)
     machine.keep()
     for (number, port), entries in fresh.items():

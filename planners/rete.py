@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice, permutations, product
 from typing import Any, NamedTuple
 
+from squall.errors import PlannerError, SquallError, raise_all
 from squall.operators import Match
 from squall.plan import Plan
 from squall.planners.columns import shared, union
@@ -98,6 +99,23 @@ def plan(system: System, statistics: Statistics | None = None, passes: Sequence[
     for one in passes:
         made = one(made, statistics)
     return grouped(made)
+
+
+def identities(system: System) -> list[tuple[str, ...]]:
+    """For each rule (`squall.system.tellings`), what it ends in, by the identity of nodes: the same for rules that mean
+    the same, whatever the order of their bodies and the names of their variables. Raises PlannerError, or Errors with
+    those of all rules."""
+    planner = _Rete(system)
+    found: list[tuple[str, ...]] = []
+    errors: list[SquallError] = []
+    for telling in tellings(system):
+        for rule in telling.rules:
+            try:
+                found.append(tuple(sorted(set(planner.rule(rule)))))
+            except PlannerError as error:
+                errors.append(error)
+    raise_all(errors)
+    return found
 
 
 Rank = tuple[int, int, str]

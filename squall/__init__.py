@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, cast
 
 from squall import plugins
 from squall.collecting import no_collection
-from squall.errors import SquallError, UsageError, each, raise_all
+from squall.errors import SquallError, UsageError, raise_all
 from squall.plan import Plan, check
+from squall.programs import joined, read, translated
 from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Term, Triple
 from squall.stages import Builder, Job, Lexer, Options, Output, Planner
 from squall.system import System, over
-from squall.windows import LANDMARK, Window
-from squall.windows import parse as parse_window
+from squall.windows import LANDMARK, Window, as_window
 
 if TYPE_CHECKING:
     from squall.statistics import Statistics
@@ -38,7 +38,7 @@ __version__ = "0.1.0"
 
 def parse(program: str | Path, lexer: str | None = None) -> tuple[str, object]:
     """The name of the language of a program, and the program's tree. Arguments and errors as for `compile`."""
-    text, name, language = _read(program, lexer)
+    text, name, language = read(program, lexer)
     lex = cast(Lexer, plugins.load("squall.lexers", language))
     return language, lex(text, name)
 
@@ -74,22 +74,18 @@ def compile(
         raise UsageError("no program is given")
     errors: list[SquallError] = []
     systems = [_rule_set(name, bool(programs), errors) for name in rules]
-    systems += [_translate(program, lexer, errors, documents or {}) for program in programs]
+    systems += [translated(read(program, lexer), errors, documents) for program in programs]
+    system = joined(systems)
     raise_all(errors)
-    system = systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
     stratify(system)
-    each = {stream: _window(one) for stream, one in (windows or {}).items()}
-    return over(system, _window(window), each, removals)
+    each = {stream: as_window(one) for stream, one in (windows or {}).items()}
+    return over(system, as_window(window), each, removals)
 
 
 def _rule_set(name: str, background: bool, errors: list[SquallError]) -> System:
     from squall import rulesets
 
-    return rulesets.prepared(_translate(rulesets.path(name), None, errors, {}), background)
-
-
-def _window(given: str | Window) -> Window:
-    return parse_window(given) if isinstance(given, str) else given
+    return rulesets.prepared(translated(read(rulesets.path(name)), errors), background)
 
 
 @no_collection()
@@ -138,46 +134,3 @@ def run(
     batches: Iterable[Sequence[Event]]
     batches = [events] if isinstance(events, list | tuple) else ([event] for event in events)
     return build(plan, builder, options).run(batches, static)
-
-
-def _translate(
-    program: str | Path, lexer: str | None, errors: list[SquallError], documents: Mapping[str, str]
-) -> System:
-    """The system of one program. Its errors are gathered: of the text, and of what could be read of it nevertheless."""
-    text, name, language = _read(program, lexer)
-    lex = cast(Lexer, plugins.load("squall.lexers", language))
-    translate = cast(Callable[..., System], plugins.load("squall.translators", language))
-    more = {"documents": documents} if "documents" in signature(translate).parameters else {}
-    try:
-        tree = lex(text, name)
-    except SquallError as error:
-        errors += each(error)
-        tree = error.partial
-    if tree is None:
-        return System()
-    try:
-        return translate(tree, **more)
-    except SquallError as error:
-        errors += each(error)
-        return System()
-
-
-def _read(program: str | Path, lexer: str | None) -> tuple[str, str, str]:
-    """The text, a name for it and its language."""
-    if lexer is not None and isinstance(program, str) and not _names_file(program):
-        return program, "<text>", lexer
-    path = Path(program)
-    if not path.is_file():
-        raise UsageError(f"the program `{program}` does not exist", hint="to compile a text, name its `lexer`")
-    language = lexer or plugins.by_extension(path)
-    try:
-        return path.read_text(encoding="utf-8"), str(path), language
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the program `{path}` cannot be read: {error}") from error
-
-
-def _names_file(text: str) -> bool:
-    try:
-        return Path(text).is_file()
-    except (OSError, ValueError):  # too long for a name, or with characters that no name has
-        return False

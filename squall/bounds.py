@@ -49,7 +49,7 @@ class _Query:
         """Why a part of the query keeps more and more."""
         growing = [found for one in part.joinables if (found := self._growing(one, part)) is not None]
         if len(growing) > 1:
-            yield self._warning(growing[1], f"to join it with {_written(growing[0])}")
+            yield self._warning(growing[1], f"to join it with {written(growing[0])}")
         if growing and part.grouping is not None:
             yield self._warning(growing[0], "to aggregate it")
         for predicate in part.predicates:
@@ -88,7 +88,7 @@ class _Query:
         )
 
     def _warning(self, found: FactPattern, why: str) -> TranslatorWarning:
-        message = f"`{self.name}` keeps all that {_written(found)} ever finds in streams without a window, {why}"
+        message = f"`{self.name}` keeps all that {written(found)} ever finds in streams without a window, {why}"
         return TranslatorWarning(message, found.origin, _HINT)
 
 
@@ -114,9 +114,7 @@ def _purposes(predicate: Predicate) -> Iterator[str]:
             yield "for a `MINUS`" if minus else "for a negation"
 
 
-def _written(pattern: FactPattern) -> str:
+def written(pattern: FactPattern) -> str:
     """A pattern as its program has it."""
-    if pattern.origin is None:
-        return f"`{' '.join(map(str, pattern.slots))}`"
-    line = pattern.origin.text.splitlines()[pattern.origin.line - 1]
-    return f"`{line[pattern.origin.column - 1 :][: pattern.origin.length].strip()}`"
+    words = " ".join(map(str, pattern.slots)) if pattern.origin is None else pattern.origin.words
+    return f"`{words}`"

@@ -1,4 +1,5 @@
-"""The command line: ``squall build``, ``squall explain`` and ``squall list``; ``squall update`` is in `cli_update`.
+"""The command line: ``squall build``, ``squall explain`` and ``squall list``; ``squall check`` is in `cli_check`,
+``squall update`` in `cli_update`.
 
 Nothing heavy is imported before it is needed, so that ``squall --help`` is quick.
 """
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import click
 
 from squall import __version__
+from squall.cli_check import check
+from squall.cli_shared import FAILED, INTERRUPTED, LEXER, WINDOW, WRONG, check_files
 from squall.cli_update import update
 from squall.errors import SquallError, UsageError
 
@@ -31,9 +34,6 @@ if TYPE_CHECKING:
     from squall.system import System
 
     _Meaning = Callable[..., System]
-
-FAILED, WRONG, INTERRUPTED = 1, 2, 130
-"""Exit codes: the run failed; the program or the arguments are wrong; it was interrupted. 0: done."""
 
 
 def main() -> NoReturn:
@@ -74,7 +74,8 @@ def command() -> None:
     On Spark, following a folder, safe to kill and start again:
       squall build alarm.jena --builder spark --source 'in/?follow=yes' \\
              --sink alarms.nt --checkpoint state/
-    See what is made of a program, and what there is to choose from:
+    See what is wrong with a program, what is made of it, and what there is to choose from:
+      squall check alarm.jena
       squall explain alarm.jena
       squall list
     Apply a request of SPARQL Update once:
@@ -87,8 +88,7 @@ def command() -> None:
 def _semantics(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say what programs mean over time."""
     options = (
-        click.option("--window", default="", metavar="WINDOW", help="Through which streams without a window of their "
-                     "own are read: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, TRIPLES 100, TRIPLES 9 STEP 3."),
+        WINDOW,
         click.option("--output", type=click.Choice(["istream", "rstream", "dstream"]), help="What is handed on: what "
                      "is new, all that holds, or what has ceased to hold [default: as the program says]."),
         click.option("--report", metavar="POLICY", help="When: close (default), change, nonempty or periodic:5s."),
@@ -103,7 +103,6 @@ def _semantics(command: Callable[..., None]) -> Callable[..., None]:
 _PROGRAMS = click.argument("programs", nargs=-1, metavar="PROGRAM...")
 _RULES = click.option("--rules", multiple=True, metavar="NAME", help="A rule set (rhodf, rdfs, rdfs-axioms, datatypes, "
                       "owl2rl) whose conclusions the programs read; without a program it is run itself.")  # fmt: skip
-_LEXER = click.option("--lexer", metavar="NAME", help="The programs' language [default: by the file's ending].")
 _PLANNER = click.option("--planner", default="rete", show_default=True, metavar="NAME", help="greedy, rete, ...")
 _STATISTICS = click.option("--statistics", type=click.Path(path_type=Path), metavar="FILE", help="Plan for data like "
                            "those that `build --collect-statistics` counted.")  # fmt: skip
@@ -113,7 +112,7 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 @command.command()
 @_PROGRAMS
 @_RULES
-@_LEXER
+@LEXER
 @_PLANNER
 @_BUILDER
 @click.option("--source", "sources", multiple=True, metavar="URI", help="A stream: a file, a folder, - or a URI.")
@@ -124,6 +123,8 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 @_semantics
 @click.option("--clock", type=click.Choice(["event", "wall"]), default="event", show_default=True, help="The time "
               "of an event: what it says, or when it arrives.")  # fmt: skip
+@click.option("--now", "now", metavar="TIME", help="What NOW() is of static data: ISO 8601, or milliseconds [default: "
+              "without sources and with --clock wall when the run begins, else 1970-01-01].")  # fmt: skip
 @click.option("--lateness", default="0s", metavar="TIME", help="How far streams may be out of order [default: 0s].")
 @click.option("--heartbeat", default="1s", show_default=True, metavar="TIME", help="How long nothing may come before "
               "time goes on without it.")  # fmt: skip
@@ -155,6 +156,7 @@ def build(
     graphs: tuple[str, ...],
     sink: str,
     clock: str,
+    now: str | None,
     lateness: str,
     heartbeat: str,
     format: str | None,
@@ -209,6 +211,7 @@ def build(
     target = _sink(sink, format, timed)
     _apart(sink, (*sources, *statics))
     _timing(clock, lateness, sources, builder)
+    begin = None if now is None else _moment(now)
     times = _length("--lateness", lateness, 0), clock, _length("--heartbeat", heartbeat, 1)
     _sampled(builder, counted)
     if profiled:
@@ -219,7 +222,7 @@ def build(
     system = mean(system, removals=streams.removals)
     _check_streams(system, streams, sources, statics)
     plan = make(system)
-    options = _options(checkpoint, settings, ledger, target, profiled is not None)
+    options = _options(checkpoint, settings, ledger, target, profiled is not None, begin)
     job = _job(plan, builder, replace(options, max_depth=max_depth))
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
@@ -234,7 +237,7 @@ def build(
 @command.command()
 @_PROGRAMS
 @_RULES
-@_LEXER
+@LEXER
 @_PLANNER
 @_BUILDER
 @_semantics
@@ -293,6 +296,7 @@ def explain(
         click.echo(text)
 
 
+command.add_command(check)
 command.add_command(update)
 
 
@@ -345,7 +349,7 @@ def _compiled(programs: Sequence[str], lexer: str | None, rules: Sequence[str], 
     from squall.streams import documents
     from squall.system import warnings
 
-    _exist(programs, rules)
+    _check_given(programs, rules)
     system = squall.compile(*programs, lexer=lexer, rules=rules, documents=dict(map(documents.place, graphs)))
     for warning in warnings(system):
         click.echo(str(warning), err=True)
@@ -368,13 +372,10 @@ def _profile(name: str) -> str:
     return f"{profiles.named(name)}\n"
 
 
-def _exist(programs: Sequence[str], rules: Sequence[str]) -> None:
-    """With a lexer named, the Python interface takes a text; the command line takes files alone."""
+def _check_given(programs: Sequence[str], rules: Sequence[str]) -> None:
     if not programs and not rules:
         raise click.UsageError("Missing argument 'PROGRAM...', or a rule set (--rules).", click.get_current_context())
-    for program in programs:
-        if not Path(program).is_file():
-            raise UsageError(f"the program `{program}` does not exist")
+    check_files(programs)
 
 
 def _planner(name: str, statistics: Path | None) -> Callable[[System], Plan]:
@@ -552,12 +553,28 @@ def _check_streams(system: System, sources: Sources, given: Sequence[str], stati
 
 
 def _options(
-    checkpoint: Path | None, conf: tuple[tuple[str, str], ...], ledger: LedgerFile, sink: Sink, measure: bool
+    checkpoint: Path | None,
+    conf: tuple[tuple[str, str], ...],
+    ledger: LedgerFile,
+    sink: Sink,
+    measure: bool,
+    now: int | None,
 ) -> Options:
     from squall.stages import Options
     from squall.streams import FileSink
 
-    return Options(checkpoint, conf, ledger, sink if isinstance(sink, FileSink) else None, measure)
+    rewound = sink if isinstance(sink, FileSink) else None
+    return Options(checkpoint, conf, ledger, rewound, measure, now=now)
+
+
+def _moment(text: str) -> int:
+    """The time (integer ms) of `--now`. Raises UsageError."""
+    from squall.streams.formats import time_of
+
+    try:
+        return time_of(text)
+    except SyntaxError as error:
+        raise UsageError(f"`--now {text}`: {error.msg}") from None
 
 
 def _run(
@@ -651,7 +668,7 @@ def _trees(programs: Sequence[str], lexer: str | None, rules: Sequence[str], for
     import squall
     from squall import rulesets
 
-    _exist(programs, rules)
+    _check_given(programs, rules)
     parsed = [*(squall.parse(rulesets.path(name)) for name in rules), *(squall.parse(one, lexer) for one in programs)]
     for language, tree in parsed:
         yield _shown(tree, format) if format in ("text", "json") else _written(tree, language, format)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from squall.cli_shared import FAILED
 from squall.errors import SquallError, UsageError, each, raise_all
 
 if TYPE_CHECKING:
@@ -65,8 +66,6 @@ def update(
         else:
             datasets.write(document, output)
     except SquallError as error:
-        from squall.cli import FAILED
-
         click.echo(str(error), err=True)
         sys.exit(FAILED)
     click.echo(_summary(dataset, changed), err=True)

@@ -57,6 +57,20 @@ class WallClock(_RealClock):
         return self._latest
 
 
+def beginning(batches: object) -> int:
+    """The time (integer ms) at which what always holds begins, as far as functions of time ask for it.
+
+    Where the clock of `Sources` stamps events, it is the clock's; where there are no events, the system's. Else the
+    time is what events say, and before them it is the epoch, so that runs over them are all alike.
+    """
+    clock: Clock | None = getattr(batches, "clock", None)
+    if clock is not None and clock.stamps:
+        return clock.now()
+    parts = getattr(batches, "sources", batches)
+    is_empty = isinstance(parts, list | tuple) and not any(parts)
+    return WallClock().now() if is_empty else 0
+
+
 class VirtualClock:
     """A clock that is moved by hand, for tests. Time stands still unless `advance` is called."""
 

@@ -23,6 +23,13 @@ class Origin:
         return f"{self.name}:{self.line}:{self.column}"
 
     @property
+    def words(self) -> str:
+        """What is written there, on its line."""
+        lines = _lines(self.text)
+        shown = lines[self.line - 1] if 0 < self.line <= len(lines) else ""
+        return shown[self.column - 1 :][: self.length].strip()
+
+    @property
     def excerpt(self) -> str:
         """The line, and carets under the place."""
         lines = _lines(self.text)
@@ -57,13 +64,18 @@ class SquallError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        place = f"{self.origin}: " if self.origin else ""
-        lines = [f"{place}{self.stage} {self.severity}: {self.message}"]
-        if self.origin:
-            lines.append(self.origin.excerpt)
-        if self.hint:
-            lines.append(f"hint: {self.hint}")
-        return "\n".join(lines)
+        return printed(f"{self.stage} {self.severity}", self.message, self.origin, self.hint)
+
+
+def printed(kind: str, message: str, origin: Origin | None, hint: str | None) -> str:
+    """A message of some kind (``syntax error``) as text: with its place, the line there, and a hint."""
+    place = f"{origin}: " if origin else ""
+    lines = [f"{place}{kind}: {message}"]
+    if origin:
+        lines.append(origin.excerpt)
+    if hint:
+        lines.append(f"hint: {hint}")
+    return "\n".join(lines)
 
 
 class UsageError(SquallError):

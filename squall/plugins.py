@@ -24,7 +24,8 @@ BUILDERS = "squall.builders"
 FUNCTIONS = "squall.functions"
 SOURCES = "squall.sources"
 SINKS = "squall.sinks"
-GROUPS = (LEXERS, TRANSLATORS, PLANNERS, BUILDERS, FUNCTIONS, SOURCES, SINKS)
+CHECKS = "squall.checks"
+GROUPS = (LEXERS, TRANSLATORS, PLANNERS, BUILDERS, FUNCTIONS, SOURCES, SINKS, CHECKS)
 
 _OURS = "squall"
 _CHECKOUT = Path(__file__).parent.parent / "setup.cfg"

@@ -72,6 +72,8 @@ class Options:
     measure: count and time what each node does (`squall.figures`), where the builder can.
     steps: how often updates may act on what updates have done without an event in between, before that is an error.
     max_depth: how deep rules may nest the terms that they make (compounds, new nodes), before that is an error.
+    now: what functions of time (``NOW()``) take for the time of what always holds (integer ms; None: see
+    `squall.clock.beginning`).
     """
 
     checkpoint: Path | None = None
@@ -81,6 +83,7 @@ class Options:
     measure: bool = False
     steps: int = 10_000
     max_depth: int = 100
+    now: int | None = None
 
 
 class Ledger(Protocol):

@@ -197,7 +197,7 @@ def _violations(program: list[System], streams: list[str], needed: list[list[Nee
     part_of = {node: number for number, part in enumerate(components(after)) for node in part}
     for (read, reader), need in strict.items():
         if part_of[read] == part_of[reader]:
-            path = _path(edges, reader, read)
+            path = shortest_path(edges, reader, read)
             names = [f"`{program[node].name}`" for node in (*path, reader) if isinstance(node, int)]
             yield TranslatorError(
                 f"rule `{program[reader].name}` {need.verb} what depends on it: {' -> '.join(names)}",
@@ -218,35 +218,37 @@ def _dependencies(
     edges: list[_Edge] = []
     strict: dict[tuple[_Read, int], Need] = {}
     made: Shapes[Hashable] = Shapes()
-    fed: Shapes[tuple[Hashable, str, str | None]] = Shapes()
+    fed: Shapes[tuple[str, str | None]] = Shapes()
     known: set[Hashable] = set()
     for writer, rule in enumerate(program):
-        for one in _made(rule) if rule.reentrant else ():
+        for one in made_of(rule) if rule.reentrant else ():
             if ("made", one) not in known:
                 known.add(("made", one))
                 made.add(one, ("made", one))
             edges.append((writer, ("made", one)))
         for one, graph in read_of(rule, streams[writer]) if streams[writer] else ():
-            fed.add(one, (writer, streams[writer], graph))
+            fed.add(one, (streams[writer], graph))
+        if streams[writer]:
+            edges.append((writer, ("stream", streams[writer])))
     for reader, found in enumerate(needed):
         for need in found:
             read = ("read", need.shape, need.sources)
             before = made.overlapping(need.shape) if need.reads_derived else ()
             overlapping = fed.overlapping(need.shape)
-            told = [(one, stream) for one, stream, graph in overlapping if need.reads_stream(stream, graph)]
+            told = [stream for stream, graph in overlapping if need.reads_stream(stream, graph)]
             if read not in known:
                 known.add(read)
                 edges += [(one, read) for one in before]
-                edges += [(one, read) for one, _ in told]
+                edges += [(("stream", stream), read) for stream in dict.fromkeys(told)]
             edges.append((read, reader))
             if told:
-                need = need._replace(verb=f"reads the stream <{told[0][1]}> that is made of")
+                need = need._replace(verb=f"reads the stream <{told[0]}> that is made of")
             if need.verb is not None:
                 strict.setdefault((read, reader), need)
     return edges, strict
 
 
-def _path(edges: list[_Edge], start: Hashable, end: Hashable) -> list[Hashable]:
+def shortest_path(edges: list[_Edge], start: Hashable, end: Hashable) -> list[Hashable]:
     """A shortest path."""
     import networkx  # it takes longer to load than all of squall
 
@@ -287,7 +289,7 @@ def components(after: Mapping[N, Iterable[N]]) -> list[list[N]]:
     return found
 
 
-def _made(rule: System) -> Iterator[Shape]:
+def made_of(rule: System) -> Iterator[Shape]:
     """The shapes of the facts that a rule makes."""
     for consequence in rule.consequences:
         if isinstance(consequence, Construct):

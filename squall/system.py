@@ -675,8 +675,8 @@ def over(
 
 def _through(source: Source, default: Source) -> Source:
     """A source through the windows of another, if it has none of its own."""
-    if (source.window, source.windows, source.removals) != (LANDMARK, (), False):
-        return source
+    if (source.window, source.windows) != (LANDMARK, ()):
+        return replace(source, removals=source.removals or default.removals)
     if source.iri and not isinstance(source, Graph):
         return replace(source, window=default.window_of(source.iri), removals=default.removals)
     return replace(source, window=default.window, windows=default.windows, removals=default.removals)

@@ -140,6 +140,11 @@ def parse(text: str) -> Window:
     return Stepped(size, _positive(_length(found[3], found[4]), text)) if found[3] else Range(size)
 
 
+def as_window(given: str | Window) -> Window:
+    """A window, or that of a text (`parse`). Raises UsageError."""
+    return parse(given) if isinstance(given, str) else given
+
+
 def _length(number: str, unit: str) -> int:
     return int(number) * _UNITS[unit.lower()]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise, permutations
 from typing import Any
 
 import pytest
@@ -15,10 +16,12 @@ import squall
 from squall import functions
 from squall import operators as ops
 from squall.builders import iterator
-from squall.builders.bulk import Bulk, fits
+from squall.builders.bulk import Bulk, fits, joins, parts, steps
+from squall.builders.bulk.sets import Known
 from squall.builders.iterator import IteratorJob
 from squall.builders.rows import plain
-from squall.builders.rows.entries import Entry
+from squall.builders.rows.entries import Entry, Row
+from squall.builders.rows.factored import Factored, Rows
 from squall.errors import SourceError
 from squall.functions import lookup
 from squall.plan import Input, Node, Plan
@@ -64,6 +67,16 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return set_to
 
 
+@pytest.fixture(params=["few rows one by one", "all in one"])
+def together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether rows that differ in one cell only are kept so when they are few, too."""
+    if request.param == "all in one":
+        monkeypatch.setattr(parts, "MANY", 1)
+        for module in (parts, steps, joins):
+            monkeypatch.setattr(module, "LEAST", 1)
+
+
+@pytest.mark.usefixtures("together")
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 def test_a_program_of_any_kind(planner: str, wait: Callable[[int], None]) -> None:
     """And whenever a machine takes over."""
@@ -89,6 +102,7 @@ EVENTS = st.lists(st.tuples(st.integers(0, 2), st.lists(TRIPLES, min_size=1, max
 )
 
 
+@pytest.mark.usefixtures("together")
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 @given(events=EVENTS, facts=st.lists(TRIPLES, max_size=4), instants=st.integers(0, 4))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -165,6 +179,84 @@ def test_what_two_sets_make_is_told_once() -> None:
     ))]  # fmt: skip
     assert told.count(f"<{E}a> <{E}type> <{E}b> .") == 1
     assert len(set(told)) == len(told)
+
+
+def test_rows_are_known_in_whatever_form_they_come() -> None:
+    """One by one, with others of their subject, or with others of their object."""
+    a, b, c = "<a>", "<b>", "<c>"
+    forms: list[Rows] = [[(a, b, c)], Factored((None, b, c), 0, {a: None}), Factored((a, b, None), 2, {c: None})]
+    for first, second in permutations(forms, 2):
+        known = Known()
+        assert list(known.fresh(first)) == [(a, b, c)]
+        assert not known.fresh(second)
+        assert len(known) == 1
+        more = Factored((None, b, c), 0, {b: None, a: None, c: None})
+        assert list(known.fresh(more)) == [(b, b, c), (c, b, c)]
+        assert not known.fresh(list(more))
+        assert sorted(chain.from_iterable(known.all())) == [(a, b, c), (b, b, c), (c, b, c)]
+
+
+def test_rows_of_which_a_test_leaves_none_make_nothing() -> None:
+    """Not even where the only cell in which they differ is not kept."""
+    rows = Factored((None, "<b>"), 0, dict.fromkeys(["<a>", "<c>"]))
+    assert rows.shaped((Term("<d>"), 1)) == [("<d>", "<b>")]
+    assert rows.shaped((0, 1, 0)) == [("<a>", "<b>", "<a>"), ("<c>", "<b>", "<c>")]
+    assert not rows.of(()).shaped((Term("<d>"), 1))
+    facts = [Event(ALWAYS, tuple(Triple(iri(f"{E}{n}"), iri(E + "p"), iri(E + "a")) for n in range(100)))]
+    assert not list(job(plan("[r: (?x :p ?y) equal(?x, :b) -> (:c :q ?y)]")).run([], facts))
+
+
+@pytest.mark.parametrize("LEAST", [1, 8])
+def test_facts_that_come_twice_at_first_are_told_once(LEAST: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks for duplicates among them, unless a rule could tell."""
+    for module in (parts, steps, joins):
+        monkeypatch.setattr(module, "LEAST", LEAST)
+    text = "[r: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)] [s: (?x :p ?y) -> (?y :t ?x)]"
+    twice = static(":a :p :b . :b :q :c . " * 2)
+    running = job(plan(text))
+    told = Counter(str(out.fact) for out in running.run([stream("1 :b :q :d", "2 :a :p :b")], twice))
+    assert told == {f"<{E}a> <{E}r> <{E}c> .": 1, f"<{E}b> <{E}t> <{E}a> .": 1, f"<{E}a> <{E}r> <{E}d> .": 1}
+
+
+def test_facts_that_come_twice_are_kept_once() -> None:
+    running = job(plan("[inherited: (?x ?p ?y) (?p :below ?q) -> (?x ?q ?y)]"))
+    twice = ":a :p :b . :c :p :b . :p :below :q ." * 2
+    list(running.run([stream("1 :a :p :b . :c :p :b")], static(twice)))
+    assert running.bulk is not None
+    (join,) = (node.id for node in running.plan.nodes if isinstance(node.op, ops.Join))
+    assert running.figures()[join].state == 3 + 1 + 2, (
+        "what has been read, as facts and as what is said of properties, and what follows"
+    )
+
+
+def test_what_has_an_effect_sees_each_fact_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "squall.print")
+    running = job(plan("[r: (?x :p ?y) print(?x) -> (?x :q ?y)]"))
+    list(running.run([], static(":a :p :b . :a :p :b .")))
+    assert running.bulk is not None
+    assert len(caplog.records) == 1
+
+
+def test_classes_are_worked_off_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of their members are made but to be told."""
+    made: list[Factored] = []
+    iterate = Factored.__iter__
+
+    def noted(self: Factored) -> Iterator[Row]:
+        made.append(self)
+        return iterate(self)
+
+    monkeypatch.setattr(Factored, "__iter__", noted)
+    classes = """
+        [class: (?x :type ?c) (?c :under ?d) -> (?x :type ?d)]
+        [up: (?x :under ?y) (?y :under ?z) -> (?x :under ?z)]
+        [in: (?x :type ?c) (?c :in ?d) -> (?x :likes ?d)]
+        [few: (?x :type :nothing) -> (?x :is :nothing)]"""
+    members = tuple(Triple(iri(f"{E}{n}"), iri(E + "type"), iri(E + "a")) for n in range(100))
+    schema = static(":a :under :b . :b :under :c . :b :in :d .")[0].facts
+    told = list(job(plan(classes)).run([], [Event(ALWAYS, (*schema, *members))]))
+    assert len({out.fact for out in told}) == len(told) == 1 + 3 * len(members)
+    assert len(made) == 2 * 3, "whether there are literals, and then the facts"
 
 
 def test_small_instants_are_for_the_machine_and_large_ones_are_not() -> None:

@@ -556,3 +556,17 @@ def test_version(squall: Squall) -> None:
     from squall import __version__
 
     assert squall("--version") == (0, f"squall {__version__}\n", "")
+
+
+def test_the_time_of_static_data(squall: Squall) -> None:
+    Path("now.rq").write_text("SELECT (YEAR(NOW()) AS ?year) {}")
+    assert squall("build", "now.rq", "--format", "srcsv", "--now", "2013-05-01T12:00:00Z")[1].split() == [
+        "year",
+        "2013",
+    ]
+    assert int(squall("build", "now.rq", "--format", "srcsv")[1].split()[1]) >= 2026
+    code, _, err = squall("build", "now.rq", "--now", "soon")
+    assert (code, err.splitlines()[0]) == (
+        2,
+        "usage error: `--now soon`: `soon` is no time (integer milliseconds, ISO 8601 or -infinity)",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,15 @@ def test_a_patch_is_not_static(tmp_path: Path) -> None:
     (tmp_path / "x.rdfp").touch()
     with pytest.raises(UsageError, match="cannot be static"):
         squall.streams.open_static(f"{tmp_path}/x.rdfp")
+
+
+@pytest.mark.parametrize("window", ["", " [RANGE 10s]", " [RANGE 4s STEP 1s]", " [TRIPLES 5]"])
+def test_removals_reach_windows_that_a_query_names(window: str, tmp_path: Path) -> None:
+    (tmp_path / "x.rdfp").write_text(f'H time "1000" .\nA {A}\nA {B}\nH time "3000" .\nD {A}\n')
+    source = open_source(f"{tmp_path}/x.rdfp?stream=urn:s")
+    query = f"SELECT ?x FROM STREAM <urn:s>{window} {{ ?x <{E}p> ?y }}"
+    system = squall.compile(query, lexer="csparql", removals=source.removals)
+    (query_,) = system.subsystems
+    falling = replace(query_, output="dstream")
+    outputs = list(squall.build(squall.plan(falling)).run(Sources([source])))
+    assert (3000, f"?x=<{E}a>") in [(out.time, str(out.fact)) for out in outputs]

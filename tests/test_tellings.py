@@ -245,6 +245,14 @@ def test_a_stream_cannot_be_made_of_itself(tmp_path: Path) -> None:
         programs(tmp_path, csparql_hot=again)
 
 
+def test_a_stream_of_two_queries_cannot_be_made_of_itself(tmp_path: Path) -> None:
+    """What one of them makes of what the other makes would be an event for itself, again and again."""
+    again = HOT.replace("http://example.org/in", "http://example.org/hot").replace("ex:t ", "ex:hot ")
+    again = again.replace("{ ?r ex:hot", "{ ?r ex:again", 1)
+    with pytest.raises(SquallError, match=r"reads the stream <.*hot> that is made of what depends on it"):
+        programs(tmp_path, csparql_hot=HOT, csparql_again=again)
+
+
 def test_a_stream_and_rules_cannot_be_made_of_each_other(tmp_path: Path) -> None:
     rules = "[again: (?r <http://example.org/hot> ?t) -> (?r <http://example.org/t> ?t)]"
     with pytest.raises(SquallError, match="`again` reads the stream") as raised:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import squall
 from squall import profiles
-from squall.clock import Clock, EventClock, VirtualClock, WallClock
+from squall.clock import Clock, EventClock, VirtualClock, WallClock, beginning
 from squall.errors import SourceError, UsageError
-from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Term, Triple, iri, literal
+from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Solution, Term, Triple, iri, literal
 from squall.streams import LedgerFile, Source, Sources, open_source, windows
 from squall.streams.derived import Ordered, TimedByProperty
 from squall.streams.files import Reading
@@ -441,3 +441,36 @@ def test_windows_are_said_by_address_in_python_as_well(tmp_path: Path) -> None:
     plan = squall.plan(profiles.apply(system, output="dstream"))
     (out,) = squall.build(plan).run(Sources([open_source(uri)]))
     assert out.time == 3000
+
+
+# The time of what always holds
+
+
+def asked(batches: object, now: int | None = None) -> str:
+    """What `NOW()` is at the beginning."""
+    plan = squall.plan(squall.compile("SELECT (NOW() AS ?now) {}", lexer="sparql"))
+    (first, *_) = squall.build(plan, options=squall.Options(now=now)).run(batches, [])  # type: ignore[arg-type]
+    assert isinstance(first.fact, Solution)
+    return str(first.fact.values[0])[1:].partition("Z")[0]
+
+
+def test_what_always_holds_begins_when_there_is_nothing_else_with_the_run() -> None:
+    before = WallClock().now()
+    assert before <= beginning(()) <= WallClock().now()
+    nothing: list[object] = [[], [[]], Sources([])]
+    for none in nothing:
+        found = moment(literal(asked(none), XSD + "dateTime"))
+        assert found is not None
+        assert before <= found <= WallClock().now()
+
+
+def test_what_always_holds_begins_before_all_that_events_say() -> None:
+    assert asked([[Event(5, (t("a"),))]]) == "1970-01-01T00:00:00"
+    assert asked(iter([[Event(5, (t("a"),))]])) == "1970-01-01T00:00:00"
+    assert asked(Sources([Fixed([Event(5, (t("a"),))])])) == "1970-01-01T00:00:00"
+
+
+def test_what_always_holds_begins_when_the_clock_or_the_options_say() -> None:
+    sources = Sources([Fixed([Event(5, (t("a"),))])], VirtualClock(now=86_400_000, stamps=True))
+    assert asked(sources) == "1970-01-02T00:00:00"
+    assert asked([], now=1000) == "1970-01-01T00:00:01"

@@ -21,7 +21,7 @@ from squall.builders.intervals import (
 from squall.builders.rows.code import computed
 from squall.builders.rows.entries import Entry, Row
 from squall.builders.rows.memory import SWEPT, Keeping
-from squall.rdf import FOREVER
+from squall.rdf import ALWAYS, FOREVER
 
 
 class GrowingDistinct(Keeping):
@@ -278,6 +278,8 @@ class Timed(CountingDistinct):
         self.extends = isinstance(op, ops.Extend)
         self.keeps = isinstance(op, ops.Extend) and op.keeps
         self.told: dict[Row, tuple[_Stretch, ...]] = {}
+        self.begin = ALWAYS
+        """The time that the expression takes for that of what always holds (integer ms)."""
 
     def _update(self, keys: Iterable[Row]) -> list[Entry]:
         found: list[Entry] = []
@@ -297,7 +299,7 @@ class Timed(CountingDistinct):
 
     def _rows(self, row: Row, stretches: Iterable[_Stretch], sign: int) -> Iterator[Entry]:
         for since, start, end, count in stretches:
-            value = self.compute(row, since)
+            value = self.compute(row, self.begin if since == ALWAYS else since)
             if not self.extends and value:
                 yield (*row, start, end, sign * count)
             elif self.extends and isinstance(value, str):

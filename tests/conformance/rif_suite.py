@@ -105,7 +105,7 @@ DEFECTS = {
     "Builtins_Time": ["timezone-from-date>", "date-equal", "subtract-dayTimeDuration-from-date>", "#dayTime>",
                       r'"-?\d+\.\d+"\^\^<[^>]*#integer>'],
 }  # fmt: skip
-"""Of a case, what tells the lines that are known to be wrong or doubtful: a typing error, an integer with a fraction."""
+"""Of a case, what tells the lines that are known to be wrong or doubtful: a slip, an integer with a fraction."""
 
 
 def _entailed(folder: Path, name: str, syntax: str, stages: Stages) -> None:

@@ -13,10 +13,10 @@ from squall.functions import SAME_VALUE
 from squall.lexers import jena as tree
 from squall.rdf import Term, is_literal
 from squall.system import Bind, Call, Joinable, Pattern, Predicate, Slot, System, Test, Variable, Without
-from squall.translators.common import Built, Scope, find, lower, made, unfolded
+from squall.translators.common import Built, Part, Scope, find, lower, made, unfolded
 from squall.translators.jena import counting, lists
 from squall.translators.jena.hiding import hide
-from squall.translators.jena.terms import Part, part, variables, variables_of
+from squall.translators.jena.terms import part, variables, variables_of
 
 
 @dataclass
@@ -175,9 +175,7 @@ class Body:
 
     def value(self, found: Part, binds: list[Predicate]) -> Slot:
         """The slot of a part whose variables are bound: itself, or what a functor is."""
-        if not isinstance(found, Built):
-            return found
-        self.notes.has_functors = True
+        self.notes.has_functors |= isinstance(found, Built)
         expression = made(found, self.scope.rule)
         if not isinstance(expression, Call):
             return expression
@@ -207,4 +205,4 @@ class Body:
     def _wild(self, found: Part) -> Part:
         if isinstance(found, Built):
             return replace(found, arguments=tuple(map(self._wild, found.arguments)))
-        return found if self.scope.knows(found) else self.fresh()
+        return self.fresh() if isinstance(found, Variable) and not self.scope.knows(found) else found

@@ -8,10 +8,8 @@ from urllib.parse import quote
 from squall.functions.values import number
 from squall.lexers import jena as tree
 from squall.rdf import iri
-from squall.system import Slot, Variable
-from squall.translators.common import Built
-
-Part = Slot | Built
+from squall.system import Variable
+from squall.translators.common import Built, Part
 
 FUNCTORS = "urn:x-squall:jena:functor:"
 """What the IRI of a functor's name begins with."""

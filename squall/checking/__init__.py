@@ -1,0 +1,92 @@
+"""A linter with a sense for streams: what is wrong with a program, and what its author hardly meant.
+
+A check is a function of the entry-point group ``squall.checks``: it takes a `Program` and gives `Finding`s
+(docs/check.md). It looks at systems, so that all languages share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+
+from squall import plugins
+from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, arranged, told
+from squall.checking.program import Check, Program
+from squall.collecting import no_collection
+from squall.errors import SquallError, UsageError
+from squall.planners.rete import identities
+from squall.programs import joined, read, translated
+from squall.statistics import Statistics
+from squall.strata import stratify
+from squall.streams.documents import check_streams
+from squall.system import over, warnings
+from squall.windows import LANDMARK, Window, as_window
+
+__all__ = ["ERROR", "INFO", "SEVERITIES", "WARNING", "Check", "Finding", "Program", "checks", "lint"]
+
+
+@no_collection()
+def lint(
+    *programs: str | Path,
+    lexer: str | None = None,
+    window: str | Window = LANDMARK,
+    windows: Mapping[str, str | Window] | None = None,
+    streams: Collection[str] | None = None,
+    static: Collection[str] = (),
+    statistics: Statistics | str | Path | None = None,
+) -> tuple[Finding, ...]:
+    """What is to be said of one or more programs that run together, in the order of their texts; nothing is run.
+
+    programs, lexer, window, windows: as for `squall.compile`. streams: the IRIs of the streams that will bring events,
+    static: of those with data that always hold (``""`` is the default one); None: nobody knows. statistics: counts of
+    the data, as for `squall.plan`.
+
+    A program that is refused has errors, all of them, and nothing else is said of it. Raises UsageError as
+    `squall.compile` does.
+    """
+    if not programs:
+        raise UsageError("no program is given")
+    texts = tuple(read(program, lexer) for program in programs)
+    names = [text.name for text in texts]
+    errors: list[SquallError] = []
+    system = joined([translated(text, errors) for text in texts])
+    if errors:
+        return arranged((finding for error in errors for finding in told(error)), names)
+    each = {stream: as_window(one) for stream, one in (windows or {}).items()}
+    program = Program(
+        over(system, as_window(window), each),
+        texts,
+        None if streams is None else frozenset((*streams, *static)),
+        None if streams is None else frozenset(streams),
+        Statistics.load(statistics) if isinstance(statistics, str | Path) else statistics,
+        (as_window(window), *each.values()),
+    )
+    return arranged(_refused(program) or _found(program), names)
+
+
+def checks() -> dict[str, Check]:
+    """All checks that are installed, by the names of their entry points."""
+    return {name: plugins.load(plugins.CHECKS, name) for name in plugins.names(plugins.CHECKS)}
+
+
+def _refused(program: Program) -> list[Finding]:
+    """Why a program that could be translated is refused nevertheless."""
+    refusing: tuple[tuple[str, Callable[[], object]], ...] = (
+        ("not-stratified", lambda: stratify(program.system)),
+        ("not-given", lambda: None if program.given is None else check_streams(program.system, program.given)),
+        ("", lambda: identities(program.system)),
+    )
+    found: list[Finding] = []
+    for code, refuse in refusing:
+        try:
+            refuse()
+        except SquallError as error:
+            found += told(error, code)
+    return found
+
+
+def _found(program: Program) -> Iterator[Finding]:
+    for warning in warnings(program.system):
+        yield from told(warning)
+    for check in checks().values():
+        yield from check(program)

@@ -1,0 +1,191 @@
+"""``constant-test``, ``never-true``: tests whose outcome does not depend on what is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from squall import functions
+from squall.checking.findings import WARNING, Finding
+from squall.checking.program import Program, Rule, mentions, systems
+from squall.errors import Origin
+from squall.functions.sparql.names import SPARQL, test_iri
+from squall.rdf import XSD, literal, parts
+from squall.system import (
+    AtomPattern,
+    Bind,
+    Call,
+    Construct,
+    Either,
+    Expression,
+    Insert,
+    Joinable,
+    Pattern,
+    System,
+    Test,
+    Variable,
+    visible,
+)
+
+JENA = "urn:x-squall:jena:"
+_ORDERS = frozenset((
+    *(f"{JENA}{name}" for name in ("lessThan", "greaterThan", "le", "ge")),
+    *map(test_iri, ("less-than", "greater-than", "less-than-or-equal", "greater-than-or-equal")),
+))  # fmt: skip
+"""Tests of the order of two values."""
+_APART = frozenset((
+    *(f"{JENA}{name}" for name in ("lessThan", "greaterThan", "notEqual")),
+    *map(test_iri, ("less-than", "greater-than", "not-equals")),
+))  # fmt: skip
+"""Tests that are never true of a value and itself."""
+_OF_LITERALS = _ORDERS | {f"{JENA}isLiteral", f"{JENA}regex"} | frozenset(map(test_iri, (
+    "isLiteral", "isNumeric", "regex", "contains", "strstarts", "strends",
+)))  # fmt: skip
+"""Tests that are never true if their first argument is no literal."""
+_BOTH = test_iri("logical-and")
+_NEW = frozenset(f"{SPARQL}{name}" for name in ("rand", "uuid", "struuid", "bnode")) | {f"{JENA}makeTemp"}
+"""Functions whose value is another one for each solution."""
+_NODES = frozenset((
+    *(f"{JENA}{name}" for name in ("makeTemp", "makeSkolem", "uriConcat")),
+    *(f"{SPARQL}{name}" for name in ("bnode", "uuid", "iri", "uri")),
+))  # fmt: skip
+"""Functions whose value is no literal."""
+
+
+def check(program: Program) -> Iterator[Finding]:
+    """A finding for each test of constants alone; and for each that no values make true: of something with itself, of a
+    subject (which is no literal) as a number or text, or with a constant that nothing comes before or after."""
+    plain = all(_is_plain(rule) for rule in program.rules)
+    for rule in program.rules:
+        for system in systems(rule):
+            nodes = frozenset[Variable]().union(*map(_nodes, system.joinables)) if plain else frozenset()
+            for one in system.predicates:
+                for call in conjuncts(one.expression) if isinstance(one, Test) else ():
+                    yield from _findings(rule, call, nodes)
+
+
+def conjuncts(test: Call) -> Iterator[Call]:
+    """The tests that have to be true for a test to be."""
+    if test.function == _BOTH:
+        for one in test.arguments:
+            yield from conjuncts(one) if isinstance(one, Call) else ()
+    else:
+        yield test
+
+
+def _findings(rule: Rule, test: Call, nodes: frozenset[Variable]) -> Iterator[Finding]:
+    if test.origin is None:
+        return  # a translator made it up
+    if not any(mentions(test)):
+        if _is_constant(test):
+            yield _constant(rule, test.origin, _value(test))
+    elif why := _why_never(test, nodes):
+        hint = "nothing passes this test: leave it out, or compare what can be compared"
+        yield Finding("never-true", WARNING, f"{_words(test.origin)} is never true: {why}", test.origin, hint)
+
+
+def _words(origin: Origin) -> str:
+    return f"`{origin.words}`"
+
+
+def _constant(rule: Rule, origin: Origin, value: bool) -> Finding:
+    if value:
+        return Finding("constant-test", WARNING, f"{_words(origin)} is always true", origin, "leave it out")
+    message = f"{_words(origin)} is never true, so that `{rule.name}` never fires by it"
+    return Finding("constant-test", WARNING, message, origin, "compare something that varies")
+
+
+# Values of constants
+
+
+def _is_constant(expression: Expression) -> bool:
+    """Whether an expression without variables has the same value always."""
+    if not isinstance(expression, Call):
+        return True
+    function = functions.lookup(expression.function)
+    varies = function.timed or not function.pure or function in functions.own() or function.iri in _NEW
+    return not varies and all(map(_is_constant, expression.arguments))
+
+
+def _value(expression: Expression) -> Any:
+    if not isinstance(expression, Call):
+        return expression
+    return functions.lookup(expression.function).evaluate(*map(_value, expression.arguments))
+
+
+# What is never true
+
+
+def _why_never(test: Call, nodes: frozenset[Variable]) -> str | None:
+    """Why a test is never true; None: it may be."""
+    first, *others = test.arguments
+    if test.function in _APART and first == others[0]:
+        return "it compares something with itself"
+    if test.function in _OF_LITERALS:
+        for one in test.arguments if test.function in _ORDERS else (first,):
+            if isinstance(one, Variable) and one in nodes:
+                return f"`{one}` is a subject or a predicate here, which a literal cannot be"
+            if isinstance(one, str) and one[0] != '"':
+                return f"{one} is no literal"
+    if test.function in _ORDERS:
+        return next((why for place, one in enumerate(test.arguments) if (why := _why_alone(test, place, one))), None)
+    return None
+
+
+def _why_alone(test: Call, place: int, constant: Expression) -> str | None:
+    """Why nothing is in order with a constant."""
+    if not isinstance(constant, str) or parts(constant)[2]:
+        return None
+    function = functions.lookup(test.function)
+    pairs = ((constant, one) if place == 0 else (one, constant) for one in (*_EXTREMES, constant))
+    return None if any(function.evaluate(*pair) for pair in pairs) else f"nothing comes before or after {constant} so"
+
+
+_EXTREMES = tuple(
+    literal(text, XSD + kind)
+    for kind, texts in {
+        "double": ("-INF", "INF"),
+        "string": ("", "\U0010ffff" * 9),
+        "boolean": ("false", "true"),
+        "dateTime": ("-9999-01-01T00:00:00Z", "9999-12-31T23:59:59Z"),
+        "date": ("-9999-01-01Z", "9999-12-31Z"),
+        "time": ("00:00:00Z", "23:59:59.999Z"),
+        "duration": ("-P9999Y", "P9999Y"),
+        "yearMonthDuration": ("-P9999Y", "P9999Y"),
+        "dayTimeDuration": ("-P9999999D", "P9999999D"),
+        "gYear": ("-9999Z", "9999Z"),
+        "gYearMonth": ("-9999-01Z", "9999-12Z"),
+        "gMonth": ("--01Z", "--12Z"),
+        "gMonthDay": ("--01-01Z", "--12-31Z"),
+        "gDay": ("---01Z", "---31Z"),
+    }.items()
+    for text in texts
+)
+"""Of each kind of values that have an order, the ends, near enough."""
+
+
+def _is_plain(rule: Rule) -> bool:
+    """Whether no literal becomes the subject of a fact that a rule makes: rules may read such facts."""
+    nodes = frozenset[Variable]().union(*map(_nodes, rule.system.joinables))
+    nodes |= {one.variable for one in rule.system.predicates if isinstance(one, Bind) and _is_node(one.expression)}
+    made = [one for part in rule.system.consequences if isinstance(part, Construct | Insert) for one in part.template]
+    ends = [end for one in made if isinstance(one, Pattern) for end in (one.subject, one.predicate)]
+    return all(end in nodes for end in ends if isinstance(end, Variable))
+
+
+def _is_node(expression: Expression) -> bool:
+    """Whether the value of an expression is an IRI or a blank node."""
+    return isinstance(expression, Call) and expression.function in _NODES
+
+
+def _nodes(part: Joinable) -> frozenset[Variable]:
+    """The variables of a part that stand for subjects or predicates of triples in each of its solutions."""
+    match part:
+        case Pattern(subject=subject, predicate=predicate):
+            return frozenset(end for end in (subject, predicate) if isinstance(end, Variable))
+        case AtomPattern():
+            return frozenset()
+        case Either(branches=branches):
+            return frozenset.intersection(*map(_nodes, branches)) if branches else frozenset()
+        case System(joinables=joinables):
+            return frozenset(visible(part)).intersection(frozenset[Variable]().union(*map(_nodes, joinables)))

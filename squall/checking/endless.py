@@ -1,0 +1,180 @@
+"""``endless-recursion``: rules that make new terms of new terms, over and over.
+
+The test is joint acyclicity (Krötzsch and Rudolph, "Extending decidable existential rules by joining acyclicity and
+guardedness", IJCAI 2011), with what functions make in the place of existential variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+from squall import functions
+from squall.checking.findings import WARNING, Finding
+from squall.checking.program import Program, Reading, mentions, readings
+from squall.errors import Origin
+from squall.strata import Shape, components, overlap, shape, shortest_path
+from squall.system import Bind, Call, Construct, Exists, Expression, System, Test, Variable, Without
+
+_MAKE = frozenset((
+    "addOne", "difference", "makeSkolem", "makeTemp", "product", "quotient", "strConcat", "subtractOne", "sum",
+    "uriConcat", "bnode", "concat", "divide", "encode-for-uri", "md5", "multiply", "plus", "replace", "sha1", "sha256",
+    "sha384", "sha512", "struuid", "subtract", "uuid", "numeric-add", "numeric-subtract", "numeric-multiply",
+    "numeric-divide", "string-join", "append", "concatenate", "insert-before",
+))  # fmt: skip
+"""The local names of functions that make new terms of any terms, without end. All others that squall has test, choose
+among their arguments, or come to an end when they are applied to what they made."""
+
+
+def check(program: Program) -> Iterator[Finding]:
+    """A finding for each function whose values come back to it through the rules, if nothing in its rule looks at what
+    goes in or comes out: a test, or a negation, that might end it."""
+    after = _feeding(program)
+    for part in components(after):
+        if len(part) > 1 or part[0] in after[part[0]]:
+            yield from _cycles(program, sorted(part), after)
+
+
+def _feeding(program: Program) -> dict[int, set[int]]:
+    """For each rule, by number, the rules that read what it derives."""
+    after: dict[int, set[int]] = {number: set() for number in range(len(program.rules))}
+    for number, rule in enumerate(program.rules):
+        for reading in readings(rule.system):
+            for maker in program.makers(reading):
+                if maker.stream is None:
+                    after[maker.rule].add(number)
+    return after
+
+
+class _Made(NamedTuple):
+    """A value that a function makes in a rule, by number, and the variables of which it does."""
+
+    rule: int
+    variable: Variable
+    function: str
+    inputs: frozenset[Variable]
+    origin: Origin | None
+
+
+_Place = tuple[int, Variable]
+"""A variable of a rule."""
+
+
+def _cycles(program: Program, part: list[int], after: dict[int, set[int]]) -> Iterator[Finding]:
+    """The findings of rules that feed each other."""
+    rules = {number: _Rule.of(program.rules[number].system) for number in part}
+    made = [_Made(number, *one) for number in part for one in rules[number].made]
+    feeds: dict[_Made, list[_Made]] = {}
+    for one in made:
+        reached = _reached(one, rules)
+        feeds[one] = [other for other in made if any((other.rule, name) in reached for name in other.inputs)]
+    for found in components(feeds):
+        one = min(found, key=lambda one: (one.rule, str(one.variable)))
+        if len(found) > 1 or one in feeds[one]:
+            yield _finding(program, one, part, after)
+
+
+def _finding(program: Program, one: _Made, part: list[int], after: dict[int, set[int]]) -> Finding:
+    edges: list[tuple[Hashable, Hashable]] = [
+        (rule, following) for rule in part for following in after[rule] if following in part
+    ]
+    start = min((shortest_path(edges, following, one.rule) for rule, following in edges if rule == one.rule), key=len)
+    names = " -> ".join(f"`{program.rules[number].name}`" for number in (one.rule, *start) if isinstance(number, int))
+    message = f"`{one.function}` makes `{one.variable}` of what it made before, without end: {names}"
+    hint = "let a test of the rule say where that ends, or read what no rule of the cycle makes"
+    return Finding("endless-recursion", WARNING, message, one.origin or program.rules[one.rule].origin, hint)
+
+
+# Where values go
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What becomes of values in a rule: where it finds them, what it makes of them, and where it puts them."""
+
+    found: dict[Variable, tuple[Reading, ...]]
+    made: tuple[tuple[Variable, str, frozenset[Variable], Origin | None], ...]
+    copied: tuple[tuple[Variable, frozenset[Variable]], ...]
+    heads: tuple[tuple[Shape, int, Variable], ...]
+
+    @classmethod
+    def of(cls, rule: System) -> _Rule:
+        found: dict[Variable, tuple[Reading, ...]] = {}
+        for reading in readings(rule):
+            for name in dict.fromkeys(mentions(reading.pattern)):
+                found[name] = (*found.get(name, ()), reading)
+        ending = [one for one in rule.predicates if isinstance(one, Test | Without | Exists)]
+        looked_at = {name for one in ending for name in mentions(one)}
+        binds = [(one, _maker(one.expression)) for one in rule.predicates if isinstance(one, Bind)]
+        return cls(
+            found,
+            tuple(
+                (one.variable, made, frozenset(mentions(one.expression)), _origin(one.expression))
+                for one, made in binds
+                if made is not None and not looked_at.intersection(mentions(one))
+            ),
+            tuple((one.variable, frozenset(mentions(one.expression))) for one, made in binds if made is None),
+            tuple(_heads(rule)),
+        )
+
+
+def _heads(rule: System) -> Iterator[tuple[Shape, int, Variable]]:
+    """Where a rule puts the values of its variables: cells of the facts that it makes."""
+    for one in rule.consequences:
+        for template in one.template if isinstance(one, Construct) else ():
+            cells = shape(template)
+            names = template.slots[-len(cells) :]
+            for place, slot in enumerate(names, len(cells) - len(names)):
+                if isinstance(slot, Variable):
+                    yield cells, place, slot
+
+
+def _reached(start: _Made, rules: dict[int, _Rule]) -> set[_Place]:
+    """The variables of rules that may have the value: it may stand in all places where they are found."""
+    reached: set[_Place] = set()
+    new: set[_Place] = {(start.rule, start.variable)}
+    while new:
+        reached |= new
+        cells = [(made, place) for number, rule in rules.items() for made, place, name in rule.heads
+                 if (number, name) in reached]  # fmt: skip
+        new = {one for number, rule in rules.items() for one in _given(number, rule, cells, reached)} - reached
+    return reached
+
+
+def _given(
+    number: int, rule: _Rule, cells: Collection[tuple[Shape, int]], reached: Collection[_Place]
+) -> Iterator[_Place]:
+    for name, found in rule.found.items():
+        if all(any(_stands(reading, name, *cell) for cell in cells) for reading in found):
+            yield number, name
+    for name, inputs in rule.copied:
+        if any((number, one) in reached for one in inputs):
+            yield number, name
+
+
+def _stands(reading: Reading, name: Variable, made: Shape, place: int) -> bool:
+    """Whether a pattern may find, as the value of a variable, what stands in a cell of the facts of a shape."""
+    slots = reading.pattern.slots
+    at = place - (len(reading.shape) - len(slots))
+    return overlap(reading.shape, made) and at >= 0 and slots[at] == name
+
+
+# Functions
+
+
+def _maker(expression: Expression) -> str | None:
+    """The name of a function in an expression that makes new terms; None if there is none."""
+    if not isinstance(expression, Call):
+        return None
+    return next(filter(None, chain([_name(expression.function)], map(_maker, expression.arguments))), None)
+
+
+def _name(function: str) -> str | None:
+    local = function.replace("#", "/").replace(":", "/").rpartition("/")[2]
+    return local if local in _MAKE or functions.lookup(function) in functions.own() else None
+
+
+def _origin(expression: Expression) -> Origin | None:
+    return expression.origin if isinstance(expression, Call) else None

@@ -1,0 +1,75 @@
+"""Findings as text, as JSON, and as SARIF for what shows findings beside the code.
+
+Source: Static Analysis Results Interchange Format (SARIF) 2.1.0, OASIS 2020.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
+from squall.errors import Origin
+
+_LEVELS = {ERROR: "error", WARNING: "warning", INFO: "note"}
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def text(findings: Sequence[Finding]) -> str:
+    """The findings as they are read on a terminal, an empty line between them."""
+    return "\n\n".join(map(str, findings))
+
+
+def as_json(findings: Sequence[Finding]) -> str:
+    """The findings as JSON, with how many there are of each severity (docs/check.md)."""
+    found = [finding.as_data() for finding in findings]
+    return json.dumps({"findings": found, "summary": counts(findings)}, indent=2, ensure_ascii=False)
+
+
+def counts(findings: Sequence[Finding]) -> dict[str, int]:
+    """How many findings there are of each severity."""
+    found = Counter(finding.severity for finding in findings)
+    return {severity: found[severity] for severity in SEVERITIES}
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """How many there are, in words."""
+    told = [f"{count} {kind if count == 1 else _PLURALS[kind]}" for kind, count in counts(findings).items() if count]
+    return ", ".join(told) or "nothing found"
+
+
+_PLURALS = {ERROR: "errors", WARNING: "warnings", INFO: "infos"}
+
+
+def sarif(findings: Sequence[Finding]) -> str:
+    """The findings as a log of SARIF."""
+    from squall import __version__
+
+    rules = [{"id": code} for code in dict.fromkeys(finding.code for finding in findings)]
+    driver = {"name": "squall check", "version": __version__, "rules": rules}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": list(map(_result, findings))}
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
+
+
+def _result(finding: Finding) -> dict[str, Any]:
+    words = finding.message if finding.hint is None else f"{finding.message} ({finding.hint})"
+    result = {"ruleId": finding.code, "level": _LEVELS[finding.severity], "message": {"text": words}}
+    return result if finding.origin is None else result | {"locations": [_location(finding.origin)]}
+
+
+def _location(origin: Origin) -> dict[str, Any]:
+    first, lines = origin.column, origin.text.splitlines()
+    width = len(lines[origin.line - 1]) if 0 < origin.line <= len(lines) else 0
+    region = {
+        "startLine": origin.line,
+        "startColumn": first,
+        "endColumn": max(first + 1, min(first + origin.length, width + 1)),
+    }
+    return {"physicalLocation": {"artifactLocation": {"uri": quote(origin.name)}, "region": region}}
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Finding]], str]] = {"text": text, "json": as_json, "sarif": sarif}
+"""What findings can be told as, by name."""

@@ -1,0 +1,51 @@
+"""``unused-value``, ``misspelt-variable``: variables that nothing reads, and such as seem to be another one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from squall.bounds import written
+from squall.checking.findings import INFO, WARNING, Finding
+from squall.checking.program import Program, Rule, is_silent, mentions, readings
+from squall.checking.spelling import is_slip
+from squall.errors import Origin
+from squall.planners.parts import walk
+from squall.system import Bind, Call, Variable
+
+
+def check(program: Program) -> Iterator[Finding]:
+    """A finding for each value that is computed and never used, and for each variable that occurs once in a rule and
+    is spelt nearly like another one. A name that begins with ``_`` says that this is meant."""
+    for rule in program.rules:
+        counts = Counter(name for name in mentions(rule.system) if not is_silent(name))
+        once = {name for name, count in counts.items() if count == 1}
+        yield from _values(rule, once)
+        yield from _misspelt(rule, once, [name for name in counts if name not in once])
+
+
+def _values(rule: Rule, once: set[Variable]) -> Iterator[Finding]:
+    computed = [part for part in walk(rule.system) if isinstance(part, Bind) and isinstance(part.expression, Call)]
+    used = {_origin(part) for part in computed if part.variable not in once}
+    for part in computed:
+        if part.variable in once and (_origin(part) is None or _origin(part) not in used):
+            hint = f"leave it out, or name it `?_{part.variable.name}` if it is there to ask whether there is a value"
+            message = f"`{part.variable}` gets a value that nothing uses"
+            yield Finding("unused-value", INFO, message, _origin(part) or rule.origin, hint)
+
+
+def _origin(part: Bind) -> Origin | None:
+    """Where a value was written: several may come of one call."""
+    return part.expression.origin if isinstance(part.expression, Call) else None
+
+
+def _misspelt(rule: Rule, once: set[Variable], others: list[Variable]) -> Iterator[Finding]:
+    for reading in readings(rule.system):
+        for slot in reading.pattern.slots:
+            if isinstance(slot, Variable) and slot in once:
+                meant = [f"`{other}`" for other in others if is_slip(slot.name, other.name)]
+                if meant:
+                    message = f"`{slot}` occurs here only, in {written(reading.pattern)}"
+                    hint = f"did you mean {' or '.join(meant)}? If not, name it `?_{slot.name}`"
+                    origin = reading.pattern.origin or rule.origin
+                    yield Finding("misspelt-variable", WARNING, message, origin, hint)

@@ -1,0 +1,105 @@
+"""``unknown-term``, ``misspelt-predicate``: names that a vocabulary does not have, or that rules spell in two ways."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+
+from squall.bounds import written
+from squall.checking.findings import WARNING, Finding
+from squall.checking.program import Program, Rule, readings
+from squall.checking.spelling import is_slip
+from squall.errors import Origin, near
+from squall.rdf import OWL, RDF, RDFS, Term, iri_text, is_iri
+from squall.strata import made_of
+from squall.system import Construct, Delete, FactPattern, Insert, Pattern
+
+_VOCABULARIES = {RDF: "rdf", RDFS: "rdfs", OWL: "owl"}
+
+
+def check(program: Program) -> Iterator[Finding]:
+    """A finding for each term that is none of RDF's, RDFS's or OWL's, though it is in their namespace; and for each
+    predicate that one pattern only reads, which no rule makes, while other rules make one that is spelt nearly so."""
+    for rule in program.rules:
+        for pattern in _patterns(rule):
+            yield from (_unknown(term, pattern.origin or rule.origin) for term in _terms(pattern) if _is_unknown(term))
+    yield from _misspelt(program)
+
+
+def _patterns(rule: Rule) -> Iterator[FactPattern]:
+    """The patterns and the templates of a rule."""
+    yield from (reading.pattern for reading in readings(rule.system))
+    for one in rule.system.consequences:
+        if isinstance(one, Construct | Insert | Delete):
+            yield from one.template
+
+
+def _terms(pattern: FactPattern) -> Iterator[Term]:
+    return (slot for slot in dict.fromkeys(pattern.slots) if isinstance(slot, str) and is_iri(slot))
+
+
+# What vocabularies have
+
+
+@cache
+def _vocabulary(namespace: str) -> frozenset[str]:
+    """The local names of the terms of a vocabulary."""
+    import rdflib
+
+    terms = {RDF: rdflib.RDF, RDFS: rdflib.RDFS, OWL: rdflib.OWL}[namespace]
+    return frozenset(terms.__annotations__)
+
+
+def _split(term: Term) -> tuple[str, str]:
+    """The namespace and the local name, of a term of one of the vocabularies."""
+    text = iri_text(term)
+    namespace = next((known for known in _VOCABULARIES if text.startswith(known)), "")
+    return namespace, text.removeprefix(namespace)
+
+
+def _is_unknown(term: Term) -> bool:
+    namespace, local = _split(term)
+    if not namespace or not local or (namespace == RDF and local[0] == "_" and local[1:].isdigit()):
+        return False
+    return local not in _vocabulary(namespace)
+
+
+def _unknown(term: Term, origin: Origin | None) -> Finding:
+    namespace, local = _split(term)
+    prefix = _VOCABULARIES[namespace]
+    hint = near(f"{prefix}:{local}", [f"{prefix}:{known}" for known in _vocabulary(namespace)])
+    return Finding("unknown-term", WARNING, f"there is no term `{prefix}:{local}`", origin, hint)
+
+
+# What rules spell in two ways
+
+
+def _misspelt(program: Program) -> Iterator[Finding]:
+    found = [(rule, reading) for rule in program.rules for reading in readings(rule.system)]
+    reads = Counter(reading.pattern.predicate for _, reading in found if isinstance(reading.pattern, Pattern))
+    for rule, reading in found:
+        pattern = reading.pattern
+        if isinstance(pattern, Pattern) and isinstance(pattern.predicate, str) and reads[pattern.predicate] == 1:
+            meant = _meant(program, rule, pattern.predicate)
+            if meant:
+                message = f"{written(pattern)} reads {pattern.predicate}, which no rule makes or reads elsewhere"
+                hint = f"did you mean {' or '.join(meant)}, which rules make?"
+                yield Finding("misspelt-predicate", WARNING, message, pattern.origin or rule.origin, hint)
+
+
+def _meant(program: Program, rule: Rule, predicate: Term) -> list[Term]:
+    """The predicates that other rules make and that are spelt nearly like one that nothing makes."""
+    counted = program.statistics is not None and program.statistics.counts(predicate).triples
+    if counted or any(program.made.overlapping((None, predicate, None))):
+        return []
+    own = {made[1] for made in made_of(rule.system)}
+    return sorted(other for other in program.predicates - own if _is_like(iri_text(predicate), iri_text(other)))
+
+
+def _is_like(one: str, other: str) -> bool:
+    """Whether two IRIs of one namespace are spelt nearly alike. A plural is another word."""
+    start = max(one.rfind("/"), one.rfind("#"), one.rfind(":")) + 1
+    if one[:start] != other[:start] or one + "s" == other or other + "s" == one:
+        return False
+    return is_slip(one[start:], other[start:])

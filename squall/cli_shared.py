@@ -1,0 +1,26 @@
+"""What the commands share: exit codes, and the arguments that more than one of them takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from squall.errors import UsageError
+
+FAILED, WRONG, INTERRUPTED = 1, 2, 130
+"""Exit codes: the run failed; the program or the arguments are wrong; it was interrupted. 0: done."""
+
+PROGRAMS = click.argument("programs", nargs=-1, required=True, metavar="PROGRAM...")
+LEXER = click.option("--lexer", metavar="NAME", help="The programs' language [default: by the file's ending].")
+WINDOW = click.option("--window", default="", metavar="WINDOW", help="Through which streams without a window of their "
+                      "own are read: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, TRIPLES 100, TRIPLES 9 STEP 3."
+                      )  # fmt: skip
+
+
+def check_files(programs: Sequence[str]) -> None:
+    """With a lexer named, the Python interface takes a text; the command line takes files alone. Raises UsageError."""
+    for program in programs:
+        if not Path(program).is_file():
+            raise UsageError(f"the program `{program}` does not exist")
