@@ -47,6 +47,7 @@ def parse(program: str | Path, lexer: str | None = None) -> tuple[str, object]:
 def compile(
     *programs: str | Path,
     lexer: str | None = None,
+    rules: Sequence[str] = (),
     window: str | Window = LANDMARK,
     windows: Mapping[str, str | Window] | None = None,
     removals: bool = False,
@@ -58,26 +59,36 @@ def compile(
     The language is told by the file's extension unless `lexer` names it. Several programs make one system in which
     each reads what the others derive.
 
-    window: through which streams are read whose window no program names: a window, or a text such as ``RANGE 10s``
-    (`squall.windows.parse`); windows: the same for each stream of its own, by IRI. removals: whether streams may carry
-    removals (`Event.removed`). documents: the files of programs that programs import, by their IRIs. Documents of data
-    that a program names are loaded by `squall.streams.documents.load`. profile: by whose definition rules with negation
-    can be put in order, if `squall.profiles.apply` makes the system one of that engine.
+    rules: names of rule sets (`squall.rulesets`) whose conclusions the programs read; what follows from them alone is
+    part of the answer only where no program is given. window: through which streams are read whose window no program
+    names: a window, or a text such as ``RANGE 10s`` (`squall.windows.parse`); windows: the same for each stream of its
+    own, by IRI. removals: whether streams may carry removals (`Event.removed`). documents: the files of programs that
+    programs import, by their IRIs. Documents of data that a program names are loaded by
+    `squall.streams.documents.load`. profile: by whose definition rules with negation can be put in order, if
+    `squall.profiles.apply` makes the system one of that engine.
 
-    Raises UsageError (no such file, unknown extension, no such window), LexerError, TranslatorError, or Errors with all
-    of a program's errors.
+    Raises UsageError (no such file, rule set or window, unknown extension), LexerError, TranslatorError, or Errors with
+    all of a program's errors.
     """
     from squall.profiles import named
     from squall.strata import stratify
 
-    if not programs:
+    if not programs and not rules:
         raise UsageError("no program is given")
     errors: list[SquallError] = []
-    system = joined([translated(read(program, lexer), errors, documents) for program in programs])
+    systems = [_rule_set(name, bool(programs), errors) for name in rules]
+    systems += [translated(read(program, lexer), errors, documents) for program in programs]
+    system = joined(systems)
     raise_all(errors)
     stratify(system if profile == "default" else named(profile).system(system))
     each = {stream: as_window(one) for stream, one in (windows or {}).items()}
     return over(system, as_window(window), each, removals)
+
+
+def _rule_set(name: str, background: bool, errors: list[SquallError]) -> System:
+    from squall import rulesets
+
+    return rulesets.prepared(translated(read(rulesets.path(name)), errors), background)
 
 
 @no_collection()

@@ -21,7 +21,7 @@ import click
 
 from squall import __version__
 from squall.cli_check import check
-from squall.cli_shared import FAILED, INTERRUPTED, LEXER, PROGRAMS, WINDOW, WRONG, check_files
+from squall.cli_shared import FAILED, INTERRUPTED, LEXER, WINDOW, WRONG, check_files
 from squall.cli_update import update
 from squall.errors import SquallError, UsageError, near
 
@@ -100,6 +100,9 @@ def _semantics(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+_PROGRAMS = click.argument("programs", nargs=-1, metavar="PROGRAM...")
+_RULES = click.option("--rules", multiple=True, metavar="NAME", help="A rule set (rhodf, rdfs, rdfs-axioms, datatypes, "
+                      "owl2rl) whose conclusions the programs read; without a program it is run itself.")  # fmt: skip
 _PLANNER = click.option("--planner", default="rete", show_default=True, metavar="NAME", help="greedy, rete, ...")
 _STATISTICS = click.option("--statistics", type=click.Path(path_type=Path), metavar="FILE", help="Plan for data like "
                            "those that `build --collect-statistics` counted.")  # fmt: skip
@@ -107,7 +110,8 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 
 
 @command.command()
-@PROGRAMS
+@_PROGRAMS
+@_RULES
 @LEXER
 @_PLANNER
 @_BUILDER
@@ -143,6 +147,7 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 @click.option("--progress/--no-progress", default=None, help="[default: if standard error is a terminal]")
 def build(
     programs: tuple[str, ...],
+    rules: tuple[str, ...],
     lexer: str | None,
     planner: str,
     builder: str,
@@ -191,13 +196,14 @@ def build(
       squall build rules.jena --source data.nt --builder spark --sink out.ndjson
       zcat log.ntt.gz | squall build alarm.jena --source '-?format=ntt' --timed | head
       squall build rules.jena --source dirty.nt --ledger lost.ndjson
+      squall build query.rq --rules owl2rl --source ontology.ttl --source data.ttl
       sensors | squall build alarm.jena --source '-?format=nt' --clock wall --window 'RANGE 1m'
     """
     from squall.streams import LedgerFile
     from squall.streams.sinks import check_writable
 
     resume = checkpoint is not None and checkpoint.is_dir() and any(checkpoint.iterdir())
-    system = _compiled(programs, lexer, graphs, semantics["profile"])
+    system = _compiled(programs, lexer, rules, graphs, semantics["profile"])
     mean = _meaning(sources, **semantics)
     make = _planner(planner, statistics)
     _usable("squall.builders", builder)
@@ -229,7 +235,8 @@ def build(
 
 
 @command.command()
-@PROGRAMS
+@_PROGRAMS
+@_RULES
 @LEXER
 @_PLANNER
 @_BUILDER
@@ -247,6 +254,7 @@ def build(
 @_STATISTICS
 def explain(
     programs: tuple[str, ...],
+    rules: tuple[str, ...],
     lexer: str | None,
     planner: str,
     builder: str,
@@ -277,10 +285,10 @@ def explain(
     if stage == "job" and format == "json":
         raise UsageError("a job is described as text only")
     if stage == "tree":
-        texts = _trees(programs, lexer, format)
+        texts = _trees(programs, lexer, rules, format)
     else:
         mean = _meaning(sources, **semantics)
-        system = mean(_compiled(programs, lexer, graphs, semantics["profile"]), removals=_removals(sources))
+        system = mean(_compiled(programs, lexer, rules, graphs, semantics["profile"]), removals=_removals(sources))
         texts = _explained(system, make, builder, stage, format, figures, statistics)
         if format == "text" and semantics["profile"] != "default":
             texts = chain([_profile(semantics["profile"])], texts)
@@ -296,9 +304,9 @@ command.add_command(update)
 def list_() -> None:
     """List what there is to choose from.
 
-    Lexers, translators, planners, builders, sources, sinks and functions, each with where it comes from.
+    Lexers, translators, planners, builders, sources, sinks, rule sets and functions, each with where it comes from.
     """
-    from squall import plugins
+    from squall import plugins, rulesets
 
     rows = [
         (plugins.kind(group), name, *plugins.where(group, name))
@@ -306,7 +314,8 @@ def list_() -> None:
         if group != plugins.FUNCTIONS
         for name in plugins.names(group)
     ]
-    _table(("kind", "name", "from", "object"), [*rows, *_functions()])
+    sets = [("rule set", name, f"squall {__version__}", f"squall.rulesets:{name}") for name in rulesets.names()]
+    _table(("kind", "name", "from", "object"), [*rows, *sets, *_functions()])
 
 
 def _functions() -> Iterator[tuple[str, str, str, str]]:
@@ -335,13 +344,16 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     Console().print(table)
 
 
-def _compiled(programs: Sequence[str], lexer: str | None, graphs: Sequence[str], profile: str) -> System:
+def _compiled(
+    programs: Sequence[str], lexer: str | None, rules: Sequence[str], graphs: Sequence[str], profile: str
+) -> System:
     import squall
     from squall.streams import documents
     from squall.system import warnings
 
-    check_files(programs)
-    system = squall.compile(*programs, lexer=lexer, documents=dict(map(documents.place, graphs)), profile=profile)
+    _check_given(programs, rules)
+    places = dict(map(documents.place, graphs))
+    system = squall.compile(*programs, lexer=lexer, rules=rules, documents=places, profile=profile)
     for warning in warnings(system):
         click.echo(str(warning), err=True)
     return system
@@ -361,6 +373,12 @@ def _profile(name: str) -> str:
     from squall import profiles
 
     return f"{profiles.named(name)}\n"
+
+
+def _check_given(programs: Sequence[str], rules: Sequence[str]) -> None:
+    if not programs and not rules:
+        raise click.UsageError("Missing argument 'PROGRAM...', or a rule set (--rules).", click.get_current_context())
+    check_files(programs)
 
 
 def _planner(name: str, statistics: Path | None) -> Callable[[System], Plan]:
@@ -669,12 +687,13 @@ def _check_format(stage: str, format: str) -> None:
         )
 
 
-def _trees(programs: Sequence[str], lexer: str | None, format: str) -> Iterator[str]:
+def _trees(programs: Sequence[str], lexer: str | None, rules: Sequence[str], format: str) -> Iterator[str]:
     import squall
+    from squall import rulesets
 
-    check_files(programs)
-    for program in programs:
-        language, tree = squall.parse(program, lexer)
+    _check_given(programs, rules)
+    parsed = [*(squall.parse(rulesets.path(name)) for name in rules), *(squall.parse(one, lexer) for one in programs)]
+    for language, tree in parsed:
         yield _shown(tree, format) if format in ("text", "json") else _written(tree, language, format)
 
 

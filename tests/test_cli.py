@@ -565,9 +565,32 @@ def test_list_says_where_each_comes_from(squall: Squall) -> None:
     assert code == 0
     assert ["planner", "rete"] in [row[:2] for row in rows]
     assert {row[0] for row in rows} == {
-        "lexer", "translator", "planner", "builder", "source", "sink", "function", "check"
+        "lexer", "translator", "planner", "builder", "source", "sink", "function", "check", "rule set"
     }  # fmt: skip
     assert all(len(row) == 4 and row[2].startswith("squall ") for row in rows if row[3].startswith("squall."))
+
+
+def test_rule_sets(squall: Squall, tmp_path: Path) -> None:
+    text = "@prefix : <http://example.org/>. @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#>.\n"
+    (tmp_path / "parents.ttl").write_text(text + ":mother rdfs:subPropertyOf :parent . :ann :mother :bob .")
+    mother = "<http://example.org/ann> <http://example.org/{}> <http://example.org/bob> .\n"
+    code, out, _ = squall("build", "--rules", "rhodf", "--source", "parents.ttl")
+    assert (code, out) == (0, mother.format("parent"))
+    code, out, _ = squall("build", "family.jena", "--rules", "rhodf", "--source", "parents.ttl")
+    assert (code, out) == (0, mother.format("ancestor"))
+    assert "rdfs7" in squall("explain", "--rules", "rhodf")[1]
+    assert "rdfs7" in squall("explain", "--rules", "rhodf", "--stage", "tree")[1]
+    assert squall("list")[1].splitlines().count("rule set\trhodf\tsquall 0.1.0\tsquall.rulesets:rhodf") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--rules", "rdf"], "there is no rule set `rdf`"), ([], "or a rule set (--rules)")],
+)
+def test_a_rule_set_that_there_is_not(squall: Squall, arguments: list[str], message: str) -> None:
+    for name in ("build", "explain"):
+        code, _, err = squall(name, *arguments)
+        assert (code, message in err) == (2, True)
 
 
 def test_version(squall: Squall) -> None:

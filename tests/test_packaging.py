@@ -169,5 +169,5 @@ def test_the_installed_package_runs_a_program(installed: Path, tmp_path: Path) -
 
 
 def test_the_installed_package_finds_its_rule_sets(installed: Path, tmp_path: Path) -> None:
-    code = "import squall; from squall import rulesets; print(len(squall.compile(rulesets.path('rdfs')).subsystems))"
+    code = "import squall; from squall import rulesets; print(len(squall.compile(rulesets.path('rhodf')).subsystems))"
     assert run(str(installed / "python"), "-c", code, cwd=tmp_path).strip() == "6"

@@ -82,7 +82,7 @@ def _path(target: str, name: str, origin: Origin) -> Path:
 def _rule_set(target: str, origin: Origin) -> Path:
     own = RULE_SETS[target.lower()]
     if own is None:
-        hint = "give Jena's own file instead: `@include <owl-fb-mini.rules>`"
+        hint = "give Jena's own file instead: `@include <owl-fb-mini.rules>`, or put `--rules owl2rl` in front"
         raise LexerError(f"the rule set `{target}` is not part of squall", origin, hint)
     return rulesets.path(own)
 

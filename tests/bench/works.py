@@ -238,7 +238,7 @@ WORKS = {
         *(many(count) for count in (10, 100, 1000, 10_000)),
         Work(
             "rdfs", "rdfs", 100_000, RDFS_RULES, data.university, data.hierarchy,
-            program=rulesets.path("rdfs").read_text(),
+            program=rulesets.path("rhodf").read_text(),
         ),
         Work("chain", "closure", 1000, CLOSURE, data.chain, nothing),
         Work("tree", "closure", 30_000, CLOSURE, data.tree, nothing),

@@ -27,6 +27,8 @@ SUITES = {
     "yabench": "tests.conformance.yabench_suite",
     "cqels": "tests.conformance.cqels_suite",
     "lubm": "tests.conformance.lubm_suite",
+    "owl1-wg-tests": "tests.conformance.owl1_suite",
+    "owl2-tests": "tests.conformance.owl2_suite",
     "rsp-query-sets": "tests.conformance.stream_queries_suite",
     "instans": "tests.conformance.instans_suite",
 }

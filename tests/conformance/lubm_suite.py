@@ -1,7 +1,7 @@
 """The suite ``lubm``: the queries of the Lehigh University Benchmark over LUBM(1,0), static and as a stream.
 
-The queries are one program with the rule set ``rdfs`` and the rules below, so that the data are closed once, for all of
-them. As a stream each department arrives by itself; the window covers everything.
+The queries are one program with the rule set ``rhodf`` and the rules below, so that the data are closed once, for all
+of them. As a stream each department arrives by itself; the window covers everything.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _answers(folder: Path, form: str, stages: Stages) -> Rows:
 
 def _program(folder: Path) -> System:
     """The rules, and each query under the name of its file."""
-    made = [*rules(squall.compile(rulesets.path("rdfs"))), *rules(compiled(OWL, "jena"))]
+    made = [*rules(squall.compile(rulesets.path("rhodf"))), *rules(compiled(OWL, "jena"))]
     made = [replace(rule, consequences=tuple(_internal(rule))) for rule in made]
     for path in sorted((folder / "queries").glob("q*.rq")):
         system = compiled(path.read_text(encoding="utf-8"), "sparql")

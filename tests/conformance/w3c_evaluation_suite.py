@@ -52,7 +52,7 @@ ENTAILMENT = """
 [type:    (?x rdf:type ?c) -> (?c rdf:type rdfs:Class)]
 [rdfs10:  (?c rdf:type rdfs:Class) -> (?c rdfs:subClassOf ?c)]
 """
-"""What the rule set ``rdfs`` leaves out and answers ask for (RDF 1.1 Semantics, sections 8.1.1 and 9.2.1), of classes
+"""What the rule set ``rhodf`` leaves out and answers ask for (RDF 1.1 Semantics, sections 8.1.1 and 9.2.1), of classes
 and properties; `of` and `type` follow from the axioms about domains and ranges."""
 BY_RULES = {f"http://www.w3.org/ns/entailment/{name}" for name in ("RDF", "RDFS", "D")}
 """The entailment regimes that these rules have the answers of."""
@@ -95,7 +95,7 @@ def _run(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
 @cache
 def entailment() -> tuple[System, ...]:
     """The rules of RDFS."""
-    return (squall.compile(rulesets.path("rdfs")), squall.compile(ENTAILMENT, lexer="jena"))
+    return (squall.compile(rulesets.path("rhodf")), squall.compile(ENTAILMENT, lexer="jena"))
 
 
 def answers(

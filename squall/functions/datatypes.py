@@ -1,0 +1,118 @@
+"""What literals denote, for the rule sets: whether a value is one of a datatype, and which literals are one value.
+
+Sources: RDF 1.1 Semantics, section 7; OWL 2 Profiles, table 8. The values are those of `squall.functions.rif.spaces`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from squall.functions import SAME_VALUE, Builtin, Function, Mode
+from squall.functions.rif.spaces import SPACES, Value, value
+from squall.functions.texts import Plain
+from squall.rdf import LANG_STRING, RDFS, Term, iri, iri_text, is_iri, is_literal, literal, parts
+
+OWN = "urn:x-squall:datatypes:"
+"""What the IRIs of these functions begin with."""
+
+Maybe = Term | None
+
+_NO_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""What no string has (XML 1.0, production 2)."""
+
+
+def _is_tagged(found: Value) -> bool:
+    return isinstance(found.value, Plain) and bool(found.value.language)
+
+
+KNOWN = {**SPACES, LANG_STRING: _is_tagged}
+"""Whether a value is one of a datatype, by its IRI: those of RIF, which OWL 2 RL's are among, and rdf:langString."""
+
+
+@lru_cache(maxsize=65536)
+def _denoted(term: Term) -> Value | None:
+    """The value of a literal; None for other terms, ill-typed literals, and datatypes that are not known."""
+    found = value(term)
+    if found is not None and isinstance(found.value, Plain) and _NO_CHARACTERS.search(found.value.text):
+        return None
+    return found
+
+
+def is_ill_typed(term: Term) -> bool:
+    """Whether a literal of a datatype that is known denotes nothing."""
+    return parts(term).datatype in KNOWN and _denoted(term) is None
+
+
+def is_value_of(term: Term, datatype: str) -> bool:
+    """Whether a literal denotes a value of a datatype (an IRI). Of one that is not known, those do that are written as
+    one."""
+    if is_ill_typed(term):
+        return False
+    found = _denoted(term)
+    if found is None or datatype not in KNOWN:
+        return datatype in (parts(term).datatype, RDFS + "Literal")
+    return KNOWN[datatype](found)
+
+
+def _is_value_of(term: Maybe, datatype: Maybe) -> bool:
+    if term is None or datatype is None or not is_literal(term) or not is_iri(datatype):
+        return False
+    return is_value_of(term, iri_text(datatype))
+
+
+def _is_no_value_of(term: Maybe, datatype: Maybe) -> bool:
+    if term is None or datatype is None or not is_literal(term) or not is_iri(datatype):
+        return False
+    return {iri_text(datatype), parts(term).datatype} <= KNOWN.keys() and not is_value_of(term, iri_text(datatype))
+
+
+def _is_ill_typed(term: Maybe) -> bool:
+    return term is not None and is_literal(term) and is_ill_typed(term)
+
+
+def _differ(left: Maybe, right: Maybe) -> bool:
+    one, other = (None if term is None else _denoted(term) for term in (left, right))
+    return one is not None and other is not None and one != other
+
+
+def _not_identical(left: Maybe, right: Maybe) -> bool:
+    return left is not None and right is not None and left != right
+
+
+def _datatype(term: Maybe) -> Maybe:
+    return iri(parts(term).datatype) if term is not None and is_literal(term) else None
+
+
+def _value(term: Maybe) -> Maybe:
+    """Numbers of xsd:decimal that are equal are one: 1.0 is 1."""
+    found = None if term is None else _denoted(term)
+    if found is None:
+        return None
+    denoted = Fraction(found.value) if isinstance(found.value, Decimal) else found.value
+    return literal(f"{found.kind} {denoted}", OWN + "value")
+
+
+def _test(name: str, body: Callable[..., bool], count: int, doc: str) -> tuple[Function, Builtin]:
+    made = Function(OWN + name, body, count, count, truth=True, doc=doc)
+    return made, Builtin(name, "jena", count, count, test=made.iri, doc=doc)
+
+
+def _computed(name: str, body: Callable[..., Maybe], doc: str) -> tuple[Function, Builtin]:
+    made = Function(OWN + name, body, 1, 1, doc=doc)
+    return made, Builtin(name, "jena", 2, 2, modes=(Mode(-1, made.iri),), same=SAME_VALUE, doc=doc)
+
+
+FUNCTIONS: tuple[Function | Builtin, ...] = (
+    *_test("isValueOf", _is_value_of, 2, "the literal's value is one of the datatype"),
+    *_test("isNoValueOf", _is_no_value_of, 2, "the literal's value is none of the datatype, and both are known"),
+    *_test("isIllTyped", _is_ill_typed, 1, "the literal's form is none of its datatype, which is a known one"),
+    *_test("differInValue", _differ, 2, "the two are literals of known datatypes and have different values"),
+    *_test("notIdentical", _not_identical, 2, "the two are different terms"),
+    *_computed("datatypeOf", _datatype, "the datatype of a literal"),
+    *_computed("valueOf", _value, "a literal that is the same for all that have one value; no value for the others"),
+)
+"""What the entry point `datatypes` of the group ``squall.functions`` names."""
