@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from squall.bounds import written
 from squall.checking.findings import INFO, WARNING, Finding
@@ -17,21 +17,32 @@ from squall.system import Bind, Call, Variable
 def check(program: Program) -> Iterator[Finding]:
     """A finding for each value that is computed and never used, and for each variable that occurs once in a rule and
     is spelt nearly like another one. A name that begins with ``_`` says that this is meant."""
+    used = frozenset(origin for rule in program.rules for origin in _used(rule))
     for rule in program.rules:
         counts = Counter(name for name in mentions(rule.system) if not is_silent(name))
         once = {name for name, count in counts.items() if count == 1}
-        yield from _values(rule, once)
+        yield from _values(rule, once, used)
         yield from _misspelt(rule, once, [name for name in counts if name not in once])
 
 
-def _values(rule: Rule, once: set[Variable]) -> Iterator[Finding]:
-    computed = [part for part in walk(rule.system) if isinstance(part, Bind) and isinstance(part.expression, Call)]
-    used = {_origin(part) for part in computed if part.variable not in once}
-    for part in computed:
+def _values(rule: Rule, once: set[Variable], used: Container[Origin]) -> Iterator[Finding]:
+    for part in _computed(rule):
         if part.variable in once and (_origin(part) is None or _origin(part) not in used):
             hint = f"leave it out, or name it `?_{part.variable.name}` if it is there to ask whether there is a value"
             message = f"`{part.variable}` gets a value that nothing uses"
             yield Finding("unused-value", INFO, message, _origin(part) or rule.origin, hint)
+
+
+def _used(rule: Rule) -> Iterator[Origin]:
+    """Where values were written that are used: of one rule of a text there may be several here."""
+    counts = Counter(mentions(rule.system))
+    for part in _computed(rule):
+        if counts[part.variable] > 1 and (origin := _origin(part)) is not None:
+            yield origin
+
+
+def _computed(rule: Rule) -> Iterator[Bind]:
+    return (part for part in walk(rule.system) if isinstance(part, Bind) and isinstance(part.expression, Call))
 
 
 def _origin(part: Bind) -> Origin | None:
