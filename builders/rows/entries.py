@@ -35,13 +35,15 @@ _NAMED = "\n"
 
 class Head(str):
     """The first cell of a solution's row that has a place in an order: equal solutions at different places are
-    different rows."""
+    different rows. key: the place; origin: the row that the solution is made of, which says it."""
 
     key: Any
+    origin: Row
 
-    def __new__(cls, text: str, key: Any) -> Head:
+    def __new__(cls, text: str, key: Any, origin: Row) -> Head:
         made = super().__new__(cls, text)
         made.key = key
+        made.origin = origin
         return made
 
     def __eq__(self, other: object) -> bool:
