@@ -198,5 +198,5 @@ def test_windows_from_outside(kind: type[Source]) -> None:
         kind("", Range(5), (("s", Count(3)),), removals=True),
         kind("s", Count(3), removals=True),
         kind("t", Range(5), removals=True),
-        kind("t", Range(7)),
+        kind("t", Range(7), removals=True),
     )
