@@ -126,9 +126,13 @@ class Deliver(TimeDriven):
             * _difference(row, 0, self.counts[row])
         ]
 
+    def resume(self, passed: int) -> None:
+        self.flush(passed, ())
+
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         for entry in entries:
             self._add(entry)
+        self.flush(self.changes.passed, ())
 
     def size(self) -> int:
         return self.changes.size() + len(self.counts)
