@@ -17,7 +17,7 @@ from tests.conformance.evaluations import compare, timed_lines
 WHERE = corpus()
 
 
-LONG = {"csrbench", "lubm"}
+LONG = {"csrbench", "lubm", "owl1-wg-tests", "owl2-tests"}
 """The suites that take their seconds: in `make test` they are run with one planner."""
 RUNS = [
     pytest.param(suite, planner, marks=[pytest.mark.slow] if suite in LONG and planner == "greedy" else [])
