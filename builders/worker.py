@@ -31,8 +31,8 @@ from squall.errors import UsageError
 from squall.operators import is_stateful
 from squall.plan import Plan
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, HEARTBEAT, Event, Fact
-from squall.streams.files import grouped
 from squall.streams.formats import parse_lines, told
+from squall.streams.reading import grouped
 
 ROW, STATE, LOST, TIME, COUNT = "row", "state", "lost", "time", "count"
 """The kinds of message: a row for a node; what a node keeps; a statement that could not be used; an event time; how
