@@ -32,8 +32,8 @@ from squall.errors import UsageError
 from squall.operators import Group, Operator, is_stateful
 from squall.plan import Plan
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, HEARTBEAT, Event, Fact
-from squall.streams.files import grouped
 from squall.streams.formats import parse_lines, told
+from squall.streams.reading import grouped
 from squall.windows import Count, Window
 
 ROW, STATE, LOST, TIME, COUNT, INSTANT = "row", "state", "lost", "time", "count", "instant"
