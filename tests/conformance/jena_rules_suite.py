@@ -1,4 +1,5 @@
-"""The suite ``jena-rules``: parsing, entailment and built-ins of the Jena rule engines (``rule_engine_cases.json``)."""
+"""The suite ``jena-rules``: parsing, entailment and built-ins of the Jena rule engines (``rule_engine_cases.json``),
+and the manifests of its reasoners."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from squall.lexers.jena import Pattern as Clause
 from squall.rdf import RDF, Event, Term, Triple, blank, iri, literal
 from squall.system import System, warnings
 from squall.translators.jena.terms import FUNCTORS
-from tests.conformance import Case, LeftOut, Stages
+from tests.conformance import Case, LeftOut, Stages, jena_reasoners
 from tests.conformance.programs import answer, compiled, model, same
 
 Entry = dict[str, Any]
@@ -28,9 +29,10 @@ BROKEN = "<__main__.Obj object"
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The cases of the file, in its order."""
+    """The cases of the file, in its order, and then those of the manifests."""
     for entry in json.loads((folder / "rule_engine_cases.json").read_text(encoding="utf-8")):
         yield Case(entry["id"], partial(_run, entry))
+    yield from jena_reasoners.cases(folder)
 
 
 ONE_BY_ONE = ("TestGenericRules.testAddRemove2.1", "TestRuleSystemBugs.testNonmonotonicCR")
