@@ -7,7 +7,7 @@ events are held back until time has passed it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
@@ -24,7 +24,7 @@ from squall.figures import NodeFigures
 from squall.operators import Deliver as DeliverNode
 from squall.operators import Feed
 from squall.plan import Plan
-from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event
+from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event, Term
 from squall.stages import Choosy, Options, Output
 
 BULK = 256
@@ -61,11 +61,20 @@ class IteratorJob:
         self.passes = self.facts = 0
         """How many instants that did, and how many facts they had."""
         self.outputs = 0
+        self.wanted = self._wanted()
         self.whole_instants = not self.bulk and self.machine.waits
         self.passed = ALWAYS - 1
         """The latest time that has been worked off; what is earlier is late."""
         self.held: list[Event] = []
         """Events of an instant that may not be complete yet."""
+
+    def _wanted(self) -> Collection[Term] | None:
+        """The predicates of the triples that the job has to be told of; None: of all. What measures counts all that is
+        read, and of what is told whole each event is an instant."""
+        ops = (node.op for node in self.plan.nodes)
+        if self.options.measure or any(isinstance(op, DeliverNode | Feed) and op.output == "rstream" for op in ops):
+            return None
+        return wanted(self.plan)
 
     @cached_property
     def machine(self) -> Machine:
@@ -101,12 +110,8 @@ class IteratorJob:
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.stages.Job.run`."""
-        predicates = wanted(self.plan)
-        # What measures counts all that is read; of what is told whole, each event is an instant.
-        ops = (node.op for node in self.plan.nodes)
-        told_whole = any(isinstance(op, DeliverNode | Feed) and op.output == "rstream" for op in ops)
-        if isinstance(batches, Choosy) and predicates is not None and not self.options.measure and not told_whole:
-            batches.want(predicates)
+        if isinstance(batches, Choosy) and self.wanted is not None:
+            batches.want(self.wanted)
         begin = beginning(batches) if self.options.now is None else self.options.now
         for outputs in self._parts(batches, list(static), begin):
             yield from outputs
