@@ -311,7 +311,7 @@ WRONG = {
         "rooms.nt?window=RANGE 2s",
     ),
     "report": ("build", "family.jena", "--report", "always"),
-    "profile": ("build", "family.jena", "--profile", "jena"),
+    "profile": ("build", "family.jena", "--profile", "jenna"),
     "lateness": ("build", "family.jena", "--lateness", "much"),
     "heartbeat": ("build", "family.jena", "--heartbeat", "0s"),
     "wall-and-lateness": ("build", "family.jena", "--source", "rooms.nt?lateness=1s", "--clock", "wall"),
@@ -515,6 +515,14 @@ def test_explain_writes_a_tree_in_another_syntax(squall: Squall) -> None:
     _, again, _ = squall("explain", "rules.rif", "--stage", "tree", "--format", "rifps")
     assert again.split() == squall("explain", "rules.rifps", "--stage", "tree")[1].split()
     assert again.split() == ["Document(", "Group(", "<urn:p>(1)", ")", ")"]
+
+
+def test_the_tree_of_jena_rules_as_text_of_the_language(squall: Squall) -> None:
+    Path("main.jena").write_text("@include <family.jena>\n[all: -> table(rdf:type)]", encoding="utf-8")
+    code, out, err = squall("explain", "main.jena", "--rules", "rhodf", "--stage", "tree", "--format", "jena")
+    assert (code, err) == (0, "")
+    Path("printed.jena").write_text(out, encoding="utf-8")
+    assert squall("explain", "printed.jena", "--stage", "tree")[1].split() == out.split()
 
 
 @pytest.mark.parametrize(
