@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import heappop, heappush
+from typing import Any
 
 from squall.operators import Deliver
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Event
@@ -29,6 +30,23 @@ class Instants:
         self.last = ALWAYS
         """The last instant that is known to come."""
         self.passed = ALWAYS - 1
+
+    def state(self) -> dict[str, Any]:
+        """What there is to remember, as JSON has it. (Facts that are counted are not in it.)"""
+        return {
+            "single": self.single,
+            "grids": [[first, step, self.until[first, step]] for first, step in self.grids],
+            "first": self.first,
+            "last": self.last,
+            "passed": self.passed,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what `state` gave."""
+        self.single = list(state["single"])
+        self.grids = [(first, step) for first, step, _ in state["grids"]]
+        self.until = {(first, step): last for first, step, last in state["grids"]}
+        self.first, self.last, self.passed = state["first"], state["last"], state["passed"]
 
     @property
     def due(self) -> int:

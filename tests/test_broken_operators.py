@@ -431,8 +431,8 @@ def _miscounted(patch: pytest.MonkeyPatch) -> None:
 
 
 def _late(come: Callable[..., Iterator[Entry]]) -> Callable[..., Iterator[Entry]]:
-    def late(self: Counted, fact: Any, time: int) -> Iterator[Entry]:
-        return ((*entry[:-3], entry[-3] + (entry[-1] < 0), *entry[-2:]) for entry in come(self, fact, time))
+    def late(self: Counted, fact: Any, time: int, graph: str) -> Iterator[Entry]:
+        return ((*entry[:-3], entry[-3] + (entry[-1] < 0), *entry[-2:]) for entry in come(self, fact, time, graph))
 
     return late
 

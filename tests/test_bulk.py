@@ -252,7 +252,7 @@ def test_classes_are_worked_off_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> N
         [up: (?x :under ?y) (?y :under ?z) -> (?x :under ?z)]
         [in: (?x :type ?c) (?c :in ?d) -> (?x :likes ?d)]
         [few: (?x :type :nothing) -> (?x :is :nothing)]"""
-    members = tuple(Triple(iri(f"{E}{n}"), iri(E + "type"), iri(E + "a")) for n in range(100))
+    members = tuple(Triple(iri(f"{E}{n}"), iri(E + "type"), iri(E + "a")) for n in range(1000))
     schema = static(":a :under :b . :b :under :c . :b :in :d .")[0].facts
     told = list(job(plan(classes)).run([], [Event(ALWAYS, (*schema, *members))]))
     assert len({out.fact for out in told}) == len(told) == 1 + 3 * len(members)

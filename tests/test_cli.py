@@ -311,7 +311,7 @@ WRONG = {
         "rooms.nt?window=RANGE 2s",
     ),
     "report": ("build", "family.jena", "--report", "always"),
-    "profile": ("build", "family.jena", "--profile", "jenna"),
+    "profile": ("build", "family.jena", "--profile", "clips"),
     "lateness": ("build", "family.jena", "--lateness", "much"),
     "heartbeat": ("build", "family.jena", "--heartbeat", "0s"),
     "wall-and-lateness": ("build", "family.jena", "--source", "rooms.nt?lateness=1s", "--clock", "wall"),

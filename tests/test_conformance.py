@@ -9,7 +9,7 @@ import pytest
 
 import squall
 from squall.rdf import XSD, iri, literal
-from tests.conformance import SUITES, Outcome, Stages, corpus, place_of, made_up, run
+from tests.conformance import SUITES, Outcome, Stages, corpus, made_up, place_of, run
 from tests.conformance.__main__ import counted, main
 from tests.conformance.cqels import as_csparql
 from tests.conformance.evaluations import compare, timed_lines
@@ -17,7 +17,7 @@ from tests.conformance.evaluations import compare, timed_lines
 WHERE = corpus()
 
 
-LONG = {"csrbench", "lubm"}
+LONG = {"csrbench", "lubm", "owl1-wg-tests", "owl2-tests"}
 """The suites that take their seconds: in `make test` they are run with one planner."""
 LONGER = {"jena-owl"}
 """Those that take minutes."""

@@ -291,3 +291,12 @@ def test_an_import_with_a_stream_profile_is_a_stream_to_be_given() -> None:
     system = squall.compile(program, lexer="rifps")
     assert streams(system) == (Stream("urn:s"),)
     assert translator(presentation.lexer(program, "<text>")) == system
+
+
+def test_programs_that_say_the_same_in_jena_and_rif_are_equal_systems() -> None:
+    jena = f"@prefix : <{E}>.\n[one: (?x :p ?y) (?y :q 'a') -> (?x :q ?y) (?y :p ?x)] [(?x rdf:type :c) -> (?x :p :a)]"
+    rif = text(
+        '(* "one" *) Forall ?x ?y (And(?x[ex:q -> ?y] ?y[ex:p -> ?x]) :- And(?x[ex:p -> ?y] ?y[ex:q -> "a"]))',
+        "Forall ?x (?x[ex:p -> ex:a] :- ?x # ex:c)",
+    )
+    assert squall.compile(rif, lexer="rifps") == squall.compile(jena, lexer="jena")

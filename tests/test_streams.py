@@ -330,7 +330,7 @@ def test_timed_lines_of_one_time_are_one_event(tmp_path: Path) -> None:
 
 
 def test_line_numbers_count_over_blocks(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.streams.files._CHUNK", 100)
+    monkeypatch.setattr("squall.streams.reading._CHUNK", 100)
     path = tmp_path / "x.nt"
     path.write_text(lines(t("a"), t("b")) + "bad\n" + lines(t("c")) + "\n# c\nworse")
     ledger, entries = kept
@@ -348,7 +348,7 @@ def test_line_numbers_count_over_blocks_of_timed_lines(kept: Kept, tmp_path: Pat
     for chunk in (100, 1000):
         ledger, entries = kept
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("squall.streams.files._CHUNK", chunk)
+            patch.setattr("squall.streams.reading._CHUNK", chunk)
             assert [event.time for event in events(path, ledger) if event.facts] == [10, 11, 12, 13, 14]
         assert [(entry["line"], entry["text"]) for entry in entries()][-2:] == [(5, "bad"), (8, "worse")]
 

@@ -82,6 +82,17 @@ class Deliver(TimeDriven):
             self._changed(time, change)
         return found
 
+    def changed_at(self, instants: Sequence[int]) -> list[int]:
+        """Of the evaluation instants (integer ms, in order) those at which the answer is another than at the one
+        before."""
+        found: list[int] = []
+        for instant in instants:
+            for time, change in self.changes.upto(instant):
+                self._changed(time, change)
+            if self._is_reported():
+                found.append(instant)
+        return found
+
     def _changed(self, time: int, change: Change) -> list[Output]:
         """Counts a change in; what it brings into the answer (istream) or takes out of it (dstream)."""
         found: list[Output] = []
@@ -126,9 +137,13 @@ class Deliver(TimeDriven):
             * _difference(row, 0, self.counts[row])
         ]
 
+    def resume(self, passed: int) -> None:
+        self.flush(passed, ())
+
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         for entry in entries:
             self._add(entry)
+        self.flush(self.changes.passed, ())
 
     def size(self) -> int:
         return self.changes.size() + len(self.counts)

@@ -30,6 +30,10 @@ class Keeping:
         """From now on `kept` is wanted."""
         self.log = {}
 
+    def resume(self, passed: int) -> None:
+        """Time had passed up to `passed` (integer ms) where this goes on: what was said of it is not said again. To be
+        called before `restore`, of those whose answers depend on it."""
+
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         """Takes back all that `kept` ever gave of a slot, in one call, without answering."""
         raise NotImplementedError

@@ -126,7 +126,7 @@ def open_path(address: Address) -> Sink:
         )
     plain = name.removesuffix(".gz")
     compressed = address.path.endswith(".gz") or plain != name
-    _check_format(plain)
+    check_format(plain)
     if not is_pattern(address.path):
         check_writable(Path(address.path))
         return _opened(address.text, Path(address.path), plain, compressed)
@@ -151,7 +151,7 @@ def open_standard_output(address: Address) -> Sink:
     """Standard output (``-?format=ndjson``), N-Triples unless told otherwise."""
     address.only("format")
     name = address.get("format", "nt")
-    _check_format(name)
+    check_format(name)
     return StreamSink(address.text, name, lambda _: _StandardOutput(sys.stdout.fileno()))
 
 
@@ -170,7 +170,8 @@ def _mode(resume: bool) -> str:
     return "ab" if resume else "wb"
 
 
-def _check_format(name: str) -> None:
+def check_format(name: str) -> None:
+    """Raises UsageError if there is no such format of sinks."""
     if name not in _FORMATS:
         raise UsageError(f"outputs cannot be written as `{name}`", hint=f"formats: {', '.join(_FORMATS)}")
 
