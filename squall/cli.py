@@ -21,7 +21,7 @@ import click
 
 from squall import __version__
 from squall.cli_check import check
-from squall.cli_shared import FAILED, INTERRUPTED, LEXER, WINDOW, WRONG, check_files
+from squall.cli_shared import FAILED, INTERRUPTED, LEXER, WINDOW, WRONG, check_files, show_prints
 from squall.cli_update import update
 from squall.errors import SquallError, UsageError, near
 
@@ -228,6 +228,7 @@ def build(
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []
     _calm_collector()
+    show_prints()
     inputs = _watched(streams, static, sample if counted else None)
     code = _run(job, *inputs, target, ledger, resume, progress, _columns(system, target))
     _measured(job, plan, sample, counted, profiled)
