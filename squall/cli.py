@@ -248,7 +248,7 @@ def build(
     "--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a document is that a program imports."
 )
 @click.option("--format", "format", default="text", show_default=True, metavar="NAME", help="text, json; of the plan "
-              "(pps) also mermaid, dot, svg or html; of the tree also a language, such as rif or rifps.")  # fmt: skip
+              "(pps) also mermaid, dot, svg or html; of the tree also a language, such as jena or rifps.")  # fmt: skip
 @click.option("--figures", type=click.Path(path_type=Path), metavar="FILE", help="Show what each node did in a run, "
               "from the file that `build --profile-nodes` wrote.")  # fmt: skip
 @_STATISTICS

@@ -517,6 +517,14 @@ def test_explain_writes_a_tree_in_another_syntax(squall: Squall) -> None:
     assert again.split() == ["Document(", "Group(", "<urn:p>(1)", ")", ")"]
 
 
+def test_the_tree_of_jena_rules_as_text_of_the_language(squall: Squall) -> None:
+    Path("main.jena").write_text("@include <family.jena>\n[all: -> table(rdf:type)]", encoding="utf-8")
+    code, out, err = squall("explain", "main.jena", "--rules", "rhodf", "--stage", "tree", "--format", "jena")
+    assert (code, err) == (0, "")
+    Path("printed.jena").write_text(out, encoding="utf-8")
+    assert squall("explain", "printed.jena", "--stage", "tree")[1].split() == out.split()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
