@@ -41,6 +41,15 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class Settling(Protocol):
+    """A sink that may still hold, or wait to hear of, what it was given."""
+
+    def flush(self) -> None:
+        """Comes back when all that was written is where it should be. Raises SinkError if that fails."""
+        ...
+
+
 class StreamSink:
     """Standard output, or a compressed file: written from its beginning to its end.
 
@@ -79,6 +88,13 @@ class StreamSink:
             (self._file or self.file).write(self._line(output))
             if self._prompt:
                 self.file.flush()
+        except OSError as error:
+            self._refused(error)
+
+    def flush(self) -> None:
+        """See `Settling`; what is in the file's buffer is handed to the system."""
+        try:
+            self.file.flush()
         except OSError as error:
             self._refused(error)
 

@@ -43,8 +43,8 @@ class LiveSource(ABC):
     a quarter shorter by chance, for ``retry`` ms (60000) in all; the first one is tried once.
     """
 
-    live = True
-    size = None
+    live: bool = True
+    size: int | None = None
     options: ClassVar[tuple[str, ...]] = ()
     """Options besides the common ones."""
 
