@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from squall.errors import LexerError, near, raise_all
 from squall.iris import resolved
-from squall.lexers.rif import productions, tree
+from squall.lexers.rif import hints, tree
 from squall.lexers.rif.elements import XML, Element, read
 
 _FORMULAS = ("And", "Or", "Exists", "Atom", "Equal", "Member", "Subclass", "Frame", "External")
@@ -96,7 +96,7 @@ class _Reader:
             hint = f'RIF\'s elements are in the namespace `{tree.RIF}`: say `xmlns="{tree.RIF}"` at the root'
             raise self._fail(f"`{element.name}` is no element of RIF", element, hint)
         if element.name not in expected:
-            hint = productions.hint(element.name) or near(element.name, expected) or f"expected {_listed(expected)}"
+            hint = hints.production(element.name) or near(element.name, expected) or f"expected {_listed(expected)}"
             raise self._fail(f"`{element.name}` cannot stand here", element, hint)
 
     def _attributes(self, element: Element, allowed: Iterable[str]) -> None:
