@@ -201,6 +201,7 @@ def test_productions_are_refused_with_what_to_write_instead(text: str, word: str
         ("<p>() :- <q>(), <r>()", "nothing stands between terms, variables or slots but blanks; conditions are joined"),
         ("<p>() :- <q>() & <r>()", "conditions are joined by `And"),
         ("<p>() <- <q>()", "a rule is written `conclusion :- condition`"),
+        ("<p> :- <q>()", "a relation without arguments is written `ex:p()`"),
         ("<p>() -> <q>()", "a rule is written `conclusion :- condition`"),
         ("<p>() :- ?x rdf:type <C>", "triples are frames"),
         ("<p>() :- ?x a <C>", "triples are frames"),
@@ -305,6 +306,10 @@ def test_language_tags_and_bases_of_xml() -> None:
         (
             group("<Member><instance><Const>a</Const></instance><class><Var>x</Var></class></Member>"),
             "this constant does",
+        ),
+        (
+            group('<Member><instance><Const type="rif:iri">a</Const></instance><class><Var>x</Var></class></Member>'),
+            "the type `rif:iri` is no IRI",
         ),
         (group("<Equal>text<left/><right/></Equal>"), "`text` cannot stand in `Equal`"),
         (group('<Equal odd="1"><left/><right/></Equal>'), "`Equal` has no attribute `odd`"),

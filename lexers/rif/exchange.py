@@ -277,6 +277,10 @@ class _Reader:
         space = element.attributes.get("type")
         if space is None:
             raise self._fail("this constant does not say its `type`", element)
+        prefix, _, local = space.partition(":")
+        if prefix in tree.PREFIXES:
+            hint = f'XML has no prefixes for it: say `type="{tree.PREFIXES[prefix]}{local}"`'
+            raise self._fail(f"the type `{space}` is no IRI", element, hint)
         language = element.attributes.get(f"{{{XML}}}lang", "")
         if language:
             return tree.text_constant(element.text, language)

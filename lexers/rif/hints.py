@@ -30,6 +30,7 @@ _HABITS = {
     "'": 'texts stand in double quotes: `"text"`',
     "<-": "a rule is written `conclusion :- condition`",
     "->": "a rule is written `conclusion :- condition`",
+    ":-": "a relation without arguments is written `ex:p()`",
     "Exists": "conclusions make new things by functions: `ex:f(?x)`",
     "Or": "a conclusion cannot leave open which one holds",
     "rdf:type": "triples are frames: `?x[rdf:type -> ex:C]`, or `?x # ex:C`",

@@ -16,8 +16,9 @@ _Use = tuple[tree.Const, str, Origin | None]
 
 
 def check_contexts(documents: Sequence[tree.Document]) -> list[TranslatorError]:
-    """An error for each constant that is an individual, a function and a predicate, or two of these."""
-    errors = []
+    """An error for each constant that is an individual, a function and a predicate, or two of these: one where it first
+    is another than before."""
+    errors: dict[object, TranslatorError] = {}
     seen: dict[tuple[object, str, str], tuple[str, Origin | None]] = {}
     for number, document in enumerate(documents):
         for constant, context, origin in _uses(document.group):
@@ -25,12 +26,10 @@ def check_contexts(documents: Sequence[tree.Document]) -> list[TranslatorError]:
             key = (scope, constant.lexical, constant.space)
             known, first = seen.setdefault(key, (context, origin))
             if known != context:
-                seen[key] = (context, origin)
                 hint = f"it is {known} at {first}: use two constants" if first else None
-                errors.append(
-                    TranslatorError(f"`{constant.lexical}` is {context} here, and {known} before", origin, hint)
-                )
-    return errors
+                message = f"`{constant.lexical}` is {context} here, and {known} before"
+                errors.setdefault((key, context), TranslatorError(message, origin, hint))
+    return list(errors.values())
 
 
 def unmarked(documents: Sequence[tree.Document]) -> Iterator[TranslatorWarning]:
