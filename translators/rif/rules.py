@@ -57,7 +57,6 @@ class Rules:
     def __init__(self, closure: Closure, errors: list[SquallError]) -> None:
         self.closure = closure
         self.errors = errors
-        self.warnings: list[SquallError] = []
         self.rules = [rule for document in closure.documents for rule in _rules(document)]
         conclusions = [one for rule in self.rules for one in rule.conclusions]
         self.equality = closure.profile == DIRECT or any(isinstance(one, tree.Equal) for one in conclusions)
