@@ -27,11 +27,20 @@ def load(
     while it is read where it has a literal of a datatype that is forbidden in it.
     """
     opened = [
-        _allowed(document, open_static(_address(document, places or {}), ledger))
+        _allowed(document, _opened(document, places or {}, ledger))
         for document in documents(system)
         if document.iri not in given
     ]
     return (event for events in opened for event in events)
+
+
+def _opened(document: Document, places: Mapping[str, str], ledger: Ledger | None) -> Iterable[Event]:
+    address = _address(document, places)
+    try:
+        return open_static(address, ledger)
+    except SourceError as error:
+        hint = error.hint or f"say where it is: `--graph {document.iri}=FILE`"
+        raise SourceError(error.message, document.origin, hint) from error
 
 
 def _allowed(document: Document, events: Iterable[Event]) -> Iterable[Event]:
