@@ -26,6 +26,7 @@ import squall
 from squall import functions
 from squall.builders import java
 from squall.builders.cut import describe, levels
+from squall.builders.exchange import SparkExchange
 from squall.builders.store import Store
 from squall.builders.supersteps import Batches
 from squall.builders.worker import (
@@ -43,13 +44,13 @@ from squall.builders.worker import (
 )
 from squall.clock import beginning
 from squall.errors import BuilderError
-from squall.operators import Answer, Deliver, Extend, Feed, Group, LeftJoin, Operator, Project, Read, Slice, Update
+from squall.operators import Feed, Operator, Read, Update
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from squall.stages import Options, Output, Rewindable
 from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.formats import of_path, told
-from squall.windows import Landmark
+from squall.windows import Count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,42 +97,19 @@ def _check_supported(plan: Plan) -> None:
                 f"the Spark builder does not run {what} yet (`{node.id}`)",
                 hint="use `--builder iterator`; docs/spark.md says what runs on Spark",
             )
-    if len(plan.deliveries) > 1:
-        raise BuilderError(
-            "the Spark builder does not run programs that are told in several ways yet",
-            hint="give it the programs one by one, or use `--builder iterator`",
-        )
 
 
 def _unsupported(op: Operator) -> str | None:
     match op:
-        case Read(source=source) if not source.is_plain:
-            return "patterns that read where or when facts came"
         case Read(source=source) if source.removals:
             return "streams that carry removals"
         case Read(source=source):
-            ending = next((window for window in source.all_windows if not isinstance(window, Landmark)), None)
-            return None if ending is None else f"the window {ending}"
-        case LeftJoin():
-            return "left joins (OPTIONAL)"
-        case Group():
-            return "aggregates"
-        case Slice():
-            return "slices (ORDER BY, LIMIT)"
-        case Answer():
-            return "queries that select solutions"
+            counting = next((window for window in source.all_windows if isinstance(window, Count)), None)
+            return None if counting is None else f"the window {counting}"
         case Update():
             return "rules that delete or insert facts"
-        case Extend(keeps=True):
-            return "values that a solution may do without"
-        case Project(columns=columns) if None in columns:
-            return "unions in which a variable is unbound"
         case Feed():
             return "streams that the program makes"
-        case Deliver(report=report) if report.policy != "close":
-            return f"the report policy `{report.policy}`"
-        case Deliver(queries=queries) if queries:
-            return "queries that are told that an answer is empty"
         case _:
             return None
 
@@ -217,7 +195,8 @@ class _Run:
         self.store.write(_meaning(plan), META)
         self.program = Program(plan, levels(plan), functions.own(), begin)
         together = int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
-        self.batches = Batches(spark, self.store, self.program, together)
+        self.exchange = SparkExchange(spark, self.store)
+        self.batches = Batches(self.exchange, self.store, self.program, together)
         self.spool = folder.absolute() / "spool"
         self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
         self.failure: BaseException | None = None
@@ -232,7 +211,7 @@ class _Run:
         inputs = self._inputs(batches)
         if inputs.documents:
             yield from self._stream(inputs)
-        if self.batches.progress.held:
+        if self.batches.unfinished:
             yield from self._directly(None)
 
     def _directly(self, messages: DataFrame | None) -> Iterator[Output]:
@@ -294,7 +273,7 @@ class _Run:
         if not written:
             return made
         lines = _lines(self.spark.read.format("text").load((self.spool / "static").as_uri()), 0)
-        step = source_step(self.program, ALWAYS, False, lines_parser((Document("static", spooled=True),)))
+        step = source_step(self.program, ALWAYS, lines_parser((Document("static", spooled=True),)))
         read = lines.mapInArrow(step, SCHEMA).where(f"kind = '{ROW}'")
         return made.union(read) if made is not None else read
 
@@ -420,9 +399,9 @@ class _Run:
         if number <= self.batches.progress.number:  # done, but Spark was killed before it could write that down
             return
         try:
-            self.batches.spark = frame.sparkSession
+            self.exchange.spark = frame.sparkSession
             parser = lines_parser(inputs.documents)
-            step = source_step(self.program, self.batches.earliest, self.batches.every_time, parser)
+            step = source_step(self.program, self.batches.earliest, parser)
             for output in self._batch(frame.mapInArrow(step, SCHEMA), inputs.sources):
                 self._hand_over(output)
             taken = threading.Event()
