@@ -272,6 +272,10 @@ _LINES: dict[str, Callable[[Output], bytes]] = {
 }
 SOLUTIONS = frozenset((*_TABLES, *DOCUMENTS))
 """The formats of a table: where there are solutions of a query, nothing else has its columns."""
+NO_SOLUTIONS = frozenset((*_LINES, "trig")) - {"ndjson"}
+"""The formats of triples and quads alone."""
+NO_GRAPHS = frozenset(("nt", "ntt"))
+"""The formats of triples alone."""
 _EVALUATIONS = {"ndjson-evaluations": json_line}
 _FORMATS = (*_LINES, *_TABLES, "trig", *DOCUMENTS, *_EVALUATIONS, "table")
 _BY_ENDING = {f".{name}": name for name in (*_LINES, *_TABLES, "trig", *DOCUMENTS)} | {".jsonl": "ndjson"}
