@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import Any
 
 from squall.operators import Deliver
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Event
@@ -30,23 +29,6 @@ class Instants:
         self.last = ALWAYS
         """The last instant that is known to come."""
         self.passed = ALWAYS - 1
-
-    def state(self) -> dict[str, Any]:
-        """What there is to remember, as JSON has it. (Facts that are counted are not in it.)"""
-        return {
-            "single": self.single,
-            "grids": [[first, step, self.until[first, step]] for first, step in self.grids],
-            "first": self.first,
-            "last": self.last,
-            "passed": self.passed,
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on from what `state` gave."""
-        self.single = list(state["single"])
-        self.grids = [(first, step) for first, step, _ in state["grids"]]
-        self.until = {(first, step): last for first, step, last in state["grids"]}
-        self.first, self.last, self.passed = state["first"], state["last"], state["passed"]
 
     @property
     def due(self) -> int:
@@ -127,3 +109,34 @@ class Instants:
             since = max(self.first, self.passed + 1)
             until = min(now, -(-self.last // period) * period)
             yield from range(-(-since // period) * period, until + 1, period)
+
+    # What there is, as rows of text (`squall.builders.rows.memory.Listed`)
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """All that is known, as rows of text."""
+        yield "last", str(self.last)
+        yield "passed", str(self.passed)
+        if self.first is not None:
+            yield "first", str(self.first)
+        yield from (("single", str(time)) for time in set(self.single))
+        yield from (("grid", str(first), str(step), str(last)) for (first, step), last in self.until.items())
+        for (source, stream), count in self.came.items():
+            yield "came", str(self.sources.index(source)), stream, str(count)
+
+    def take(self, rows: Iterable[Sequence[str | None]]) -> None:
+        """This is all that is known."""
+        self.single, self.grids, self.until, self.came, self.first = [], [], {}, {}, None
+        for row in rows:
+            match [str(cell) for cell in row]:
+                case ["last", time]:
+                    self.last = int(time)
+                case ["passed", time]:
+                    self.passed = int(time)
+                case ["first", time]:
+                    self.first = int(time)
+                case ["single", time]:
+                    heappush(self.single, int(time))
+                case ["grid", first, step, last]:
+                    self._add_grid(int(first), int(step), int(last))
+                case ["came", number, stream, count]:
+                    self.came[self.sources[int(number)], stream] = int(count)

@@ -60,7 +60,7 @@ class Progress:
     number: Spark's own number of the last micro-batch; -1 before the first.
     held: the folders in which rows wait for their instant to be whole, each with the latest time at which one begins;
     waiting: how many they are at most. rows: how many rows the state has at most.
-    instants: what is known of evaluation instants, by number of the operation node.
+    instants: what is known of evaluation instants (`Instants.rows`), by number of the operation node.
     """
 
     passed: int = ALWAYS
@@ -70,7 +70,7 @@ class Progress:
     held: list[tuple[list[Any], int]] = field(default_factory=list)
     waiting: int = 0
     rows: int = 0
-    instants: dict[str, dict[str, Any]] = field(default_factory=dict)
+    instants: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
 
 
 class Batches:
@@ -96,7 +96,7 @@ class Batches:
         self.instants = {number: Instants(op) for number, op in self.deliveries.items() if op.output == "rstream"}
         for number, instants in self.instants.items():
             if str(number) in self.progress.instants:
-                instants.restore(self.progress.instants[str(number)])
+                instants.take(self.progress.instants[str(number)])
         self.base = max(self.store.numbers("base"), default=-1)
         self.state: list[Folder] = [("base", self.base)] if self.base >= 0 else []
         for batch in range(self.base + 1, self.done):
@@ -164,7 +164,7 @@ class Batches:
             held=held,
             waiting=before.waiting + self.told.rows if held else 0,
             rows=before.rows + self.kept,
-            instants={str(number): instants.state() for number, instants in self.instants.items()},
+            instants={str(number): list(instants.rows()) for number, instants in self.instants.items()},
         )
         self.store.write(asdict(self.progress), "commits", f"{self.done}.json")
         self.state += self._of_batch(step for step in self.steps if self._has(step, STATE))

@@ -32,8 +32,8 @@ from squall.errors import UsageError
 from squall.operators import Group, Operator, is_stateful
 from squall.plan import Plan
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, HEARTBEAT, Event, Fact
-from squall.streams.files import grouped
 from squall.streams.formats import parse_lines, told
+from squall.streams.reading import grouped
 from squall.windows import Count, Window
 
 ROW, STATE, LOST, TIME, COUNT, INSTANT = "row", "state", "lost", "time", "count", "instant"
@@ -403,7 +403,7 @@ def superstep_messages(
     addressing = program.addressing()
     machine = _Partition(program, levels, addressing, owners, here)
     machine.begin(program.begin)
-    machine.restore(state, span.before)
+    machine.restore(span.before, {(addressing.ids[number], slot): kept for (number, slot), kept in state.items()})
     machine.keep()
     for (number, port), entries in fresh.items():
         if port != WAKE:
@@ -430,13 +430,6 @@ class _Partition(Machine):
 
     def _is_here(self, address: Address, row: Sequence[str | None]) -> bool:
         return self.owners[self.addressing.bucket(address, row)] in self.here
-
-    def restore(self, state: Mapping[tuple[int, int], list[Entry]], passed: int) -> None:
-        """Takes back what was kept, by the numbers of node and slot, after the instants up to `passed`."""
-        for op in self.keeping.values():
-            op.resume(passed)
-        for (number, slot), entries in sorted(state.items()):
-            self.keeping[self.addressing.ids[number]].restore(slot, entries)
 
     def put(self, address: Address, entries: Sequence[Entry]) -> None:
         if address not in self.addressing.keys or address[0] not in self.operators:

@@ -248,7 +248,7 @@ def build(
     "--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a document is that a program imports."
 )
 @click.option("--format", "format", default="text", show_default=True, metavar="NAME", help="text, json; of the plan "
-              "(pps) also mermaid, dot, svg or html; of the tree also a language, such as rif or rifps.")  # fmt: skip
+              "(pps) also mermaid, dot, svg or html; of the tree also a language, such as jena or rifps.")  # fmt: skip
 @click.option("--figures", type=click.Path(path_type=Path), metavar="FILE", help="Show what each node did in a run, "
               "from the file that `build --profile-nodes` wrote.")  # fmt: skip
 @_STATISTICS
@@ -603,15 +603,18 @@ def _run(
 ) -> int:
     """The exit code. From here on something has been started: what fails is the run. columns: the queries whose
     solutions are all that the sink holds; none: it holds whatever comes."""
+    from squall.interrupts import endable
     from squall.progress import Tally, shown, summary
     from squall.rdf import Evaluated
+    from squall.streams.sinks import Settling
 
     tally = Tally()
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)
     code = 0
     try:
-        with closing(sink), shown(sources, tally) if visible else nullcontext():
+        with closing(sink), shown(sources, tally) if visible else nullcontext(), endable(sources):
             sink.start(resume, prompt=sources.live)
+            sources.settle = sink.flush if isinstance(sink, Settling) else None
             for output in job.run(sources, static):
                 if columns and output.rule not in columns:
                     tally.left_out += not isinstance(output.fact, Evaluated)

@@ -30,6 +30,7 @@ ARGUMENTS = "urn:x-squall:compound:arguments"
 REPLACED = "urn:x-squall:compound:replaced"
 MEMBERS = "urn:x-squall:compound:members"
 CLASH = "urn:x-squall:compound:clash"
+VIOLATED = "urn:x-squall:compound:violated"
 """The IRIs of the functions over compounds (`squall.functions.compounds`)."""
 
 MAX_DEPTH = 100

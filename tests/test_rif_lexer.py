@@ -166,13 +166,35 @@ def test_errors_of_the_presentation_syntax(text: str, message: str) -> None:
     assert str(first.origin) == f"text:{before.count(chr(10)) + len(before[:1]) + 1}:{len(line) + 1}"
 
 
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("If <p>() Then <q>()", "If"),
+        ("Forall ?x such that <p>(?x) (<q>(?x))", "such"),
+        ("Do(Assert(<p>()))", "Do"),
+        ("Assert(<p>())", "Assert"),
+        ("<q>() :- And(<r>() Not(<p>()))", "Not"),
+        ("<q>() :- Naf <p>()", "Naf"),
+        ("<q>() :- INeg(<p>())", "INeg"),
+    ],
+)
+def test_productions_are_refused_with_what_to_write_instead(text: str, word: str) -> None:
+    with pytest.raises(SquallError) as caught:
+        presentation.lexer(f"Document(Group({text}))", "text")
+    assert caught.value.message == f"`{word}` cannot stand here"
+    assert (caught.value.hint or "").startswith(f"`{word}` is of RIF-PRD: ")
+    with pytest.raises(SquallError) as caught:
+        xml(group(f"<{word}/>"))
+    assert caught.value.message == f"`{word}` cannot stand here"
+    assert (caught.value.hint or "").startswith(f"`{word}` is of RIF-PRD: ")
+
+
 def test_expected_tokens_are_said_in_words() -> None:
     for text, hint in (
         ("Document(Group(<p>(<a> <b>[])))", "expected"),
         ("Document(Group(<p>() :- ))", "expected a formula"),
         ("Document(Group(<a>[<p> <b>]))", "expected `->`"),
         ("Document(Grup(<p>()))", "did you mean `Group`?"),
-        ("Document(Group(Assert(<p>())))", "`Assert` is not in RIF-BLD"),
     ):
         with pytest.raises(SquallError) as caught:
             presentation.lexer(text, "text")

@@ -9,14 +9,13 @@ from xml.sax.saxutils import escape, quoteattr
 
 from squall.errors import LexerError, near, raise_all
 from squall.iris import resolved
-from squall.lexers.rif import tree
+from squall.lexers.rif import productions, tree
 from squall.lexers.rif.elements import XML, Element, read
 
 _FORMULAS = ("And", "Or", "Exists", "Atom", "Equal", "Member", "Subclass", "Frame", "External")
 _ATOMIC = ("Atom", "Equal", "Member", "Subclass", "Frame")
 _TERMS = ("Const", "Var", "Expr", "List", "External")
 _SENTENCES = ("Group", "Forall", "Implies", *_ATOMIC)
-_PRD = frozenset(("Do", "Assert", "Retract", "Modify", "Execute", "New", "INeg", "Naf"))
 
 
 @dataclass(frozen=True)
@@ -97,10 +96,7 @@ class _Reader:
             hint = f'RIF\'s elements are in the namespace `{tree.RIF}`: say `xmlns="{tree.RIF}"` at the root'
             raise self._fail(f"`{element.name}` is no element of RIF", element, hint)
         if element.name not in expected:
-            if element.name in _PRD:
-                hint = f"`{element.name}` is of RIF-PRD: actions and its negation are not run"
-            else:
-                hint = near(element.name, expected) or f"expected {_listed(expected)}"
+            hint = productions.hint(element.name) or near(element.name, expected) or f"expected {_listed(expected)}"
             raise self._fail(f"`{element.name}` cannot stand here", element, hint)
 
     def _attributes(self, element: Element, allowed: Iterable[str]) -> None:

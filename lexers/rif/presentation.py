@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 
 from squall.errors import Origin, near, raise_all
-from squall.lexers.rif import tree
+from squall.lexers.rif import productions, tree
 from squall.lexers.sparql.terms import Text
 
 if TYPE_CHECKING:
@@ -156,9 +156,7 @@ class _Reader:
     def _misplaced(self, found: str, origin: Origin) -> None:
         accepted = self._accepted()
         words = [word for word in _KEYWORDS if f"_{word.upper()}" in accepted]
-        hint = near(found, words) if found.isalpha() else None
-        if found in ("Assert", "Retract", "Modify", "Execute", "Do", "Not", "INeg", "Naf"):
-            hint = f"`{found}` is not in RIF-BLD: actions and negation are those of RIF-PRD, which squall does not run"
+        hint = productions.hint(found) or (near(found, words) if found.isalpha() else None)
         shown = found if len(found) <= 40 else f"{found[:37]}..."
         self.text.fail(f"`{shown}` cannot stand here", origin, hint or self._expected())
 

@@ -14,6 +14,7 @@ from squall.compounds import (
     REPLACED,
     SPLIT,
     TAKE_APART,
+    VIOLATED,
     compound,
     depth,
     taken_apart,
@@ -21,7 +22,7 @@ from squall.compounds import (
 from squall.errors import BuilderError
 from squall.functions import Builtin, Function
 from squall.functions.values import is_value, same
-from squall.rdf import Term, is_literal, parts
+from squall.rdf import Term, iri_text, is_literal, parts
 
 Maybe = Term | None
 Rows = list[tuple[Term, ...]]
@@ -93,6 +94,13 @@ def _kind(term: Term) -> str:
     return "value" if is_literal(term) and is_value(term) else "other"
 
 
+def _violated(rule: Term, who: Term) -> bool:
+    """Raises BuilderError, always."""
+    hint = "everything follows from that: mend the data, or import them under a profile that says less"
+    name = iri_text(rule).rpartition(":")[2]
+    raise BuilderError(f"the program is inconsistent: {_shown(who)} violates `{name}`", hint=hint)
+
+
 def _inconsistent(left: Term, right: Term) -> BuilderError:
     hint = "everything follows from that: mend the data, or the rules that conclude equations"
     return BuilderError(f"the program is inconsistent: {_shown(left)} and {_shown(right)} come to be equal", hint=hint)
@@ -128,6 +136,7 @@ FUNCTIONS: tuple[Function | Builtin, ...] = (
     ),
     Function(MEMBERS, _members, 2, 2, doc="the members in which two lists differ, in pairs, as rows"),
     Function(CLASH, _clash, 2, 2, truth=True, doc="false; an error, where the two are values that cannot be equal"),
+    Function(VIOLATED, _violated, 2, 2, truth=True, doc="an error: a rule is violated by something"),
     Function(LIMIT, _limit, 2, 3, doc="the term, if it is not nested too deep: else an error that names the rule"),
 )
 """What the entry point `compounds` of the group ``squall.functions`` names."""

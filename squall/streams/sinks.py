@@ -41,6 +41,15 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class Settling(Protocol):
+    """A sink that may still hold, or wait to hear of, what it was given."""
+
+    def flush(self) -> None:
+        """Comes back when all that was written is where it should be. Raises SinkError if that fails."""
+        ...
+
+
 class StreamSink:
     """Standard output, or a compressed file: written from its beginning to its end.
 
@@ -79,6 +88,13 @@ class StreamSink:
             (self._file or self.file).write(self._line(output))
             if self._prompt:
                 self.file.flush()
+        except OSError as error:
+            self._refused(error)
+
+    def flush(self) -> None:
+        """See `Settling`; what is in the file's buffer is handed to the system."""
+        try:
+            self.file.flush()
         except OSError as error:
             self._refused(error)
 
@@ -126,7 +142,7 @@ def open_path(address: Address) -> Sink:
         )
     plain = name.removesuffix(".gz")
     compressed = address.path.endswith(".gz") or plain != name
-    _check_format(plain)
+    check_format(plain)
     if not is_pattern(address.path):
         check_writable(Path(address.path))
         return _opened(address.text, Path(address.path), plain, compressed)
@@ -151,7 +167,7 @@ def open_standard_output(address: Address) -> Sink:
     """Standard output (``-?format=ndjson``), N-Triples unless told otherwise."""
     address.only("format")
     name = address.get("format", "nt")
-    _check_format(name)
+    check_format(name)
     return StreamSink(address.text, name, lambda _: _StandardOutput(sys.stdout.fileno()))
 
 
@@ -170,7 +186,8 @@ def _mode(resume: bool) -> str:
     return "ab" if resume else "wb"
 
 
-def _check_format(name: str) -> None:
+def check_format(name: str) -> None:
+    """Raises UsageError if there is no such format of sinks."""
     if name not in _FORMATS:
         raise UsageError(f"outputs cannot be written as `{name}`", hint=f"formats: {', '.join(_FORMATS)}")
 

@@ -33,6 +33,7 @@ from squall.translators.rif.conditions import (
     unknown,
     unsafe,
 )
+from squall.translators.rif.entailment import DIRECT
 from squall.translators.rif.equality import EQUAL
 from squall.translators.rif.imports import Closure
 from squall.translators.rif.terms import Constants, Terms, key_of, named, ordered
@@ -59,7 +60,7 @@ class Rules:
         self.warnings: list[SquallError] = []
         self.rules = [rule for document in closure.documents for rule in _rules(document)]
         conclusions = [one for rule in self.rules for one in rule.conclusions]
-        self.equality = any(isinstance(one, tree.Equal) for one in conclusions)
+        self.equality = closure.profile == DIRECT or any(isinstance(one, tree.Equal) for one in conclusions)
 
     def systems(self) -> list[System]:
         """One system for each rule and alternative of its condition; errors are gathered."""

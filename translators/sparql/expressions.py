@@ -111,7 +111,13 @@ class Expressions:
         """C-SPARQL's function by its IRI: of a triple, or of a variable as without the IRI."""
         match call.arguments:
             case (_, _, _):
+                before = len(asked)
                 triple = [self._value(argument, body, asked) for argument in call.arguments]
+                if body.sides and len(asked) > before:
+                    hint = "put it into a BIND, and give `timestamp` the variable"
+                    self.state.notes.fail(
+                        "EXISTS in `timestamp` is not supported in the filter of an OPTIONAL", call.origin, hint
+                    )
                 return self.times.of_triple(triple, body, call.origin)
             case (Variable() as variable,):
                 return self.times.of_variable(variable, body, None, call.origin)
