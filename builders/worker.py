@@ -374,12 +374,12 @@ def superstep(
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
-        return to_arrow(_superstep(program, levels, phase, owners, span, from_arrow(batches)))
+        return to_arrow(superstep_messages(program, levels, phase, owners, span, from_arrow(batches)))
 
     return step
 
 
-def _superstep(
+def superstep_messages(
     program: Program,
     levels: Sequence[Level],
     phase: str,
@@ -387,6 +387,7 @@ def _superstep(
     span: Span,
     messages: Iterable[Message],
 ) -> Iterator[Message]:
+    """What one round of some levels makes of the messages of a partition."""
     state: dict[tuple[int, int], list[Entry]] = {}
     fresh: dict[tuple[int, int], list[Entry]] = {}
     here: set[int] = set()
