@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,3 +25,18 @@ def check_files(programs: Sequence[str]) -> None:
     for program in programs:
         if not Path(program).is_file():
             raise UsageError(f"the program `{program}` does not exist")
+
+
+class _Printing(logging.Handler):
+    """Writes what the rules of a program print to standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(record.getMessage(), err=True)
+
+
+def show_prints() -> None:
+    """Has what rules print (the logger ``squall.print``) shown from now on, unless somebody else listens to it."""
+    logger = logging.getLogger("squall.print")
+    if not logger.handlers:
+        logger.setLevel(logging.INFO)
+        logger.addHandler(_Printing())

@@ -14,9 +14,10 @@ from squall import operators as ops
 from squall.builders import alpha, iterator, machine
 from squall.builders.machine import Machine
 from squall.builders.rows import Operator, operator, plain
+from squall.builders.rows.counted import Counted
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.plain import Plain
-from squall.builders.rows.read import Counted, Reader
+from squall.builders.rows.read import Reader
 from squall.builders.rows.sets import CountingDistinct, GrowingDistinct, RecursiveDistinct
 from squall.builders.rows.timeline import _Descending
 from squall.functions.jena import function_iri
@@ -431,8 +432,8 @@ def _miscounted(patch: pytest.MonkeyPatch) -> None:
 
 
 def _late(come: Callable[..., Iterator[Entry]]) -> Callable[..., Iterator[Entry]]:
-    def late(self: Counted, fact: Any, time: int) -> Iterator[Entry]:
-        return ((*entry[:-3], entry[-3] + (entry[-1] < 0), *entry[-2:]) for entry in come(self, fact, time))
+    def late(self: Counted, fact: Any, time: int, graph: str) -> Iterator[Entry]:
+        return ((*entry[:-3], entry[-3] + (entry[-1] < 0), *entry[-2:]) for entry in come(self, fact, time, graph))
 
     return late
 

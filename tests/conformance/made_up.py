@@ -49,7 +49,7 @@ def _reads(part: Part, sources: tuple[Source, ...], absent: bool) -> Iterator[Re
 
 def _events(read: Read, nodes: Container[Slot], named: Container[str]) -> Iterator[Event]:
     for source in read.sources:
-        background = source == Source("", NOTHING)
+        background = not source.iri and source.window == NOTHING
         if not background or read.sources == (source,):
             for copy in range(1 if read.absent else COPIES):
                 triple = Triple(*(_value(slot, slot in nodes, copy) for slot in read.pattern.slots))
