@@ -359,6 +359,26 @@ def test_literals_that_rif_writes_otherwise_are_refused_in_data(tmp_path: Path) 
         data(tmp_path, "Simple", 'ex:a ex:p "x"^^<http://www.w3.org/2007/rif#iri> .')
 
 
+@pytest.mark.parametrize(
+    ("longer", "does"),
+    [
+        ("List(ex:a | ?x)", "makes a list of more than 40 members"),
+        ("External(func:append(?x ex:a))", "makes a list of more than 40 members"),
+        ("External(func:concatenate(?x ?x))", "makes a list of more than 40 members"),
+        ("External(func:insert-before(?x 0 ex:a))", "makes a list of more than 40 members"),
+        ("External(func:make-list(?x))", "nests terms more than 4 levels deep"),
+        ("ex:f(?x)", "nests terms more than 4 levels deep"),
+    ],
+)
+def test_lists_that_grow_without_an_end_are_stopped(longer: str, does: str) -> None:
+    options = squall.Options(max_depth=4)
+    for rule in (f"ex:p({longer}) :- ex:p(?x)", f"ex:p(?y) :- And(ex:p(?x) ?y = {longer})"):
+        program = text("ex:p(List(ex:a))", f'(* "grows" *) Forall ?x ?y ({rule})')
+        plan = squall.plan(squall.compile(program, lexer="rifps"))
+        with pytest.raises(BuilderError, match=f"the rule `grows` {does}"):
+            list(squall.run(plan, [], options=options))
+
+
 def test_a_built_in_that_is_not_external_is_warned_of() -> None:
     program = text(
         'Forall ?x (ex:p(func:concat("a" ?x)) :- And(ex:q(?x) pred:numeric-less-than(?x 5)))',
