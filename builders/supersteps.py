@@ -295,13 +295,6 @@ class Batches:
         upto = {number: tuple(instants.upto(self.span.now)) for number, instants in self.instants.items()}
         return Evaluations(last, upto)
 
-    def _over(self) -> int:
-        """All that ended before this time (integer ms) does not matter any more."""
-        passed = self.progress.worked if self.whole_instants else self.progress.passed
-        # An answer that is told at the multiples of a period ends at the next one.
-        period = max((op.report.period for op in self.deliveries.values() if op.report.policy == "periodic"), default=0)
-        return max(passed - period, ALWAYS)
-
     def _compact(self) -> None:
         """Adds up the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
         number = self.done - 1
@@ -311,7 +304,8 @@ class Batches:
             return
         draft = ("base", f"_{number}")
         self.store.delete(*draft)
-        step = compaction(self._over())
+        passed = self.progress.worked if self.whole_instants else self.progress.passed
+        step = compaction(self.program, passed)
         told = self.exchange.write(self.exchange.worked(state, step, self.exchange.partitions), draft)
         self.progress.rows = told.kept
         self.store.rename(draft, ("base", number))
