@@ -21,7 +21,17 @@ import click
 
 from squall import __version__
 from squall.cli_check import check
-from squall.cli_shared import FAILED, INTERRUPTED, LEXER, WINDOW, WRONG, check_files
+from squall.cli_shared import (
+    FAILED,
+    INTERRUPTED,
+    LEXER,
+    PROFILE,
+    RULES,
+    WINDOW,
+    WRONG,
+    check_files,
+    show_prints,
+)
 from squall.cli_update import update
 from squall.errors import SquallError, UsageError, near
 
@@ -92,8 +102,7 @@ def _semantics(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--output", type=click.Choice(["istream", "rstream", "dstream"]), help="What is handed on: what "
                      "is new, all that holds, or what has ceased to hold [default: as the program says]."),
         click.option("--report", metavar="POLICY", help="When: close (default), change, nonempty or periodic:5s."),
-        click.option("--profile", default="default", show_default=True, metavar="NAME", help="As another engine has "
-                     "it: csparql, cqels, rspql or squall2013."),
+        PROFILE,
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -101,8 +110,6 @@ def _semantics(command: Callable[..., None]) -> Callable[..., None]:
 
 
 _PROGRAMS = click.argument("programs", nargs=-1, metavar="PROGRAM...")
-_RULES = click.option("--rules", multiple=True, metavar="NAME", help="A rule set (rhodf, rdfs, rdfs-axioms, datatypes, "
-                      "owl2rl) whose conclusions the programs read; without a program it is run itself.")  # fmt: skip
 _PLANNER = click.option("--planner", default="rete", show_default=True, metavar="NAME", help="greedy, rete, ...")
 _STATISTICS = click.option("--statistics", type=click.Path(path_type=Path), metavar="FILE", help="Plan for data like "
                            "those that `build --collect-statistics` counted.")  # fmt: skip
@@ -111,7 +118,7 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 
 @command.command()
 @_PROGRAMS
-@_RULES
+@RULES
 @LEXER
 @_PLANNER
 @_BUILDER
@@ -129,7 +136,8 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 @click.option("--heartbeat", default="1s", show_default=True, metavar="TIME", help="How long nothing may come before "
               "time goes on without it.")  # fmt: skip
 @click.option("--format", "format", metavar="NAME", help="Standard output as nt, ntt, nq, nqt, trig, ndjson, "
-              "ndjson-evaluations, csv, tsv, table, srj, srx, srcsv or srtsv.")  # fmt: skip
+              "ndjson-evaluations, csv, tsv, table, srj, srx, srcsv or srtsv [default: table for answers of queries, "
+              "nq for triples in graphs, else nt].")  # fmt: skip
 @click.option("--timed", is_flag=True, help="Standard output with times: --format ntt, or with nq nqt.")
 @click.option("--strict", is_flag=True, help="Stop at the first malformed statement; exit code 1 for any loss.")
 @click.option("--ledger", "--dead-letter", "lost", type=click.Path(path_type=Path), metavar="FILE", help="Keep what "
@@ -208,7 +216,7 @@ def build(
     make = _planner(planner, statistics)
     _usable("squall.builders", builder)
     settings = tuple(_setting(text) for text in conf)
-    target = _sink(sink, format, timed)
+    target = _sink(sink, format, timed, system)
     _apart(sink, (*sources, *statics))
     _timing(clock, lateness, sources, builder)
     begin = None if now is None else _moment(now)
@@ -228,6 +236,7 @@ def build(
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []
     _calm_collector()
+    show_prints()
     inputs = _watched(streams, static, sample if counted else None)
     code = _run(job, *inputs, target, ledger, resume, progress, _columns(system, target))
     _measured(job, plan, sample, counted, profiled)
@@ -236,7 +245,7 @@ def build(
 
 @command.command()
 @_PROGRAMS
-@_RULES
+@RULES
 @LEXER
 @_PLANNER
 @_BUILDER
@@ -248,7 +257,7 @@ def build(
     "--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a document is that a program imports."
 )
 @click.option("--format", "format", default="text", show_default=True, metavar="NAME", help="text, json; of the plan "
-              "(pps) also mermaid, dot, svg or html; of the tree also a language, such as rif or rifps.")  # fmt: skip
+              "(pps) also mermaid, dot, svg or html; of the tree also a language, such as jena or rifps.")  # fmt: skip
 @click.option("--figures", type=click.Path(path_type=Path), metavar="FILE", help="Show what each node did in a run, "
               "from the file that `build --profile-nodes` wrote.")  # fmt: skip
 @_STATISTICS
@@ -463,16 +472,53 @@ def _setting(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _sink(uri: str, format: str | None, timed: bool) -> Sink:
+def _sink(uri: str, format: str | None, timed: bool, system: System) -> Sink:
     from squall.streams import open_sink
 
     if (format or timed) and uri != "-":
         option = "--timed" if timed else "--format"
-        raise UsageError(f"`{option}` is for standard output", hint=f"say it in the sink: `{uri}?format=ntt`")
+        hint = f"say it in the sink: `{uri}?format={format or 'ntt'}`"
+        raise UsageError(f"`{option}` is for standard output", hint=hint)
     if timed and format not in _TIMED:
         raise UsageError(f"`--timed` goes with N-Triples and N-Quads, not with `{format}`")
-    name = _TIMED[format] if timed else format
-    return open_sink(f"-?format={name}" if name else uri)
+    name = _TIMED[format] if timed else format or (_fitting(system) if uri == "-" else None)
+    sink = open_sink(f"-?format={name}" if name else uri)
+    _check_holds(sink, system)
+    return sink
+
+
+def _fitting(system: System) -> str:
+    """The format of standard output, where none is asked for."""
+    solved, graphs = _ends(system)
+    return "table" if solved else "nq" if graphs else "nt"
+
+
+def _ends(system: System) -> tuple[list[System], list[System]]:
+    """The rules that answer with solutions or a truth value, and those that make triples in graphs."""
+    from squall.rdf import QUAD
+    from squall.system import Ask, AtomPattern, Construct, Select, rules
+
+    solved, graphs = [], []
+    for rule in rules(system):
+        for end in rule.consequences:
+            solved += [rule] if isinstance(end, Select | Ask) else []
+            made = end.template if isinstance(end, Construct) and not end.internal else ()
+            graphs += [rule] if any(isinstance(one, AtomPattern) and one.relation == QUAD for one in made) else []
+    return solved, graphs
+
+
+def _check_holds(sink: Sink, system: System) -> None:
+    """Raises UsageError where a format cannot hold what the program answers."""
+    from squall.streams.sinks import NO_GRAPHS, NO_SOLUTIONS
+
+    format = getattr(sink, "format", "")
+    solved, graphs = _ends(system)
+    if solved and format in NO_SOLUTIONS:
+        hint = "write them as a table, ndjson, csv or tsv: `--format table`, or `--sink` with such an ending"
+        raise UsageError(f"the answers of `{solved[0].name}` are no triples, as `{format}` has them", hint=hint)
+    if graphs and format in NO_GRAPHS:
+        hint = "write quads: `--format nq`, `nqt` or `trig`"
+        raise UsageError(f"`{graphs[0].name}` makes triples in graphs, which `{format}` has not", hint=hint)
 
 
 _TIMED = {None: "ntt", "nt": "ntt", "ntt": "ntt", "nq": "nqt", "nqt": "nqt"}
@@ -603,15 +649,18 @@ def _run(
 ) -> int:
     """The exit code. From here on something has been started: what fails is the run. columns: the queries whose
     solutions are all that the sink holds; none: it holds whatever comes."""
+    from squall.interrupts import endable
     from squall.progress import Tally, shown, summary
     from squall.rdf import Evaluated
+    from squall.streams.sinks import Settling
 
     tally = Tally()
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)
     code = 0
     try:
-        with closing(sink), shown(sources, tally) if visible else nullcontext():
+        with closing(sink), shown(sources, tally) if visible else nullcontext(), endable(sources):
             sink.start(resume, prompt=sources.live)
+            sources.settle = sink.flush if isinstance(sink, Settling) else None
             for output in job.run(sources, static):
                 if columns and output.rule not in columns:
                     tally.left_out += not isinstance(output.fact, Evaluated)

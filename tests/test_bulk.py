@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import squall
 from squall import functions
 from squall import operators as ops
-from squall.builders import iterator
+from squall.builders import running as loop
 from squall.builders.bulk import Bulk, fits, joins, parts, steps
 from squall.builders.bulk.sets import Known
 from squall.builders.iterator import IteratorJob
@@ -61,8 +61,8 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """After how many small instants a machine takes over."""
 
     def set_to(instants: int) -> None:
-        monkeypatch.setattr(iterator, "PATIENCE", instants)
-        monkeypatch.setattr(iterator, "BULK", 1000)
+        monkeypatch.setattr(loop, "PATIENCE", instants)
+        monkeypatch.setattr(loop, "BULK", 1000)
 
     return set_to
 

@@ -15,7 +15,7 @@ from squall.clock import VirtualClock, WallClock
 from squall.rdf import ALWAYS, XSD, Event, Term, Triple, iri
 from squall.stages import Options
 from squall.streams import LedgerFile, Sources, Watched, open_source, parse_lines, plain
-from squall.streams.files import grouped
+from squall.streams.reading import grouped
 
 E = "http://example.org/"
 WANTED = (iri(E + "p"),)
@@ -114,7 +114,7 @@ def test_what_is_of_no_use_may_be_left_out_and_nothing_else(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "chosen.ntt"
     path.write_text("\n".join(lines))
-    with patch("squall.streams.files._CHUNK", chunk):
+    with patch("squall.streams.reading._CHUNK", chunk):
         every, lost, statements = read(path, None)
         chosen, lost_too, statements_too = read(path, WANTED)
     assert (lost.entries, statements) == (lost_too.entries, statements_too)
@@ -155,7 +155,7 @@ def test_outputs_are_those_of_all_there_is(
         sources = Sources([open_source(str(path), ledger)])
         if wanted is not None:
             sources.want(wanted)
-        with patch("squall.streams.files._CHUNK", chunk):
+        with patch("squall.streams.reading._CHUNK", chunk):
             outputs = list(squall.build(job, options=Options(ledger=ledger)).run(sources))
         found.append((sorted(outputs), ledger.entries))
     assert found[0] == found[1]

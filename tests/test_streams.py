@@ -76,7 +76,7 @@ def test_addresses() -> None:
     assert (plain.scheme, plain.path, plain.get("stream")) == ("file", "a b.nt", "urn:s")
     assert address.parse("file:///d/a%20b.nt", "stdin").path == "/d/a b.nt"
     assert address.parse("-", "stdin").scheme == "stdin"
-    assert address.parse("kafka://host/topic", "stdin").scheme == "kafka"
+    assert address.parse("gopher://host/topic", "stdin").scheme == "gopher"
     assert address.parse("C:/x.nt", "stdin").scheme == "file"
 
 
@@ -153,8 +153,8 @@ def test_a_source_that_is_not_there() -> None:
 
 
 def test_an_unknown_scheme() -> None:
-    with pytest.raises(PluginError, match="there is no source `kafka`"):
-        open_source("kafka://host/topic")
+    with pytest.raises(PluginError, match="there is no source `gopher`"):
+        open_source("gopher://host/topic")
 
 
 # Lines
@@ -330,7 +330,7 @@ def test_timed_lines_of_one_time_are_one_event(tmp_path: Path) -> None:
 
 
 def test_line_numbers_count_over_blocks(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.streams.files._CHUNK", 100)
+    monkeypatch.setattr("squall.streams.reading._CHUNK", 100)
     path = tmp_path / "x.nt"
     path.write_text(lines(t("a"), t("b")) + "bad\n" + lines(t("c")) + "\n# c\nworse")
     ledger, entries = kept
@@ -348,7 +348,7 @@ def test_line_numbers_count_over_blocks_of_timed_lines(kept: Kept, tmp_path: Pat
     for chunk in (100, 1000):
         ledger, entries = kept
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("squall.streams.files._CHUNK", chunk)
+            patch.setattr("squall.streams.reading._CHUNK", chunk)
             assert [event.time for event in events(path, ledger) if event.facts] == [10, 11, 12, 13, 14]
         assert [(entry["line"], entry["text"]) for entry in entries()][-2:] == [(5, "bad"), (8, "worse")]
 

@@ -18,8 +18,8 @@ from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Solution, Term, Triple, iri, literal
 from squall.streams import LedgerFile, Source, Sources, open_source, windows
 from squall.streams.derived import Ordered, TimedByProperty
-from squall.streams.files import Reading
 from squall.streams.formats import moment
+from squall.streams.reading import Reading
 from squall.system import over
 from squall.windows import Range, Window
 

@@ -91,7 +91,9 @@ def _not_static(uri: str) -> UsageError:
 
 
 def _opened(place: Address, ledger: Ledger, *time: int) -> Source:
-    opened: Source = plugins.load(plugins.SOURCES, place.scheme)(place, ledger, *time)
+    make = plugins.load(plugins.SOURCES, place.scheme)
+    with plugins.dependencies(plugins.SOURCES, place.scheme):
+        opened: Source = make(place, ledger, *time)
     return opened
 
 
@@ -112,5 +114,7 @@ def open_sink(uri: str) -> Sink:
     Raises UsageError if it cannot be written or its format cannot be told, PluginError if its scheme is unknown.
     """
     place = address.parse(uri, standard="stdout")
-    opened: Sink = plugins.load(plugins.SINKS, place.scheme)(place)
+    make = plugins.load(plugins.SINKS, place.scheme)
+    with plugins.dependencies(plugins.SINKS, place.scheme):
+        opened: Sink = make(place)
     return opened

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from squall.errors import UsageError, near
@@ -11,13 +12,30 @@ from squall.errors import UsageError, near
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: `C:` is a drive
 _NAMED = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9_.-]*|[A-Za-z][A-Za-z0-9+.-]+:[A-Za-z0-9_.:/#-]*)=(.+)", re.DOTALL)
 
+_PASSWORD = re.compile(r"(//[^/@:?]*:)[^/?]*(?=@)")
+_ENDPOINT = re.compile(
+    r"//(?:(?P<user>[^/@:]*)(?::(?P<password>[^/]*))?@)?(?P<host>\[[^\]]*\]|[^/:@]*)(?::(?P<port>\d+))?(?:/(?P<path>.*))?",
+    re.DOTALL,
+)
+
+
+class Endpoint(NamedTuple):
+    """Where a server is, and what of it is meant. user, password: None if there is none."""
+
+    host: str
+    port: int
+    path: str
+    user: str | None
+    password: str | None
+
 
 @dataclass(frozen=True)
 class Address:
     """Where a source or sink is, and how to read or write it.
 
     ``sensors.nt?stream=urn:s`` is a path as it stands; in ``file:///data/a%20b.nt`` the path is percent-decoded;
-    ``-`` is standard input or output. Any other scheme is handed on as it was given.
+    ``-`` is standard input or output. Any other scheme is handed on as it was given. `text` is for messages: it has no
+    password in it.
     """
 
     text: str
@@ -54,6 +72,23 @@ class Address:
         except ValueError:
             raise UsageError(f"`{name}={value}` in `{self.text}` is not a whole number") from None
 
+    def positive(self, name: str, default: int) -> int:
+        """The option as a whole number that is greater than zero; raises UsageError if it is not."""
+        if (value := self.integer(name, default)) < 1:
+            raise UsageError(f"`{name}={value}` in `{self.text}` is too small")
+        return value
+
+    def endpoint(self, port: int = 0) -> Endpoint:
+        """The server that ``//user:password@host:port/path`` names, its parts percent-decoded; ``port`` unless it says
+        one (0: it has to). Raises UsageError if it names none."""
+        found = _ENDPOINT.fullmatch(self.path)
+        if found is None or not (found["port"] or port) or int(found["port"] or port) > 65535:
+            wanted = "HOST" if port else "HOST:PORT"
+            raise UsageError(f"`{self.text}` names no server", hint=f"write `{self.scheme}://{wanted}`")
+        user, password = (value if value is None else unquote(value) for value in (found["user"], found["password"]))
+        host = found["host"].strip("[]")
+        return Endpoint(host, int(found["port"] or port), unquote(found["path"] or ""), user, password)
+
     def flag(self, name: str) -> bool:
         """The option as yes or no; raises UsageError if it is neither."""
         value = self.get(name, "no")
@@ -74,7 +109,7 @@ def source(text: str) -> Address:
     if found is None:
         return parse(text, "stdin")
     address = parse(f"{found[2]}{mark}{query}", "stdin")
-    return replace(address, text=text, options=(("stream", found[1]), *address.options))
+    return replace(address, text=_shown(text), options=(("stream", found[1]), *address.options))
 
 
 def parse(text: str, standard: str) -> Address:
@@ -87,7 +122,12 @@ def parse(text: str, standard: str) -> Address:
         return Address(text, "file", unquote(urlsplit(place).path), options)
     if _SCHEME.match(place):
         scheme, _, rest = place.partition(":")
-        return Address(text, scheme.lower(), rest, options)
+        return Address(_shown(text), scheme.lower(), rest, options)
     if not place:
         raise UsageError(f"`{text}` names no file")
     return Address(text, "file", place, options)
+
+
+def _shown(text: str) -> str:
+    """An address without the password that it may hold."""
+    return _PASSWORD.sub(r"\1***", text)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import select
 import stat
-import time
+import threading
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Protocol, runtime_checkable
 
@@ -17,34 +17,14 @@ from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, Event, Term
 from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.formats import (
-    Format,
-    Malformed,
-    Statement,
-    Timed,
-    in_graphs,
-    named,
-    parse_block,
-    parse_document,
-    parse_timed,
-    suffix,
-    told,
-)
-from squall.streams.patch import Patch
-from squall.streams.plain import Choice, events
+from squall.streams.formats import Format, named, told
+from squall.streams.plain import Choice
+from squall.streams.reading import Reading, Settings, decoded
 
-_CHUNK = 1 << 17  # bytes that are read at a time: what they are taken apart into should fit the processor's caches
+_POLL = 0.2  # seconds between two looks whether a file that keeps its reader waiting was stopped
 
 EVERYWHERE = ("window", "lateness")
 """Options that sources of every scheme have; `squall.streams.open_source` sees to them, and to ``time=<property>``."""
-
-
-@dataclass
-class Reading:
-    """What has been read of a source so far: statements that could be used, and bytes. For progress and the summary."""
-
-    statements: int = 0
-    bytes: int = 0
 
 
 @runtime_checkable
@@ -83,14 +63,46 @@ class Choosing(Protocol):
     wanted: Collection[Term] | None
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How files are read: a format and compression given by name (or ``""``: by ending), the stream that their facts
-    arrive on, and the time (integer ms) of untimed statements."""
+@runtime_checkable
+class Stoppable(Protocol):
+    """A live source that can be told to end."""
 
-    format: str
-    stream: str
-    time: int
+    def stop(self) -> None:
+        """Nothing more is to be received: `batches` hands on what has been, and ends. Called by another thread than
+        the one that reads, at any time."""
+        ...
+
+
+@runtime_checkable
+class Acknowledging(Protocol):
+    """A source that keeps what it brings, or lets the other side keep it, until that has been worked off.
+
+    A position is a text that the source alone understands. Work is done at least once: after a crash, what was not
+    acknowledged comes again.
+    """
+
+    def position(self) -> str:
+        """Up to where its last batch goes; ``""`` before there is one. Asked for by the thread that reads, before it
+        asks for the next batch."""
+        ...
+
+    def acknowledge(self, position: str) -> None:
+        """All up to a position has been worked off, and need not come again. Called by any thread; positions do not go
+        back."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more is acknowledged, nor read."""
+        ...
+
+
+@runtime_checkable
+class Replayable(Acknowledging, Protocol):
+    """A source that can be read again from a position."""
+
+    def seek(self, position: str) -> None:
+        """Begins behind a position; said before reading begins. Raises SourceError if what is there is gone."""
+        ...
 
 
 class FileSource:
@@ -113,14 +125,22 @@ class FileSource:
         self.reading = Reading()
         self.wanted: Collection[Term] | None = None
         self._ledger = ledger
+        self._stop = threading.Event() if self.live else None
 
     def files(self) -> tuple[str, ...]:
         """The paths, for builders that read where they run."""
         return (self.path,)
 
+    def stop(self) -> None:
+        """See `Stoppable`; nothing happens to a file that does not keep its reader waiting."""
+        if self._stop is not None:
+            self._stop.set()
+
     def batches(self) -> Iterator[Sequence[Event]]:
         choice = _choice(self.wanted)
-        return read(self.path, self.format, self.compressed, self.settings, self._ledger, self.reading, choice)
+        return read(
+            self.path, self.format, self.compressed, self.settings, self._ledger, self.reading, choice, self._stop
+        )
 
 
 class FolderSource:
@@ -143,6 +163,7 @@ class FolderSource:
         self.reading = Reading()
         self.wanted: Collection[Term] | None = None
         self._ledger = ledger
+        self._stopped = threading.Event()
         formats = [told(path, self.settings.format)[0] for path in self.files()]
         self.size = None if self.follow else sum(os.path.getsize(path) for path in self.files())
         given = self.settings.format
@@ -164,9 +185,12 @@ class FolderSource:
                 if path not in seen:
                     seen.add(path)
                     yield from self._file(path, choice)
-            if not self.follow:
+            if not self.follow or self._stopped.wait(self.poll / 1000):
                 return
-            time.sleep(self.poll / 1000)
+
+    def stop(self) -> None:
+        """See `Stoppable`: the files that are being read are read to their end."""
+        self._stopped.set()
 
     def _file(self, path: str, choice: Choice | None) -> Iterator[Sequence[Event]]:
         try:
@@ -204,157 +228,33 @@ def read(
     ledger: Ledger,
     reading: Reading,
     choice: Choice | None = None,
+    stop: threading.Event | None = None,
 ) -> Iterator[Sequence[Event]]:
     """The events of one file, a batch for each block at hand. Raises SourceError if it cannot be read.
 
-    choice: what may be left out of timed lines.
+    choice: what may be left out of timed lines. stop: what ends a file that may keep its reader waiting.
     """
     try:
-        with _open(path, reading, compressed) as file:
-            if format.removals:
-                yield from _patch(file, path, settings, ledger, reading)
-            elif not format.lines:
-                yield from _document(file, path, format, settings, ledger, reading)
-            elif format.timed:
-                yield from _timed_lines(file, path, format, settings, ledger, reading, choice)
-            else:
-                yield from _lines(file, path, format, settings, ledger, reading)
+        with _open(path, reading, compressed, stop) as file:
+            base = None if path == "-" else Path(path).absolute().as_uri()
+            yield from decoded(file, path, format, settings, ledger, reading, choice, base)
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SourceError(f"`{path}` cannot be read: {reason}") from error
 
 
-def _lines(
-    file: IO[bytes], path: str, format: Format, settings: Settings, ledger: Ledger, reading: Reading
-) -> Iterator[Sequence[Event]]:
-    own = suffix(path)
-    for first, block in _numbered(_blocks(file)):
-        statements, bad = parse_block(block, format.syntax, own)
-        _lose(bad, first, path, ledger)
-        yield from _batch(statements, settings, reading)
-
-
-def _timed_lines(
-    file: IO[bytes],
-    path: str,
-    format: Format,
-    settings: Settings,
-    ledger: Ledger,
-    reading: Reading,
-    choice: Choice | None,
-) -> Iterator[Sequence[Event]]:
-    own = suffix(path)
-    batch: Sequence[Event]
-    first = 1
-    for block in _blocks(file):
-        plain = events(block, own, settings.stream, choice)
-        if plain is not None:
-            batch, count = plain
-            first += count  # each line is a statement
-        else:
-            found, bad = parse_timed(block, format.syntax, own)
-            _lose(bad, first, path, ledger)
-            batch, count = _chosen(found, settings.stream, choice), len(found)
-            first += block.count(b"\n") + 1
-        reading.statements += count
-        if batch:
-            yield batch
-
-
-def _chosen(found: Sequence[Timed], stream: str, choice: Choice | None) -> list[Event]:
-    return grouped(found if choice is None else choice.of(found), stream) if found else []
-
-
-def _patch(
-    file: IO[bytes], path: str, settings: Settings, ledger: Ledger, reading: Reading
-) -> Iterator[Sequence[Event]]:
-    def lose(line: int, reason: str, text: str) -> None:
-        ledger.record("malformed", path, line, reason, text)
-
-    patch = Patch(settings.stream, settings.time, suffix(path), lose)
-    for first, block in _numbered(_blocks(file)):
-        yield from _changes(patch.read(first, block), reading)
-    yield from _changes(patch.end(), reading)
-
-
-def _changes(events: list[Event], reading: Reading) -> Iterator[Sequence[Event]]:
-    reading.statements += sum(len(event.facts) + len(event.removed) for event in events)
-    if events:
-        yield events
-
-
-def _document(
-    file: IO[bytes], path: str, format: Format, settings: Settings, ledger: Ledger, reading: Reading
-) -> Iterator[Sequence[Event]]:
-    base = None if path == "-" else Path(path).absolute().as_uri()
-    try:
-        for statements in parse_document(file, format.syntax, base, suffix(path)):
-            yield from _batch(statements, settings, reading)
-    except Malformed as error:
-        ledger.record("malformed", path, error.line, f"{error.reason}; the rest of the document is left out", "")
-
-
-def _batch(statements: list[Statement], settings: Settings, reading: Reading) -> Iterator[Sequence[Event]]:
-    reading.statements += len(statements)
-    if statements:
-        yield tuple(_at(settings.time, statements, settings.stream))
-
-
-def grouped(found: Sequence[Timed], stream: str = "") -> list[Event]:
-    """Events of (time, statement) pairs: one for each run of equal times and graphs."""
-    events: list[Event] = []
-    statements: list[Statement] = []
-    current = found[0][0]
-    for moment, statement in found:
-        if moment != current:
-            events += _at(current, statements, stream)
-            current, statements = moment, []
-        statements.append(statement)
-    events += _at(current, statements, stream)
-    return events
-
-
-def _at(time: int, statements: list[Statement], stream: str) -> Iterator[Event]:
-    """The events of what a stream brings at a time: one for each run of those in one graph."""
-    for graph, triples in in_graphs(statements):
-        yield Event(time, tuple(triples), stream, graph=graph)
-
-
-def _lose(bad: list[tuple[int, str, str]], first: int, path: str, ledger: Ledger) -> None:
-    for index, reason, text in bad:
-        ledger.record("malformed", path, first + index, reason, text)
-
-
-def _blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """Whole lines as soon as they are there, in blocks, without the end of the last one."""
-    rest: list[bytes] = []
-    while chunk := file.read(_CHUNK):
-        head, newline, tail = chunk.rpartition(b"\n")
-        if not newline:
-            rest.append(tail)
-            continue
-        yield b"".join([*rest, head])
-        rest = [tail] if tail else []
-    if rest:
-        yield b"".join(rest)
-
-
-def _numbered(blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Blocks, each with the number of its first line (from 1)."""
-    number = 1
-    for block in blocks:
-        yield number, block
-        number += block.count(b"\n") + 1
-
-
 class _Reader(io.RawIOBase):
     """Reads what is at hand, without waiting for more, and counts the bytes of the file as it is stored."""
 
-    def __init__(self, raw: io.FileIO, reading: Reading) -> None:
+    def __init__(self, raw: io.FileIO, reading: Reading, stop: threading.Event | None) -> None:
         self._raw = raw
         self._reading = reading
+        self._stop = stop
 
     def read(self, size: int = -1) -> bytes:
+        while self._stop is not None and not select.select([self._raw], [], [], _POLL)[0]:
+            if self._stop.is_set():
+                return b""
         data = self._raw.read(size) or b""
         self._reading.bytes += len(data)
         return data
@@ -380,8 +280,8 @@ class _Unzipped(io.RawIOBase):
         super().close()
 
 
-def _open(path: str, reading: Reading, compressed: bool) -> IO[bytes]:
-    stored = _Reader(io.FileIO(0, closefd=False) if path == "-" else io.FileIO(path), reading)
+def _open(path: str, reading: Reading, compressed: bool, stop: threading.Event | None) -> IO[bytes]:
+    stored = _Reader(io.FileIO(0, closefd=False) if path == "-" else io.FileIO(path), reading, stop)
     return _Unzipped(stored) if compressed else stored  # type: ignore[return-value]
 
 

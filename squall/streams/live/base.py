@@ -1,0 +1,106 @@
+"""What live sources have in common: options, being stopped, and reconnecting with back-off."""
+
+from __future__ import annotations
+
+import random
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from squall.errors import SourceError, UsageError
+from squall.rdf import ALWAYS, Event
+from squall.stages import Ledger
+from squall.streams.address import Address
+from squall.streams.files import EVERYWHERE
+from squall.streams.formats import Format, named
+from squall.streams.reading import Reading, Settings
+
+COMMON = ("format", "stream", "time", "idle", "retry", *EVERYWHERE)
+"""Options of all live sources."""
+
+_FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0  # seconds between two attempts to connect
+
+
+class Lost(Exception):
+    """The connection cannot be made, or is there no longer: it is tried again."""
+
+
+class LiveSource(ABC):
+    """A source that goes on until the other side ends it, or it is stopped.
+
+    A connection that is lost is tried again after 0.1 s, then after twice as long each time up to 5 s, each time up to
+    a quarter shorter by chance, for ``retry`` ms (60000) in all; the first one is tried once.
+    """
+
+    live: bool = True
+    size: int | None = None
+    options: ClassVar[tuple[str, ...]] = ()
+    """Options besides the common ones."""
+
+    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+        address.only(*COMMON, *self.options)
+        self.uri = address.text
+        self.settings = Settings(address.get("format"), address.get("stream"), address.integer("time", time))
+        self.format = format_of(address)
+        self.idle = address.integer("idle", 5000)
+        self.retry = address.integer("retry", 60_000)
+        self.removals = self.format.removals
+        self.earliest = ALWAYS if self.format.timed else self.settings.time
+        self.reading = Reading()
+        self.ledger = ledger
+        self.stopped = threading.Event()
+        self.connected = threading.Event()
+        """Set as soon as there is a connection for the first time."""
+
+    @abstractmethod
+    def receive(self) -> Iterator[Sequence[Event]]:
+        """Connects, and gives what comes, until the other side ends it or the source is stopped. The first batch, which
+        may be empty, says that there is a connection. Raises Lost."""
+
+    def interrupt(self) -> None:  # noqa: B027
+        """Wakes up `receive`, which may wait for something, when the source is stopped; called by another thread."""
+
+    def stop(self) -> None:
+        """Nothing more is received: what has been is handed on, and that is the end. May be called by any thread."""
+        self.stopped.set()
+        self.interrupt()
+
+    def batches(self) -> Iterator[Sequence[Event]]:
+        left: Iterator[float] = iter(())
+        while not self.stopped.is_set():
+            try:
+                for batch in self.receive():
+                    self.connected.set()
+                    left = delays(self.retry / 1000)
+                    if batch:
+                        yield batch
+                return
+            except Lost as error:
+                if self.stopped.is_set():
+                    return
+                delay = next(left, None)
+                if delay is None:
+                    raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
+                self.stopped.wait(delay)
+
+
+def format_of(address: Address) -> Format:
+    """The format that an address says. Raises UsageError if it says none, or a compressed one."""
+    name = address.get("format")
+    if not name:
+        raise UsageError(f"`{address.text}` does not say its format", hint="name it: `?format=nt`")
+    format, compressed = named(name)
+    if compressed:
+        raise UsageError(f"`{address.text}` cannot be compressed", hint=f"`format={format.name}`")
+    return format
+
+
+def delays(seconds: float) -> Iterator[float]:
+    """How long to wait before each attempt, in seconds, that many in all."""
+    delay = _FIRST_DELAY
+    while seconds > 0:
+        chosen = min(delay * random.uniform(0.75, 1), seconds)
+        yield chosen
+        seconds -= chosen
+        delay = min(2 * delay, _LONGEST_DELAY)
