@@ -21,7 +21,17 @@ import click
 
 from squall import __version__
 from squall.cli_check import check
-from squall.cli_shared import FAILED, INTERRUPTED, LEXER, WINDOW, WRONG, check_files
+from squall.cli_shared import (
+    FAILED,
+    INTERRUPTED,
+    LEXER,
+    PROFILE,
+    RULES,
+    WINDOW,
+    WRONG,
+    check_files,
+    show_prints,
+)
 from squall.cli_update import update
 from squall.errors import SquallError, UsageError, near
 
@@ -92,8 +102,7 @@ def _semantics(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--output", type=click.Choice(["istream", "rstream", "dstream"]), help="What is handed on: what "
                      "is new, all that holds, or what has ceased to hold [default: as the program says]."),
         click.option("--report", metavar="POLICY", help="When: close (default), change, nonempty or periodic:5s."),
-        click.option("--profile", default="default", show_default=True, metavar="NAME", help="As another engine has "
-                     "it: csparql, cqels, rspql or squall2013."),
+        PROFILE,
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -101,8 +110,6 @@ def _semantics(command: Callable[..., None]) -> Callable[..., None]:
 
 
 _PROGRAMS = click.argument("programs", nargs=-1, metavar="PROGRAM...")
-_RULES = click.option("--rules", multiple=True, metavar="NAME", help="A rule set (rhodf, rdfs, rdfs-axioms, datatypes, "
-                      "owl2rl) whose conclusions the programs read; without a program it is run itself.")  # fmt: skip
 _PLANNER = click.option("--planner", default="rete", show_default=True, metavar="NAME", help="greedy, rete, ...")
 _STATISTICS = click.option("--statistics", type=click.Path(path_type=Path), metavar="FILE", help="Plan for data like "
                            "those that `build --collect-statistics` counted.")  # fmt: skip
@@ -111,7 +118,7 @@ _BUILDER = click.option("--builder", default="iterator", show_default=True, meta
 
 @command.command()
 @_PROGRAMS
-@_RULES
+@RULES
 @LEXER
 @_PLANNER
 @_BUILDER
@@ -229,6 +236,7 @@ def build(
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []
     _calm_collector()
+    show_prints()
     inputs = _watched(streams, static, sample if counted else None)
     code = _run(job, *inputs, target, ledger, resume, progress, _columns(system, target))
     _measured(job, plan, sample, counted, profiled)
@@ -237,7 +245,7 @@ def build(
 
 @command.command()
 @_PROGRAMS
-@_RULES
+@RULES
 @LEXER
 @_PLANNER
 @_BUILDER

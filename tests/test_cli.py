@@ -570,6 +570,17 @@ def test_documents_that_programs_import_are_found_by_their_iris(squall: Squall) 
     assert "is not loaded from there" in squall("build", "main.rifps")[2]
 
 
+def test_what_rules_print_goes_to_standard_error(squall: Squall) -> None:
+    Path("prints.jena").write_text(
+        "[(?x <http://example.org/parent> ?y) print('saw' ?x) -> (?x <urn:q> ?y)]", encoding="utf-8"
+    )
+    for _ in range(2):
+        code, out, err = squall("build", "prints.jena", "--source", "people.ttl")
+        assert (code, len(out.splitlines())) == (0, 2)
+        said = [line for line in err.splitlines() if line.startswith('"saw"')]
+        assert sorted(said) == ['"saw" <http://example.org/ann>', '"saw" <http://example.org/bob>']
+
+
 def test_how_deep_rules_nest_terms_can_be_said(squall: Squall) -> None:
     program = "Document(Group(<urn:p>(1) Forall ?x (<urn:p>(<urn:f>(?x)) :- <urn:p>(?x))))"
     Path("deep.rifps").write_text(program, encoding="utf-8")

@@ -22,7 +22,7 @@ _MAKE = frozenset((
     "addOne", "difference", "makeSkolem", "makeTemp", "product", "quotient", "strConcat", "subtractOne", "sum",
     "uriConcat", "bnode", "concat", "divide", "encode-for-uri", "md5", "multiply", "plus", "replace", "sha1", "sha256",
     "sha384", "sha512", "struuid", "subtract", "uuid", "numeric-add", "numeric-subtract", "numeric-multiply",
-    "numeric-divide", "string-join", "append", "concatenate", "insert-before", "make-list", "build",
+    "numeric-divide", "string-join", "append", "concatenate", "insert-before", "make-list", "build", "join",
     "makeInstance", *(f"{sign}-{duration}{what}" for sign in ("add", "subtract")
                       for duration in ("dayTimeDuration", "yearMonthDuration")
                       for what in ("s", *(f"-{word}-{kind}" for word in ("to", "from")
