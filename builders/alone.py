@@ -294,8 +294,10 @@ class Task:
             yield Message(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
 
     def _outputs(self, running: Running, events: list[Event]) -> Iterator[Output]:
-        parts = running.start(events, self.progress.begin) if self.first else running.take(events)
-        for outputs in parts:
+        static = [event for event in events if event.is_static]
+        for outputs in running.start(static, self.progress.begin) if self.first else ():
+            yield from outputs
+        for outputs in running.take(events[len(static) :]):
             yield from outputs
         for outputs in running.drain() if self.last else ():
             yield from outputs

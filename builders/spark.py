@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -185,17 +186,27 @@ class _Run:
 
     def outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         """All outputs of the run, batch by batch."""
+        inputs = self._inputs(batches)
+        if self._is_one_batch(inputs):
+            read = self._read(inputs) if inputs.documents else None
+            yield from self._directly(self.exchange.union([self._start(static), read]), inputs.sources, last=True)
+            return
         if self.batches.done == 0:
             yield from self._directly(self._start(static))
-        inputs = self._inputs(batches)
         if inputs.documents:
             yield from self._stream(inputs)
         if self.batches.unfinished:
-            yield from self._directly(None)
+            yield from self._directly(None, last=True)
 
-    def _directly(self, messages: DataFrame | None) -> Iterator[Output]:
-        """A batch outside the stream: what holds always, or what is left at the end."""
-        yield from self._batch(messages, (), last=messages is None)
+    def _is_one_batch(self, inputs: _Inputs) -> bool:
+        """Whether all there is can be worked off at once: it ends, and nothing is to be done with it later."""
+        return self.options.checkpoint is None and not inputs.live and not self.spark.conf.get(FILES_PER_BATCH, "")
+
+    def _directly(
+        self, messages: DataFrame | None, sources: Sequence[Source | None] = (), last: bool = False
+    ) -> Iterator[Output]:
+        """A batch outside the stream: what holds always, what is left at the end, or all there is."""
+        yield from self._batch(messages, sources, last)
         self._commit(None)
 
     def _batch(
@@ -257,6 +268,16 @@ class _Run:
         return made.union(read) if made is not None else read
 
     # Sources
+
+    def _read(self, inputs: _Inputs) -> DataFrame:
+        """The messages of all that the sources have."""
+        texts = (self.spark.read.format("text").load(_pattern(document)) for document in inputs.documents)
+        return self._messages(_united(texts), inputs)
+
+    def _messages(self, lines: DataFrame, inputs: _Inputs) -> DataFrame:
+        """The messages of lines."""
+        step = self.batches.reading(lines_parser(inputs.documents))
+        return lines.mapInArrow(step, SCHEMA)
 
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> _Inputs:
         """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""
@@ -351,12 +372,7 @@ class _Run:
         query.stop()
 
     def _query(self, inputs: _Inputs) -> StreamingQuery:
-        frames = [
-            _lines(_text_stream(self.spark, document), number) for number, document in enumerate(inputs.documents)
-        ]
-        lines = frames[0]
-        for frame in frames[1:]:
-            lines = lines.union(frame)
+        lines = _united(_text_stream(self.spark, document) for document in inputs.documents)
         writer = lines.writeStream.foreachBatch(lambda frame, number: self._on_batch(frame, number, inputs))
         writer = writer.option("checkpointLocation", self.store.uri("spark"))
         return (writer if inputs.live else writer.trigger(availableNow=True)).start()
@@ -379,8 +395,7 @@ class _Run:
             return
         try:
             self.exchange.spark = frame.sparkSession
-            step = self.batches.reading(lines_parser(inputs.documents))
-            for output in self._batch(frame.mapInArrow(step, SCHEMA), inputs.sources):
+            for output in self._batch(self._messages(frame, inputs), inputs.sources):
                 self._hand_over(output)
             taken = threading.Event()
             self._hand_over(taken)
@@ -445,11 +460,20 @@ def _document(source: Source) -> Document:
 
 def _text_stream(spark: SparkSession, document: Document) -> DataFrame:
     """The lines of a file or folder as a stream. (Spark streams folders only: a file is one by a filter on names.)"""
-    path = Path(document.name).absolute()
     reader = spark.readStream.format("text")
     if files := spark.conf.get(FILES_PER_BATCH, ""):
         reader = reader.option("maxFilesPerTrigger", files)
-    return reader.load(_glob(path, document.folder))
+    return reader.load(_pattern(document))
+
+
+def _pattern(document: Document) -> str:
+    return _glob(Path(document.name).absolute(), document.folder)
+
+
+def _united(texts: Iterable[DataFrame]) -> DataFrame:
+    """The lines of several sources."""
+    lines = [_lines(text, number) for number, text in enumerate(texts)]
+    return reduce(lambda one, other: one.union(other), lines)
 
 
 def _glob(path: Path, folder: bool) -> str:

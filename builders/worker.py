@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -22,12 +22,11 @@ import pyarrow
 
 from squall import functions
 from squall.builders.cut import Level
-from squall.builders.intervals import Steps, add_step, union
-from squall.builders.intervals import levels as levels_of
 from squall.builders.machine import Machine
 from squall.builders.network import Address
-from squall.builders.packing import pack, unpack
+from squall.builders.packing import orders, pack, unpack
 from squall.builders.rows.entries import Entry, fact_row, row_fact
+from squall.builders.state import compacted
 from squall.errors import UsageError
 from squall.operators import Group, Operator, is_stateful
 from squall.plan import Plan
@@ -390,12 +389,12 @@ def superstep(
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
-        return to_arrow(_superstep(program, levels, phase, owners, span, from_arrow(batches)))
+        return to_arrow(superstep_messages(program, levels, phase, owners, span, from_arrow(batches)))
 
     return step
 
 
-def _superstep(
+def superstep_messages(
     program: Program,
     levels: Sequence[Level],
     phase: str,
@@ -403,6 +402,7 @@ def _superstep(
     span: Span,
     messages: Iterable[Message],
 ) -> Iterator[Message]:
+    """What one round of some levels makes of the messages of a partition."""
     state: dict[tuple[int, int], list[Entry]] = {}
     fresh: dict[tuple[int, int], list[Entry]] = {}
     here: set[int] = set()
@@ -478,33 +478,27 @@ class _Partition(Machine):
 # State
 
 
-def compaction(before: int) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
-    """The worker's function that adds up what nodes keep, and forgets what ended before a time (integer ms) that
-    everything to come is after."""
+def compaction(
+    program: Program, passed: int
+) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
+    """The worker's function that adds up what nodes keep, and forgets what has ended. passed: the time (integer ms)
+    that has been worked off: everything to come begins there or later."""
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        return to_arrow(_compacted(from_arrow(batches), before))
+        program.prepare()
+        return to_arrow(_compacted(program, passed, from_arrow(batches)))
 
     return step
 
 
-def _compacted(messages: Iterable[Message], before: int) -> Iterator[Message]:
-    rows: dict[tuple[str, int, int, int, int, str], Counter[tuple[int, int]]] = {}
+def _compacted(program: Program, passed: int, messages: Iterable[Message]) -> Iterator[Message]:
+    slots: dict[tuple[int, int], list[Entry]] = {}
+    ordered = orders(program.plan)
     for message in messages:
-        rows.setdefault(message[:6], Counter())[message.start, message.end] += message.weight
-    for (kind, level, bucket, node, port, row), spans in rows.items():
-        for start, end, weight in compacted(spans, before):
-            yield Message(kind, level, bucket, node, port, row, start, end, weight)
-
-
-def compacted(spans: Mapping[tuple[int, int], int], before: int) -> Iterator[tuple[int, int, int]]:
-    """How often a row is valid over which intervals, added up, without the stretches that ended before a time. (What
-    has held without a gap until then stays as it is: an expression may have been computed at its start.)"""
-    added = [(start, end, weight) for (start, end), weight in spans.items() if weight]
-    if any(weight < 0 for _, _, weight in added):
-        steps: Steps = {}
-        for span in added:
-            add_step(steps, *span)
-        added = list(levels_of(steps))
-    last = [stretch for stretch in union((start, end) for start, end, _ in added) if stretch[1] >= before]
-    yield from (one for one in added if last and one[0] >= last[0][0])
+        entry = (*unpack(message.row, ordered), message.start, message.end, message.weight)
+        slots.setdefault((message.node, message.port), []).append(entry)
+    addressing = program.addressing()
+    memories = Machine(program.plan).memories
+    for (number, slot), entries in slots.items():
+        id = addressing.ids[number]
+        yield from addressing.state(id, slot, compacted(entries, passed, memories[id].together(slot)))

@@ -78,7 +78,10 @@ PROGRAMS = {
 }
 WHAT = ("much", "little", "little", "nothing", "much", "much", "little", "nothing", "little", "much", "nothing", "much")
 LINES = [
-    (time // 2 + 10 * (time // 8), f"<http://example.org/room{time % 3}> <http://example.org/says> <http://example.org/{what}> .")
+    (
+        time // 2 + 10 * (time // 8),
+        f"<http://example.org/room{time % 3}> <http://example.org/says> <http://example.org/{what}> .",
+    )
     for time, what in enumerate(WHAT)
 ]
 

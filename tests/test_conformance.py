@@ -9,7 +9,7 @@ import pytest
 
 import squall
 from squall.rdf import XSD, iri, literal
-from tests.conformance import SUITES, Outcome, Stages, corpus, folder_of, made_up, run
+from tests.conformance import SUITES, Outcome, Stages, corpus, made_up, place_of, run
 from tests.conformance.__main__ import counted, main
 from tests.conformance.cqels import as_csparql
 from tests.conformance.evaluations import compare, timed_lines
@@ -36,7 +36,7 @@ RUNS = [
 
 @pytest.mark.parametrize(("suite", "planner"), RUNS)
 def test_suite(suite: str, planner: str) -> None:
-    if not folder_of(suite, WHERE).is_dir():
+    if not place_of(suite, WHERE).exists():
         pytest.skip("conformance data not found: set SQUALL_CONFORMANCE")
     outcomes = list(run(suite, WHERE, Stages(planner=planner)))
     assert any(outcome.status == "passed" for outcome in outcomes)

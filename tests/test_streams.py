@@ -76,7 +76,7 @@ def test_addresses() -> None:
     assert (plain.scheme, plain.path, plain.get("stream")) == ("file", "a b.nt", "urn:s")
     assert address.parse("file:///d/a%20b.nt", "stdin").path == "/d/a b.nt"
     assert address.parse("-", "stdin").scheme == "stdin"
-    assert address.parse("kafka://host/topic", "stdin").scheme == "kafka"
+    assert address.parse("gopher://host/topic", "stdin").scheme == "gopher"
     assert address.parse("C:/x.nt", "stdin").scheme == "file"
 
 
@@ -153,8 +153,8 @@ def test_a_source_that_is_not_there() -> None:
 
 
 def test_an_unknown_scheme() -> None:
-    with pytest.raises(PluginError, match="there is no source `kafka`"):
-        open_source("kafka://host/topic")
+    with pytest.raises(PluginError, match="there is no source `gopher`"):
+        open_source("gopher://host/topic")
 
 
 # Lines

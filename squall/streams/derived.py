@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact, Term, Triple, heartbeat, iri_text
 from squall.stages import Ledger
-from squall.streams.files import Source
+from squall.streams.files import Acknowledging, Source, Stoppable
 from squall.streams.formats import moment
 from squall.windows import duration
 
@@ -26,6 +27,35 @@ class _Derived:
         self.reading = source.reading
         self.earliest = source.earliest
         self.ledger = ledger
+        self._covered = ""
+        """The position of the source up to where all has been handed on."""
+
+    def stop(self) -> None:
+        """See `squall.streams.files.Stoppable`: the source has to be one."""
+        if isinstance(self.source, Stoppable):
+            self.source.stop()
+
+    def position(self) -> str:
+        """See `squall.streams.files.Acknowledging`: up to where nothing is held back."""
+        return self._covered
+
+    def acknowledge(self, position: str) -> None:
+        if isinstance(self.source, Acknowledging):
+            self.source.acknowledge(position)
+
+    def close(self) -> None:
+        if isinstance(self.source, Acknowledging):
+            self.source.close()
+
+    def _position(self) -> str:
+        return self.source.position() if isinstance(self.source, Acknowledging) else ""
+
+
+def original(source: Source) -> Source:
+    """What a source is made of in the end."""
+    while isinstance(source, _Derived):
+        source = source.source
+    return source
 
 
 class Ordered(_Derived):
@@ -44,6 +74,8 @@ class Ordered(_Derived):
         self.latest = ALWAYS
         self._kept: list[tuple[int, int, Event]] = []
         self._number = 0
+        self._positions: deque[tuple[int, str]] = deque()
+        """Those of the source behind the events that are held back: the number of the last event up to each."""
 
     @property
     def watermark(self) -> int:
@@ -54,10 +86,22 @@ class Ordered(_Derived):
         for batch in self.source.batches():
             for event in batch:
                 self._put(event)
-            if ordered := self._upto(self.watermark):
+            ordered = self._upto(self.watermark)
+            self._cover(self._position())
+            if ordered:
                 yield ordered
-        if rest := self._upto(FOREVER):
+        rest = self._upto(FOREVER)
+        self._cover(self._position())
+        if rest:
             yield rest
+
+    def _cover(self, position: str) -> None:
+        if not position:
+            return
+        self._positions.append((self._number, position))
+        first = min((number for _, number, _ in self._kept), default=self._number + 1)
+        while self._positions and self._positions[0][0] < first:
+            self._covered = self._positions.popleft()[1]
 
     def _put(self, event: Event) -> None:
         if event.time < self.watermark:
@@ -114,6 +158,7 @@ class TimedByProperty(_Derived):
     def batches(self) -> Iterator[Sequence[Event]]:
         run: list[Fact] = []
         place: _Place | None = None
+        before = ""  # the position in front of the batch in which the run began
         for batch in self.source.batches():
             events: list[Event] = []
             for event in batch:
@@ -124,10 +169,13 @@ class TimedByProperty(_Derived):
                     if place is not None and found != place:
                         events += self._timed(run, *place)
                         run = []
+                        self._covered = before
                     run.append(fact)
                     place = found
+            before = self._position()
             if events:
                 yield events
+        self._covered = self._position()
         if place is not None and (rest := self._timed(run, *place)):
             yield rest
 

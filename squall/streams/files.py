@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import select
 import stat
-import time
+import threading
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ from squall.streams.address import Address
 from squall.streams.formats import Format, named, told
 from squall.streams.plain import Choice
 from squall.streams.reading import Reading, Settings, decoded
+
+_POLL = 0.2  # seconds between two looks whether a file that keeps its reader waiting was stopped
 
 EVERYWHERE = ("window", "lateness")
 """Options that sources of every scheme have; `squall.streams.open_source` sees to them, and to ``time=<property>``."""
@@ -60,6 +63,48 @@ class Choosing(Protocol):
     wanted: Collection[Term] | None
 
 
+@runtime_checkable
+class Stoppable(Protocol):
+    """A live source that can be told to end."""
+
+    def stop(self) -> None:
+        """Nothing more is to be received: `batches` hands on what has been, and ends. Called by another thread than
+        the one that reads, at any time."""
+        ...
+
+
+@runtime_checkable
+class Acknowledging(Protocol):
+    """A source that keeps what it brings, or lets the other side keep it, until that has been worked off.
+
+    A position is a text that the source alone understands. Work is done at least once: after a crash, what was not
+    acknowledged comes again.
+    """
+
+    def position(self) -> str:
+        """Up to where its last batch goes; ``""`` before there is one. Asked for by the thread that reads, before it
+        asks for the next batch."""
+        ...
+
+    def acknowledge(self, position: str) -> None:
+        """All up to a position has been worked off, and need not come again. Called by any thread; positions do not go
+        back."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more is acknowledged, nor read."""
+        ...
+
+
+@runtime_checkable
+class Replayable(Acknowledging, Protocol):
+    """A source that can be read again from a position."""
+
+    def seek(self, position: str) -> None:
+        """Begins behind a position; said before reading begins. Raises SourceError if what is there is gone."""
+        ...
+
+
 class FileSource:
     """A file, a named pipe, or standard input (the path ``-``).
 
@@ -80,14 +125,22 @@ class FileSource:
         self.reading = Reading()
         self.wanted: Collection[Term] | None = None
         self._ledger = ledger
+        self._stop = threading.Event() if self.live else None
 
     def files(self) -> tuple[str, ...]:
         """The paths, for builders that read where they run."""
         return (self.path,)
 
+    def stop(self) -> None:
+        """See `Stoppable`; nothing happens to a file that does not keep its reader waiting."""
+        if self._stop is not None:
+            self._stop.set()
+
     def batches(self) -> Iterator[Sequence[Event]]:
         choice = _choice(self.wanted)
-        return read(self.path, self.format, self.compressed, self.settings, self._ledger, self.reading, choice)
+        return read(
+            self.path, self.format, self.compressed, self.settings, self._ledger, self.reading, choice, self._stop
+        )
 
 
 class FolderSource:
@@ -110,6 +163,7 @@ class FolderSource:
         self.reading = Reading()
         self.wanted: Collection[Term] | None = None
         self._ledger = ledger
+        self._stopped = threading.Event()
         formats = [told(path, self.settings.format)[0] for path in self.files()]
         self.size = None if self.follow else sum(os.path.getsize(path) for path in self.files())
         given = self.settings.format
@@ -131,9 +185,12 @@ class FolderSource:
                 if path not in seen:
                     seen.add(path)
                     yield from self._file(path, choice)
-            if not self.follow:
+            if not self.follow or self._stopped.wait(self.poll / 1000):
                 return
-            time.sleep(self.poll / 1000)
+
+    def stop(self) -> None:
+        """See `Stoppable`: the files that are being read are read to their end."""
+        self._stopped.set()
 
     def _file(self, path: str, choice: Choice | None) -> Iterator[Sequence[Event]]:
         try:
@@ -171,13 +228,14 @@ def read(
     ledger: Ledger,
     reading: Reading,
     choice: Choice | None = None,
+    stop: threading.Event | None = None,
 ) -> Iterator[Sequence[Event]]:
     """The events of one file, a batch for each block at hand. Raises SourceError if it cannot be read.
 
-    choice: what may be left out of timed lines.
+    choice: what may be left out of timed lines. stop: what ends a file that may keep its reader waiting.
     """
     try:
-        with _open(path, reading, compressed) as file:
+        with _open(path, reading, compressed, stop) as file:
             base = None if path == "-" else Path(path).absolute().as_uri()
             yield from decoded(file, path, format, settings, ledger, reading, choice, base)
     except (OSError, EOFError, zlib.error) as error:
@@ -188,11 +246,15 @@ def read(
 class _Reader(io.RawIOBase):
     """Reads what is at hand, without waiting for more, and counts the bytes of the file as it is stored."""
 
-    def __init__(self, raw: io.FileIO, reading: Reading) -> None:
+    def __init__(self, raw: io.FileIO, reading: Reading, stop: threading.Event | None) -> None:
         self._raw = raw
         self._reading = reading
+        self._stop = stop
 
     def read(self, size: int = -1) -> bytes:
+        while self._stop is not None and not select.select([self._raw], [], [], _POLL)[0]:
+            if self._stop.is_set():
+                return b""
         data = self._raw.read(size) or b""
         self._reading.bytes += len(data)
         return data
@@ -218,8 +280,8 @@ class _Unzipped(io.RawIOBase):
         super().close()
 
 
-def _open(path: str, reading: Reading, compressed: bool) -> IO[bytes]:
-    stored = _Reader(io.FileIO(0, closefd=False) if path == "-" else io.FileIO(path), reading)
+def _open(path: str, reading: Reading, compressed: bool, stop: threading.Event | None) -> IO[bytes]:
+    stored = _Reader(io.FileIO(0, closefd=False) if path == "-" else io.FileIO(path), reading, stop)
     return _Unzipped(stored) if compressed else stored  # type: ignore[return-value]
 
 

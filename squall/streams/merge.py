@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from squall import rdf
 from squall.clock import Clock, EventClock
 from squall.rdf import ALWAYS, FOREVER, Event, Term
-from squall.streams.derived import Ordered
-from squall.streams.files import Choosing, Source
-
-_AHEAD = 4  # batches that a source which is read by a thread of its own may be ahead of the merge
+from squall.streams.derived import Ordered, original
+from squall.streams.files import Acknowledging, Choosing, Source, Stoppable
+from squall.streams.readers import Inbox, Reader, position_of
 
 
 class Sources:
@@ -29,13 +27,41 @@ class Sources:
     further than what has been handed on. With a clock that stamps, every event gets the time of its arrival, and time
     goes on by itself.
 
+    Sources that keep what they bring until it has been worked off (`squall.streams.files.Acknowledging`) are told so
+    when the next batch is asked for: all that came of the one before has been handed on by then, unless `settle`, which
+    is called first, raises an error.
+
     sources: each of them, for builders that read them where they run. clock: see `squall.clock`. heartbeat: integer ms.
     """
+
+    settle: Callable[[], None] | None = None
+    """Makes sure that what has been written is where it should be; called before anything is acknowledged."""
 
     def __init__(self, sources: Sequence[Source], clock: Clock | None = None, heartbeat: int = 1000) -> None:
         self.sources = tuple(sources)
         self.clock = clock or EventClock()
         self.heartbeat = heartbeat
+        self._positions: dict[int, str] = {}
+        """Up to where sources have been handed on, by their numbers."""
+        self._reading = self._stopped = False
+
+    @property
+    def endable(self) -> bool:
+        """Whether they are live, being read, and can be ended by `stop`."""
+        live = [original(source) for source in self.sources if source.live]
+        return self._reading and bool(live) and all(isinstance(source, Stoppable) for source in live)
+
+    def stop(self) -> None:
+        """Ends live sources: what they have received is still handed on, and others are read no further than what is at
+        hand. May be called by any thread but the one that reads."""
+        self._stopped = True
+        for source in self.sources:
+            if source.live and isinstance(source, Stoppable):
+                source.stop()
+
+    def positions(self) -> tuple[str, ...]:
+        """Up to where each source has been handed on (see `Acknowledging`); ``""`` where that is not known."""
+        return tuple(self._positions.get(number, "") for number in range(len(self.sources)))
 
     @property
     def live(self) -> bool:
@@ -67,11 +93,98 @@ class Sources:
         return not self.clock.stamps and (len(self.sources) == 1 or not self.live)
 
     def __iter__(self) -> Iterator[Sequence[Event]]:
+        self._reading = True
+        keeping = any(isinstance(original(source), Acknowledging) for source in self.sources)
+        return self._acknowledged() if keeping else self._batches()
+
+    def _acknowledged(self) -> Iterator[Sequence[Event]]:
+        done: tuple[str, ...] = ("",) * len(self.sources)
+        try:
+            for batch in self._batches():
+                handed = self.positions()
+                yield batch
+                if handed != done:
+                    self._acknowledge(done, handed)
+                    done = handed
+            if self.positions() != done:
+                self._acknowledge(done, self.positions())
+        finally:
+            for source in self.sources:
+                if isinstance(source, Acknowledging):
+                    source.close()
+
+    def _acknowledge(self, done: Sequence[str], handed: Sequence[str]) -> None:
+        if self.settle is not None:
+            self.settle()
+        for source, before, position in zip(self.sources, done, handed, strict=True):
+            if position != before and isinstance(source, Acknowledging):
+                source.acknowledge(position)
+
+    def _batches(self) -> Iterator[Sequence[Event]]:
         if self.clock.stamps:
-            return _arriving(self.sources, self.clock, self.heartbeat)
+            return self._arriving()
         if len(self.sources) == 1 and not (self.live and isinstance(self.sources[0], Ordered)):
-            return self.sources[0].batches()
-        return _merged(self.sources, self.clock, self.heartbeat)
+            return self._alone(self.sources[0])
+        return self._merged()
+
+    def _alone(self, source: Source) -> Iterator[Sequence[Event]]:
+        for batch in source.batches():
+            self._positions[0] = position_of(source)
+            yield batch
+        self._positions[0] = position_of(source)
+
+    def _arriving(self) -> Iterator[Sequence[Event]]:
+        """Events with the time at which they arrive, and heartbeats in between."""
+        inbox = Inbox(self.clock)
+        readers = [Reader(number, source, inbox) for number, source in enumerate(self.sources)]
+        open_ = len(readers)
+        try:
+            while open_:
+                word = inbox.take(self.clock.now() + self.heartbeat)
+                now = self.clock.now()
+                if word is None:
+                    yield (rdf.heartbeat(now),)
+                    continue
+                self._positions[word.number] = word.position
+                if word.batch is None:
+                    open_ -= 1
+                    continue
+                readers[word.number].taken()
+                if stamped := [event._replace(time=now) for event in word.batch if _says(event)]:
+                    yield stamped
+        finally:
+            for reader in readers:
+                reader.stop()
+
+    def _merged(self) -> Iterator[Sequence[Event]]:
+        inbox = Inbox(self.clock)
+        live = {n: _Live(n, source, inbox, self.clock) for n, source in enumerate(self.sources) if source.live}
+        cursors = [live[n] if n in live else _Finite(source) for n, source in enumerate(self.sources)]
+        reached = ALWAYS
+        due = self.clock.now() + self.heartbeat
+        try:
+            while True:
+                for cursor in cursors:
+                    cursor.fill(self._stopped)
+                batch = _available(cursors)
+                self._positions = {number: cursor.position for number, cursor in enumerate(cursors)}
+                if batch:
+                    reached = max(reached, batch[-1].time)
+                    yield batch
+                    due = self.clock.now() + self.heartbeat
+                elif all(cursor.ended and not cursor.pending for cursor in cursors):
+                    return
+                known = _known(cursors)
+                ahead = not batch and known > reached
+                patience = _patience(cursors, live.values(), due if ahead else None)
+                if _receive(inbox, live, self.clock.now() if batch else patience):
+                    due = self.clock.now() + self.heartbeat
+                elif ahead and self.clock.now() >= due:
+                    reached = known
+                    yield (rdf.heartbeat(known),)
+        finally:
+            for one in live.values():
+                one.reader.stop()
 
 
 class Watched(Sources):
@@ -102,89 +215,6 @@ class Watched(Sources):
             yield batch
 
 
-class _Inbox:
-    """What threads have read: each with the number of its source; None where a source has ended."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._changed = threading.Condition()
-        self._arrived: deque[tuple[int, Sequence[Event] | BaseException | None]] = deque()
-
-    def put(self, number: int, word: Sequence[Event] | BaseException | None) -> None:
-        with self._changed:
-            self._arrived.append((number, word))
-            self._changed.notify_all()
-
-    def take(self, until: int | None) -> tuple[int, Sequence[Event] | None] | None:
-        """The next word; None if there is none before a time (integer ms; None: waits without end). Raises what the
-        reading of a source raised."""
-        with self._changed:
-            while not self._arrived:
-                if until is not None and self._clock.now() >= until:
-                    return None
-                self._clock.wait(self._changed, until)
-            number, word = self._arrived.popleft()
-        if isinstance(word, BaseException):
-            raise word
-        return number, word
-
-
-class _Reader:
-    """A thread that reads a source into an inbox, not too far ahead of whoever takes from there."""
-
-    def __init__(self, number: int, source: Source, inbox: _Inbox) -> None:
-        self._number = number
-        self._source = source
-        self._inbox = inbox
-        self._slots = threading.Semaphore(_AHEAD)
-        self._stopped = False
-        threading.Thread(target=self._read, name=f"reads {source.uri}", daemon=True).start()
-
-    def taken(self) -> None:
-        """A batch has been taken: there is room for another."""
-        self._slots.release()
-
-    def stop(self) -> None:
-        self._stopped = True
-        self._slots.release()
-
-    def _read(self) -> None:
-        try:
-            for batch in self._source.batches():
-                self._slots.acquire()
-                if self._stopped:
-                    return
-                self._inbox.put(self._number, batch)
-        except BaseException as error:  # raised again where the merge can be heard
-            self._inbox.put(self._number, error)
-        else:
-            self._inbox.put(self._number, None)
-
-
-def _arriving(sources: Sequence[Source], clock: Clock, heartbeat: int) -> Iterator[Sequence[Event]]:
-    """Events with the time at which they arrive, and heartbeats in between."""
-    inbox = _Inbox(clock)
-    readers = [_Reader(number, source, inbox) for number, source in enumerate(sources)]
-    open_ = len(readers)
-    try:
-        while open_:
-            taken = inbox.take(clock.now() + heartbeat)
-            now = clock.now()
-            if taken is None:
-                yield (rdf.heartbeat(now),)
-                continue
-            number, batch = taken
-            if batch is None:
-                open_ -= 1
-                continue
-            readers[number].taken()
-            if stamped := [event._replace(time=now) for event in batch if _says(event)]:
-                yield stamped
-    finally:
-        for reader in readers:
-            reader.stop()
-
-
 class _Cursor:
     """The events of a source that are at hand, and what is known of those to come."""
 
@@ -192,19 +222,25 @@ class _Cursor:
         self.pending: deque[Event] = deque()
         self.ended = False
         self.bound = source.earliest
+        self.position = ""
+        """Up to where all has been handed on."""
+        self._taken = 0
+        """How many events have been."""
+        self._positions: deque[tuple[int, str]] = deque()
+        """Those of batches that have not been taken as a whole: how many events had been put by then."""
 
-    def put(self, batch: Sequence[Event] | None) -> None:
-        """Takes a batch; None: there will be no more."""
-        if batch is None:
-            self.ended = True
-            return
-        for event in batch:
+    def put(self, batch: Sequence[Event] | None, position: str) -> None:
+        """Takes a batch, which goes up to a position; None: there will be no more."""
+        self.ended = batch is None
+        for event in batch or ():
             self.bound = max(self.bound, event.time)
             if _says(event):
                 self.pending.append(event)
+        self._positions.append((self._taken + len(self.pending), position))
+        self._cover()
 
-    def fill(self) -> None:
-        """Makes sure that an event is at hand, if that needs no waiting."""
+    def fill(self, stopped: bool) -> None:
+        """Makes sure that an event is at hand, if that needs no waiting. stopped: there is no need to."""
 
     @property
     def silent(self) -> bool:
@@ -226,26 +262,35 @@ class _Cursor:
         taken = []
         while self.pending and self.pending[0].time <= limit:
             taken.append(self.pending.popleft())
+        self._taken += len(taken)
+        self._cover()
         return taken
+
+    def _cover(self) -> None:
+        while self._positions and self._positions[0][0] <= self._taken:
+            self.position = self._positions.popleft()[1]
 
 
 class _Finite(_Cursor):
     def __init__(self, source: Source) -> None:
         super().__init__(source)
+        self._source = source
         self._batches = source.batches()
 
-    def fill(self) -> None:
+    def fill(self, stopped: bool) -> None:
         while not self.pending and not self.ended:
-            self.put(next(self._batches, None))
+            batch = None if stopped else next(self._batches, None)
+            self.put(batch, position_of(self._source))
 
 
 class _Live(_Cursor):
-    def __init__(self, number: int, source: Source, inbox: _Inbox, clock: Clock) -> None:
+    def __init__(self, number: int, source: Source, inbox: Inbox, clock: Clock) -> None:
         super().__init__(source)
+        self._owed = 0
         self._clock = clock
         self._idle = source.idle
         self._heard = clock.now()
-        self.reader = _Reader(number, source, inbox)
+        self.reader = Reader(number, source, inbox)
 
     @property
     def deadline(self) -> int:
@@ -255,39 +300,22 @@ class _Live(_Cursor):
     def silent(self) -> bool:
         return self.ended or self._clock.now() >= self.deadline
 
-    def put(self, batch: Sequence[Event] | None) -> None:
-        super().put(batch)
+    def put(self, batch: Sequence[Event] | None, position: str) -> None:
+        super().put(batch, position)
         self._heard = self._clock.now()
-        self.reader.taken()
+        self._owed += 1
+        self._pay()
 
+    def take(self, limit: int) -> list[Event]:
+        taken = super().take(limit)
+        self._pay()
+        return taken
 
-def _merged(sources: Sequence[Source], clock: Clock, heartbeat: int) -> Iterator[Sequence[Event]]:
-    inbox = _Inbox(clock)
-    live = {n: _Live(n, source, inbox, clock) for n, source in enumerate(sources) if source.live}
-    cursors = [live[n] if n in live else _Finite(source) for n, source in enumerate(sources)]
-    reached = ALWAYS
-    due = clock.now() + heartbeat
-    try:
-        while True:
-            for cursor in cursors:
-                cursor.fill()
-            if batch := _available(cursors):
-                reached = max(reached, batch[-1].time)
-                yield batch
-                due = clock.now() + heartbeat
-            elif all(cursor.ended and not cursor.pending for cursor in cursors):
-                return
-            known = _known(cursors)
-            ahead = not batch and known > reached
-            patience = _patience(cursors, live.values(), due if ahead else None)
-            if _receive(inbox, live, clock.now() if batch else patience):
-                due = clock.now() + heartbeat
-            elif ahead and clock.now() >= due:
-                reached = known
-                yield (rdf.heartbeat(known),)
-    finally:
-        for cursor in live.values():
-            cursor.reader.stop()
+    def _pay(self) -> None:
+        """Lets the reader go on when all has been handed on: what waits for other sources is not to grow."""
+        if self._owed and not self.pending:
+            self.reader.taken(self._owed)
+            self._owed = 0
 
 
 def _available(cursors: Sequence[_Cursor]) -> list[Event]:
@@ -316,14 +344,13 @@ def _patience(cursors: Sequence[_Cursor], live: Iterable[_Live], due: int | None
     return min([*deadlines, *([] if due is None else [due])], default=None)
 
 
-def _receive(inbox: _Inbox, live: Mapping[int, _Live], until: int | None) -> bool:
+def _receive(inbox: Inbox, live: Mapping[int, _Live], until: int | None) -> bool:
     """Takes what has arrived; waits for the first word until a time. Whether there was any."""
-    taken = inbox.take(until)
-    any_ = taken is not None
-    while taken is not None:
-        number, batch = taken
-        live[number].put(batch)
-        taken = inbox.take(0)
+    word = inbox.take(until)
+    any_ = word is not None
+    while word is not None:
+        live[word.number].put(word.batch, word.position)
+        word = inbox.take(0)
     return any_
 
 

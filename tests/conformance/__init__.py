@@ -35,8 +35,8 @@ SUITES = {
 }
 """The suites by name (a folder of the corpus), each with the module whose ``cases(folder)`` gives its cases."""
 
-FOLDERS = {"jena-owl": "jena-rules"}
-"""The folders of suites that have another name."""
+PLACES = {"jena-owl": Path("jena-rules", "owl_ruleset_tests.json")}
+"""Where the cases of suites are that have no folder of their own."""
 
 STATUSES = ("passed", "failed", "left out", "known bad")
 """What may become of a case."""
@@ -89,14 +89,14 @@ def corpus() -> Path:
     return Path(os.environ.get("SQUALL_CONFORMANCE", beside))
 
 
-def folder_of(suite: str, corpus: Path) -> Path:
-    """Where the cases of a suite are."""
-    return corpus / FOLDERS.get(suite, suite)
+def place_of(suite: str, corpus: Path) -> Path:
+    """Where the cases of a suite are: its folder, or a file."""
+    return corpus / PLACES.get(suite, suite)
 
 
 def run(suite: str, folder: Path, stages: Stages) -> Iterator[Outcome]:
     """The outcomes of a suite's cases, one after the other. `folder`: the corpus."""
-    cases: Iterable[Case] = import_module(SUITES[suite]).cases(folder_of(suite, folder))
+    cases: Iterable[Case] = import_module(SUITES[suite]).cases(place_of(suite, folder))
     for case in cases:
         status, reason = _outcome(case, stages)
         yield Outcome(suite, case.name, status, reason)

@@ -62,10 +62,10 @@ LEFT_OUT = {
 """Why a rule file is not run over some test."""
 
 
-def cases(folder: Path) -> Iterator[Case]:
+def cases(listed: Path) -> Iterator[Case]:
     """A case for each rule file that a test holds for."""
-    listed = folder / "owl_ruleset_tests.json"
-    for entry in json.loads(listed.read_text(encoding="utf-8")) if listed.is_file() else ():
+    folder = listed.parent
+    for entry in json.loads(listed.read_text(encoding="utf-8")):
         run = _entails if entry["kind"] == "wg_manifest" else _is_consistent
         for rules in entry["holds_for"]:
             name = entry.get("manifest") or entry["data"]

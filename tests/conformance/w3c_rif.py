@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from squall.rdf import Event, Triple
-from squall.streams.documents import load
 from squall.system import System
 from tests.conformance import LeftOut, rif_suite
 
@@ -26,7 +25,7 @@ def rules(suite: Path, data: Iterable[Triple]) -> tuple[list[System], list[Event
     for document in _documents(suite, data):
         given = rif_suite.places(document.parent, document.parent.name)
         systems.append(rif_suite.compiled(document, given))
-        facts += load(systems[-1], given)
+        facts += rif_suite.imported(systems[-1], given)
     return systems, facts
 
 

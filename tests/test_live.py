@@ -1,0 +1,276 @@
+"""What live sources have in common: ending them, acknowledging what has been worked off, back-pressure, and signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from squall.clock import EventClock, WallClock
+from squall.errors import SinkError
+from squall.interrupts import endable
+from squall.rdf import ALWAYS, XSD, Event, iri, literal, triple
+from squall.streams import LedgerFile, Source, Sources
+from squall.streams.address import parse
+from squall.streams.derived import Ordered, TimedByProperty
+from squall.streams.live.base import delays
+from squall.streams.live.buffer import Buffer
+from squall.streams.reading import Reading
+
+AT = iri("http://example.org/at")
+
+
+def event(time: int, name: str = "s") -> Event:
+    said = literal(str(time), XSD + "integer")
+    return Event(time, (triple(iri(f"http://example.org/{name}{time}"), AT, said),))
+
+
+class Acknowledged:
+    """A live source of batches, each with its number as position. It goes on until it is stopped, unless it `ends`."""
+
+    live = True
+    earliest = ALWAYS
+    size: int | None = None
+    removals = False
+
+    def __init__(self, batches: Sequence[Sequence[Event]], ends: bool = True, idle: int = 60_000) -> None:
+        self.uri = "test:"
+        self.idle = idle
+        self.reading = Reading()
+        self.given = batches
+        self.ends = ends
+        self.reached = ""
+        self.closed = False
+        self.handed = 0
+        self.acknowledged: list[str] = []
+        self.stopped = threading.Event()
+
+    def batches(self) -> Iterator[Sequence[Event]]:
+        for number, batch in enumerate(self.given, 1):
+            if self.stopped.is_set():
+                return
+            self.reached = str(number)
+            self.handed += 1
+            yield batch
+        if not self.ends:
+            assert self.stopped.wait(20)
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+    def position(self) -> str:
+        return self.reached
+
+    def acknowledge(self, position: str) -> None:
+        assert not self.closed
+        self.acknowledged.append(position)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def timeline(*times: int) -> list[list[Event]]:
+    return [[event(time)] for time in times]
+
+
+def test_a_batch_is_acknowledged_when_the_next_one_is_asked_for() -> None:
+    source = Acknowledged(timeline(1, 2))
+    batches = iter(Sources([source]))
+    next(batches)
+    assert source.acknowledged == []
+    next(batches)
+    assert source.acknowledged == ["1"]
+    assert list(batches) == []
+    assert source.acknowledged == ["1", "2"]
+
+
+def test_nothing_is_acknowledged_that_could_not_be_written() -> None:
+    def refuse() -> None:
+        raise SinkError("full")
+
+    source = Acknowledged(timeline(1, 2))
+    sources = Sources([source])
+    sources.settle = refuse
+    batches = iter(sources)
+    next(batches)
+    with pytest.raises(SinkError):
+        next(batches)
+    assert source.acknowledged == []
+
+
+CUTS = st.lists(st.lists(st.integers(0, 20), max_size=4), max_size=8)
+
+
+def covered(source: Acknowledged, seen: Sequence[Event]) -> None:
+    """All up to what has been acknowledged has been seen."""
+    upto = int(source.acknowledged[-1]) if source.acknowledged else 0
+    facts = [fact for event in seen for fact in event.facts]
+    assert all(fact in facts for batch in source.given[:upto] for one in batch for fact in one.facts)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(CUTS, min_size=1, max_size=3), st.integers(0, 6), st.booleans(), st.sampled_from([EventClock, WallClock])
+)
+def test_what_is_acknowledged_has_been_handed_on(
+    cuts: list[list[list[int]]], lateness: int, by_property: bool, clock: type[EventClock]
+) -> None:
+    """However sources are cut, disordered and merged; and in the end all has been acknowledged."""
+    ledger = LedgerFile()
+    originals = [
+        Acknowledged(
+            [[event(time, f"{name}-{n}-{m}-") for m, time in enumerate(batch)] for n, batch in enumerate(batches)]
+        )
+        for name, batches in zip("abc", cuts, strict=False)
+    ]
+    sources: list[Source] = list(originals)
+    if by_property:
+        sources = [TimedByProperty(source, ledger, AT) for source in sources]
+    late: list[Event] = []
+    sources = [Kept(source, ledger, lateness, late) for source in sources]
+    seen = late
+    for batch in Sources(sources, clock()):
+        for source in originals:
+            covered(source, seen)
+        seen += batch
+    for source in originals:
+        covered(source, seen)
+        assert source.acknowledged[-1:] == ([str(len(source.given))] if source.given else [])
+        assert all(int(one) < int(other) for one, other in pairwise(source.acknowledged))
+
+
+class Kept(Ordered):
+    """Keeps what is late, which has been worked off as well: it is in the ledger."""
+
+    def __init__(self, source: Source, ledger: LedgerFile, lateness: int, late: list[Event]) -> None:
+        super().__init__(source, ledger, lateness)
+        self.late = late
+
+    def _late(self, event: Event) -> None:
+        self.late.append(event)
+
+
+@pytest.mark.parametrize("clock", [EventClock, WallClock])
+@pytest.mark.parametrize("lateness", [0, 5])
+@pytest.mark.parametrize("count", [1, 2])
+def test_stopping_hands_on_what_was_received(clock: type[EventClock], lateness: int, count: int) -> None:
+    originals = [Acknowledged(timeline(*range(number, 20, count)), ends=False) for number in range(count)]
+    sources = Sources([Ordered(one, LedgerFile(), lateness) if lateness else one for one in originals], clock(), 50)
+    assert not bool(sources.endable)
+    seen = []
+    for batch in sources:
+        seen += [fact for event in batch for fact in event.facts]
+        if len(seen) == 20 - lateness * (clock is EventClock) or all(one.handed >= 20 // count for one in originals):
+            assert bool(sources.endable)
+            sources.stop()
+    assert len(seen) == 20
+
+
+class Endless:
+    """A source that always has more, and counts what it gives."""
+
+    live = False
+    earliest = ALWAYS
+    size: int | None = None
+    removals = False
+    idle = 60_000
+
+    def __init__(self, live: bool, most: int = 1 << 60) -> None:
+        self.uri = "endless:"
+        self.live = live
+        self.most = most
+        self.done = threading.Event()
+        self.reading = Reading()
+        self.given = 0
+
+    def batches(self) -> Iterator[Sequence[Event]]:
+        while self.given < self.most:
+            self.given += 1
+            yield [event(self.given)]
+        self.done.set()
+
+
+def test_stopping_reads_files_no_further() -> None:
+    file, live = Endless(live=False), Acknowledged(timeline(*range(0, 1000, 10)), ends=False)
+    sources = Sources([file, live])
+    for batch in sources:
+        if batch[-1].time >= 100:
+            sources.stop()
+    assert file.given < 2000
+
+
+def test_what_waits_for_other_sources_does_not_grow() -> None:
+    fast, slow = Endless(live=True, most=5000), Acknowledged(timeline(0), ends=False)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(lambda: sum(len(batch) for batch in Sources([fast, slow])))
+        assert not fast.done.wait(0.5)  # that is long enough for all of it
+        assert fast.given < 20
+        slow.stop()
+        assert running.result(20) == 5001
+
+
+def test_a_buffer_has_room_for_so_many() -> None:
+    buffer: Buffer[int] = Buffer(2)
+    assert [buffer.offer(number) for number in range(3)] == [True, True, False]
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(buffer.put, 3)
+        assert buffer.take() == [0, 1]
+        assert waiting.result(20)
+        assert buffer.take() == [3]
+        buffer.close()
+        assert buffer.take() == []
+        assert not buffer.put(4)
+
+
+def test_attempts_are_further_and_further_apart_and_last_as_long_as_is_said() -> None:
+    found = list(delays(60))
+    assert sum(found) == pytest.approx(60)
+    assert found[0] <= 0.1
+    assert max(found) <= 5
+    assert all(later > earlier for earlier, later in pairwise(found[:5]))
+    assert list(delays(0)) == []
+
+
+def test_the_first_signal_ends_live_sources_and_the_second_interrupts() -> None:
+    source = Acknowledged(timeline(1), ends=False)
+    sources = Sources([source])
+    before = signal.getsignal(signal.SIGTERM)
+    with endable(sources):
+        batches = iter(sources)
+        next(batches)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert list(batches) == []
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_signal_interrupts_what_is_finite() -> None:
+    with pytest.raises(KeyboardInterrupt), endable(Sources([])):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    ("uri", "endpoint"),
+    [
+        ("xx://host:1/a/b%20c", ("host", 1, "a/b c", None, None)),
+        ("xx://host/sensors/+/#", ("host", 7, "sensors/+/#", None, None)),
+        ("xx://[::1]:5", ("::1", 5, "", None, None)),
+        ("xx://me:s%40crt@host", ("host", 7, "", "me", "s@crt")),
+        ("xx://me:p@ss@host", ("host", 7, "", "me", "p@ss")),
+        ("xx://:5/", ("", 5, "", None, None)),
+    ],
+)
+def test_endpoints(uri: str, endpoint: tuple[str, int, str, str | None, str | None]) -> None:
+    assert parse(uri, "stdin").endpoint(7) == endpoint
+
+
+def test_a_password_is_not_shown() -> None:
+    assert parse("mqtt://me:secret@host/topic?format=nt", "stdin").text == "mqtt://me:***@host/topic?format=nt"
