@@ -128,6 +128,14 @@ def test_numbers_of_any_length(rule: str) -> None:
     compiled(rule.format("-" + "9" * 5000))
 
 
+@pytest.mark.parametrize(
+    "text", ["@prefix : <\ud800urn:> .\n[(?x :p ?y) makeTemp(?z) -> (?x :p ?z)]", "[-> (a b '\udfff')]"]
+)
+def test_half_a_character_is_refused(text: str) -> None:
+    with pytest.raises(LexerError, match="half a character"):
+        squall.compile(text, lexer="jena")
+
+
 def test_of_a_long_line_what_is_around_a_place_is_shown() -> None:
     text = "\n" + "a" * 500 + "HERE" + "b" * 500 + "\r\n\u2028c"
     first, second = Origin("x", text, 2, 501, 4).excerpt.splitlines()
