@@ -19,9 +19,12 @@ from squall.operators import (
     Distinct,
     Emit,
     Extend,
+    Group,
     Join,
+    LeftJoin,
     Match,
     Project,
+    Slice,
     Test,
     Where,
     is_stateful,
@@ -47,13 +50,15 @@ class Hop:
 class Level:
     """nodes: those that keep rows, in the order of the plan; stages: the same, by what exchanges nothing inside.
 
-    recursive: takes rounds. deletes: takes its rounds in two phases, delete and rederive."""
+    recursive: takes rounds. deletes: takes its rounds in two phases, delete and rederive. timely: has nodes that look
+    at whole instants, and so work as time passes."""
 
     number: int
     nodes: tuple[str, ...]
     stages: tuple[tuple[str, ...], ...]
     recursive: bool
     deletes: bool
+    timely: bool
 
 
 def levels(plan: Plan) -> tuple[Level, ...]:
@@ -86,8 +91,9 @@ def grouped(node: Node) -> Columns | None:
     if not is_stateful(node.op) or not node.inputs:
         return None
     key = node.inputs[0].columns
-    if isinstance(node.op, Join) and key is not None:
-        return _places(node.op.keep, key)
+    match node.op:
+        case Join(keep=columns) | LeftJoin(keep=columns) | Group(keys=columns):
+            return _places(columns, key) if key is not None else None
     return key
 
 
@@ -117,15 +123,27 @@ def _places(cells: tuple[object, ...], columns: Columns) -> Columns | None:
 
 
 def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:
-    """The level of each node that keeps rows."""
+    """The level of each node that keeps rows. A node that looks at whole instants is above all recursions that it
+    depends on: these take rounds, and it has to see their outcome."""
     numbers: dict[str, int] = {}
+    unsettled: set[str] = set()
+    """The nodes to which rounds of their own level may still bring something."""
     for component in plan.components:
         members = [id for id in component if is_stateful(plan.by_id[id].op)]
         before = [hop for id in members for hop in into.get(id, []) if hop.producer not in component]
-        deletes = len(component) > 1 and any(id in plan.retractable for id in members)
-        number = max((numbers.get(hop.producer, 0) + (hop.moves or deletes) for hop in before), default=1)
-        numbers.update({id: max(number, 1) for id in members if not isinstance(plan.by_id[id].op, Deliver)})
+        recursive = len(component) > 1
+        deletes = recursive and any(id in plan.retractable for id in members)
+        timely = any(_is_timely(plan.by_id[id]) for id in members)
+        steps = ((hop, hop.moves or deletes or (timely and hop.producer in unsettled)) for hop in before)
+        number = max([1, *(numbers.get(hop.producer, 0) + moves for hop, moves in steps)])
+        numbers.update({id: number for id in members if not isinstance(plan.by_id[id].op, Deliver)})
+        if recursive or any(hop.producer in unsettled and numbers[hop.producer] == number for hop in before):
+            unsettled.update(members)
     return numbers
+
+
+def _is_timely(node: Node) -> bool:
+    return isinstance(node.op, Group | Slice)
 
 
 def _level(plan: Plan, into: dict[str, list[Hop]], numbers: dict[str, int], number: int) -> Level:
@@ -136,7 +154,8 @@ def _level(plan: Plan, into: dict[str, list[Hop]], numbers: dict[str, int], numb
     graph.add_edges_from((hop.producer, hop.consumer) for hop in inner if not hop.moves)
     stages = sorted((tuple(sorted(part, key=nodes.index)) for part in networkx.connected_components(graph)), key=str)
     recursion = any(len(part) > 1 and set(part) & set(nodes) & plan.retractable for part in plan.components)
-    return Level(number, nodes, tuple(stages), any(hop.moves for hop in inner), recursion)
+    timely = any(_is_timely(plan.by_id[id]) for id in nodes)
+    return Level(number, nodes, tuple(stages), any(hop.moves for hop in inner), recursion, timely)
 
 
 def describe(plan: Plan) -> str:
@@ -157,8 +176,8 @@ def _grouping(node: Node) -> str:
         return " (a single task: all its rows have to meet)"
     shown = " and ".join(dict.fromkeys(str(list(columns or ())) for columns in wanted))
     match node.op:
-        case Join() | AntiJoin():
+        case Join() | LeftJoin() | AntiJoin():
             return f" grouped by {' = '.join(str(list(columns or ())) for columns in wanted)}"
-        case Distinct() | Deliver():
+        case Distinct() | Group() | Deliver():
             return f" grouped by {shown}"
     return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from squall.operators import Deliver
@@ -109,3 +109,34 @@ class Instants:
             since = max(self.first, self.passed + 1)
             until = min(now, -(-self.last // period) * period)
             yield from range(-(-since // period) * period, until + 1, period)
+
+    # What there is, as rows of text (`squall.builders.rows.memory.Listed`)
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """All that is known, as rows of text."""
+        yield "last", str(self.last)
+        yield "passed", str(self.passed)
+        if self.first is not None:
+            yield "first", str(self.first)
+        yield from (("single", str(time)) for time in set(self.single))
+        yield from (("grid", str(first), str(step), str(last)) for (first, step), last in self.until.items())
+        for (source, stream), count in self.came.items():
+            yield "came", str(self.sources.index(source)), stream, str(count)
+
+    def take(self, rows: Iterable[Sequence[str | None]]) -> None:
+        """This is all that is known."""
+        self.single, self.grids, self.until, self.came, self.first = [], [], {}, {}, None
+        for row in rows:
+            match [str(cell) for cell in row]:
+                case ["last", time]:
+                    self.last = int(time)
+                case ["passed", time]:
+                    self.passed = int(time)
+                case ["first", time]:
+                    self.first = int(time)
+                case ["single", time]:
+                    heappush(self.single, int(time))
+                case ["grid", first, step, last]:
+                    self._add_grid(int(first), int(step), int(last))
+                case ["came", number, stream, count]:
+                    self.came[self.sources[int(number)], stream] = int(count)

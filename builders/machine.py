@@ -9,7 +9,7 @@ the outbox.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple, cast
 
@@ -19,19 +19,24 @@ from squall.builders.rows import Operator, ends, operator, plain
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.entries import UNIT, Entry, fact_row
 from squall.builders.rows.feed import Feed
-from squall.builders.rows.memory import Keeping
+from squall.builders.rows.memory import Keeping, Whole
 from squall.builders.rows.plain import Plain, Step
 from squall.builders.rows.read import Facts, Reader
 from squall.builders.rows.sets import RecursiveDistinct, Timed
 from squall.builders.rows.star import Star
 from squall.builders.rows.timeline import TimeDriven
-from squall.builders.rows.update import Demand, Update
+from squall.builders.rows.update import Demand, Update, Working
 from squall.builders.stars import addresses, stars
 from squall.operators import AntiJoin, Emit, Join, LeftJoin, Match, Read, Unit, Where, is_stateful
 from squall.operators import Feed as FeedNode
 from squall.operators import Operator as Kind
 from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, NOTES, Columns, Event, Fact, Term
+
+WORKING_FACTS = "/working"
+"""The memory of what updates have inserted."""
+INSTANTS_OF = "/instants"
+"""Behind the name of a node: the memory of its evaluation instants."""
 
 
 class Target(NamedTuple):
@@ -65,10 +70,13 @@ class Machine(Network[Sequence[Entry]]):
         for id in self.switches:
             self.targets[id] += tuple(self._tables(id))
         self.readers = {node.id: self._reader(node) for node in plan.nodes if isinstance(node.op, Read)}
+        self.units = [node.id for node in plan.nodes if isinstance(node.op, Unit)]
+        self.timed = [op for op in self.operators.values() if isinstance(op, Timed)]
         self.driven = {id: op for id, op in self.operators.items() if isinstance(op, TimeDriven) and not _ends(op)}
         """The nodes inside the plan that look at whole instants."""
-        told = [op.told if isinstance(op, Feed) else op for op in self.operators.values()]
-        self.instants = [op.instants for op in told if isinstance(op, Deliver) and op.instants is not None]
+        told = {id: op.told if isinstance(op, Feed) else op for id, op in self.operators.items()}
+        whole = {id: op.instants for id, op in told.items() if isinstance(op, Deliver) and op.instants is not None}
+        self.instants = list(whole.values())
         """Those of what is told whole."""
         feeds = [node for node in plan.nodes if isinstance(node.op, FeedNode)]
         self.heralds = set({node.inputs: node.id for node in reversed(feeds)}.values())
@@ -76,10 +84,11 @@ class Machine(Network[Sequence[Entry]]):
         stream has events, before any of them hands them on."""
         self.waits = any(isinstance(op, TimeDriven) for op in self.operators.values())
         """Whether an instant can be worked off only when all of it is there."""
-        self.working: dict[Fact, dict[str, tuple[str, int]]] = {}
-        """What updates have inserted: the streams in which a fact is, each with the node of the update that put it
-        there, and when."""
+        self.working = Working()
         self.keeping = {id: op for id, op in self.operators.items() if isinstance(op, Keeping)}
+        self.memories: dict[str, Keeping] = {**self.keeping, **self.readers, WORKING_FACTS: self.working}
+        """All that has to be known to go on elsewhere; by the node, where it is that of one."""
+        self.memories |= {f"{id}{INSTANTS_OF}": Whole(instants) for id, instants in whole.items()}
         self.expires = ends(plan) or bool(plan.retractable)
 
     def _works(self, node: Node) -> bool:
@@ -143,15 +152,13 @@ class Machine(Network[Sequence[Entry]]):
         """Puts in what holds without any input: the bodies of axioms. begin: the time (integer ms) that functions of
         time take for that of what always holds."""
         self.begin(begin)
-        for node in self.plan.nodes:
-            if isinstance(node.op, Unit):
-                self.answer(node.id, [UNIT])
+        for id in self.units:
+            self.answer(id, [UNIT])
 
     def begin(self, time: int) -> None:
         """Says what functions of time take for the time of what always holds (integer ms)."""
-        for op in self.operators.values():
-            if isinstance(op, Timed):
-                op.begin = time
+        for op in self.timed:
+            op.begin = time
 
     def read(self, events: Sequence[Event]) -> None:
         """Puts the facts of events into the nodes that read them."""
@@ -166,19 +173,13 @@ class Machine(Network[Sequence[Entry]]):
         ends now."""
         for id, reader in self.readers.items():
             self._put_entries(id, reader.remove(fact, time, stream))
-        known = self.working.get(fact, {})
-        for one in [one for one in known if stream in (None, one)]:
-            update, came = known.pop(one)
+        for one, update, came in self.working.remove(fact, stream):
             self._write(update, one, fact, came, time, -1)
-        if not known:
-            self.working.pop(fact, None)
 
     def insert(self, fact: Fact, time: int, stream: str, update: str) -> None:
         """Puts a fact into a stream from now on, unless an update has put it there already. update: the node of this
         one."""
-        known = self.working.setdefault(fact, {})
-        if stream not in known:
-            known[stream] = update, time
+        if self.working.insert(fact, time, stream, update):
             self._write(update, stream, fact, time, time, 1)
 
     def _write(self, update: str, stream: str, fact: Fact, came: int, time: int, weight: int) -> None:
@@ -328,15 +329,25 @@ class Machine(Network[Sequence[Entry]]):
             if isinstance(op, RecursiveDistinct):
                 op.deleting = deleting
 
-    def kept(self) -> Iterator[tuple[str, int, list[Entry]]]:
-        """(node, slot, entries) for all that went into memories since the last call, if `keep` was called before."""
-        for id, op in self.keeping.items():
-            yield from ((id, slot, entries) for slot, entries in op.kept())
+    # What is kept
 
     def keep(self) -> None:
         """From now on, `kept` tells what goes into memories."""
-        for op in self.keeping.values():
-            op.keep()
+        for memory in self.memories.values():
+            memory.keep()
+
+    def kept(self) -> Iterator[tuple[str, int, list[Entry]]]:
+        """(memory, slot, entries) for all that went into memories since the last call, if `keep` was called before."""
+        for id, memory in self.memories.items():
+            yield from ((id, slot, entries) for slot, entries in memory.kept())
+
+    def restore(self, passed: int, state: Mapping[tuple[str, int], Sequence[Entry]]) -> None:
+        """Takes back all that a machine of this plan, with the same `hosted` and `fuses`, ever told by `kept`, when it
+        had worked off the time up to `passed` (integer ms). To be called before anything else."""
+        for memory in self.memories.values():
+            memory.resume(passed)
+        for (id, slot), entries in sorted(state.items()):
+            self.memories[id].restore(slot, entries)
 
 
 def _tells_apart(op: Kind) -> bool:

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +27,7 @@ import squall
 from squall import functions
 from squall.builders import java
 from squall.builders.cut import describe, levels
+from squall.builders.exchange import SparkExchange
 from squall.builders.store import Store
 from squall.builders.supersteps import Batches
 from squall.builders.worker import (
@@ -43,13 +45,13 @@ from squall.builders.worker import (
 )
 from squall.clock import beginning
 from squall.errors import BuilderError
-from squall.operators import Answer, Deliver, Extend, Feed, Group, LeftJoin, Operator, Project, Read, Slice, Update
+from squall.operators import Feed, Operator, Read, Update
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from squall.stages import Options, Output, Rewindable
 from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.formats import of_path, told
-from squall.windows import Landmark
+from squall.windows import Count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,42 +98,19 @@ def _check_supported(plan: Plan) -> None:
                 f"the Spark builder does not run {what} yet (`{node.id}`)",
                 hint="use `--builder iterator`; docs/spark.md says what runs on Spark",
             )
-    if len(plan.deliveries) > 1:
-        raise BuilderError(
-            "the Spark builder does not run programs that are told in several ways yet",
-            hint="give it the programs one by one, or use `--builder iterator`",
-        )
 
 
 def _unsupported(op: Operator) -> str | None:
     match op:
-        case Read(source=source) if not source.is_plain:
-            return "patterns that read where or when facts came"
         case Read(source=source) if source.removals:
             return "streams that carry removals"
         case Read(source=source):
-            ending = next((window for window in source.all_windows if not isinstance(window, Landmark)), None)
-            return None if ending is None else f"the window {ending}"
-        case LeftJoin():
-            return "left joins (OPTIONAL)"
-        case Group():
-            return "aggregates"
-        case Slice():
-            return "slices (ORDER BY, LIMIT)"
-        case Answer():
-            return "queries that select solutions"
+            counting = next((window for window in source.all_windows if isinstance(window, Count)), None)
+            return None if counting is None else f"the window {counting}"
         case Update():
             return "rules that delete or insert facts"
-        case Extend(keeps=True):
-            return "values that a solution may do without"
-        case Project(columns=columns) if None in columns:
-            return "unions in which a variable is unbound"
         case Feed():
             return "streams that the program makes"
-        case Deliver(report=report) if report.policy != "close":
-            return f"the report policy `{report.policy}`"
-        case Deliver(queries=queries) if queries:
-            return "queries that are told that an answer is empty"
         case _:
             return None
 
@@ -217,7 +196,8 @@ class _Run:
         self.store.write(_meaning(plan), META)
         self.program = Program(plan, levels(plan), functions.own(), begin)
         together = int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
-        self.batches = Batches(spark, self.store, self.program, together)
+        self.exchange = SparkExchange(spark, self.store)
+        self.batches = Batches(self.exchange, self.store, self.program, together)
         self.spool = folder.absolute() / "spool"
         self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
         self.failure: BaseException | None = None
@@ -227,17 +207,27 @@ class _Run:
 
     def outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         """All outputs of the run, batch by batch."""
+        inputs = self._inputs(batches)
+        if self._is_one_batch(inputs):
+            read = self._read(inputs) if inputs.documents else None
+            yield from self._directly(self.exchange.union([self._start(static), read]), inputs.sources, last=True)
+            return
         if self.batches.done == 0:
             yield from self._directly(self._start(static))
-        inputs = self._inputs(batches)
         if inputs.documents:
             yield from self._stream(inputs)
-        if self.batches.progress.held:
-            yield from self._directly(None)
+        if self.batches.unfinished:
+            yield from self._directly(None, last=True)
 
-    def _directly(self, messages: DataFrame | None) -> Iterator[Output]:
-        """A batch outside the stream: what holds always, or what is left at the end."""
-        yield from self._batch(messages, (), last=messages is None)
+    def _is_one_batch(self, inputs: _Inputs) -> bool:
+        """Whether all there is can be worked off at once: it ends, and nothing is to be done with it later."""
+        return self.options.checkpoint is None and not inputs.live and not self.spark.conf.get(FILES_PER_BATCH, "")
+
+    def _directly(
+        self, messages: DataFrame | None, sources: Sequence[Source | None] = (), last: bool = False
+    ) -> Iterator[Output]:
+        """A batch outside the stream: what holds always, what is left at the end, or all there is."""
+        yield from self._batch(messages, sources, last)
         self._commit(None)
 
     def _batch(
@@ -294,11 +284,21 @@ class _Run:
         if not written:
             return made
         lines = _lines(self.spark.read.format("text").load((self.spool / "static").as_uri()), 0)
-        step = source_step(self.program, ALWAYS, False, lines_parser((Document("static", spooled=True),)))
+        step = source_step(self.program, ALWAYS, lines_parser((Document("static", spooled=True),)))
         read = lines.mapInArrow(step, SCHEMA).where(f"kind = '{ROW}'")
         return made.union(read) if made is not None else read
 
     # Sources
+
+    def _read(self, inputs: _Inputs) -> DataFrame:
+        """The messages of all that the sources have."""
+        texts = (self.spark.read.format("text").load(_pattern(document)) for document in inputs.documents)
+        return self._messages(_united(texts), inputs)
+
+    def _messages(self, lines: DataFrame, inputs: _Inputs) -> DataFrame:
+        """The messages of lines."""
+        step = source_step(self.program, self.batches.earliest, lines_parser(inputs.documents))
+        return lines.mapInArrow(step, SCHEMA)
 
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> _Inputs:
         """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""
@@ -393,12 +393,7 @@ class _Run:
         query.stop()
 
     def _query(self, inputs: _Inputs) -> StreamingQuery:
-        frames = [
-            _lines(_text_stream(self.spark, document), number) for number, document in enumerate(inputs.documents)
-        ]
-        lines = frames[0]
-        for frame in frames[1:]:
-            lines = lines.union(frame)
+        lines = _united(_text_stream(self.spark, document) for document in inputs.documents)
         writer = lines.writeStream.foreachBatch(lambda frame, number: self._on_batch(frame, number, inputs))
         writer = writer.option("checkpointLocation", self.store.uri("spark"))
         return (writer if inputs.live else writer.trigger(availableNow=True)).start()
@@ -420,10 +415,8 @@ class _Run:
         if number <= self.batches.progress.number:  # done, but Spark was killed before it could write that down
             return
         try:
-            self.batches.spark = frame.sparkSession
-            parser = lines_parser(inputs.documents)
-            step = source_step(self.program, self.batches.earliest, self.batches.every_time, parser)
-            for output in self._batch(frame.mapInArrow(step, SCHEMA), inputs.sources):
+            self.exchange.spark = frame.sparkSession
+            for output in self._batch(self._messages(frame, inputs), inputs.sources):
                 self._hand_over(output)
             taken = threading.Event()
             self._hand_over(taken)
@@ -488,11 +481,20 @@ def _document(source: Source) -> Document:
 
 def _text_stream(spark: SparkSession, document: Document) -> DataFrame:
     """The lines of a file or folder as a stream. (Spark streams folders only: a file is one by a filter on names.)"""
-    path = Path(document.name).absolute()
     reader = spark.readStream.format("text")
     if files := spark.conf.get(FILES_PER_BATCH, ""):
         reader = reader.option("maxFilesPerTrigger", files)
-    return reader.load(_glob(path, document.folder))
+    return reader.load(_pattern(document))
+
+
+def _pattern(document: Document) -> str:
+    return _glob(Path(document.name).absolute(), document.folder)
+
+
+def _united(texts: Iterable[DataFrame]) -> DataFrame:
+    """The lines of several sources."""
+    lines = [_lines(text, number) for number, text in enumerate(texts)]
+    return reduce(lambda one, other: one.union(other), lines)
 
 
 def _glob(path: Path, folder: bool) -> str:

@@ -1,311 +1,316 @@
-"""One micro-batch on Spark: a chain of bounded jobs, from messages of the sources to outputs and new state.
+"""One micro-batch of a distributed builder: a chain of bounded jobs, from messages of the sources to outputs and state.
 
 Each *superstep* shuffles the rows on their way to a level together with what the level keeps, works them off in Python
 workers, and writes what comes out as Parquet, which cuts the lineage and makes the batch repeatable (the bulk
 synchronous model: Valiant 1990). A level inside which rows move takes supersteps until nothing moves any more.
+
+Where the answer depends on all of an instant, rows wait until time has passed the instant at which they begin; then
+what looks at instants as a whole goes through all of them, in order.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
 
 from squall.builders.cut import Level
-from squall.builders.rows import remembers
+from squall.builders.delivery import Evaluations, changes_only, changing, delivery, whole
+from squall.builders.exchange import Exchange, Folder, Frame, Told
+from squall.builders.instants import Instants
+from squall.builders.packing import unpack
+from squall.builders.rows import deliver
 from squall.builders.rows.entries import row_fact
-from squall.builders.store import Store
+from squall.builders.rows.timeline import TimeDriven
+from squall.builders.store import Files
 from squall.builders.worker import (
-    BUCKETS,
     COUNT,
     DELETE,
     DELIVER,
+    INSTANT,
     LOST,
     PLAIN,
     REDERIVE,
     ROW,
-    SCHEMA,
     STATE,
     TIME,
-    TOGETHER,
     Lost,
-    Owners,
     Program,
-    delivery,
+    Span,
+    compaction,
     superstep,
-    unpack,
 )
-from squall.rdf import ALWAYS, FOREVER
+from squall.operators import Deliver, windows_of
+from squall.plan import Plan
+from squall.rdf import ALWAYS, FOREVER, Evaluated, Event
 from squall.stages import Output
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from squall.windows import Landmark, Nothing, Range
 
 COMPACT = 16
 """After how many batches the files of the state are made few again."""
-_COLUMNS = ["kind", "level", "bucket", "node", "port", "row", "start", "end", "weight"]
-
-
-Folder = tuple[object, ...]
-"""The parts of a path in the store."""
-
-
-class Told(NamedTuple):
-    """What workers tell: event times (integer ms, ascending); statements read, by number of the source; how many rows
-    are on their way, and how many are kept."""
-
-    times: tuple[int, ...] = ()
-    counts: tuple[tuple[int, int], ...] = ()
-    rows: int = 0
-    kept: int = 0
-
-
-def observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
-    """The messages, and what they tell once they have been written (Spark's observed metrics: no job of its own)."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as f
-
-    observation = Observation()
-    times = f.collect_set(f.when(f.col("kind") == TIME, f.col("start")))
-    counts = f.collect_list(f.when(f.col("kind") == COUNT, f.struct("node", "start")))
-    rows, kept = (f.count_if(f.col("kind") == kind) for kind in (ROW, STATE))
-    frame = messages.observe(
-        observation, times.alias("times"), counts.alias("counts"), rows.alias("rows"), kept.alias("kept")
-    )
-
-    def told() -> Told:
-        found = observation.get
-        read = tuple((row["node"], row["start"]) for row in found["counts"])
-        return Told(tuple(sorted(found["times"])), read, found["rows"], found["kept"])
-
-    return frame, told
 
 
 @dataclass
 class Progress:
-    """How far a job has come: what the commit of its last batch says.
+    """How far a job has come: what the commit of its last batch says. All times are integer ms.
 
-    passed: the latest event time so far (integer ms). number: Spark's own number of the last micro-batch; -1 before the
-    first. held: the folders in which rows wait for their instant to be whole; waiting: how many they are at most. rows:
-    how many rows the state has at most.
+    passed: the latest event time so far. worked: the instants up to this one have been worked off. ends: the latest
+    time at which what has been read begins or ends, if it does.
+    number: Spark's own number of the last micro-batch; -1 before the first.
+    held: the folders in which rows wait for their instant to be whole, each with the latest time at which one begins;
+    waiting: how many they are at most. rows: how many rows the state has at most.
+    instants: what is known of evaluation instants (`Instants.rows`), by number of the operation node.
     """
 
     passed: int = ALWAYS
+    worked: int = ALWAYS - 1
+    ends: int = ALWAYS
     number: int = -1
-    held: list[Folder] = field(default_factory=list)
+    held: list[tuple[list[Any], int]] = field(default_factory=list)
     waiting: int = 0
     rows: int = 0
+    instants: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
 
 
 class Batches:
     """The batches of one job, one after the other; the state between them lies in the store.
 
     done: how many are committed. whole_instants: whether an instant is worked off only when all of it is there; then
-    rows from the time `end` on wait. together: up to how many rows, those of the batch and of the state, a batch is
-    worked off by a single task.
+    rows from the time `span.now + 1` on wait. together: up to how many rows, those of the batch and of the state, a
+    batch is worked off by a single task.
     """
 
-    def __init__(self, spark: SparkSession, store: Store, program: Program, together: int) -> None:
-        self.spark = spark
+    def __init__(self, exchange: Exchange, store: Files, program: Program, together: int) -> None:
+        self.exchange = exchange
         self.store = store
         self.program = program
         self.together = together
-        self.partitions = max(2, spark.sparkContext.defaultParallelism)
-        self.owners = _owners(spark, self.partitions)
-        _, deliver = program.plan.delivery
-        self.every_time = deliver.output == "rstream"
-        self.remembers = remembers(program.plan)
-        self.whole_instants = bool(program.plan.retractable) or deliver.output != "istream"
+        plan = program.plan
+        numbers = program.addressing().numbers
+        self.deliveries = {numbers[node.id]: op for node, op in plan.deliveries}
+        self.changing = {number for number, op in self.deliveries.items() if changes_only(op)}
+        self.whole_instants = waits(plan)
         self.done = len(store.numbers("commits"))
         self.progress = Progress(**(store.read("commits", f"{self.done - 1}.json") or {}))
+        self.instants = {number: Instants(op) for number, op in self.deliveries.items() if op.output == "rstream"}
+        for number, instants in self.instants.items():
+            if str(number) in self.progress.instants:
+                instants.take(self.progress.instants[str(number)])
         self.base = max(self.store.numbers("base"), default=-1)
         self.state: list[Folder] = [("base", self.base)] if self.base >= 0 else []
         for batch in range(self.base + 1, self.done):
             self.state += [("runs", batch, step) for step in self.store.names("runs", batch)]
         self.steps: list[str] = []
+        self.sources: list[Folder] = []
+        """The step of the batch that holds what came from the sources,"""
+        self.delivered: list[Folder] = []
+        """and the one that holds the answers."""
         self.told = Told()
         self.kept = 0
-        self.end = FOREVER
+        self.span = Span(ALWAYS - 1, ALWAYS)
 
     @property
     def earliest(self) -> int:
         """The time (integer ms) before which an event is late."""
         passed = self.progress.passed
-        return passed + 1 if self.whole_instants and not self.progress.held and passed > ALWAYS else passed
+        return passed + 1 if self.whole_instants and ALWAYS < passed <= self.progress.worked else passed
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether there is something to do when no more events will come."""
+        return self.whole_instants and self.progress.worked < self.progress.passed
 
     # A batch
 
-    def work(self, messages: DataFrame | None, last: bool = False) -> Iterator[Output]:
+    def work(self, messages: Frame | None, last: bool = False) -> Iterator[Output]:
         """The outputs of a batch, in the order of time. Nothing of it counts before `commit`.
 
         messages: of the sources; None if there are none. last: no more events will come, so that every instant is
         whole.
         """
         self.store.delete("runs", self.done)
-        self.steps, self.told, self.kept = [], Told(), 0
+        self.steps, self.sources, self.delivered, self.told, self.kept = [], [], [], Told(), 0
         if messages is not None:
-            self.told = self._write(messages)[1]
-        self.end = self._end(last)
+            self.told = self._write(messages)
+            self.sources = self._of_batch(self.steps)
+        self.span = Span(self.progress.worked, self._now(last))
+        evaluations = self._evaluations()
         if self.progress.rows + self.progress.waiting + self.told.rows <= self.together:
-            self._level(self.program.levels, (PLAIN,), 1, TOGETHER)
+            evaluations = self._in_one_task(evaluations)
         else:
             for level in self.program.levels:
                 phases = (DELETE, REDERIVE) if level.recursive and level.deletes else (PLAIN,)
-                self._level([level], phases, self.partitions, self.owners)
-        yield from self._deliver()
+                self._level(level, phases)
+            evaluations = self._deliver(evaluations)
+        found = self.exchange.stored(ROW, DELIVER, self.delivered)
+        answers = self.exchange.answers(found) if found is not None else iter(())
+        yield from told_whole(answers, self.deliveries, evaluations)
 
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
         before = self.progress
-        held = [] if self.end == FOREVER else [*before.held, *self._of_batch(self.steps[:1])]
+        passed, ends = max(before.passed, self.told.latest), max(before.ends, self.told.ends)
+        is_last = self.span.now == FOREVER - 1
+        worked = self._end_of_all(max(passed, ends)) if is_last else self.span.now
+        held = [] if is_last or not self.whole_instants else [one for one in before.held if one[1] > worked]
+        if self.whole_instants and self.told.starts > worked:
+            held += [(list(folder), self.told.starts) for folder in self.sources]
         self.progress = Progress(
-            passed=max([before.passed, *self.told.times]),
+            passed=max(passed, worked) if is_last else passed,
+            worked=worked,
+            ends=ends,
             number=before.number if number is None else number,
             held=held,
             waiting=before.waiting + self.told.rows if held else 0,
             rows=before.rows + self.kept,
+            instants={str(number): list(instants.rows()) for number, instants in self.instants.items()},
         )
         self.store.write(asdict(self.progress), "commits", f"{self.done}.json")
         self.state += self._of_batch(step for step in self.steps if self._has(step, STATE))
-        for folder in (*before.held, *self._of_batch(self.steps)):
-            for kind in (ROW, LOST, TIME, COUNT) if folder not in held else ():
+        waiting = [tuple(folder) for folder, _ in held]
+        for folder in (*(tuple(folder) for folder, _ in before.held), *self._of_batch(self.steps)):
+            for kind in (ROW, LOST, TIME, COUNT, INSTANT) if folder not in waiting else ():
                 self.store.delete(*folder, f"kind={kind}")
         self.done += 1
         if self.done - 1 - self.base >= COMPACT:
             self._compact()
 
-    def _end(self, last: bool) -> int:
-        """The time (integer ms) from which on rows have to wait."""
-        if last or not self.whole_instants or self.done == 0:
-            return FOREVER
-        return max([self.progress.passed, *self.told.times])
+    def _now(self, last: bool) -> int:
+        """The time up to which instants are worked off."""
+        if last:
+            return FOREVER - 1
+        latest = max(self.progress.passed, self.told.latest)
+        return max(self.progress.worked, ALWAYS, latest - 1 if self.whole_instants and latest > ALWAYS else latest)
+
+    def _end_of_all(self, time: int) -> int:
+        """The time after which nothing changes, if no more events come after this time."""
+        periods = [op.report.period for op in self.deliveries.values() if op.report.policy == "periodic"]
+        return max([time, *(-(-time // period) * period for period in periods)]) if time > ALWAYS else time
 
     # Steps: each a folder of messages, by kind and level
 
-    def _write(self, messages: DataFrame) -> tuple[str, Told]:
-        """Runs a job, its outcome a step of this batch. Answers with the step, and what the messages tell."""
+    def _write(self, messages: Frame) -> Told:
+        """Runs a job, its outcome a step of this batch. Answers with what the messages tell."""
         step = f"{len(self.steps):04d}"
-        frame, told = observed(messages)
-        frame.write.partitionBy("kind", "level").parquet(self.store.uri("runs", self.done, step))
+        told = self.exchange.write(messages, ("runs", self.done, step))
         self.steps.append(step)
-        found = told()
-        self.kept += found.kept
-        return step, found
+        self.kept += told.kept
+        return told
 
     def _has(self, step: str, kind: str) -> bool:
         return self.store.exists("runs", self.done, step, f"kind={kind}")
 
-    def _messages(self, kind: str, level: int, folders: Iterable[Folder]) -> DataFrame | None:
-        """The messages of one kind and level in some folders; None if there are none."""
-        from pyspark.sql import functions as f
-
-        parts = [(*folder, *_part(kind, level)) for folder in folders]
-        paths = [self.store.uri(*part) for part in parts if self.store.exists(*part)]
-        if not paths:
-            return None
-        schema = ", ".join(column for column in SCHEMA.split(", ") if column.split()[0] not in ("kind", "level"))
-        frame = self.spark.read.schema(schema).parquet(*paths)
-        return frame.withColumns({"kind": f.lit(kind), "level": f.lit(level)}).select(_COLUMNS)
-
     def _of_batch(self, steps: Iterable[str]) -> list[Folder]:
         return [("runs", self.done, step) for step in steps]
 
-    def _state(self, level: int) -> DataFrame | None:
+    def _state(self, level: int) -> Frame | None:
         """What a level keeps: after the last compaction, after every batch since, and in this batch so far."""
-        return self._messages(STATE, level, self.state + self._of_batch(self.steps))
+        return self.exchange.stored(STATE, level, self.state + self._of_batch(self.steps))
 
     # The sources' messages
 
     def losses(self) -> Iterator[Lost]:
         """The statements of the batch that could not be used."""
-        lost = self._messages(LOST, 0, self._of_batch(self.steps))
-        for row in lost.select("row").toLocalIterator() if lost is not None else ():
-            yield Lost(*json.loads(row[0]))
+        lost = self.exchange.stored(LOST, 0, self.sources)
+        for text in self.exchange.texts(lost) if lost is not None else ():
+            yield Lost(*json.loads(text))
 
-    def _due(self, levels: Sequence[Level]) -> DataFrame | None:
-        """The rows on their way to some levels, new ones and those that have waited; not those that have to wait on."""
-        from pyspark.sql import functions as f
+    def _due(self, level: int) -> Frame | None:
+        """The rows on their way to a level: those of the sources that have waited until now, new ones that need not
+        wait, and what other levels have made of them."""
+        waited = [tuple(folder) for folder, _ in self.progress.held]
+        rows = self.exchange.stored(ROW, level, [*waited, *self.sources])
+        if rows is not None and self.whole_instants:
+            rows = self.exchange.between(rows, self.span.before + 1, self.span.now + 1)
+        others = [folder for folder in self._of_batch(self.steps) if folder not in self.sources]
+        return self.exchange.union([rows, self.exchange.stored(ROW, level, others)])
 
-        found = []
-        for level in levels:
-            waited = self._messages(ROW, level.number, self.progress.held)
-            found.append(self._messages(ROW, level.number, self._of_batch(self.steps)))
-            found.append(waited.where(f.col("start") >= self.progress.passed) if waited is not None else None)
-        together = _union(found)
-        return together if together is None or self.end == FOREVER else together.where(f.col("start") < self.end)
+    def _passes(self) -> bool:
+        """Whether there are instants to be worked off, whatever comes."""
+        return self.whole_instants and self.span.before < self.span.now
+
+    # All in one task
+
+    def _in_one_task(self, evaluations: Evaluations) -> Evaluations:
+        """Works off all levels and delivers, where moving rows about would take longer than that. Answers with the
+        instants at which something is told."""
+        levels = [*(level.number for level in self.program.levels), DELIVER]
+        rows = self.exchange.union(self._due(level) for level in levels)
+        together = self.exchange.union([rows, *(self._state(level) for level in levels)])
+        if together is None or (rows is None and not self._passes()):
+            return evaluations
+        told = self._write(self.exchange.worked(together, whole(self.program, self.span, evaluations), 1))
+        self.delivered = self._of_batch(self.steps[-1:])
+        return self._reported(evaluations, told)
 
     # Levels
 
-    def _level(self, levels: Sequence[Level], phases: Sequence[str], partitions: int, owners: Owners) -> None:
-        """Works some levels off, in rounds."""
-        rows = self._due(levels)
-        if rows is None:
+    def _level(self, level: Level, phases: Sequence[str]) -> None:
+        """Works a level off, in rounds. Time passes in the first of them."""
+        rows = self._due(level.number)
+        span = self.span
+        timely = level.timely and self._passes()
+        if rows is None and not timely:
             return
         for phase in phases:
-            while phase == REDERIVE or rows is not None:
-                step = self._superstep(levels, phase, rows, partitions, owners)
-                rows = _union(self._messages(ROW, level.number, self._of_batch([step])) for level in levels)
+            while phase == REDERIVE or rows is not None or timely:
+                together = self.exchange.union([self._state(level.number), rows])
+                if together is None:
+                    return
+                step = superstep(self.program, [level], phase, self.exchange.owners, span)
+                self._write(self.exchange.worked(together, step, self.exchange.partitions))
+                span, timely = Span(span.now, span.now), False
+                rows = self.exchange.stored(ROW, level.number, self._of_batch(self.steps[-1:]))
                 if rows is None:
                     break
 
-    def _superstep(
-        self, levels: Sequence[Level], phase: str, rows: DataFrame | None, partitions: int, owners: Owners
-    ) -> str:
-        """One round of some levels, as one Spark job."""
-        together = _union([*(self._state(level.number) for level in levels), rows])
-        assert together is not None, "levels are worked only where they have rows or state"
-        shuffled = together.repartition(partitions, "bucket")
-        return self._write(shuffled.mapInArrow(superstep(self.program, levels, phase, owners), SCHEMA))[0]
-
     # The end
 
-    def _deliver(self) -> Iterator[Output]:
-        """The answer's facts by the R2S operator, in the order of time."""
-        rows = self._messages(ROW, DELIVER, self._of_batch(self.steps))
-        instants = self._instants()
-        together = _union([rows, self._state(DELIVER)]) if rows is not None or instants else None
+    def _deliver(self, evaluations: Evaluations) -> Evaluations:
+        """Delivers, bucket by bucket. Answers with the instants at which something is told."""
+        rows = self._due(DELIVER)
+        together = self.exchange.union([rows, self._state(DELIVER)]) if rows is not None or self._passes() else None
         if together is None:
-            return
-        shuffled = together.repartition(self.partitions, "bucket")
-        found: DataFrame | None = shuffled.mapInArrow(delivery(self.program, instants), SCHEMA)
-        if self.remembers and found is not None:
-            found = self._messages(ROW, DELIVER, self._of_batch([self._write(found)[0]]))
-        if found is None:
-            return
-        # One task puts them in order: they leave through the driver, one by one, anyhow.
-        in_order = found.select("row", "start").repartition(1).sortWithinPartitions("start", "row")
-        for row, time in in_order.toLocalIterator():
-            *fact, rule = unpack(row)
-            yield Output(row_fact(fact), time, str(rule))
+            return evaluations
+        partitions = self.exchange.partitions
+        if any(evaluations.instants.get(number) for number in self.changing):
+            # Whether the whole has changed has to be known before any part of it is told.
+            step = changing(self.program, self.span, evaluations)
+            evaluations = self._reported(evaluations, self._write(self.exchange.worked(together, step, partitions)))
+        self._write(self.exchange.worked(together, delivery(self.program, self.span, evaluations), partitions))
+        self.delivered = self._of_batch(self.steps[-1:])
+        return evaluations
 
-    def _instants(self) -> tuple[int, ...]:
-        """The evaluation instants of the batch, where the answer depends on them: those that are whole."""
-        if not self.every_time:
-            return ()
-        if self.done == 0:
-            return (ALWAYS,)
-        times = {*self.told.times, *([self.progress.passed] if self.progress.held else [])}
-        return tuple(sorted(time for time in times if time < self.end))
+    def _reported(self, evaluations: Evaluations, told: Told) -> Evaluations:
+        return evaluations.reported(self.program.plan, {(number, time) for _, number, time in told.instants})
+
+    def _evaluations(self) -> Evaluations:
+        """The evaluation instants of the batch, of what is told whole."""
+        last = {number: instants.passed for number, instants in self.instants.items()}
+        for instants in self.instants.values():
+            for place, _, time in sorted(self.told.instants, key=_time):
+                stream, graph = unpack(place)
+                instants.add([Event(time, (), str(stream), graph=str(graph))])
+        upto = {number: tuple(instants.upto(self.span.now)) for number, instants in self.instants.items()}
+        return Evaluations(last, upto)
 
     def _compact(self) -> None:
         """Adds up the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
-        from pyspark.sql import functions as f
-
         number = self.done - 1
         levels = [*(level.number for level in self.program.levels), DELIVER]
-        state = _union([self._messages(STATE, level, self.state) for level in levels])
+        state = self.exchange.union(self.exchange.stored(STATE, level, self.state) for level in levels)
         if state is None:
             return
-        keys = [column for column in _COLUMNS if column != "weight"]
-        summed = state.groupBy(keys).agg(f.sum("weight").cast("int").alias("weight")).where("weight != 0")
-        packed = summed.select(_COLUMNS).repartition(self.partitions, "bucket")
         draft = ("base", f"_{number}")
         self.store.delete(*draft)
-        packed.write.partitionBy("kind", "level").parquet(self.store.uri(*draft))
+        passed = self.progress.worked if self.whole_instants else self.progress.passed
+        step = compaction(self.program, passed)
+        told = self.exchange.write(self.exchange.worked(state, step, self.exchange.partitions), draft)
+        self.progress.rows = told.kept
         self.store.rename(draft, ("base", number))
         for old in self.store.numbers("runs"):
-            if old <= number and not any(folder[1] == old for folder in self.progress.held):
+            if old <= number and not any(folder[1] == old for folder, _ in self.progress.held):
                 self.store.delete("runs", old)
         for old in self.store.numbers("base"):
             if old < number:
@@ -313,21 +318,45 @@ class Batches:
         self.base, self.state = number, [("base", number)]
 
 
-def _owners(spark: SparkSession, partitions: int) -> Owners:
-    """The partition in which each bucket's rows lie after ``repartition(partitions, bucket)``: Spark's own
-    arithmetic."""
-    where = f"cast(pmod(hash(cast(id as int)), {partitions}) as int)"
-    return tuple(row[0] for row in spark.range(BUCKETS).selectExpr(where, "id").orderBy("id").collect())
+def _time(told: tuple[str, int, int]) -> int:
+    return told[-1]
 
 
-def _part(kind: str, level: int) -> Folder:
-    """Where the messages of a kind and level lie in the folder of a step."""
-    return (f"kind={kind}", f"level={level}")
+def told_whole(
+    answers: Iterator[tuple[int, int, str]], deliveries: Mapping[int, Deliver], evaluations: Evaluations
+) -> Iterator[Output]:
+    """The outputs in order, and behind all those of an evaluation, for queries that are told so, that they are all."""
+    waiting = sorted(
+        (time, number) for number, times in evaluations.instants.items() if deliveries[number].queries for time in times
+    )
+    last: tuple[int, int] | None = None
+    place = 0
+    for time, number, text in answers:
+        while place < len(waiting) and waiting[place] < (time, number):
+            yield from _complete(waiting[place], deliveries, waiting[place] == last)
+            place += 1
+        last = time, number
+        *cells, rule = unpack(text)
+        yield Output(row_fact(cells), time, str(rule))
+    for evaluation in waiting[place:]:
+        yield from _complete(evaluation, deliveries, evaluation == last)
 
 
-def _union(frames: Iterable[DataFrame | None]) -> DataFrame | None:
-    whole = None
-    for frame in frames:
-        if frame is not None:
-            whole = frame if whole is None else whole.unionByName(frame)
-    return whole
+def _complete(evaluation: tuple[int, int], deliveries: Mapping[int, Deliver], told: bool) -> Iterator[Output]:
+    """That all of an evaluation has been told. told: there was something to tell."""
+    time, number = evaluation
+    op = deliveries[number]
+    if told or op.report.policy != "nonempty":
+        for query, names in op.queries:
+            yield Output(Evaluated(names), time, query)
+
+
+def waits(plan: Plan) -> bool:
+    """Whether an instant can be worked off only when all of it is there: something looks at instants as a whole, or
+    what comes now may begin to be valid later."""
+    told = (deliver(node, op, plan) for node, op in plan.deliveries)
+    windows = (window for node in plan.nodes for window in windows_of(node.op))
+    at_once = all(
+        isinstance(window, Landmark | Nothing) or (isinstance(window, Range) and not window.delay) for window in windows
+    )
+    return bool(plan.retractable) or not at_once or any(isinstance(op, TimeDriven) for op in told)

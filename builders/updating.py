@@ -6,7 +6,10 @@ Over static data there is no next instant: there it is done at once, again and a
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from squall.builders.machine import Machine
+from squall.builders.rows.entries import Row, triple
 from squall.builders.rows.update import Demand
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS, FOREVER
@@ -68,6 +71,28 @@ class Updating:
         else:
             self.machine.remove(demand.fact, time, demand.stream)
 
+    # What there is to do, as rows of text (`squall.builders.rows.memory.Listed`)
+
+    def rows(self) -> Iterator[Row]:
+        """All that is to be done, and how many steps were taken."""
+        yield "steps", str(self.steps)
+        for time, demands in self.demands.items():
+            for number, (demand, id) in enumerate(demands.items()):
+                what = "insert" if demand.inserts else "delete"
+                yield (what, str(time), str(number), id, demand.stream, *demand.fact)
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """This is all that is to be done."""
+        self.demands = {}
+        for row in sorted(rows, key=_place):
+            what, *cells = map(str, row)
+            if what == "steps":
+                self.steps = int(cells[0])
+                continue
+            time, _, id, *_ = cells
+            demand = Demand(what == "insert", row[4], triple(row[5:]))
+            self.demands.setdefault(int(time), {})[demand] = id
+
     def _endless(self, due: dict[Demand, str]) -> BuilderError:
         names = dict.fromkeys(self.machine.updates[id].rule for id in due.values())
         named = ", ".join(f"`{name}`" for name in names)
@@ -80,3 +105,8 @@ class Updating:
 
 def _insertions_last(demand: Demand) -> bool:
     return demand.inserts
+
+
+def _place(row: Row) -> int:
+    """The place of a demand among those of its time."""
+    return int(str(row[2])) if len(row) > 2 else 0

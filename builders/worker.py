@@ -1,8 +1,8 @@
 """What a distributed builder runs in its workers: lines to addressed rows, and one superstep of a level, over Arrow.
 
 A *message* is an entry with an address, as one flat record (`SCHEMA`): the same form for rows on their way to a node,
-for what a node keeps between batches, for facts on their way out, and for statements that could not be used. A row
-travels as one string, its cells divided by line feeds, which no term's text has inside (N-Triples escapes them).
+for what a node keeps between batches, for answers on their way out, and for statements that could not be used.
+`squall.builders.packing` says how a row is one string.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -24,19 +24,22 @@ from squall import functions
 from squall.builders.cut import Level
 from squall.builders.machine import Machine
 from squall.builders.network import Address
-from squall.builders.rows import deliver
-from squall.builders.rows.entries import Entry, Row, fact_row, row_fact
-from squall.builders.rows.memory import Keeping
+from squall.builders.packing import orders, pack, unpack
+from squall.builders.rows.entries import Entry, fact_row, row_fact
+from squall.builders.state import compacted
 from squall.errors import UsageError
-from squall.operators import is_stateful
+from squall.operators import Group, Operator, is_stateful
 from squall.plan import Plan
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, HEARTBEAT, Event, Fact
 from squall.streams.formats import parse_lines, told
 from squall.streams.reading import grouped
+from squall.windows import Count, Window
 
-ROW, STATE, LOST, TIME, COUNT = "row", "state", "lost", "time", "count"
-"""The kinds of message: a row for a node; what a node keeps; a statement that could not be used; an event time; how
-many statements (`start`) of a source (`node`) were read."""
+ROW, STATE, LOST, TIME, COUNT, INSTANT = "row", "state", "lost", "time", "count", "instant"
+"""The kinds of message: a row for a node; what a node keeps; a statement that could not be used; the latest time; how
+many statements (`start`) of a source (`node`) were read; a time at which a stream, in a graph, brought something."""
+WAKE = -1
+"""The port of a message without a row: a node has something to do though nothing has come for it."""
 BUCKETS = 64
 """Into how many buckets keys are hashed: the finest that state can be spread over. Part of what a checkpoint means."""
 Owners = tuple[int, ...]
@@ -71,16 +74,6 @@ ARROW = pyarrow.schema(
     ]
 )  # fmt: skip
 _CHUNK = 20_000
-
-
-def pack(row: Sequence[str]) -> str:
-    """A row as one string."""
-    return "\n".join(row)
-
-
-def unpack(text: str) -> Row:
-    """The row of a string."""
-    return tuple(text.split("\n")) if text else ()
 
 
 def to_arrow(messages: Iterable[Message]) -> Iterator[pyarrow.RecordBatch]:
@@ -135,18 +128,22 @@ class Addressing:
         self.ids = [node.id for node in plan.nodes]
         self.numbers = {id: number for number, id in enumerate(self.ids)}
         self.levels = {id: level.number for level in program.levels for id in level.nodes}
-        self.levels[plan.delivery[0].id] = DELIVER
+        self.levels |= {node.id: DELIVER for node, _ in plan.deliveries}
         self.keys = {
             (node.id, port): edge.columns or ()
             for node in plan.nodes if is_stateful(node.op)
             for port, edge in enumerate(node.inputs)
         }  # fmt: skip
 
-    def bucket(self, address: Address, row: Sequence[str]) -> int:
+    def bucket(self, address: Address, row: Sequence[str | None]) -> int:
         """The bucket of a row: a hash of its grouping columns that is the same in every process."""
         key = self.keys[address]
-        text = row[key[0]] if len(key) == 1 else "\n".join([row[column] for column in key])
-        return zlib.crc32(text.encode()) % BUCKETS
+        text = row[key[0]] if len(key) == 1 else "\n".join([row[column] or "" for column in key])
+        return zlib.crc32((text or "").encode()) % BUCKETS
+
+    def wake(self, id: str) -> Message:
+        """The message that lets a node work whose rows all meet in one place, though none has come for it."""
+        return Message(ROW, self.levels[id], self.bucket((id, 0), ()), self.numbers[id], WAKE, "", ALWAYS, FOREVER, 1)
 
     def rows(self, address: Address, entries: Iterable[Entry]) -> Iterator[Message]:
         """Entries for an address, as messages."""
@@ -256,25 +253,25 @@ def lost_message(lost: Lost) -> Message:
 
 
 def source_step(
-    program: Program, passed: int, every_time: bool, parse: Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]
+    program: Program, passed: int, parse: Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]
 ) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
-    """The worker's function from lines to messages for the first nodes that keep rows.
-
-    passed: the time (ms) before which events are late. every_time: tell every event time, not the latest only.
-    """
+    """The worker's function from lines to messages for the first nodes that keep rows. passed: the time (ms) before
+    which events are late."""
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
-        return to_arrow(_source_messages(program, passed, every_time, parse(batches)))
+        return to_arrow(source_messages(program, passed, parse(batches)))
 
     return step
 
 
-def _source_messages(program: Program, passed: int, every_time: bool, parsed: Iterable[Parsed]) -> Iterator[Message]:
+def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> Iterator[Message]:
+    """The messages that come of what sources held."""
     machine = Machine(program.plan, hosted=())
     addressing = program.addressing()
-    times: set[int] = set()
+    evaluations = _Evaluations(program.plan)
     counts: Counter[int] = Counter()
+    latest = ALWAYS
     for source, events, lost in parsed:
         counts[source] += sum(len(event.facts) for event in events)
         yield from map(lost_message, lost)
@@ -283,13 +280,47 @@ def _source_messages(program: Program, passed: int, every_time: bool, parsed: It
             if event.time < passed:
                 yield from (lost_message(late(event.stream, event.time, fact)) for fact in event.facts)
         machine.read(timely)
-        times.update(event.time for event in timely if not (every_time and event.stream == HEARTBEAT))
+        latest = max([latest, *(event.time for event in timely)])
+        evaluations.add(timely)
         machine.run()
         yield from _outbox(machine, addressing)
-    for time in sorted(times) if every_time else sorted(times)[-1:]:
-        yield Message(TIME, 0, 0, 0, 0, "", time, 0, 0)
+    if latest > ALWAYS:
+        yield Message(TIME, 0, 0, 0, 0, "", latest, 0, 0)
+    yield from evaluations.messages()
     for source, count in counts.items():
         yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
+
+
+class _Evaluations:
+    """Of the times at which streams bring something those that make a difference to when an answer is evaluated: where
+    windows have steps, the first of each step."""
+
+    def __init__(self, plan: Plan) -> None:
+        whole = (op for _, op in plan.deliveries if op.output == "rstream")
+        self.sources = tuple(dict.fromkeys(source for op in whole for source in op.sources))
+        self.windows: dict[tuple[str, str], tuple[Window, ...]] = {}
+        """Those through which what a stream brings in a graph is read."""
+        self.first: dict[tuple[Hashable, ...], tuple[int, str, str]] = {}
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Takes note of events."""
+        for event in events if self.sources else ():
+            if event.stream == HEARTBEAT or event.time == ALWAYS:
+                continue
+            place = event.stream, event.graph
+            windows = self.windows.get(place)
+            if windows is None:
+                read = (source for source in self.sources if source.reads(*place))
+                windows = self.windows[place] = tuple(source.window_of(event.stream) for source in read)
+            spans = tuple(window.validity(event.time) for window in windows if not isinstance(window, Count))
+            known = self.first.get((*place, spans))
+            if windows and (known is None or event.time < known[0]):
+                self.first[*place, spans] = (event.time, *place)
+
+    def messages(self) -> Iterator[Message]:
+        """What has been noted."""
+        for time, stream, graph in self.first.values():
+            yield Message(INSTANT, 0, 0, 0, 0, pack((stream, graph)), time, 0, 0)
 
 
 def late(stream: str, time: int, fact: Fact) -> Lost:
@@ -304,12 +335,18 @@ def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Message]:
 
 
 def axioms(program: Program) -> list[Message]:
-    """The messages that start a program: what its axioms make."""
+    """The messages that start a program: what its axioms make; and what has a row of nothing is to tell it."""
     program.prepare()
     machine = Machine(program.plan, hosted=())
     machine.start(program.begin)
     machine.run()
-    return list(_outbox(machine, program.addressing()))
+    addressing = program.addressing()
+    waking = [addressing.wake(node.id) for node in program.plan.nodes if _tells_of_nothing(node.op)]
+    return [*_outbox(machine, addressing), *waking]
+
+
+def _tells_of_nothing(op: Operator) -> bool:
+    return isinstance(op, Group) and not op.keys
 
 
 # Supersteps
@@ -319,8 +356,15 @@ PLAIN, DELETE, REDERIVE = "plain", "delete", "rederive"
 with rounds of their own: what may have lost its reason goes; then what still has one comes back."""
 
 
+class Span(NamedTuple):
+    """Time passes: instants up to `before` have been worked off, those up to `now` are to be (integer ms)."""
+
+    before: int
+    now: int
+
+
 def superstep(
-    program: Program, levels: Sequence[Level], phase: str, owners: Owners
+    program: Program, levels: Sequence[Level], phase: str, owners: Owners, span: Span
 ) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
     """The worker's function for one round of some levels: a partition's state and new rows in, what they lead to out.
 
@@ -329,14 +373,20 @@ def superstep(
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
-        return to_arrow(_superstep(program, levels, phase, owners, from_arrow(batches)))
+        return to_arrow(superstep_messages(program, levels, phase, owners, span, from_arrow(batches)))
 
     return step
 
 
-def _superstep(
-    program: Program, levels: Sequence[Level], phase: str, owners: Owners, messages: Iterable[Message]
+def superstep_messages(
+    program: Program,
+    levels: Sequence[Level],
+    phase: str,
+    owners: Owners,
+    span: Span,
+    messages: Iterable[Message],
 ) -> Iterator[Message]:
+    """What one round of some levels makes of the messages of a partition."""
     state: dict[tuple[int, int], list[Entry]] = {}
     fresh: dict[tuple[int, int], list[Entry]] = {}
     here: set[int] = set()
@@ -346,26 +396,21 @@ def _superstep(
         here.add(owners[bucket])
     if len(here) > 1:
         raise AssertionError(f"rows of the partitions {sorted(here)} in one task")
-    if not fresh and phase != REDERIVE:
+    timely = span.before < span.now and any(level.timely for level in levels)
+    if not here or not (fresh or timely or phase == REDERIVE):
         return
     addressing = program.addressing()
     machine = _Partition(program, levels, addressing, owners, here)
     machine.begin(program.begin)
-    _restore(machine, addressing, state)
+    machine.restore(span.before, {(addressing.ids[number], slot): kept for (number, slot), kept in state.items()})
     machine.keep()
     for (number, port), entries in fresh.items():
-        machine.receive((addressing.ids[number], port), entries)
-    machine.work(phase)
+        if port != WAKE:
+            machine.receive((addressing.ids[number], port), entries)
+    machine.work(phase, span.now)
     yield from _outbox(machine, addressing)
     for id, slot, entries in machine.kept():
         yield from addressing.state(id, slot, entries)
-
-
-def _restore(machine: Machine, addressing: Addressing, state: dict[tuple[int, int], list[Entry]]) -> None:
-    for (number, slot), entries in sorted(state.items()):
-        op = machine.operators[addressing.ids[number]]
-        assert isinstance(op, Keeping)
-        op.restore(slot, entries)
 
 
 class _Partition(Machine):
@@ -378,6 +423,12 @@ class _Partition(Machine):
         self.addressing = addressing
         self.owners = owners
         self.here = here
+        for node in program.plan.nodes:
+            if node.id in self.driven and _tells_of_nothing(node.op) and not self._is_here((node.id, 0), ()):
+                del self.driven[node.id]
+
+    def _is_here(self, address: Address, row: Sequence[str | None]) -> bool:
+        return self.owners[self.addressing.bucket(address, row)] in self.here
 
     def put(self, address: Address, entries: Sequence[Entry]) -> None:
         if address not in self.addressing.keys or address[0] not in self.operators:
@@ -385,63 +436,53 @@ class _Partition(Machine):
             return
         here: list[Entry] = []
         for entry in entries:
-            local = self.owners[self.addressing.bucket(address, entry[:-3])] in self.here
+            local = self._is_here(address, entry[:-3])
             (here if local else self.outbox.setdefault(address, [])).append(entry)
         if here:
             self.receive(address, here)
 
-    def work(self, phase: str) -> None:
+    def work(self, phase: str, now: int) -> None:
         """One phase of every component, until nothing is left to do here."""
         if phase == PLAIN:
-            self.run()
+            self.run(now)
             return
         if phase == REDERIVE:
             for component in self.plan.components:
                 self.rederive(component)
+        self._wake(now)
         for component in self.busy():
             if phase == DELETE:
                 self.delete(component)
             else:
                 self.fixpoint(component)
+            if component[0] in self.driven:
+                self._advance(component[0], self.driven[component[0]], now)
 
 
-# The end of a batch
+# State
 
 
-def delivery(
-    program: Program, instants: Sequence[int]
+def compaction(
+    program: Program, passed: int
 ) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
-    """The worker's function that ends a batch: facts of the answer out (kind ``row``, start = time), and new state.
-
-    instants: the evaluation instants of the batch, in order (ms)."""
+    """The worker's function that adds up what nodes keep, and forgets what has ended. passed: the time (integer ms)
+    that has been worked off: everything to come begins there or later."""
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        return to_arrow(_delivery(program, instants, from_arrow(batches)))
+        program.prepare()
+        return to_arrow(_compacted(program, passed, from_arrow(batches)))
 
     return step
 
 
-def _delivery(program: Program, instants: Sequence[int], messages: Iterable[Message]) -> Iterator[Message]:
-    addressing = program.addressing()
-    node, op = program.plan.delivery
-    at_work = deliver(node, op, program.plan)
-    entries: dict[str, list[Entry]] = {ROW: [], STATE: []}
+def _compacted(program: Program, passed: int, messages: Iterable[Message]) -> Iterator[Message]:
+    slots: dict[tuple[int, int], list[Entry]] = {}
+    ordered = orders(program.plan)
     for message in messages:
-        entries[message.kind].append((*unpack(message.row), message.start, message.end, message.weight))
-    at_work.restore(0, entries[STATE])
-    # All that the state tells has been handed on: its instants have passed.
-    at_work.flush(
-        max(
-            (time for *_, start, end, _ in entries[STATE] for time in (start, end) if time != FOREVER),
-            default=ALWAYS - 1,
-        ),
-        (),
-    )
-    if at_work.remembers:
-        at_work.keep()
-    at_work.apply(0, entries[ROW])
-    for fact, time, rule in at_work.flush(FOREVER - 1, instants):
-        row = pack((*map(str, fact_row(cast(Fact, fact))[:-1]), rule))
-        yield Message(ROW, DELIVER, 0, 0, 0, row, time, FOREVER, 1)
-    for slot, kept in at_work.kept():
-        yield from addressing.state(node.id, slot, kept)
+        entry = (*unpack(message.row, ordered), message.start, message.end, message.weight)
+        slots.setdefault((message.node, message.port), []).append(entry)
+    addressing = program.addressing()
+    memories = Machine(program.plan).memories
+    for (number, slot), entries in slots.items():
+        id = addressing.ids[number]
+        yield from addressing.state(id, slot, compacted(entries, passed, memories[id].together(slot)))

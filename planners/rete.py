@@ -82,8 +82,9 @@ Pass = Callable[[Plan, Statistics | None], Plan]
 
 PASSES: tuple[Pass, ...] = (
     close,  # a transitive rule is an operator of its own
+    share_constants,  # rules that differ in a constant share a join: of thousands, one body is left to be ordered
     order_joins,  # what costs least is joined first
-    share_constants,  # rules that differ in a constant share a join
+    share_constants,  # and where that has brought the constants together
     push_tests,  # tests are made as early as can be
     drop_columns,  # what is not read later is not kept
     drop_checks,  # duplicates are not looked for where nobody can tell

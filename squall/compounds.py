@@ -30,10 +30,14 @@ ARGUMENTS = "urn:x-squall:compound:arguments"
 REPLACED = "urn:x-squall:compound:replaced"
 MEMBERS = "urn:x-squall:compound:members"
 CLASH = "urn:x-squall:compound:clash"
+VIOLATED = "urn:x-squall:compound:violated"
 """The IRIs of the functions over compounds (`squall.functions.compounds`)."""
 
 MAX_DEPTH = 100
 """How deep rules may nest the terms that they make, if a run is not told otherwise."""
+
+LONGER = 10
+"""How many members the lists that rules make may have for each level that they may nest terms."""
 
 _DEEPEST = 1000
 """What is nested deeper is no compound term, only a literal: each level that is taken apart is as long as the rest."""

@@ -157,11 +157,12 @@ def estimates(plan: Plan, statistics: Statistics | None = None) -> dict[str, flo
     return {id: profile.rows for id, profile in profiles(plan, statistics).items()}
 
 
-def profiles(plan: Plan, statistics: Statistics | None = None) -> dict[str, Profile]:
-    """The profile of each node. What rules derive counts from one round of theirs, recursive or not."""
+def profiles(plan: Plan, statistics: Statistics | None = None, until: int | None = None) -> dict[str, Profile]:
+    """The profile of each node, or of the first `until` of them. What rules derive counts from one round of theirs,
+    recursive or not."""
     if statistics is None:
-        return _round(plan, Guess(functional(plan)), {})
-    return _round(plan, statistics, _round(plan, statistics, _round(plan, statistics, {})))
+        return _round(plan, Guess(functional(plan)), {}, until)
+    return _round(plan, statistics, _round(plan, statistics, _round(plan, statistics, {})), until)
 
 
 def functional(plan: Plan) -> frozenset[Term]:
@@ -170,9 +171,9 @@ def functional(plan: Plan) -> frozenset[Term]:
     return frozenset(cells[0] for cells in emits if cells[1:] == (TYPE, FUNCTIONAL) and not isinstance(cells[0], int))
 
 
-def _round(plan: Plan, source: Source, derived: Mapping[str, Profile]) -> dict[str, Profile]:
+def _round(plan: Plan, source: Source, derived: Mapping[str, Profile], until: int | None = None) -> dict[str, Profile]:
     found: dict[str, Profile] = {}
-    for node in plan.nodes:
+    for node in plan.nodes[:until]:
         if isinstance(node.op, ops.Match):
             made = [edge.node for edge in node.inputs if not isinstance(plan.by_id[edge.node].op, ops.Read)]
             found[node.id] = matched(node.op.cells, source, [derived[id] for id in made if id in derived])

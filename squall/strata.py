@@ -157,7 +157,8 @@ def needs(system: System, verb: str | None = None, origin: Origin | None = None)
             for joinable in part.joinables:
                 yield from of(joinable, "negates", part.origin or origin)
         elif isinstance(part, Maybe):
-            yield from needs(part.system, "takes as optional", origin)
+            verb = "takes as optional" if part.system.grouping is None else "aggregates"
+            yield from needs(part.system, verb, origin)
             for asked in part.exists:
                 yield from needs(asked.system, "asks for", origin)
         elif isinstance(part, Exists):
@@ -199,10 +200,11 @@ def _violations(program: list[System], streams: list[str], needed: list[list[Nee
         if part_of[read] == part_of[reader]:
             path = shortest_path(edges, reader, read)
             names = [f"`{program[node].name}`" for node in (*path, reader) if isinstance(node, int)]
+            hint = "let the rule read something that does not follow from its own conclusion"
             yield TranslatorError(
                 f"rule `{program[reader].name}` {need.verb} what depends on it: {' -> '.join(names)}",
                 need.origin,
-                "let the rule read something that does not follow from its own conclusion",
+                f"{hint}, or look at it once: `--profile jena`" if need.verb in ("negates", "aggregates") else hint,
             )
 
 

@@ -455,12 +455,14 @@ CLOSE = Report()
 class Document:
     """A document that a program names, to be loaded as static data of the stream of its IRI (without brackets).
 
-    forbidden: the datatypes (IRIs) that no literal in it may have: it is refused as a whole.
+    forbidden: the datatypes (IRIs) that no literal in it may have: it is refused as a whole. ontology: it is read by
+    the direct semantics of OWL, and refused if it is not in the profile RL (`squall.streams.ontologies`).
     """
 
     iri: str
     origin: Origin | None = field(default=None, compare=False, repr=False)
     forbidden: tuple[str, ...] = ()
+    ontology: bool = False
 
 
 @dataclass(frozen=True)

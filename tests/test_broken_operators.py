@@ -14,9 +14,10 @@ from squall import operators as ops
 from squall.builders import alpha, iterator, machine
 from squall.builders.machine import Machine
 from squall.builders.rows import Operator, operator, plain
+from squall.builders.rows.counted import Counted
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.plain import Plain
-from squall.builders.rows.read import Counted, Reader
+from squall.builders.rows.read import Reader
 from squall.builders.rows.sets import CountingDistinct, GrowingDistinct, RecursiveDistinct
 from squall.builders.rows.timeline import _Descending
 from squall.functions.jena import function_iri

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import squall
 from squall import functions
 from squall import operators as ops
-from squall.builders import iterator
+from squall.builders import running as loop
 from squall.builders.bulk import Bulk, fits, joins, parts, steps
 from squall.builders.bulk.sets import Known
 from squall.builders.iterator import IteratorJob
@@ -61,8 +61,8 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """After how many small instants a machine takes over."""
 
     def set_to(instants: int) -> None:
-        monkeypatch.setattr(iterator, "PATIENCE", instants)
-        monkeypatch.setattr(iterator, "BULK", 1000)
+        monkeypatch.setattr(loop, "PATIENCE", instants)
+        monkeypatch.setattr(loop, "BULK", 1000)
 
     return set_to
 
@@ -252,7 +252,7 @@ def test_classes_are_worked_off_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> N
         [up: (?x :under ?y) (?y :under ?z) -> (?x :under ?z)]
         [in: (?x :type ?c) (?c :in ?d) -> (?x :likes ?d)]
         [few: (?x :type :nothing) -> (?x :is :nothing)]"""
-    members = tuple(Triple(iri(f"{E}{n}"), iri(E + "type"), iri(E + "a")) for n in range(100))
+    members = tuple(Triple(iri(f"{E}{n}"), iri(E + "type"), iri(E + "a")) for n in range(1000))
     schema = static(":a :under :b . :b :under :c . :b :in :d .")[0].facts
     told = list(job(plan(classes)).run([], [Event(ALWAYS, (*schema, *members))]))
     assert len({out.fact for out in told}) == len(told) == 1 + 3 * len(members)

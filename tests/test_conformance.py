@@ -9,7 +9,7 @@ import pytest
 
 import squall
 from squall.rdf import XSD, iri, literal
-from tests.conformance import SUITES, Outcome, Stages, corpus, made_up, run
+from tests.conformance import SUITES, Outcome, Stages, corpus, made_up, place_of, run
 from tests.conformance.__main__ import counted, main
 from tests.conformance.cqels import as_csparql
 from tests.conformance.evaluations import compare, timed_lines
@@ -17,10 +17,18 @@ from tests.conformance.evaluations import compare, timed_lines
 WHERE = corpus()
 
 
-LONG = {"csrbench", "lubm"}
+LONG = {"csrbench", "lubm", "owl1-wg-tests", "owl2-tests"}
 """The suites that take their seconds: in `make test` they are run with one planner."""
+LONGER = {"jena-owl"}
+"""Those that take minutes."""
+
+
+def _is_slow(suite: str, planner: str) -> bool:
+    return suite in LONGER or (suite in LONG and planner == "greedy")
+
+
 RUNS = [
-    pytest.param(suite, planner, marks=[pytest.mark.slow] if suite in LONG and planner == "greedy" else [])
+    pytest.param(suite, planner, marks=[pytest.mark.slow] if _is_slow(suite, planner) else [])
     for suite in SUITES
     for planner in ("greedy", "rete")
 ]
@@ -28,7 +36,7 @@ RUNS = [
 
 @pytest.mark.parametrize(("suite", "planner"), RUNS)
 def test_suite(suite: str, planner: str) -> None:
-    if not (WHERE / suite).is_dir():
+    if not place_of(suite, WHERE).exists():
         pytest.skip("conformance data not found: set SQUALL_CONFORMANCE")
     outcomes = list(run(suite, WHERE, Stages(planner=planner)))
     assert any(outcome.status == "passed" for outcome in outcomes)

@@ -128,8 +128,8 @@ def test_it_goes_on_elsewhere_from_what_it_kept(output: str, course: list[Advanc
     passed = ALWAYS - 1
     for step in course_of(course, "facts"):
         op = Deliver(ops.Deliver(output))
+        op.resume(passed)
         op.restore(0, store)
-        op.flush(passed, [passed])
         op.keep()
         op.apply(0, step.batch)
         taken += step.batch

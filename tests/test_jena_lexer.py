@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import string
+from contextlib import suppress
 from pathlib import Path
+from time import process_time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from squall.errors import Errors, LexerError
 from squall.lexers.jena import Call, Functor, Node, Pattern, Program, Rule, lexer
-from squall.lexers.jena.text import Text
+from squall.lexers.jena.text import Text, lines
 from squall.lexers.jena.words import Words, grammar
 from squall.rdf import RDF, XSD, Term, iri, literal
 from squall.stages import Lexer
@@ -289,6 +291,53 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except (LexerError, Errors):
         return
     assert lexer(str(program), "test") == program
+
+
+_BLANK_LINES = st.text("a \n\r\t\\#/\x0b", max_size=10)
+
+
+@given(_BLANK_LINES)
+def test_a_text_of_many_lines_is_trimmed_line_by_line(text: str) -> None:
+    """By regular expressions, which say it in short, but take long where there are many blanks."""
+    kept = [line for line in lines(text) if not line.lstrip(" \t\x0b").startswith("//")]
+    ended = "".join(re.sub(r"[\x00-\x20]*(\r\n|\r|\n)$", "\n", line) for line in kept)
+    due = re.sub(r"\\([\s\S])", r"\1", re.sub(r"(?<=\n)[\x00-\x20]+", "", ended))
+    assume("//" not in text and "\n#" not in text and "\r#" not in text and not text.endswith("\\"))
+    assert node(f"'{text}'") == literal(due)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[-> " * 5000 + "]" * 5000, "brackets nest more than 100 deep"),
+        ("[-> (<urn:a> <urn:b> " + "f(" * 5000 + ")" * 5001 + "]", "brackets nest more than 100 deep"),
+        ("[" * 5000, "brackets nest more than 100 deep"),
+    ],
+)
+def test_what_nests_too_deep_is_refused(text: str, message: str) -> None:
+    with pytest.raises((LexerError, Errors), match=message):
+        lexer(text, "test")
+
+
+@pytest.mark.parametrize(
+    "text", ["[-> (a b '{}')]".format(" " * 300_000), "'" + "\\" * 300_000, "[-> (a b 'x{}')]".format(" \n" * 100_000)]
+)
+def test_long_texts_take_no_longer_than_their_length_asks_for(text: str) -> None:
+    started = process_time()
+    with suppress(LexerError, Errors):
+        lexer(text, "test")
+    assert process_time() - started < 10
+
+
+_BYTES = st.text("[]().,'\"?ab:<>-@#\n ^_*1\\\uffff\x00\u2028é", max_size=80)
+_DECLARED = st.sampled_from(["", "@prefix a: <urn:a>\n", "@include <x>\n", "@prefix\n", "[r: (?a a:b f(?b)) -> "])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_DECLARED | _BYTES, max_size=6).map("".join))
+def test_no_text_crashes_the_lexer(text: str) -> None:
+    with suppress(LexerError, Errors):
+        lexer(text, "nowhere/test")
 
 
 def test_a_rule_on_the_line_of_a_prefix_is_not_dropped() -> None:

@@ -246,6 +246,12 @@ def test_a_temporary_node_is_the_same_in_the_rules_of_a_head() -> None:
     assert other.arguments[1] != inner.arguments[1]
 
 
+def test_a_count_of_what_a_rule_makes_is_refused_in_its_place() -> None:
+    text = "[r: (?a <urn:p> ?b) countLiteralValues(?a <urn:q> ?n) -> (?a <urn:q> ?n)]"
+    with pytest.raises(SquallError, match=r"<text>:1:21: .*rule `r` aggregates what depends on it: `r` -> `r`"):
+        squall.compile(text, lexer="jena")
+
+
 def test_a_wrong_call_gives_one_error_only() -> None:
     assert messages("[(?a <urn:p> ?b) summ(?a 1 ?c) addOne(?c ?d) -> (?a <urn:q> ?d)]") == [
         "there is no built-in `summ`"

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.builders import alpha, iterator
+from squall.builders import alpha, running
 from squall.builders.iterator import IteratorJob
 from squall.builders.rows import memory
 from squall.planners.passes import constants
@@ -57,7 +57,7 @@ def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         forget_at_once(monkeypatch)
         monkeypatch.setattr(constants, "FEW", 0)
         monkeypatch.setattr(alpha, "FEW", 0)
-        monkeypatch.setattr(iterator, "PATIENCE", -1)
+        monkeypatch.setattr(running, "PATIENCE", -1)
 
 
 def forget_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall import operators as ops
-from squall.builders import iterator
+from squall.builders import running
 from squall.builders.iterator import IteratorJob
 from squall.builders.machine import Machine
 from squall.builders.rows.deliver import Deliver
@@ -489,5 +489,5 @@ def test_what_is_demanded_before_every_event_is_no_instant() -> None:
 def test_a_large_batch_is_worked_off_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [Event(time, (Triple(NODES[time % 4], EDGE, NODES[time % 3]),)) for time in range(40)]
     whole = told(job(OPEN + REACHES).run([events]))
-    monkeypatch.setattr(iterator, "TOGETHER", 7)
+    monkeypatch.setattr(running, "TOGETHER", 7)
     assert told(job(OPEN + REACHES).run([events])) == whole

@@ -21,7 +21,7 @@ import squall
 
 ROOT = Path(__file__).parent.parent
 STAGES = ("lexers", "translators", "planners", "builders")
-PACKAGED = (".py", ".lark", ".jena", ".rifps", ".properties", ".typed")
+PACKAGED = (".py", ".lark", ".jena", ".properties", ".typed")
 
 PROGRAM = """@prefix : <http://example.org/>.
 [anc: (?a :parent ?b) -> (?a :ancestor ?b)]

@@ -97,7 +97,9 @@ def test_plain_lines_in_order_need_no_parser(lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize("block", ["1 {}\n2 {}", '1 {}\n2 <urn:x:a> <urn:x:p> "a b" .\n3 {}'])
-@pytest.mark.parametrize("broken", ["<urn:x:a>", '"x" <urn:x:p> "y" .', "<urn:x:a> _:p _:b .", "<urn:x:a> <p> _:b ."])
+@pytest.mark.parametrize(
+    "broken", ["<urn:x:a>", '"x" <urn:x:p> "y" .', "<urn:x:a> _:p _:b .", "<urn:x:a> <p> _:b .", "   ."]
+)
 def test_one_line_that_is_not_plain_is_seen(block: str, broken: str) -> None:
     fine = "<urn:x:a> <urn:x:p> _:b ."
     assert plain.statements(block.format(fine, fine).encode(), timed=True) is not None

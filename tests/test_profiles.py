@@ -200,6 +200,8 @@ def test_in_jena_functors_and_hidden_nodes_stay_hidden() -> None:
         [(?s ?p ?o) -> (?s ?p ?o)]
     """
     assert as_jena(rules, "1 :a :p :b") == ["1 :a :p :b", "2 :a :found :b"]
+    answered = "[(?x :p ?y) noValue(?x :q) makeTemp(?t) hide(?t) -> (?x :q ?y) (?y :q ?t)]"
+    assert as_jena(answered, "1 :a :p :b") == ["2 :a :q :b"]
 
 
 @settings(max_examples=40, deadline=None)

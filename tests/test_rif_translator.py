@@ -10,15 +10,16 @@ import squall
 from squall.compounds import LIST, compound
 from squall.errors import BuilderError, Errors, SquallError
 from squall.lexers.rif import exchange, presentation
-from squall.rdf import RDF, RDFS, XSD, Atom, Event, Fact, Term, Triple, iri, literal
+from squall.rdf import OWL, RDF, RDFS, XSD, Atom, Event, Fact, Term, Triple, iri, literal
 from squall.streams.documents import load
-from squall.system import Stream, rules, streams
+from squall.system import Stream, rules, streams, warnings
 from squall.testing.oracle import outputs
 from squall.translators.rif import translator
 
 E = "http://e.org/"
 A, B, C, P, Q = (iri(E + name) for name in "abcpq")
 TYPE, SUBCLASS = iri(RDF + "type"), iri(RDFS + "subClassOf")
+INT = XSD + "integer"
 NUMERIC = "External(func:numeric"
 
 
@@ -261,16 +262,88 @@ def test_profiles_of_data(tmp_path: Path) -> None:
     rule, given = "Forall ?x (ex:r(?x) :- ?x[rdf:type -> ex:b])", "ex:a a ex:c . ex:c <" + RDFS + "subClassOf> ex:b ."
     assert data(tmp_path, "Simple", given, rule) == set()
     assert Atom(iri(E + "r"), (A,)) in data(tmp_path, "RDFS", given, rule)
-    found = data(tmp_path, "RDF", "ex:a ex:p ex:b .")
-    assert Triple(P, TYPE, iri(RDF + "Property")) in found
-    assert not any(fact[1] == SUBCLASS for fact in found)
+    properties = "Forall ?x (ex:r(?x) :- ?x[rdf:type -> rdf:Property])"
+    assert Atom(iri(E + "r"), (P,)) in data(tmp_path, "RDF", "ex:a ex:p ex:b .", properties)
+    subclasses = "Forall ?x ?y (ex:r(?x) :- ?x[rdfs:subClassOf -> ?y])"
+    assert data(tmp_path, "RDF", given, subclasses) == {Atom(iri(E + "r"), (iri(E + "c"),))}
+    assert Atom(iri(E + "r"), (iri(RDF + "Bag"),)) in data(tmp_path, "RDFS", given, subclasses)
+
+
+def test_what_follows_by_a_profile_is_read_and_not_told(tmp_path: Path) -> None:
+    for profile in ("RDF", "RDFS", "D"):
+        assert data(tmp_path, profile, "ex:a ex:p ex:b .", "ex:r(1)") == {Atom(iri(E + "r"), (literal("1", INT),))}
+
+
+def test_under_the_profile_d_literals_of_one_value_stand_for_each_other(tmp_path: Path) -> None:
+    rule = "Forall ?x ?y ?z (ex:r(?x ?y) :- And(?x[ex:p -> ?z] ?y[ex:q -> ?z]))"
+    given = 'ex:a ex:p "01"^^<' + INT + "> . ex:b ex:q 1.0 ."
+    assert data(tmp_path, "RDFS", given, rule) == set()
+    assert data(tmp_path, "D", given, rule) == {Atom(iri(E + "r"), (A, B))}
+    typed = "Forall ?x (ex:r(?x) :- And(?x[ex:p -> ?y] ?y[rdf:type -> <" + XSD + "decimal>]))"
+    assert data(tmp_path, "D", given, typed.replace("?x (", "?x ?y (", 1)) == {Atom(iri(E + "r"), (A,))}
+
+
+ONTOLOGY = f"[] a <{OWL}Ontology> ."
+OF_B = "Forall ?x (ex:r(?x) :- ?x[rdf:type -> ex:b])"
+
+
+def test_under_owl_direct_an_ontology_and_rules_read_each_other(tmp_path: Path) -> None:
+    given = f"{ONTOLOGY} ex:q <{OWL}propertyChainAxiom> (ex:p ex:p) . ex:q <{RDFS}domain> ex:b . ex:x ex:p ex:y ."
+    rules = "Forall ?x ?y (?y[ex:p -> ?x] :- ?x[ex:p -> ?y])"
+    assert data(tmp_path, "OWL-Direct", given, OF_B) == set()
+    found = data(tmp_path, "OWL-Direct", given, OF_B, rules)
+    assert {fact for fact in found if isinstance(fact, Atom)} == {Atom(iri(E + "r"), (iri(E + x),)) for x in "xy"}
+
+
+def test_under_owl_direct_what_is_the_same_is_equal_in_relations(tmp_path: Path) -> None:
+    given = f"{ONTOLOGY} ex:p a <{OWL}FunctionalProperty> . ex:x ex:p ex:a, ex:b ."
+    found = data(tmp_path, "OWL-Direct", given, "ex:r(ex:f(ex:a))", "ex:s(ex:b) :- ex:r(ex:f(ex:b))")
+    assert {A, B} <= {fact[1][0] for fact in found if fact[0] == iri(E + "s")}
+    equal = data(tmp_path, "OWL-Direct", ONTOLOGY, "ex:a = ex:c", OF_B, "ex:c # ex:b")
+    assert Atom(iri(E + "r"), (A,)) in equal
+
+
+@pytest.mark.parametrize(
+    ("profile", "given", "message"),
+    [
+        ("D", 'ex:a ex:p "x"^^<' + INT + "> .", "violates `ill-typed`"),
+        ("D", f"ex:p <{RDFS}range> <{XSD}boolean> . ex:a ex:p 5 .", "violates `not-of-type`"),
+        ("OWL-Direct", f"{ONTOLOGY} ex:a a <{OWL}Nothing> .", "<http://e.org/a> violates `cls-nothing2`"),
+        ("OWL-Direct", f"{ONTOLOGY} ex:p a <{OWL}ObjectProperty> . ex:a ex:p 1 .", "violates `object-property`"),
+        ("OWL-Direct", f"{ONTOLOGY} ex:p a <{OWL}DatatypeProperty> . ex:a ex:p ex:b .", "violates `data-property`"),
+        ("OWL-Direct", f"{ONTOLOGY} ex:a a <{XSD}string> .", "violates `data-value`"),
+    ],
+)
+def test_a_contradiction_ends_the_run(tmp_path: Path, profile: str, given: str, message: str) -> None:
+    with pytest.raises(BuilderError) as caught:
+        data(tmp_path, profile, given, OF_B)
+    assert "the program is inconsistent" in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_an_ontology_that_is_not_in_the_profile_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SquallError) as caught:
+        data(tmp_path, "OWL-Direct", f"{ONTOLOGY} ex:p <{RDFS}range> [ <{OWL}unionOf> (ex:a ex:b) ] .", OF_B)
+    assert "not in OWL 2 RL: owl:unionOf in rdfs:range of <http://e.org/p>" in str(caught.value)
+    assert caught.value.origin is not None
+
+
+def test_profiles_of_owl_and_rdf_do_not_go_together(tmp_path: Path) -> None:
+    (tmp_path / "data.ttl").write_text(ONTOLOGY, encoding="utf-8")
+    profiles = (f"Import(<data.ttl> <http://www.w3.org/ns/entailment/{name}>)" for name in ("OWL-Direct", "RDF"))
+    with pytest.raises(SquallError, match=r"OWL-Direct> does not go together with <.*/RDF>"):
+        imported(tmp_path, text(before=" ".join(profiles)))
 
 
 @pytest.mark.parametrize(
     ("profile", "sentence", "message"),
     [
-        ("D", "ex:p(1)", "cannot be had by rules"),
-        ("OWL-Direct", "ex:p(1)", "cannot be had by rules"),
+        ("OWL-RDF-Based", "ex:p(1)", "cannot be had by rules"),
+        ("RIF", "ex:p(1)", "cannot be had by rules"),
+        ("OWL-Direct", "Forall ?x ?y (?x[rdf:type -> ?y] :- ?y[ex:p -> ?x])", "this class is no constant"),
+        ("OWL-Direct", "Forall ?x ?y (ex:p(?x) :- ?x # ?y)", "this class is no constant"),
+        ("OWL-Direct", "Forall ?x ?y (?x ## ?y :- ?x[ex:p -> ?y])", "a class of this `##` is no constant"),
+        ("OWL-Direct", "Forall ?x (ex:p(?x) :- ?x[rdfs:subClassOf -> ex:a])", "is no property of individuals"),
         ("OWL-Direct", "Forall ?x ?y ?z (?x[?y -> ?z] :- ?z[?y -> ?x])", "an attribute that is a variable"),
         ("Sample", "ex:p(1)", "there is no profile"),
     ],
@@ -286,8 +359,54 @@ def test_literals_that_rif_writes_otherwise_are_refused_in_data(tmp_path: Path) 
         data(tmp_path, "Simple", 'ex:a ex:p "x"^^<http://www.w3.org/2007/rif#iri> .')
 
 
+@pytest.mark.parametrize(
+    ("longer", "does"),
+    [
+        ("List(ex:a | ?x)", "makes a list of more than 40 members"),
+        ("External(func:append(?x ex:a))", "makes a list of more than 40 members"),
+        ("External(func:concatenate(?x ?x))", "makes a list of more than 40 members"),
+        ("External(func:insert-before(?x 0 ex:a))", "makes a list of more than 40 members"),
+        ("External(func:make-list(?x))", "nests terms more than 4 levels deep"),
+        ("ex:f(?x)", "nests terms more than 4 levels deep"),
+    ],
+)
+def test_lists_that_grow_without_an_end_are_stopped(longer: str, does: str) -> None:
+    options = squall.Options(max_depth=4)
+    for rule in (f"ex:p({longer}) :- ex:p(?x)", f"ex:p(?y) :- And(ex:p(?x) ?y = {longer})"):
+        program = text("ex:p(List(ex:a))", f'(* "grows" *) Forall ?x ?y ({rule})')
+        plan = squall.plan(squall.compile(program, lexer="rifps"))
+        with pytest.raises(BuilderError, match=f"the rule `grows` {does}"):
+            list(squall.run(plan, [], options=options))
+
+
+def test_a_built_in_that_is_not_external_is_warned_of() -> None:
+    program = text(
+        'Forall ?x (ex:p(func:concat("a" ?x)) :- And(ex:q(?x) pred:numeric-less-than(?x 5)))',
+        "Forall ?x (ex:p(?x) :- And(ex:q(?x) External(pred:numeric-less-than(?x 5))))",
+    )
+    assert [(str(one.origin), one.message) for one in warnings(squall.compile(program, lexer="rifps"))] == [
+        ("<text>:1:60", "`func:concat` is a function of the program here, and not the built-in of this name"),
+        (
+            "<text>:1:97",
+            "`pred:numeric-less-than` is a predicate of the program here, and not the built-in of this name",
+        ),
+    ]
+    with pytest.raises(SquallError) as caught:
+        squall.compile(text("Forall ?x (ex:p(?x) :- And(ex:q(?x) External(pred:starts-wiht(?x 5))))"), lexer="rifps")
+    assert (caught.value.hint or "").startswith("did you mean `pred:starts-with`")
+
+
 def test_an_import_with_a_stream_profile_is_a_stream_to_be_given() -> None:
     program = text(before="Import(<urn:s> <http://www.w3.org/ns/stream/NTriples>)")
     system = squall.compile(program, lexer="rifps")
     assert streams(system) == (Stream("urn:s"),)
     assert translator(presentation.lexer(program, "<text>")) == system
+
+
+def test_programs_that_say_the_same_in_jena_and_rif_are_equal_systems() -> None:
+    jena = f"@prefix : <{E}>.\n[one: (?x :p ?y) (?y :q 'a') -> (?x :q ?y) (?y :p ?x)] [(?x rdf:type :c) -> (?x :p :a)]"
+    rif = text(
+        '(* "one" *) Forall ?x ?y (And(?x[ex:q -> ?y] ?y[ex:p -> ?x]) :- And(?x[ex:p -> ?y] ?y[ex:q -> "a"]))',
+        "Forall ?x (?x[ex:p -> ex:a] :- ?x # ex:c)",
+    )
+    assert squall.compile(rif, lexer="rifps") == squall.compile(jena, lexer="jena")

@@ -161,6 +161,7 @@ PAIRS = rule("it", [Pattern(X, P, Y)], Pattern(X, Q, Y))
     [
         (replace(PAIRS, predicates=(Maybe(OWN),)), "takes as optional"),
         (replace(PAIRS, predicates=(Maybe(System(joinables=(OWN,))),)), "takes as optional"),
+        (replace(PAIRS, predicates=(Maybe(replace(OWN, grouping=Grouping((Y,), ()))),)), "aggregates"),
         (replace(PAIRS, joinables=(Pattern(X, P, Y), replace(OWN, slice=Slice(limit=1)))), "slices"),
         (replace(PAIRS, joinables=(Pattern(X, Q, Y),), grouping=Grouping((X, Y), ())), "groups"),
         (replace(PAIRS, joinables=(Either((PAIRS, replace(OWN, grouping=Grouping((Y,), ())))),)), "groups"),
@@ -213,7 +214,8 @@ def test_the_place_is_that_of_the_negation_and_there_is_a_hint() -> None:
         squall.compile(text, lexer="jena")
     assert caught.value.origin is not None
     assert caught.value.origin.line == 2
-    assert "does not follow from its own conclusion" in str(caught.value)
+    assert str(caught.value.hint).endswith("its own conclusion, or look at it once: `--profile jena`")
+    squall.compile(text, lexer="jena", profile="jena")
 
 
 # Accepted

@@ -293,3 +293,10 @@ def test_oracle_atoms_and_streams() -> None:
     fitting, other = Atom(term(":r"), tuple(map(term, (":a", ":b", ":a")))), Atom(term(":r"), (term(":a"),))
     events = [Event(1, (fitting, other, *stream("1 :a :p :b")[0].facts), "http://example.org/s"), Event(2, (fitting,))]
     assert oracle.outputs(rule, events) == [(1, Atom(term(":t"), (term(":b"),)), frozenset({"r"}))]
+
+
+def test_an_atom_is_written_as_it_is_shown() -> None:
+    ((time, atom), (_, bare)) = timed('2 :between(:a, 5, "b c"@en)\n3 :now()')
+    assert atom == Atom(term(":between"), (term(":a"), term("5"), term('"b c"@en')))
+    assert bare == Atom(term(":now"), ())
+    assert timed(show(time, atom)) == [(2, atom)]

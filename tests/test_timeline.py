@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall import operators as ops
-from squall.builders.rows.entries import Entry, Row
+from squall.builders.rows.entries import Entry, Row, settle
 from squall.builders.rows.timeline import Changes, Group, Slice, TimeDriven
 from squall.functions.jena import function_iri
 from squall.functions.ordering import key
@@ -247,6 +247,43 @@ def test_nothing_is_left_when_all_has_ended(op: ops.Group | ops.Slice, course: l
     assert made.size() == 0
     assert made.due == FOREVER
     assert not at(said, FOREVER - 1)
+
+
+MOVED = (*BOTH, ops.Slice(((Column(1), True),), offset=1, limit=1, keys=(0,)), ops.Group((), (Aggregate("avg", PLUS),)))
+
+
+@pytest.mark.parametrize("op", MOVED, ids=["group", "slice", "all", "slice of a key", "of an expression"])
+@given(course=courses(2, (ONE, TWO, A, None), always=True), settled=st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_it_goes_on_elsewhere_from_what_it_kept(
+    op: ops.Group | ops.Slice, course: list[Advance], settled: bool
+) -> None:
+    """Time stopped at some instant, and what had been said by then is not said again. settled: the store has added up
+    what it holds, and dropped what had ended."""
+    store: list[Entry] = []
+    came: list[Entry] = []
+    said: list[Entry] = []
+    passed, whole = ALWAYS - 1, _driven(op)
+    for step in course:
+        made = _driven(op)
+        made.resume(passed)
+        made.restore(0, [entry for entry in settle(store) if entry[-2] > passed] if settled else store)
+        assert made.advance(passed) == []
+        made.keep()
+        for one, answers in ((made, came), (whole, said)):
+            answers += one.apply(0, step.batch)
+            answers += one.advance(step.now)
+        assert made.due == whole.due
+        store += [entry for _, kept in made.kept() for entry in kept]
+        passed = step.now
+        for instant in (ALWAYS, *INSTANTS):
+            assert at(came, instant) == at(said, instant)
+
+
+def _driven(op: ops.Group | ops.Slice) -> TimeDriven:
+    made = ready(op, 2)
+    assert isinstance(made, TimeDriven)
+    return made
 
 
 @given(course=courses(1, (A, B, C)))

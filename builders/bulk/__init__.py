@@ -250,11 +250,12 @@ class Bulk(Network[Part]):
             if lazy:
                 self.receive(cast(Address, address), part)
                 continue
-            made = part._replace(rows=step(part.rows)) if step else part
+            key = part.key if address is None or self.keyed[inner] is not None else None
+            made = Part(key, step(part.rows) if step else part.rows, part.rule, part.repeats)
             if address is None:
                 self._made(inner, made)
             elif made.rows:
-                self.receive(address, made._replace(key=None) if self.keyed[inner] is None else made)
+                self.receive(address, made)
         for column, table in self.switches[id].items():
             self._switched(column, table, part)
 

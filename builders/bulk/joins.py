@@ -124,15 +124,19 @@ class Join:
 
     def _pairs(self, port: int, rows: Rows, others: Rows) -> Iterator[Rows]:
         """All rows of one side with all of the other."""
-        rows, others = self._needed(port, rows), self._needed(1 - port, others)
+        if isinstance(rows, Factored) or isinstance(others, Factored):
+            yield from self._factored(port, self._needed(port, rows), self._needed(1 - port, others))
+        else:
+            yield self.products[port](rows, others)
+
+    def _factored(self, port: int, rows: Rows, others: Rows) -> Iterator[Rows]:
         sides = ((port, rows, others), (1 - port, others, rows))
         for side, many, few in sorted(sides, key=lambda one: -len(one[1])):
             if isinstance(many, Factored) and len(many) >= LEAST:
                 for row in few:
                     yield many.shaped([cell if of == side else cast(Term | None, row[cell]) for of, cell in self.cells])
                 return
-        found: list[Row] = self.products[port](rows, others)
-        yield found
+        yield self.products[port](rows, others)
 
     def _needed(self, side: int, rows: Rows) -> Rows:
         """Rows without those that make no difference, as they differ in what is not kept."""

@@ -48,8 +48,8 @@ def by_key(facts: Iterable[Fact]) -> Mapping[Hashable, list[Row]]:
 
 def by_object(rows: Sequence[Row]) -> Iterator[Rows]:
     """The facts of a predicate; where they have few objects, those of each together."""
-    sample = rows[:: -(-len(rows) // SAMPLE)]
-    if len({row[2] for row in sample}) * MANY > len(sample):
+    sample = rows[:: -(-len(rows) // SAMPLE)] if len(rows) >= LEAST else ()
+    if len({row[2] for row in sample}) * MANY > len(sample) or not sample:
         yield rows
         return
     subjects: defaultdict[Any, list[Any]] = defaultdict(list)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any, cast
@@ -36,20 +36,21 @@ class Known:
         if isinstance(rows, Factored):
             return self._factored(rows)
         for place in self.places:
-            rows = [row for row in rows if row[place] not in self._values(place, row)]
+            rows = [row for row in rows if not self._has(place, row)]
         return _fresh(rows, self.rows)
 
-    def _values(self, place: int, row: Row) -> Container[Any]:
-        return self.factored.get((place, _others(row, place)), ())
+    def _has(self, place: int, row: Row) -> bool:
+        values = self.factored.get((place, (*row[:place], None, *row[place + 1 :])))
+        return values is not None and row[place] in values
 
     def _otherwise(self, rows: Factored) -> set[Any]:
         """The values of those that are known, but not as rows that differ in this cell."""
         if len(rows) < len(self.rows):
             found = {row[rows.place] for row in rows if row in self.rows}
         else:
-            found = {row[rows.place] for row in self.rows if _others(row, rows.place) == rows.row}
+            found = {row[rows.place] for row in self.rows if rows.fits(row)}
         for place in self.places - {rows.place}:
-            found.update(row[rows.place] for row in rows if row[place] in self._values(place, row))
+            found.update(row[rows.place] for row in rows if self._has(place, row))
         return found
 
     def _factored(self, rows: Factored) -> Rows:
@@ -76,11 +77,6 @@ class Known:
 
     def __len__(self) -> int:
         return len(self.rows) + sum(map(len, self.factored.values()))
-
-
-def _others(row: Row, place: int) -> Row:
-    """The cells of a row but one, as `Factored` has them."""
-    return (*row[:place], None, *row[place + 1 :])
 
 
 def _fresh(rows: Sequence[Row], known: set[Row]) -> Sequence[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, cast
@@ -11,7 +11,7 @@ from typing import Any, cast
 from squall import operators as ops
 from squall.builders.instants import Instants
 from squall.builders.rows.entries import SOLUTION, Entry, Head, Row, is_rdf, row_fact, triple
-from squall.builders.rows.memory import SWEPT, Keeping, oldest
+from squall.builders.rows.memory import SWEPT, Differences, Keeping, Kept, oldest
 from squall.builders.rows.timeline import Change, TimeDriven
 from squall.rdf import ALWAYS, FOREVER, Evaluated
 from squall.stages import Output
@@ -42,23 +42,23 @@ class Deliver(TimeDriven):
         """For each fact in the answer a rule that made it when it came in."""
         self.reported: dict[Row, int] = {}
         """The answer at the instant that was reported last, where only changes are."""
+        self.differences = Differences()
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
         entries = [entry for entry in entries if is_rdf(entry)]
-        self.note(0, entries)
-        for entry in entries:
-            self._add(entry)
-        return []
+        if self.report.policy == "periodic":
+            entries = list(self._when_reported(entries))
+        return super().apply(0, entries)
 
-    def _add(self, entry: Entry) -> None:
-        *_, start, end, weight = entry
-        start, end = self._reported_at(start), self._reported_at(end)
-        if start < end:
-            self.changes.add(entry[:-3], start, end, weight)
+    def _when_reported(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        for *row, start, end, weight in entries:
+            start, end = self._reported_at(start), self._reported_at(end)
+            if start < end:
+                yield (*row, start, end, weight)
 
     def _reported_at(self, time: int) -> int:
         """The first instant from `time` on that is reported."""
-        if self.report.policy != "periodic" or time in (ALWAYS, FOREVER):
+        if time in (ALWAYS, FOREVER):
             return time
         return -(-time // self.report.period) * self.report.period
 
@@ -80,6 +80,17 @@ class Deliver(TimeDriven):
                 found += self._evaluation(instant)
         for time, change in self.changes.upto(now):
             self._changed(time, change)
+        return found
+
+    def changed_at(self, instants: Sequence[int]) -> list[int]:
+        """Of the evaluation instants (integer ms, in order) those at which the answer is another than at the one
+        before."""
+        found: list[int] = []
+        for instant in instants:
+            for time, change in self.changes.upto(instant):
+                self._changed(time, change)
+            if self._is_reported():
+                found.append(instant)
         return found
 
     def _changed(self, time: int, change: Change) -> list[Output]:
@@ -126,9 +137,20 @@ class Deliver(TimeDriven):
             * _difference(row, 0, self.counts[row])
         ]
 
+    def kept(self) -> Iterator[Kept]:
+        yield from super().kept()
+        if self.log is not None and (found := self.differences.of(_as_entries(self.reported))):
+            yield 1, found
+
+    def advance(self, now: int) -> list[Entry]:
+        self.flush(now, ())
+        return []
+
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            self._add(entry)
+        if slot == 1:
+            self.reported = {entry[:-3]: entry[-1] for entry in self.differences.restore(entries)}
+        else:
+            super().restore(slot, entries)
 
     def size(self) -> int:
         return self.changes.size() + len(self.counts)
@@ -157,6 +179,10 @@ def _difference(row: Row, before: int, after: int) -> int:
     return (after > 0) - (before > 0)
 
 
+def _as_entries(counts: dict[Row, int]) -> Iterator[Entry]:
+    return ((*row, ALWAYS, FOREVER, count) for row, count in counts.items())
+
+
 def _as_answer(counts: dict[Row, int]) -> dict[Row, int]:
     return {row: _difference(row, 0, count) for row, count in counts.items()}
 
@@ -171,6 +197,7 @@ class GrowingDeliver(Keeping):
         self.remembers = remembers
         self.until: dict[Row, int] = {}
         self.waiting: list[Entry] = []
+        self.differences = Differences()
         self.limit = SWEPT
         self.full = 2 * SWEPT
 
@@ -191,7 +218,8 @@ class GrowingDeliver(Keeping):
         if entries[-1][-3] > now:
             due = bisect_right(entries, now, key=_START)
             entries, self.waiting = entries[:due], entries[due:]
-        self.note(0, entries)
+        if self.remembers:
+            self.note(0, entries)
         until, found = self.until, []
         for entry in entries:
             rule, start, end = entry[-4], entry[-3], entry[-2]
@@ -211,7 +239,15 @@ class GrowingDeliver(Keeping):
             until.clear()
         return [one._replace(rule=self.name) for one in found] if self.name else found
 
+    def kept(self) -> Iterator[Kept]:
+        yield from super().kept()
+        if self.log is not None and (found := self.differences.of(self.waiting)):
+            yield 1, found
+
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        if slot == 1:
+            self.waiting = self.differences.restore(entries)
+            return
         for entry in entries:
             row = entry[:-4]
             self.until[row] = max(self.until.get(row, entry[-2]), entry[-2])

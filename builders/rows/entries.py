@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from squall.builders.intervals import Steps, add_step, levels
 from squall.functions.sparql.names import TRUE
-from squall.rdf import ALWAYS, FOREVER, QUAD, Atom, Boolean, Fact, Quad, Solution, Term, Triple
+from squall.rdf import ALWAYS, FOREVER, QUAD, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple
 
 Row = tuple[str | None, ...]
 Entry = tuple[Any, ...]
@@ -35,13 +35,15 @@ _NAMED = "\n"
 
 class Head(str):
     """The first cell of a solution's row that has a place in an order: equal solutions at different places are
-    different rows."""
+    different rows. key: the place; origin: the row that the solution is made of, which says it."""
 
     key: Any
+    origin: Row
 
-    def __new__(cls, text: str, key: Any) -> Head:
+    def __new__(cls, text: str, key: Any, origin: Row) -> Head:
         made = super().__new__(cls, text)
         made.key = key
+        made.origin = origin
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -75,6 +77,21 @@ def row_fact(row: Sequence[Any]) -> Fact | Quad | Solution | Boolean:
     if first[0] == ASKED:
         return Boolean(row[1] == TRUE)
     return triple(row)
+
+
+def answer_row(answer: Fact | Quad | Solution | Boolean | Evaluated) -> Row:
+    """The row of which `row_fact` makes the answer; a solution's without the name of its query."""
+    match answer:
+        case Quad(subject, predicate, object, graph):
+            return (QUAD_MARK, graph, subject, predicate, object)
+        case Solution(names, values):
+            return (solution_mark(names, ""), *values)
+        case Boolean(value):
+            return (ASKED, TRUE if value else "")
+        case Triple() | Atom():
+            return fact_row(answer)[:-1]
+        case Evaluated():
+            raise ValueError("that an evaluation is complete is no answer")
 
 
 def is_rdf(row: Sequence[Any]) -> bool:

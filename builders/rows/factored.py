@@ -14,7 +14,7 @@ from typing import Any
 from squall.builders.rows.entries import Row
 from squall.rdf import Term
 
-LEAST = 8
+LEAST = 256
 """From so many rows on a step for all of them costs less than one for each."""
 
 
@@ -38,6 +38,11 @@ class Factored:
         cells: list[Iterable[Any]] = [repeat(cell) for cell in self.row]
         cells[self.place] = self.values
         return zip(*cells, strict=False)
+
+    def fits(self, row: Row) -> bool:
+        """Whether a row has the cells that all of these have."""
+        place, cells = self.place, self.row
+        return row[:place] == cells[:place] and row[place + 1 :] == cells[place + 1 :]
 
     def shaped(self, template: Sequence[int | Term | None]) -> Rows:
         """The rows with other cells: the numbers of columns of these, and terms."""

@@ -7,13 +7,17 @@ from itertools import groupby
 from typing import cast
 
 from squall import operators as ops
+from squall.builders.rows.counted import Counted
 from squall.builders.rows.deliver import Deliver
 from squall.builders.rows.entries import Entry, fact_row
-from squall.builders.rows.read import Counted
+from squall.builders.rows.memory import Kept, Whole
 from squall.builders.rows.timeline import TimeDriven
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Quad, Triple
 from squall.stages import Output
 from squall.windows import Count
+
+_CONTENT = 2
+"""The slot of what is in a window of triples, behind those of what is told."""
 
 
 class Feed(TimeDriven):
@@ -29,6 +33,7 @@ class Feed(TimeDriven):
         self.told = Deliver(ops.Deliver(op.output, True, op.report, op.sources))
         window = op.source.window
         self.counted = Counted(window, self._entries) if isinstance(window, Count) else None
+        self.content = Whole(self.counted) if self.counted is not None else None
         self.events: list[Event] = []
         """Those that the stream had when time went on last."""
 
@@ -70,6 +75,25 @@ class Feed(TimeDriven):
         is_read = self.counted is None or self.source.reads(self.stream, graph, came == ALWAYS)
         for found in self.source.seen(fact, self.stream, came, graph) if is_read else ():
             yield (*fact_row(found), *valid, weight)
+
+    def keep(self) -> None:
+        self.told.keep()
+        if self.content is not None:
+            self.content.keep()
+
+    def kept(self) -> Iterator[Kept]:
+        yield from self.told.kept()
+        if self.content is not None:
+            yield from ((_CONTENT, entries) for _, entries in self.content.kept())
+
+    def resume(self, passed: int) -> None:
+        self.told.resume(passed)
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        if self.content is not None and slot == _CONTENT:
+            self.content.restore(0, entries)
+        else:
+            self.told.restore(slot, entries)
 
     def size(self) -> int:
         return self.told.size() + (self.counted.size() if self.counted is not None else 0)

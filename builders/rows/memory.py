@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from squall.builders.rows.entries import Entry, settle
+from squall.builders.rows.entries import Entry, Row, settle
+from squall.rdf import ALWAYS, FOREVER
 
 Key = TypeVar("Key", bound=Hashable)
 Kept = tuple[int, list[Entry]]
@@ -30,6 +32,10 @@ class Keeping:
         """From now on `kept` is wanted."""
         self.log = {}
 
+    def resume(self, passed: int) -> None:
+        """Time had passed up to `passed` (integer ms) where this goes on: what was said of it is not said again. To be
+        called before `restore`, of those whose answers depend on it."""
+
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         """Takes back all that `kept` ever gave of a slot, in one call, without answering."""
         raise NotImplementedError
@@ -39,6 +45,11 @@ class Keeping:
         if self.log:
             taken, self.log = self.log, {}
             yield from taken.items()
+
+    def together(self, slot: int) -> int | None:
+        """Of how many first columns the rows of a slot are one: what of them has ended says since when others hold that
+        go on. None: all columns."""
+        return None
 
     def note(self, slot: int, entries: Iterable[Entry]) -> None:
         """Entries go into a slot of the memory."""
@@ -51,6 +62,63 @@ class Keeping:
 
     def expire(self, now: int) -> None:
         """Forgets what ended at `now` or before: no entry that is still to come begins before `now`."""
+
+
+class Differences:
+    """Tells a memory of which it is not worth while to write down each change: how it differs from when it was asked
+    last."""
+
+    def __init__(self) -> None:
+        self.told: Counter[Entry] = Counter()
+
+    def of(self, entries: Iterable[Entry]) -> list[Entry]:
+        """What has come and gone, if this is all there is now."""
+        before, self.told = self.told, added(entries)
+        found = [(*one, count - before[one]) for one, count in self.told.items() if count != before[one]]
+        return found + [(*one, -count) for one, count in before.items() if one not in self.told]
+
+    def restore(self, entries: Iterable[Entry]) -> list[Entry]:
+        """All there was, of all that was ever told."""
+        self.told = added(entries)
+        return [(*one, count) for one, count in self.told.items()]
+
+
+def added(entries: Iterable[Entry]) -> Counter[Entry]:
+    """Entries without their weight, by that: equal ones added up, without those that come to nothing."""
+    found: Counter[Entry] = Counter()
+    for entry in entries:
+        found[entry[:-1]] += entry[-1]
+    return Counter({one: count for one, count in found.items() if count})
+
+
+class Listed(Protocol):
+    """Something small that can be written down as a bag of rows."""
+
+    def rows(self) -> Iterable[Row]:
+        """All there is, as rows of text."""
+        ...
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """This is all there is."""
+        ...
+
+
+class Whole(Keeping):
+    """The memory of something small, told by its differences."""
+
+    def __init__(self, part: Listed) -> None:
+        super().__init__()
+        self.part = part
+        self.differences = Differences()
+
+    def kept(self) -> Iterator[Kept]:
+        if self.log is None:
+            return
+        if found := self.differences.of((*row, ALWAYS, FOREVER, 1) for row in self.part.rows()):
+            yield 0, found
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        self.part.take([entry[:-3] for entry in self.differences.restore(entries) for _ in range(entry[-1])])
 
 
 def oldest(ends: Iterable[tuple[Key, int]], most: int, now: int) -> list[Key]:

@@ -182,6 +182,7 @@ def answer(op: ops.Answer, width: int, ordered: bool) -> Step:
     first = "first"
     if ordered and op.order:
         names.update({"Head": Head, "key_of": ordering(op.order)})
-        first = f"Head(first, key_of(({''.join(f'{cell}, ' for cell in row)})))"
+        origin = f"({''.join(f'{cell}, ' for cell in row)})"
+        first = f"Head(first, key_of({origin}), {origin})"
     made = [first, *(row[column] for column in op.columns), "rule"]
     return compiled(f"def run(entries):\n return [{entry(made)} for {entry(row)} in entries]", names)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
-from typing import NamedTuple
+from itertools import groupby, repeat
+from operator import itemgetter
+from typing import NamedTuple, cast
 
-from squall.builders.rows.entries import Boxes, Entry, fact_row
-from squall.builders.rows.memory import SWEPT
+from squall.builders.rows.counted import Counted
+from squall.builders.rows.entries import Boxes, Entry, fact_row, row_fact
+from squall.builders.rows.memory import SWEPT, Differences, Keeping, Kept, added
 from squall.errors import SourceError
 from squall.operators import Match, Read, Update
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
 from squall.system import Source
 from squall.windows import Count
+
+_FIRST = itemgetter(0)
 
 
 @dataclass
@@ -98,7 +101,7 @@ def seen(source: Source, event: Event) -> list[Fact]:
     return [one for fact in event.facts for one in source.seen(fact, event.stream, event.time, event.graph)]
 
 
-class Reader:
+class Reader(Keeping):
     """What one `Read` node reads. wanted: the predicates that anything is done with; every, atoms: whether something is
     done with triples of any predicate, with atoms. remembers: whether facts may be taken back; updated: by updates, so
     that static data may be as well."""
@@ -112,6 +115,7 @@ class Reader:
         remembers: bool,
         updated: bool = False,
     ) -> None:
+        super().__init__()
         self.source = source
         self.wanted = wanted
         self.every = every
@@ -123,6 +127,7 @@ class Reader:
         self.counted: dict[str, Counted] = {}
         self.given: dict[Fact, list[_Given]] = {}
         """What streams have brought of each fact that may be removed, where it has not ended."""
+        self.differences = Differences()
         self.limit = SWEPT
 
     def read(self, events: Iterable[Event]) -> Facts:
@@ -211,16 +216,25 @@ class Reader:
             yield from self._removed(event.stream, fact, event.time, event.graph)
         window = self.source.window_of(event.stream)
         if isinstance(window, Count) and event.time != ALWAYS:
-            entries = partial(self._entries, event.stream)
-            counted = self.counted.setdefault(event.stream, Counted(window, entries))
+            counted = self._content(event.stream)
             for fact in event.facts:
                 yield from counted.come(fact, event.time, event.graph)
             return
         start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)  # type: ignore[union-attr]
         for fact in event.facts if start < end else ():
             if event.time != ALWAYS or self.updated:
-                self.given.setdefault(fact, []).append(_Given(event.stream, event.graph, event.time, start, end))
+                known = _Given(event.stream, event.graph, event.time, start, end)
+                self.given.setdefault(fact, []).append(known)
+                self._note(fact, known, 1)
             yield from self._entries(event.stream, fact, event.time, event.graph, (start, end), 1)
+
+    def _content(self, stream: str) -> Counted:
+        """What a stream has in its window of triples."""
+        if stream not in self.counted:
+            window = self.source.window_of(stream)
+            assert isinstance(window, Count)
+            self.counted[stream] = Counted(window, partial(self._entries, stream))
+        return self.counted[stream]
 
     def _entries(
         self, stream: str, fact: Fact, came: int, graph: str, valid: tuple[int, int], weight: int
@@ -274,14 +288,35 @@ class Reader:
         for known in self.given.pop(fact, ()):
             if not ends(known):
                 kept.append(known)
-            elif known.end > time:
+                continue
+            self._note(fact, known, -1)
+            if known.end > time:
                 valid = max(known.start, time), known.end
                 yield from self._entries(known.stream, fact, known.came, known.graph, valid, -1)
         if kept:
             self.given[fact] = kept
 
+    def _note(self, fact: Fact, known: _Given, weight: int) -> None:
+        if self.log is not None:
+            stream, graph, came, *valid = known
+            self.note(0, [(stream, graph, str(came), *fact_row(fact)[:-1], *valid, weight)])
+
+    def kept(self) -> Iterator[Kept]:
+        yield from super().kept()
+        counted = ((stream, *row) for stream, counted in self.counted.items() for row in counted.rows())
+        if self.log is not None and (found := self.differences.of((*row, ALWAYS, FOREVER, 1) for row in counted)):
+            yield 1, found
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        if slot == 0:
+            for (stream, graph, came, *cells, start, end), count in added(entries).items():
+                known = _Given(stream, graph, int(came), start, end)
+                self.given.setdefault(cast(Fact, row_fact(cells)), []).extend([known] * count)
+            return
+        for stream, rows in groupby(sorted(entry[:-3] for entry in self.differences.restore(entries)), key=_FIRST):
+            self._content(stream).take([row[1:] for row in rows])
+
     def expire(self, now: int) -> None:
-        """Forgets what has ended."""
         if len(self.given) < self.limit:
             return
         for fact in list(self.given):
@@ -294,59 +329,3 @@ class Reader:
 
     def size(self) -> int:
         return sum(map(len, self.given.values())) + sum(counted.size() for counted in self.counted.values())
-
-
-class _Counted(NamedTuple):
-    """A fact, when it came and in which named graph, and whether it has not been removed."""
-
-    fact: Fact
-    came: int
-    graph: str
-    stays: bool
-
-
-class Counted:
-    """The facts of a stream through a `Count` window. entries: what patterns read of a fact that came at a time, in a
-    named graph or none, over an interval, so many times more or less."""
-
-    def __init__(
-        self, window: Count, entries: Callable[[Fact, int, str, tuple[int, int], int], Iterator[Entry]]
-    ) -> None:
-        self.window = window
-        self.entries = entries
-        self.facts: deque[_Counted] = deque()
-        """The content, oldest first."""
-        self.waiting: list[_Counted] = []
-        """What has come since the content changed."""
-
-    def come(self, fact: Fact, time: int, graph: str = "") -> Iterator[Entry]:
-        """A fact has come."""
-        self.waiting.append(_Counted(fact, time, graph, True))
-        if len(self.waiting) < self.window.step:
-            return
-        new, self.waiting = self.waiting[-self.window.size :], []
-        while len(self.facts) > self.window.size - len(new):
-            yield from self._changed(self.facts.popleft(), time, -1)
-        for known in new:
-            yield from self._changed(known, time, 1)
-        self.facts += new
-
-    def _changed(self, known: _Counted, time: int, weight: int) -> Iterator[Entry]:
-        if known.stays:
-            yield from self.entries(known.fact, known.came, known.graph, (time, FOREVER), weight)
-
-    def remove(self, fact: Fact, time: int, is_meant: Callable[[str], bool]) -> Iterator[Entry]:
-        """What came of a fact before this time ends now, if its graph is meant; it goes on counting among the last so
-        many."""
-
-        def ends(known: _Counted) -> bool:
-            return known.fact == fact and known.stays and known.came < time and is_meant(known.graph)
-
-        for place, known in enumerate(self.facts):
-            if ends(known):
-                yield from self._changed(known, time, -1)
-                self.facts[place] = known._replace(stays=False)
-        self.waiting = [known._replace(stays=known.stays and not ends(known)) for known in self.waiting]
-
-    def size(self) -> int:
-        return len(self.facts) + len(self.waiting)

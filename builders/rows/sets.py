@@ -20,7 +20,7 @@ from squall.builders.intervals import (
 )
 from squall.builders.rows.code import computed
 from squall.builders.rows.entries import Entry, Row
-from squall.builders.rows.memory import SWEPT, Keeping
+from squall.builders.rows.memory import SWEPT, Keeping, added
 from squall.rdf import ALWAYS, FOREVER
 
 
@@ -68,6 +68,9 @@ class GrowingDistinct(Keeping):
         together = union((*self._intervals(key), interval))
         self.valid[key] = together[0][0] if len(together) == 1 and together[0][1] == FOREVER else together
 
+    def together(self, slot: int) -> int | None:
+        return self.by
+
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         for entry in entries:
             self._add(entry[: self.by], entry[-3:-1])
@@ -112,6 +115,10 @@ class Closure(Keeping):
         return self.pairs.size()
 
 
+_NAMED = 2
+"""The slot of what rows were told to be made by."""
+
+
 class CountingDistinct(Keeping):
     """A set whose rows may be taken back: a row is valid while more has been said for it than against.
 
@@ -126,8 +133,8 @@ class CountingDistinct(Keeping):
         self.counts: dict[Row, Steps] = {}
         self.makers: dict[Row, dict[Row, Steps]] = {}
         self.valid: dict[Row, Intervals] = {}
-        self.named: dict[Row, dict[int, Row]] = {}
-        """What rows were told to be made by, by the instant from which on they are valid."""
+        self.named: dict[Row, dict[int, tuple[Row, int]]] = {}
+        """What rows were told to be made by, by the instant from which on they are valid; and until when."""
         self.limit = SWEPT
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
@@ -171,28 +178,48 @@ class CountingDistinct(Keeping):
     def _told_anew(self, key: Row, valid: Intervals) -> Iterator[Entry]:
         """The row where what it was told to be made by does not make it any more at the instant at which it begins."""
         named, makers = self.named.get(key, {}), self.makers[key]
-        self.named[key] = now = {start: named.get(start) or self._maker(key, start) for start, _ in valid}
+        now: dict[int, tuple[Row, int]] = {}
         for start, end in valid:
-            before = now[start]
-            if before in makers and _holds(makers[before], start):
-                continue
-            now[start] = after = self._maker(key, start)
-            yield (*key, *before, start, end, -1)
-            yield (*key, *after, start, end, 1)
+            before = named[start][0] if start in named else self._maker(key, start)
+            now[start] = before, end
+            if before not in makers or not _holds(makers[before], start):
+                after = self._maker(key, start)
+                now[start] = after, end
+                yield (*key, *before, start, end, -1)
+                yield (*key, *after, start, end, 1)
+        self._name(key, now)
+
+    def _name(self, key: Row, now: dict[int, tuple[Row, int]]) -> None:
+        before = self.named.pop(key, {})
+        if now:
+            self.named[key] = now
+        if self.log is not None and now != before:
+            self.note(_NAMED, _told_by(key, before, -1))
+            self.note(_NAMED, _told_by(key, now, 1))
 
     def _set(self, key: Row, valid: Intervals) -> None:
         if valid:
             self.valid[key] = valid
             return
         self.valid.pop(key, None)
-        self.named.pop(key, None)
+        self._name(key, {})
         if not self.counts.get(key):
             self.counts.pop(key, None)
             self.makers.pop(key, None)
 
+    def together(self, slot: int) -> int | None:
+        return self.by
+
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        if slot == _NAMED:
+            self._restore_names(entries)
+            return
         for key in self._count(entries):
             self._set(key, positive(self.counts[key]))
+
+    def _restore_names(self, entries: Sequence[Entry]) -> None:
+        for *row, start, end in added(entries):
+            self.named.setdefault(tuple(row[: self.by]), {})[start] = tuple(row[self.by :]), end
 
     def expire(self, now: int) -> None:
         if len(self.counts) < self.limit:
@@ -206,6 +233,10 @@ class CountingDistinct(Keeping):
 
     def size(self) -> int:
         return len(self.counts)
+
+
+def _told_by(key: Row, named: dict[int, tuple[Row, int]], weight: int) -> Iterator[Entry]:
+    return ((*key, *maker, start, end, weight) for start, (maker, end) in named.items())
 
 
 def _holds(steps: Steps, instant: int) -> bool:
@@ -256,6 +287,9 @@ class RecursiveDistinct(CountingDistinct):
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         if slot == 0:
             self.unsettled.update(dict.fromkeys(self._count(entries)))
+            return
+        if slot == _NAMED:
+            self._restore_names(entries)
             return
         steps: dict[Row, Steps] = {}
         for entry in entries:

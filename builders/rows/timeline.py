@@ -81,6 +81,15 @@ class TimeDriven(Keeping):
             self.changes.add(self.row(entry), *entry[-3:])
         return []
 
+    def resume(self, passed: int) -> None:
+        self.advance(passed)
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        # What began in the past counts as one change at the time that has passed, which is taken in silence.
+        for entry in entries:
+            self.changes.add(self.row(entry), *entry[-3:])
+        self.advance(self.changes.passed)
+
     def row(self, entry: Entry) -> Row:
         """What of an entry is counted."""
         return entry[:-3]

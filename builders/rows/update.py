@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from squall import operators as ops
-from squall.builders.rows.entries import Row, is_rdf, triple
+from squall.builders.rows.entries import Entry, Row, fact_row, is_rdf, row_fact, triple
+from squall.builders.rows.memory import Keeping, added
 from squall.builders.rows.timeline import TimeDriven
-from squall.rdf import WORKING, Triple, iri_text, is_iri
+from squall.rdf import ALWAYS, FOREVER, WORKING, Fact, Triple, iri_text, is_iri
 
 
 class Demand(NamedTuple):
@@ -49,8 +50,52 @@ class Update(TimeDriven):
                     del self.counts[row]
         return found
 
+    def advance(self, now: int) -> list[Entry]:
+        self.demanded(now)
+        return []
+
     def size(self) -> int:
         return self.changes.size() + len(self.counts)
+
+
+class Working(Keeping):
+    """What updates have inserted: the streams in which a fact is, each with the node of the update that put it there,
+    and when."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.facts: dict[Fact, dict[str, tuple[str, int]]] = {}
+
+    def insert(self, fact: Fact, time: int, stream: str, update: str) -> bool:
+        """Puts a fact into a stream; whether it was not there before."""
+        known = self.facts.setdefault(fact, {})
+        if stream in known:
+            return False
+        known[stream] = update, time
+        self.note(0, [_inserted(fact, stream, update, time, 1)])
+        return True
+
+    def remove(self, fact: Fact, stream: str | None) -> list[tuple[str, str, int]]:
+        """Takes a fact out of a stream, or of all of them (None): (stream, update, when it came) of each in which it
+        was."""
+        known = self.facts.get(fact, {})
+        found = [(one, *known.pop(one)) for one in [one for one in known if stream in (None, one)]]
+        if not known:
+            self.facts.pop(fact, None)
+        self.note(0, [_inserted(fact, *one, -1) for one in found])
+        return found
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        for stream, update, came, *cells, _, _ in added(entries):
+            fact = cast(Fact, row_fact(cells))
+            self.facts.setdefault(fact, {})[stream] = update, int(came)
+
+    def size(self) -> int:
+        return sum(map(len, self.facts.values()))
+
+
+def _inserted(fact: Fact, stream: str, update: str, came: int, weight: int) -> Entry:
+    return (stream, update, str(came), *fact_row(fact)[:-1], ALWAYS, FOREVER, weight)
 
 
 def _demands(quads: Sequence[tuple[bool, ops.Quad]], row: Row) -> Iterator[Demand]:

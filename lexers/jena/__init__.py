@@ -44,5 +44,10 @@ class JenaLexer:
         raise_all(found.errors, partial=program)
         return program
 
+    @staticmethod
+    def written(program: Program) -> str:
+        """The text of a tree: that of what it includes as well, and without prefixes."""
+        return str(program)
+
 
 lexer = JenaLexer()

@@ -168,8 +168,17 @@ def _unquoted(quoted: str) -> str:
     """The text between the quotes: its lines trimmed, without those that are comments or declarations, as Jena reads
     them, and each backslash gone from before its character."""
     kept = [line for line in lines(quoted[1:-1]) if not line.startswith("\uffff")]
-    joined = "".join(re.sub(r"[\x00-\x20]*(\r\n|\r|\n)$", "\n", line) for line in kept)
-    return re.sub(r"\\([\s\S])", r"\1", re.sub(r"(?<=\n)[\x00-\x20]+", "", joined))
+    trimmed = "".join(_trimmed(line, place) for place, line in enumerate(kept))
+    return re.sub(r"\\([\s\S])", r"\1", trimmed)
+
+
+_BLANKS = "".join(map(chr, range(0x21)))
+
+
+def _trimmed(line: str, place: int) -> str:
+    """A line of a text without blanks around it; what begins the text stays, and what is not ended."""
+    ended = f"{line.rstrip(_BLANKS)}\n" if line[-1:] in ("\r", "\n") else line
+    return ended if place == 0 else ended.lstrip(_BLANKS)
 
 
 def _number(word: str) -> Term:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 
+MOST_DEEP = 100
+"""How deep the brackets of a rule may nest."""
+
+
 class Reader:
     """Reads the rules one by one, and goes on after one that is wrong."""
 
@@ -51,10 +55,23 @@ class Reader:
             self.shapes[kinds] = whole
         return whole
 
+    def _is_too_deep(self, first: int, kinds: Sequence[str]) -> bool:
+        """Whether brackets nest too deep, which is told."""
+        depth = 0
+        for number, kind in enumerate(kinds):
+            depth += (kind in ("LSQB", "LPAR")) - (kind in ("RSQB", "RPAR"))
+            if depth > MOST_DEEP:
+                origin = self.words.origin(first + number)
+                self.text.fail(f"brackets nest more than {MOST_DEEP} deep", origin, "divide the rule")
+                return True
+        return False
+
     def _parsed(self, first: int, kinds: Sequence[str], complete: bool) -> Part | None:
         from lark import Token
         from lark.exceptions import UnexpectedToken
 
+        if self._is_too_deep(first, kinds):
+            return None
         parser = grammar().parse_interactive()
         # The place of a token is its number: the tree that is made of them then tells the words of each part.
         tokens = [Token(kind, "", number, 1, 1, 1, 1, number + 1) for number, kind in enumerate(kinds)]

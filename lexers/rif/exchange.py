@@ -9,14 +9,13 @@ from xml.sax.saxutils import escape, quoteattr
 
 from squall.errors import LexerError, near, raise_all
 from squall.iris import resolved
-from squall.lexers.rif import tree
+from squall.lexers.rif import hints, tree
 from squall.lexers.rif.elements import XML, Element, read
 
 _FORMULAS = ("And", "Or", "Exists", "Atom", "Equal", "Member", "Subclass", "Frame", "External")
 _ATOMIC = ("Atom", "Equal", "Member", "Subclass", "Frame")
 _TERMS = ("Const", "Var", "Expr", "List", "External")
 _SENTENCES = ("Group", "Forall", "Implies", *_ATOMIC)
-_PRD = frozenset(("Do", "Assert", "Retract", "Modify", "Execute", "New", "INeg", "Naf"))
 
 
 @dataclass(frozen=True)
@@ -97,10 +96,7 @@ class _Reader:
             hint = f'RIF\'s elements are in the namespace `{tree.RIF}`: say `xmlns="{tree.RIF}"` at the root'
             raise self._fail(f"`{element.name}` is no element of RIF", element, hint)
         if element.name not in expected:
-            if element.name in _PRD:
-                hint = f"`{element.name}` is of RIF-PRD: actions and its negation are not run"
-            else:
-                hint = near(element.name, expected) or f"expected {_listed(expected)}"
+            hint = hints.production(element.name) or near(element.name, expected) or f"expected {_listed(expected)}"
             raise self._fail(f"`{element.name}` cannot stand here", element, hint)
 
     def _attributes(self, element: Element, allowed: Iterable[str]) -> None:
@@ -281,6 +277,10 @@ class _Reader:
         space = element.attributes.get("type")
         if space is None:
             raise self._fail("this constant does not say its `type`", element)
+        prefix, _, local = space.partition(":")
+        if prefix in tree.PREFIXES:
+            hint = f'XML has no prefixes for it: say `type="{tree.PREFIXES[prefix]}{local}"`'
+            raise self._fail(f"the type `{space}` is no IRI", element, hint)
         language = element.attributes.get(f"{{{XML}}}lang", "")
         if language:
             return tree.text_constant(element.text, language)

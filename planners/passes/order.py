@@ -124,10 +124,11 @@ def _shared(left: Names, right: Names) -> On:
 class _Ordering(Rewrite):
     def __init__(self, plan: Plan, statistics: Statistics | None) -> None:
         super().__init__(plan)
-        self.profiles = profiles(plan, statistics)
+        roots = [place for place, node in enumerate(plan.nodes) if self.is_root(node)]
+        self.profiles = profiles(plan, statistics, until=max(roots, default=0))
         self.kinds = _Kinds()
         self.made: dict[int, str] = {}
-        trees = [self.tree(node) for node in plan.nodes if self.is_root(node)]
+        trees = [self.tree(plan.nodes[place]) for place in roots]
         self.order(trees)
         chosen = {tree.node.id: tree for tree in trees}
         for node in plan.nodes:

@@ -13,7 +13,7 @@ from squall.system import Construct, FactPattern
 
 def check(program: Program) -> Iterator[Finding]:
     """A finding for each template of facts that are no part of the answer and that no pattern finds. One that is shown
-    if it passes a test, and hidden if not, is shown."""
+    if it passes a test, and hidden if not, is shown; one that is made as an atom, too, is read where that is."""
     shown = {(rule.name, made) for rule in program.rules for made in _templates(rule, False)}
     reads: Shapes[bool] = Shapes()
     for rule in program.rules:
@@ -21,8 +21,9 @@ def check(program: Program) -> Iterator[Finding]:
             if reading.derives:
                 reads.add(reading.shape, True)
     for rule in program.rules:
+        read = {made.slots for made in _templates(rule, True) if any(reads.overlapping(shape(made)))}
         for made in _templates(rule, True):
-            if (rule.name, made) not in shown and not any(reads.overlapping(shape(made))):
+            if (rule.name, made) not in shown and made.slots not in read:
                 message = f"`{rule.name}` makes {written(made)}, which the answer does not show and no rule reads"
                 hint = "leave it out, or let it be shown"
                 yield Finding("unread", WARNING, message, made.origin or rule.origin, hint)

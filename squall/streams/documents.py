@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
@@ -11,6 +12,7 @@ from squall.errors import SourceError, UsageError, near, raise_all
 from squall.rdf import DEFAULT_STREAM, Event, Triple
 from squall.stages import Ledger
 from squall.streams import open_static
+from squall.streams.ontologies import assertions
 from squall.system import Document, System, documents, made_streams, streams
 
 
@@ -23,15 +25,28 @@ def load(
     """The events of the documents that a program names, for the `static` of a run.
 
     places: files by the IRIs for which they stand. given: IRIs of streams that come as sources, so that no document has
-    to be read for them. Raises UsageError where an IRI stands for no file, SourceError where that is not there, and
-    while it is read where it has a literal of a datatype that is forbidden in it.
+    to be read for them. Documents that are ontologies are read as a whole. Raises UsageError where an IRI stands for no
+    file, SourceError where that is not there, and while it is read where it has a literal of a datatype that is
+    forbidden in it, or is no ontology in OWL 2 RL.
     """
-    opened = [
-        _allowed(document, open_static(_address(document, places or {}), ledger))
-        for document in documents(system)
-        if document.iri not in given
-    ]
-    return (event for events in opened for event in events)
+    named = [document for document in documents(system) if document.iri not in given]
+    opened = [(one, _allowed(one, _opened(one, places or {}, ledger))) for one in named]
+    data = [events for document, events in opened if not document.ontology]
+    ontology = [(document, events) for document, events in opened if document.ontology]
+    return chain(*data, _ontology(ontology))
+
+
+def _ontology(parts: Sequence[tuple[Document, Iterable[Event]]]) -> Iterator[Event]:
+    yield from assertions([(document.iri, list(events), document.origin) for document, events in parts])
+
+
+def _opened(document: Document, places: Mapping[str, str], ledger: Ledger | None) -> Iterable[Event]:
+    address = _address(document, places)
+    try:
+        return open_static(address, ledger)
+    except SourceError as error:
+        hint = error.hint or f"say where it is: `--graph {document.iri}=FILE`"
+        raise SourceError(error.message, document.origin, hint) from error
 
 
 def _allowed(document: Document, events: Iterable[Event]) -> Iterable[Event]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import compress, repeat
+from itertools import compress, islice, repeat
 from typing import NamedTuple, cast
 
 from squall.rdf import ALWAYS, XSD_STRING, Columns, Quad, Term, Triple
@@ -37,7 +37,8 @@ class Statements(NamedTuple):
     """Plain statements by column.
 
     stamps: a cell for each, at whose end is what says its time (none if they are not timed). times: the distinct ones,
-    as they occur, each with the part that says the time. blank: whether there may be blank nodes.
+    as they occur, each with the part that says the time. Equal terms are one object, whose hash is known. blank:
+    whether there may be blank nodes.
     """
 
     stamps: Column
@@ -48,11 +49,12 @@ class Statements(NamedTuple):
     blank: bool
 
     def terms(self, own: str) -> tuple[list[Term], list[Term], list[Term]]:
-        """Equal terms become one object, whose hash is then known. The labels of blank nodes end in `own`."""
-        nodes = {*self.subjects, *self.objects} if self.blank else ()
-        terms = {node: node + own for node in nodes if node[0] == "_"}
-        columns = (self.subjects, self.predicates, self.objects)
-        subjects, predicates, objects = (cast(list[Term], list(map(terms.setdefault, one, one))) for one in columns)
+        """The columns of terms. The labels of blank nodes end in `own`."""
+        columns: Sequence[Column] = (self.subjects, self.predicates, self.objects)
+        if self.blank and (nodes := [node for node in {*self.subjects, *self.objects} if node[0] == "_"]):
+            named = {node: node + own for node in nodes}.get
+            columns = [list(map(named, column, column)) for column in columns]
+        subjects, predicates, objects = cast(Sequence[list[Term]], columns)
         return subjects, predicates, objects
 
     def triples(self, own: str) -> Iterator[Triple]:
@@ -102,28 +104,37 @@ def statements(block: bytes, timed: bool = False) -> Statements | None:
         columns = [cells[column::width] for column in range(width)]
         starts = {cell: cell[2:] for cell in dict.fromkeys(columns[0])}
         if all(cell.startswith(".\n") for cell in starts):
-            found = _of(columns, starts, timed, "_" in text)
-            return found if _are_plain(found) else None
+            return _of(columns, starts, timed, "_" in text, checked=False)
     if _NOT_CANONICAL not in text and (matched := _matched(text, timed)):
-        return _of(matched, dict(zip(matched[0], matched[0], strict=True)), timed, "_" in text)
+        return _of(matched, dict(zip(matched[0], matched[0], strict=True)), timed, "_" in text, checked=True)
     return None
 
 
-def _of(columns: Sequence[Column], starts: dict[str, str], timed: bool, blank: bool) -> Statements:
-    """starts: the distinct first cells of lines, each without what is there of the line before."""
+def _of(
+    columns: Sequence[Column], starts: dict[str, str], timed: bool, blank: bool, checked: bool
+) -> Statements | None:
+    """None unless all terms are plain, of which each is looked at once, if they have not been `checked`. starts: the
+    distinct first cells of lines, each without what is there of the line before."""
     subjects, predicates, objects = columns[-3:]
-    if timed:
-        return Statements(columns[0], starts, subjects, predicates, objects, blank)
-    return Statements((), {}, list(map(starts.__getitem__, subjects)), predicates, objects, blank)
+    if not timed:
+        subjects = list(map(starts.__getitem__, subjects))
+    terms: dict[str, str] = {}
+    kinds: dict[str, str] = {}
+    subjects = list(map(terms.setdefault, subjects, subjects))
+    nodes = len(terms)
+    objects = list(map(terms.setdefault, objects, objects))
+    predicates = list(map(kinds.setdefault, predicates, predicates))
+    first, others = list(islice(terms, nodes)), list(islice(terms, nodes, None))
+    if not (checked or (_are(_ARE_SUBJECTS, first) and _are(_ARE_OBJECTS, others) and _are(_ARE_PREDICATES, kinds))):
+        return None
+    stamps, times = (columns[0], starts) if timed else ((), {})
+    return Statements(stamps, times, subjects, predicates, objects, blank)
 
 
-def _are_plain(found: Statements) -> bool:
-    """Whether all terms are, each looked at once. (There are no spaces in them.)"""
-    objects = " ".join(set(found.objects)) + " "
-    if _NOT_CANONICAL in objects or not _ARE_OBJECTS(objects):
-        return False
-    columns = (found.subjects, _ARE_SUBJECTS), (found.predicates, _ARE_PREDICATES)
-    return all(are(" ".join(set(cells)) + " ") for cells, are in columns)
+def _are(kind: Callable[[str], object], terms: Collection[str]) -> bool:
+    """Whether all terms are plain ones of a kind. (There are no spaces in them.)"""
+    text = " ".join(terms) + " "
+    return not terms or (_NOT_CANONICAL not in text and bool(kind(text)))
 
 
 def _matched(text: str, timed: bool) -> Sequence[Column]:

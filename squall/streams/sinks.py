@@ -273,6 +273,10 @@ LINES: dict[str, Callable[[Output], bytes]] = {
 """What makes a line of each output."""
 SOLUTIONS = frozenset((*_TABLES, *DOCUMENTS))
 """The formats of a table: where there are solutions of a query, nothing else has its columns."""
+NO_SOLUTIONS = frozenset((*LINES, "trig")) - {"ndjson"}
+"""The formats of triples and quads alone."""
+NO_GRAPHS = frozenset(("nt", "ntt"))
+"""The formats of triples alone."""
 EVALUATIONS = {"ndjson-evaluations": json_line}
 """What makes a line of each evaluation."""
 _FORMATS = (*LINES, *_TABLES, "trig", *DOCUMENTS, *EVALUATIONS, "table")

@@ -9,7 +9,7 @@ import pyoxigraph
 
 from squall import rdf
 from squall.errors import LexerError, Origin
-from squall.rdf import ALWAYS, Boolean, Evaluated, Event, Fact, Quad, Solution, Term, Triple
+from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Event, Fact, Quad, Solution, Term, Triple
 
 PREFIXES: Mapping[str, str] = {
     "": "http://example.org/",
@@ -36,7 +36,8 @@ def stream(text: str, name: str = "stream") -> list[Event]:
 
 def timed(text: str, name: str = "expected") -> list[Timed]:
     """The lines of `stream`, fact by fact: what is expected to come out, and when. A solution is a line such as
-    ``2 ?x=:a ?y=5 ?z=``, in which nothing behind the equals sign says that the variable is unbound."""
+    ``2 ?x=:a ?y=5 ?z=``, in which nothing behind the equals sign says that the variable is unbound; an atom such as
+    ``2 :between(:a, 5, :b)``."""
     return [timed for line, origin in _numbered(text, name) for timed in _expected(line, origin)]
 
 
@@ -93,9 +94,19 @@ def _expected(line: str, origin: Origin) -> Iterator[Timed]:
     time, _, said = line.partition(" ")
     if said.startswith("?"):
         yield _time(time, origin), _solution(said)
+    elif found := _ATOM.fullmatch(said):
+        yield _time(time, origin), _atom(found["relation"], found["arguments"], origin)
     else:
         for fact in _statement(said, origin):
             yield _time(time, origin), fact
+
+
+_ATOM = re.compile(r"(?P<relation>\S+?)\((?P<arguments>.*)\)")
+
+
+def _atom(relation: str, arguments: str, origin: Origin) -> Atom:
+    found = _statement(f":s :p {arguments}", origin) if arguments else ()
+    return Atom(term(relation), tuple(triple.object for triple in found))
 
 
 def _solution(text: str) -> Solution:

@@ -19,6 +19,7 @@ from squall.errors import SquallError
 SUITES = {
     "squall": "tests.conformance.squall_suite",
     "jena-rules": "tests.conformance.jena_rules_suite",
+    "jena-owl": "tests.conformance.jena_owl",
     "rif-w3c": "tests.conformance.rif_suite",
     "rif-owl2rl-weaver": "tests.conformance.rif_weaver_suite",
     "w3c-rdf-tests": "tests.conformance.w3c_suite",
@@ -33,6 +34,9 @@ SUITES = {
     "instans": "tests.conformance.instans_suite",
 }
 """The suites by name (a folder of the corpus), each with the module whose ``cases(folder)`` gives its cases."""
+
+PLACES = {"jena-owl": Path("jena-rules", "owl_ruleset_tests.json")}
+"""Where the cases of suites are that have no folder of their own."""
 
 STATUSES = ("passed", "failed", "left out", "known bad")
 """What may become of a case."""
@@ -85,9 +89,14 @@ def corpus() -> Path:
     return Path(os.environ.get("SQUALL_CONFORMANCE", beside))
 
 
+def place_of(suite: str, corpus: Path) -> Path:
+    """Where the cases of a suite are: its folder, or a file."""
+    return corpus / PLACES.get(suite, suite)
+
+
 def run(suite: str, folder: Path, stages: Stages) -> Iterator[Outcome]:
     """The outcomes of a suite's cases, one after the other. `folder`: the corpus."""
-    cases: Iterable[Case] = import_module(SUITES[suite]).cases(folder / suite)
+    cases: Iterable[Case] = import_module(SUITES[suite]).cases(place_of(suite, folder))
     for case in cases:
         status, reason = _outcome(case, stages)
         yield Outcome(suite, case.name, status, reason)

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.conformance import STATUSES, SUITES, Outcome, Stages, corpus, run
+from tests.conformance import STATUSES, SUITES, Outcome, Stages, corpus, place_of, run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 if nothing failed, 1 if something did, 2 if there is nothing to run."""
     options = _parser().parse_args(arguments)
-    suites = options.suites or [suite for suite in SUITES if (options.corpus / suite).is_dir()]
-    absent = [suite for suite in suites if not (options.corpus / suite).is_dir()]
+    suites = options.suites or [suite for suite in SUITES if place_of(suite, options.corpus).exists()]
+    absent = [suite for suite in suites if not place_of(suite, options.corpus).exists()]
     if absent or not suites:
         print(f"conformance data not found in {options.corpus}: set SQUALL_CONFORMANCE or --corpus", file=sys.stderr)
         return 2

@@ -17,7 +17,7 @@ from pyoxigraph import RdfFormat
 from squall import profiles
 from squall.rdf import Event, Term, Triple, iri, iri_text, parts, triple
 from squall.system import System
-from tests.conformance import Case, Stages
+from tests.conformance import Case, LeftOut, Stages
 from tests.conformance.programs import compiled, model, same
 
 TEST = "http://www.hpl.hp.com/semweb/2003/query_tester#"
@@ -47,7 +47,6 @@ MANIFESTS = {
     "rdfs/manifest-nodirect.rdf": "rdfs-fb-tgc.rules",
     "rdfs/manifest-nodirect-noresource.rdf": "rdfs-fb.rules",
     "rdfs/manifest-simple.rdf": "rdfs-fb-tgc-simple.rules",
-    "rdfs/manifest-rdfs12.rdf": "owl-fb-micro.rules",
     "transitive/manifest.rdf": "",
 }
 """The manifests with the rules that they are for."""
@@ -55,13 +54,19 @@ MANIFESTS = {
 
 def cases(folder: Path) -> Iterator[Case]:
     """The cases of the manifests that are there."""
+    if (folder / "reasoners" / "rdfs" / "manifest-rdfs12.rdf").is_file():
+        yield Case("rdfs/manifest-rdfs12.rdf test1", _left_out)
     for name, rules in MANIFESTS.items():
         manifest = folder / "reasoners" / name
         if manifest.is_file():
-            graph = _graph(manifest)
+            graph = graph_of(manifest)
             for test in sorted(fact.subject for fact in graph if fact.object == iri(TEST + "Test")):
                 case = partial(_run, _files(graph, test, folder / "reasoners"), folder, rules)
                 yield Case(f"{name} {test.rpartition('/')[2].strip('>')}", case)
+
+
+def _left_out(stages: Stages) -> None:
+    raise LeftOut("rule rdfs12a is in Jena's OWL rule files only, which say more")
 
 
 def _files(graph: frozenset[Triple], test: Term, folder: Path) -> dict[str, list[Path]]:
@@ -75,22 +80,23 @@ def _files(graph: frozenset[Triple], test: Term, folder: Path) -> dict[str, list
 
 
 def _run(files: dict[str, list[Path]], folder: Path, rules: str, stages: Stages) -> None:
-    facts = [fact for path in (*files["tbox"], *files["data"]) for fact in _graph(path)]
+    facts = [fact for path in (*files["tbox"], *files["data"]) for fact in graph_of(path)]
     found = model(_rules(folder, rules), [Event(0, tuple(facts))], stages)
     held = found.derived | (found.held & set(facts))
-    wanted = [pattern for path in files["query"] for pattern in _graph(path)]
+    wanted = [pattern for path in files["query"] for pattern in graph_of(path)]
     came = {fact for fact in held if any(_fits(fact, pattern) for pattern in wanted)}
-    due = {fact for path in files["result"] for fact in _graph(path)}
+    due = {fact for path in files["result"] for fact in graph_of(path)}
     missing, surplus = sorted(map(str, due - came)), sorted(map(str, came - due))
     assert same(came, due), f"missing {missing}, surplus {surplus}"
 
 
 @cache
-def _graph(path: Path) -> frozenset[Triple]:
-    """The triples of a document. Its entities may be in single quotes."""
+def graph_of(path: Path, base: str = "http://example.org/") -> frozenset[Triple]:
+    """The triples of a document. Its entities may be in single quotes, and its encoding said wrongly."""
     text = re.sub(r"(<!ENTITY \S+\s+)'([^']*)'", r'\1"\2"', path.read_text(encoding="utf-8"))
-    format = RdfFormat.from_extension(path.suffix[1:])
-    quads = pyoxigraph.parse(text, format=format, base_iri="http://example.org/")
+    text = re.sub(r"^<\?xml [^>]*\?>", "", text)
+    format = RdfFormat.from_extension(path.suffix[1:]) or RdfFormat.RDF_XML
+    quads = pyoxigraph.parse(text, format=format, base_iri=base)
     return frozenset(triple(quad.subject, quad.predicate, quad.object) for quad in quads)
 
 

@@ -1,4 +1,5 @@
-"""The suite ``jena-rules``: parsing, entailment and built-ins of the Jena rule engines (``rule_engine_cases.json``)."""
+"""The suite ``jena-rules``: parsing, entailment and built-ins of the Jena rule engines (``rule_engine_cases.json``),
+and the manifests of its reasoners."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from squall.lexers.jena import Pattern as Clause
 from squall.rdf import RDF, Event, Term, Triple, blank, iri, literal
 from squall.system import System, warnings
 from squall.translators.jena.terms import FUNCTORS
-from tests.conformance import Case, LeftOut, Stages
+from tests.conformance import Case, KnownBad, LeftOut, Stages, jena_reasoners
 from tests.conformance.programs import answer, compiled, model, same
 
 Entry = dict[str, Any]
@@ -28,9 +29,12 @@ BROKEN = "<__main__.Obj object"
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The cases of the file, in its order."""
+    """The cases of the file, in its order, and then those of the manifests."""
     for entry in json.loads((folder / "rule_engine_cases.json").read_text(encoding="utf-8")):
         yield Case(entry["id"], partial(_run, entry))
+    yield from jena_reasoners.cases(folder)
+    for path in sorted(folder.rglob("*.rules")):
+        yield Case(f"reads {path.relative_to(folder)}", partial(_reads, path))
 
 
 ONE_BY_ONE = ("TestGenericRules.testAddRemove2.1", "TestRuleSystemBugs.testNonmonotonicCR")
@@ -44,6 +48,34 @@ def _run(entry: Entry, stages: Stages) -> None:
     if run is None:
         raise LeftOut(REASONS.get(entry["kind"], f"the kind `{entry['kind']}` is not known"))
     run(entry, stages)
+
+
+# Files
+
+
+BAD = {
+    "bad-encoding.rules": "it is no UTF-8, on purpose",
+    "include-test-not-found.rules": "it includes a file that is not there, on purpose",
+    "importTest.rules": "it includes a file that is not in the corpus",
+    "owl-b.rules": "it has wildcards, which Jena's own parser refuses",
+    "owl.rules": "it has a built-in that Jena does not register",
+    "custom-builtins.rules": "its built-ins are made by the test in Java",
+    "groundClosure2.rules": "its built-ins are made by the test in Java",
+}
+"""Files that Jena does not read, or not as they are in the corpus, and why."""
+INCLUDES = "@include <file:testing/reasoners/"
+"""How a file names another one from the root of Jena's repository."""
+
+
+def _reads(path: Path, stages: Stages) -> None:
+    """A file is read, unchanged but for the place of what it includes; printed it is the same, and it is translated."""
+    if path.name in BAD:
+        raise KnownBad(BAD[path.name])
+    text = path.read_text(encoding="utf-8").replace(INCLUDES, "@include <file:")
+    tree = lexer(text, str(path))
+    printed = lexer.written(tree)
+    assert lexer(printed, path.name) == tree, "its tree is read as another one"
+    compiled(printed, "jena", jena_reasoners.PROFILE)
 
 
 # Entailment

@@ -26,7 +26,7 @@ from squall.stages import Options, Output
 from squall.system import System
 from squall.testing import isomorphic
 from squall.translators.sparql import translator
-from tests.conformance import Case, LeftOut, Stages
+from tests.conformance import Case, LeftOut, Stages, w3c_rif
 from tests.conformance.programs import translated
 from tests.conformance.w3c_manifests import (
     MF,
@@ -54,7 +54,8 @@ ENTAILMENT = """
 """
 """What the rule set ``rhodf`` leaves out and answers ask for (RDF 1.1 Semantics, sections 8.1.1 and 9.2.1), of classes
 and properties; `of` and `type` follow from the axioms about domains and ranges."""
-BY_RULES = {f"http://www.w3.org/ns/entailment/{name}" for name in ("RDF", "RDFS", "D")}
+REGIMES = "http://www.w3.org/ns/entailment/"
+BY_RULES = {REGIMES + name for name in ("RDF", "RDFS", "D")}
 """The entailment regimes that these rules have the answers of."""
 REGIME = "http://www.w3.org/ns/sparql-service-description#entailmentRegime"
 OTHERWISE = {
@@ -84,12 +85,21 @@ def _run(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     default = [iri(node.value) for node in graph.values(action, QT + "data")]
     named = [iri(node.value) for node in graph.values(action, QT + "graphData")]
     regimes = {node.value for node in (*graph.members(test, REGIME), *graph.members(action, REGIME))}
-    if regimes and not regimes & BY_RULES:
+    if regimes and not regimes & {*BY_RULES, REGIMES + "RIF"}:
         raise LeftOut(f"asks for {' or '.join(sorted(name.rpartition('/')[2] for name in regimes))} entailment")
-    outputs = answers(path_of(query), default, named, stages, entailment() if regimes else ())
+    rules, facts = _rules(folder, default, regimes)
+    outputs = answers(path_of(query), default, named, stages, rules, facts)
     lax = graph.value(test, MF + "resultCardinality") == NamedNode(MF + "LaxCardinality")
     assert result is not None
     compare(outputs, path_of(result), lax)
+
+
+def _rules(folder: Path, default: Iterable[Term], regimes: set[str]) -> tuple[Sequence[System], Sequence[Event]]:
+    """What derives what regimes of entailment ask for, and facts that come with it."""
+    if REGIMES + "RIF" in regimes:
+        data = [triple for graph in default for triple in triples(path_of(NamedNode(graph[1:-1])))]
+        return w3c_rif.rules(folder.parent / "rif-w3c", data)
+    return entailment() if regimes else (), ()
 
 
 @cache
@@ -99,9 +109,15 @@ def entailment() -> tuple[System, ...]:
 
 
 def answers(
-    query: Path, default: Sequence[Term], named: Sequence[Term], stages: Stages, rules: Sequence[System] = ()
+    query: Path,
+    default: Sequence[Term],
+    named: Sequence[Term],
+    stages: Stages,
+    rules: Sequence[System] = (),
+    facts: Sequence[Event] = (),
 ) -> list[Output]:
-    """What a query answers of graphs, and what rules derive of them; those that it names itself come first."""
+    """What a query answers of graphs and facts, and what rules derive of them; graphs that it names itself come
+    first."""
     program = SparqlLexer(base=query.as_uri())(query.read_bytes().decode("utf-8"), query.name)
     (statement,) = program.statements
     body = statement.body
@@ -109,16 +125,22 @@ def answers(
     given = body.dataset or (*map(q.From, default), *map(q.FromNamed, named))
     program = replace(program, statements=(replace(statement, body=replace(body, dataset=given)),))
     graphs = dict.fromkeys(clause.graph for clause in given if isinstance(clause, q.From | q.FromNamed))
-    return evaluated(program, graphs, stages, rules)
+    return evaluated(program, graphs, stages, rules, facts)
 
 
-def evaluated(program: q.Program, graphs: Iterable[Term], stages: Stages, rules: Sequence[System] = ()) -> list[Output]:
-    """The outputs of a program, together with rules, over graphs that always hold."""
+def evaluated(
+    program: q.Program,
+    graphs: Iterable[Term],
+    stages: Stages,
+    rules: Sequence[System] = (),
+    facts: Sequence[Event] = (),
+) -> list[Output]:
+    """The outputs of a program, together with rules, over graphs and facts that always hold."""
     system = translated(program, translator)
     system = System(subsystems=(system, *rules)) if rules else system
     plan = squall.plan(system, stages.planner)
     static = [Event(ALWAYS, triples(path_of(NamedNode(graph[1:-1]))), graph[1:-1]) for graph in graphs]
-    return list(squall.build(plan, stages.builder, Options()).run([], static))
+    return list(squall.build(plan, stages.builder, Options()).run([], [*static, *facts]))
 
 
 def compare(outputs: Sequence[Output], path: Path, lax: bool) -> None:

@@ -36,7 +36,7 @@ def translator(program: Program) -> System:
         shown = [_from_the_start(rule) for rule in shown]
     known = lists.RULES if notes.has_lists else ()
     name = PurePath(program.name).stem
-    return System(name=name, subsystems=(*shown, *known), warnings=tuple(notes.warnings))
+    return System(name=name, subsystems=(*shown, *notes.hiding.answers(), *known), warnings=tuple(notes.warnings))
 
 
 def _systems(rule: Rule, body: Body) -> Iterator[System]:

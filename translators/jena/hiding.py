@@ -1,7 +1,8 @@
 """What rules read, and what is left out of the answer: facts with nodes that `hide` names, and those with functors.
 
 A rule that makes such facts, or may make them, is split: what it makes is for other rules only, and what is in the
-answer is made by others of the same body.
+answer is made by others of the same body. Where rules say what is hidden, one rule makes the answer, from all that the
+others have made: a rule that looks once at what is not there must not look again for the answer.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from squall.system import (
     AtomPattern,
     Bind,
     Call,
+    Consequence,
     Construct,
     Expression,
     Insert,
@@ -30,6 +32,11 @@ from squall.system import (
 
 HIDDEN = iri("urn:x-squall:jena:hidden")
 """The relation of nodes that are hidden where something else holds."""
+
+MADE = iri("urn:x-squall:jena:made")
+"""The relation of the nodes of facts that rules have made, which are in the answer if nothing in them is hidden."""
+
+_MADE = Pattern(Variable("subject"), Variable("predicate"), Variable("object"))
 
 
 @dataclass
@@ -53,6 +60,9 @@ class Hiding:
             if isinstance(one, Insert) and any(self._may_hide(fact) for fact in one.template):
                 hint = "a rule that removes cannot make facts that are hidden"
                 raise TranslatorError(f"the rule `{rule.name}` makes what `hide` hides", rule.origin, hint)
+        if self.derives:
+            yield replace(rule, consequences=tuple(map(_marked, rule.consequences)))
+            return
         built = {one.variable for one in rule.predicates if isinstance(one, Bind) and _is_built(one.expression)}
         tests: dict[tuple[Predicate, ...] | None, list[Pattern]] = {}
         for fact in _facts(rule):
@@ -66,7 +76,18 @@ class Hiding:
         for others, found in tests.items():
             if others is not None:
                 predicates, made = (*rule.predicates, *others), (Construct(tuple(found)),)
-                yield replace(rule, predicates=predicates, consequences=made, reentrant=not self.derives)
+                yield replace(rule, predicates=predicates, consequences=made)
+
+    def answers(self) -> tuple[System, ...]:
+        """The rule that makes the answer, where rules say what is hidden."""
+        if not self.derives:
+            return ()
+        made = AtomPattern(MADE, _MADE.slots)
+        tests = self._tests(_MADE, ())
+        rule = System(
+            "hide", joinables=(made,), predicates=tests or (), consequences=(Construct((_MADE,)),), reentrant=False
+        )
+        return (rule,)
 
     def _may_hide(self, fact: Pattern) -> bool:
         return self.derives or any(slot in self.nodes or (self.nodes and _varies(slot)) for slot in fact.slots)
@@ -86,6 +107,14 @@ class Hiding:
         if self.functors and isinstance(fact.object, Variable):
             found.append(Test(Call(_NOT_FUNCTOR, (fact.object,))))
         return tuple(found)
+
+
+def _marked(one: Consequence) -> Consequence:
+    """What a rule makes, for other rules only, with what the answer is made from."""
+    if not isinstance(one, Construct) or one.internal:
+        return one
+    marks = tuple(AtomPattern(MADE, fact.slots) for fact in one.template if isinstance(fact, Pattern))
+    return replace(one, template=(*one.template, *marks), internal=True)
 
 
 def _facts(rule: System) -> Iterator[Pattern]:

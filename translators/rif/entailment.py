@@ -1,18 +1,33 @@
-"""The rules that come with ``##`` and with the profiles of imported data.
+"""The rules that come with ``##`` and with the profiles of imported data; what follows from data is read, and not told.
 
-Sources: RIF RDF and OWL Compatibility, sections 3.2 and 4; RDF 1.1 Semantics, sections 8.1.1 and 9.2.1.
+Sources: RIF RDF and OWL Compatibility, sections 3.2, 4 and 9; RDF 1.1 Semantics, sections 7 to 9; OWL 2 Profiles, 4.3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
-from squall.rdf import RDFS, iri
-from squall.system import AtomPattern, Construct, Pattern, System, Variable
+from squall.compounds import VIOLATED
+from squall.rdf import OWL, RDFS, iri
+from squall.system import AtomPattern, Call, Construct, Pattern, System, Test, Variable
+from squall.translators.rif.equality import EQUAL
+from squall.translators.rif.terms import OWN
 
 _X, _Y, _Z = (Variable(name) for name in "xyz")
+
+DIRECT = "OWL-Direct"
+SETS = {
+    "Simple": (),
+    "RDF": (),
+    "RDFS": ("rdfs", "rdfs-axioms"),
+    "D": ("rdfs", "rdfs-axioms", "datatypes"),
+    DIRECT: ("owl2rl",),
+}
+"""The rule sets of `squall.rulesets` for each profile that can be had by rules."""
+_FILES = {"RDF": ("rdf",), "D": ("values",), DIRECT: ("direct",)}
+"""Rules of a profile that lie beside this module."""
 
 
 def subclasses() -> Iterator[System]:
@@ -32,18 +47,40 @@ def subclasses() -> Iterator[System]:
 
 
 def systems(profile: str) -> Iterator[System]:
-    """The rules of a profile (`squall.translators.rif.imports.ORDER`)."""
-    if profile in ("RDF", "RDFS"):
-        yield from _of("rdf")
-    if profile == "RDFS":
-        yield from _of("rdfs")
+    """The rules of a profile, which is one of `SETS`."""
+    for name in (*SETS[profile], *_FILES.get(profile, ())):
+        yield from _of(name)
+    if profile in ("D", DIRECT):
+        yield _contradiction()
+    if profile == DIRECT:
+        yield from _equations()
 
 
 @cache
 def _of(name: str) -> tuple[System, ...]:
-    """The rules of a document that lies beside this module."""
-    from squall.lexers.rif.presentation import lexer
-    from squall.translators.rif import translator
+    """The rules of a set, or of a file beside this module."""
+    import squall
+    from squall import rulesets
 
-    text = files("squall.translators.rif").joinpath(f"{name}.rifps").read_text(encoding="utf-8")
-    return translator(lexer(text, f"{name}.rifps")).subsystems
+    path = rulesets.path(name) if name in rulesets.names() else Path(__file__).with_name(f"{name}.jena")
+    return rulesets.prepared(squall.compile(path), background=True).subsystems
+
+
+def _contradiction() -> System:
+    """What violates a rule ends the run: from a contradiction everything follows."""
+    from squall.rulesets import VIOLATED_BY
+
+    test = Test(Call(VIOLATED, (_X, _Y)))  # never true, so that what is concluded here is never told
+    made = Construct((AtomPattern(iri(OWN + "inconsistent"), (_X, _Y)),))
+    return System(
+        "rif:contradiction", joinables=(Pattern(_X, VIOLATED_BY, _Y),), predicates=(test,), consequences=(made,)
+    )
+
+
+def _equations() -> Iterator[System]:
+    """Individuals are owl:sameAs each other if and only if they are equal."""
+    same, equal = Pattern(_X, iri(OWL + "sameAs"), _Y), AtomPattern(EQUAL, (_X, _Y))
+    other = Test(Call("urn:x-squall:datatypes:notIdentical", (_X, _Y)))
+    for name, body, head in (("rif:same", same, equal), ("rif:equal", equal, same)):
+        made = Construct((head,), internal=True)
+        yield System(name, joinables=(body,), predicates=(other,), consequences=(made,))

@@ -5,7 +5,7 @@ Source: RIF-BLD, section 2.5 (Import); RIF RDF and OWL Compatibility, section 5 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,20 +15,21 @@ from squall.errors import SquallError, TranslatorError, UsageError, each
 from squall.lexers.rif import tree
 from squall.streams.documents import path_of
 from squall.system import Document, Stream
+from squall.translators.rif.direct import check_direct
+from squall.translators.rif.entailment import DIRECT, SETS
 
 ENTAILMENT = "http://www.w3.org/ns/entailment/"
 STREAMS = "http://www.w3.org/ns/stream/"
 """What the profile of a stream begins with; what follows names a format."""
 
-ORDER = ("Simple", "RDF", "RDFS")
+ORDER = tuple(name for name in SETS if name != DIRECT)
 """The profiles of RDF data that can be had by rules, each with all that the one before it has."""
 
 _OTHERS = {
-    "D": "values of datatypes are not compared in joins; import under `RDFS`",
-    "OWL-Direct": "import the data under `RDFS`, and rules for what of OWL is needed",
-    "OWL-RDF-Based": "import the data under `RDFS`, and rules for what of OWL is needed",
+    "OWL-RDF-Based": f"import an ontology in OWL 2 RL under `{DIRECT}`, or data under `RDFS` and rules for the rest",
     "RIF": "a RIF document is imported without a profile",
 }
+"""The profiles that are refused, and what to do instead."""
 
 
 @dataclass
@@ -72,14 +73,17 @@ class _Finder:
         elif one.profile.startswith(STREAMS):
             self.closure.streams += (Stream(one.location, one.origin),)
         else:
-            self.profiled.setdefault(self._profile(one), one)
-            self.closure.data += (Document(one.location, one.origin, FORBIDDEN),)
+            profile = self._profile(one)
+            self.profiled.setdefault(profile, one)
+            self.closure.data += (Document(one.location, one.origin, FORBIDDEN, ontology=profile == DIRECT),)
 
     def _profile(self, one: tree.Import) -> str:
         name = (one.profile or "").removeprefix(ENTAILMENT)
-        if name not in ORDER and name not in _OTHERS:
+        if name in _OTHERS:
+            raise TranslatorError(f"the profile <{one.profile}> cannot be had by rules", one.origin, _OTHERS[name])
+        if name not in SETS:
             hint = (
-                f"profiles are {', '.join(f'<{ENTAILMENT}{known}>' for known in ORDER)}, and <{STREAMS}...> of streams"
+                f"profiles are {', '.join(f'<{ENTAILMENT}{known}>' for known in SETS)}, and <{STREAMS}...> of streams"
             )
             raise TranslatorError(f"there is no profile <{one.profile}>", one.origin, hint)
         return name
@@ -102,30 +106,17 @@ class _Finder:
         self.add(lex(text, str(path)), path)
 
     def check_profiles(self) -> None:
-        """All profiles have to be ones that can be had; the highest of them is the one for all data."""
-        for name, one in self.profiled.items():
-            if name in _OTHERS:
-                message = f"the profile <{one.profile}> cannot be had by rules"
-                others = [other for other in self.profiled if other in ORDER]
-                if name.startswith("OWL") and others:
-                    message += f", nor goes it together with <{ENTAILMENT}{others[0]}>"
-                self.errors.append(TranslatorError(message, one.origin, _OTHERS[name]))
-        if "OWL-Direct" in self.profiled:
-            self.errors += [_variable_attribute(frame) for frame in _variable_frames(self.closure.documents)]
-        known = [name for name in self.profiled if name in ORDER]
-        self.closure.profile = max(known, key=ORDER.index, default="Simple")
-
-
-def _variable_frames(documents: Sequence[tree.Document]) -> Iterator[tree.Frame]:
-    for document in documents:
-        for node in tree.parts(document.group):
-            if isinstance(node, tree.Frame) and any(isinstance(attribute, tree.Var) for attribute, _ in node.slots):
-                yield node
-
-
-def _variable_attribute(frame: tree.Frame) -> TranslatorError:
-    hint = "OWL-Direct has no variables for properties (RIF RDF and OWL Compatibility, section 4.1.2)"
-    return TranslatorError("this frame has an attribute that is a variable", frame.origin, hint)
+        """The highest of the profiles is the one for all data; OWL's has none above or below it."""
+        others = [name for name in self.profiled if name in ORDER]
+        if DIRECT not in self.profiled:
+            self.closure.profile = max(others, key=ORDER.index, default="Simple")
+            return
+        self.closure.profile = DIRECT
+        one = self.profiled[DIRECT]
+        if others:
+            message = f"the profile <{one.profile}> does not go together with <{ENTAILMENT}{others[0]}>"
+            self.errors.append(TranslatorError(message, one.origin, "import all data under one of them"))
+        self.errors += check_direct(self.closure.documents)
 
 
 FORBIDDEN = (tree.IRI, tree.LOCAL, tree.PLAIN)

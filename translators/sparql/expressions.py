@@ -111,7 +111,13 @@ class Expressions:
         """C-SPARQL's function by its IRI: of a triple, or of a variable as without the IRI."""
         match call.arguments:
             case (_, _, _):
+                before = len(asked)
                 triple = [self._value(argument, body, asked) for argument in call.arguments]
+                if body.sides and len(asked) > before:
+                    hint = "put it into a BIND, and give `timestamp` the variable"
+                    self.state.notes.fail(
+                        "EXISTS in `timestamp` is not supported in the filter of an OPTIONAL", call.origin, hint
+                    )
                 return self.times.of_triple(triple, body, call.origin)
             case (Variable() as variable,):
                 return self.times.of_variable(variable, body, None, call.origin)
@@ -186,6 +192,17 @@ def _existence(expression: q.Expression) -> tuple[q.Group, bool] | None:
             return None if found is None else (found[0], not found[1])
         case _:
             return None
+
+
+def asked(expression: q.Expression, origin: Origin | None) -> Iterator[tuple[Variable, Origin | None]]:
+    """The variables whose values an expression needs, but for what is inside of groups, and where it does. origin: that
+    of the expression, for those that stand in no call."""
+    match expression:
+        case Variable():
+            yield expression, origin
+        case q.Call(arguments=arguments):
+            for argument in arguments:
+                yield from asked(argument, expression.origin or origin)
 
 
 def origin_of(expression: q.Expression) -> Origin | None:

@@ -59,6 +59,22 @@ class Found(NamedTuple):
         return tuple(dict.fromkeys(slot for slot in (self.graph, *self.triple) if isinstance(slot, Variable)))
 
 
+class Home(NamedTuple):
+    """A body in which a time is told, and what some variables are called there."""
+
+    body: Body
+    names: dict[Variable, Variable]
+
+    def inside(self, expression: Expression) -> Expression:
+        """The expression in the names of the body."""
+        match expression:
+            case Variable():
+                return self.names.get(expression, expression)
+            case Call(function=function, arguments=arguments, origin=origin):
+                return Call(function, tuple(map(self.inside, arguments)), origin)
+        return expression
+
+
 class Times:
     """Translates the calls of ``timestamp`` in a statement."""
 
@@ -67,10 +83,9 @@ class Times:
 
     def of_triple(self, triple: Sequence[Expression], body: Body, origin: Origin | None) -> Expression:
         """The time of the latest arrival of a triple."""
-        names = [name for one in triple for name in q.mentioned(one)]
-        home = self._home(body, names, origin)
-        slots = tuple(self._slot(one, home) for one in triple)
-        return self._latest([Found(slots, body.reads.graph, body.reads.sources)], home, origin)
+        home = self._home(body, [name for one in triple for name in q.mentioned(one)], origin)
+        slots = tuple(self._slot(home.inside(one), home.body) for one in triple)
+        return self._latest([Found(slots, body.reads.graph, body.reads.sources)], home.body, origin)
 
     def of_variable(self, variable: Variable, body: Body, stream: Term | None, origin: Origin | None) -> Expression:
         """The time of the latest arrival of what patterns bind a variable to. stream: on that stream."""
@@ -85,48 +100,83 @@ class Times:
             self._fail(f"what binds `{variable}` does not read the stream {stream}", origin)
             return NOBODY
         home = self._home(body, [name for one in found for name in one.variables], origin)
-        slots = {name: self._slot(name, home) for one in found for name in one.variables}
-        return self._latest([_renamed(one, slots) for one in dict.fromkeys(found)], home, origin)
+        slots = {name: self._slot(home.inside(name), home.body) for one in found for name in one.variables}
+        return self._latest([_renamed(one, slots) for one in dict.fromkeys(found)], home.body, origin)
 
     def of_pattern(self, variable: Variable, inner: System, body: Body, origin: Origin | None) -> Expression:
         """The time of the latest arrival of what the patterns of a group bind a variable to, in those of the group's
         solutions that agree with that of the body."""
         found = [one for one in _found(inner) if variable in one.variables]
-        keys = tuple(name for name in visible(inner) if name in body.variables)
         if not found:
             self._fail(f"no triple pattern in the group of `timestamp` has `{variable}`", origin)
             return NOBODY
-        for name in keys:
-            if name not in sure(inner) or name not in body.sure or body.sides:
-                message = f"`{name}`, which need not be bound, in the group of `timestamp` is not supported yet"
-                self.state.notes.fail(message, origin, "give the variable another name in the group")
-                return NOBODY
+        around = body.reads.known.union(body.variables)
+        shared = tuple(name for name in visible(inner) if name in around)
+        home = self._home(body, shared, origin)
+        keys = tuple(self._key(home.names.get(name, name), home.body) for name in shared)
+        parts = [inner]
+        if keys != shared or not sure(inner).issuperset(shared):
+            self._outside_exists(body, origin)
+            parts = [_askers(home, shared, keys), inner]
         at = self.state.fresh("at")
-        ways = [Body(body.reads, [inner, self._arrivals(one, at, origin)]).branch((*keys, at)) for one in found]
+        ways = [self._way(Body(body.reads, parts), one, at, origin).branch((*keys, at)) for one in found]
         joinables: tuple[Joinable, ...] = (ways[0] if len(ways) == 1 else Either(tuple(ways)),)
-        return self._add(System(joinables=joinables), keys, at, body)
+        return self._add(System(joinables=joinables), keys, at, home.body)
+
+    def _way(self, way: Body, found: Found, at: Variable, origin: Origin | None) -> Body:
+        """The solutions of a group, each with the times at which the triple of one of its patterns came."""
+        slots = {name: self._slot(name, way) for name in found.variables}
+        way.join(self._arrivals(_renamed(found, slots), at, origin))
+        return way
 
     def _fail(self, message: str, origin: Origin | None) -> None:
         self.state.notes.fail(message, origin, "only what a pattern finds in a stream has a time")
 
-    def _home(self, body: Body, names: Iterable[Variable], origin: Origin | None) -> Body:
-        """Where times are told: of the two sides of an optional part, on that which has all of the variables."""
+    def _outside_exists(self, body: Body, origin: Origin | None) -> None:
+        """Notes an error in EXISTS: a part that is evaluated by itself does not see what the solution has outside."""
+        if body.reads.known:
+            message = "`timestamp` of what need not be bound where it stands is not supported inside EXISTS"
+            self.state.notes.fail(message, origin, "bind the time to a variable in front of the EXISTS")
+
+    def _home(self, body: Body, names: Iterable[Variable], origin: Origin | None) -> Home:
+        """Where times of what some variables have are told. For pairs of solutions that is the side of the optional
+        part which has all of them, else the inner side, for each of the values that they have in the outer one."""
         if body.sides is None:
-            return body
+            return Home(body, {})
         outer, inner = body.sides
-        wanted = set(names)
-        if wanted <= inner.sure:
-            return inner
-        if wanted.isdisjoint(set(inner.variables) - outer.sure) and wanted <= {*outer.variables}:
-            return outer
-        message = "`timestamp` of what both sides of an OPTIONAL bind is not supported in its filter yet"
-        self.state.notes.fail(message, origin, "put the filter behind the OPTIONAL, or ask for the time inside of it")
-        return inner
+        wanted = dict.fromkeys(names)
+        if inner.sure.issuperset(wanted):
+            return Home(inner, {})
+        if {*wanted}.isdisjoint(set(inner.variables) - outer.sure) and {*outer.variables}.issuperset(wanted):
+            return Home(outer, {})
+        brought = tuple(name for name in wanted if name in outer.variables and name not in inner.sure)
+        if brought:
+            self._outside_exists(body, origin)
+        return Home(inner, self._bring(brought, outer, inner))
+
+    def _bring(self, names: Sequence[Variable], outer: Body, inner: Body) -> dict[Variable, Variable]:
+        """Adds values that variables have in the outer solution to the inner ones, a solution for each: in a pair both
+        have the same. What they are called there."""
+        held = {name: self._hold(name, outer) for name in names}
+        shared = tuple(name for name in outer.variables if name in outer.sure & inner.sure)
+        inner.join(replace(outer.branch((*shared, *held.values())), distinct=True))
+        found = {}
+        for name in names:
+            found[name] = self.state.fresh("value")
+            is_unbound = calls.call("SAMETERM", (held[name], NOBODY))
+            inner.add(Bind(found[name], calls.call("IF", (is_unbound, name, held[name])), keeps=True))
+        return found
 
     def _slot(self, expression: Expression, home: Body) -> Slot:
         """What holds a value in every solution; one without a value has a term that is nowhere."""
-        if isinstance(expression, str) or (isinstance(expression, Variable) and expression in home.sure):
-            return expression
+        if isinstance(expression, Variable):
+            return self._key(expression, home)
+        return expression if isinstance(expression, str) else self._hold(expression, home)
+
+    def _key(self, name: Variable, home: Body) -> Variable:
+        return name if name in home.sure else self._hold(name, home)
+
+    def _hold(self, expression: Expression, home: Body) -> Variable:
         held = self.state.fresh("held")
         home.add(Bind(held, Call(COALESCE, (calls.value(expression), NOBODY))))
         return held
@@ -165,6 +215,15 @@ class Times:
         seen = (*(slot for slot in found.triple if isinstance(slot, Variable)), at)
         shown = (Select(tuple(dict.fromkeys(seen))),)
         return System(joinables=(Either(tuple(replace(way, consequences=shown) for way in ways)),))
+
+
+def _askers(home: Home, names: Sequence[Variable], keys: Sequence[Variable]) -> System:
+    """What some variables are bound to in the solutions of a body, each once, and the keys by which it is found."""
+    shown = [name for name in (*home.names.values(), *names) if name not in home.names]
+    found = Body(home.body.reads, [replace(home.body.branch((*keys, *shown)), distinct=True)])
+    for name, called in home.names.items():
+        found.add(Bind(name, called, keeps=True))
+    return found.system()
 
 
 def _coming(source: Source) -> Arrivals:

@@ -1,0 +1,176 @@
+"""The end of a micro-batch in a distributed builder: of what the operation nodes were told, the answers they hand on.
+
+Facts are spread by their keys; the solutions of a query lie together, so that one task puts them in order. What the
+whole of an answer decides (whether it has changed, whether it is empty) the driver says, of instants alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow
+
+from squall.builders.packing import orders, pack, unpack
+from squall.builders.rows import deliver
+from squall.builders.rows.deliver import Deliver, GrowingDeliver
+from squall.builders.rows.entries import Entry, answer_row
+from squall.builders.worker import (
+    DELIVER,
+    INSTANT,
+    PLAIN,
+    ROW,
+    STATE,
+    TOGETHER,
+    Message,
+    Program,
+    Span,
+    from_arrow,
+    superstep_messages,
+    to_arrow,
+)
+from squall.operators import Answer, Operator
+from squall.operators import Deliver as DeliverNode
+from squall.plan import Plan
+from squall.rdf import ALWAYS, FOREVER
+from squall.system import CLOSE
+
+Step = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Evaluations:
+    """When the answers that are told whole are evaluated, by the number of the operation node.
+
+    last: the latest instant before this batch (integer ms). instants: those of the batch, in order.
+    """
+
+    last: Mapping[int, int] = field(default_factory=dict)
+    instants: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def reported(self, plan: Plan, changed: Collection[tuple[int, int]]) -> Evaluations:
+        """Only those at which something is told. changed: (number of the operation node, instant) where an answer has
+        changed."""
+        changing = {number for number, node in enumerate(plan.nodes) if changes_only(node.op)}
+        instants = {
+            number: tuple(time for time in times if number not in changing or (number, time) in changed)
+            for number, times in self.instants.items()
+        }
+        return Evaluations(self.last, instants)
+
+
+def changes_only(op: Operator) -> bool:
+    """Whether an answer is told whole, but only where it has changed."""
+    return isinstance(op, DeliverNode) and op.output == "rstream" and op.report.policy == "change"
+
+
+def delivery(program: Program, span: Span, evaluations: Evaluations) -> Step:
+    """The worker's function that ends a batch: new state, and answers out, of kind ``row``: start is their time; node,
+    bucket and weight say in which order those of a time are told."""
+
+    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        program.prepare()
+        return to_arrow(_delivered(program, span, evaluations, from_arrow(batches)))
+
+    return step
+
+
+def changing(program: Program, span: Span, evaluations: Evaluations) -> Step:
+    """The worker's function that says, as messages of kind ``instant``, at which instants its part of an answer has
+    changed, of those that are told only where they have."""
+
+    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        program.prepare()
+        return to_arrow(_changes(program, span, evaluations, from_arrow(batches)))
+
+    return step
+
+
+def whole(program: Program, span: Span, evaluations: Evaluations) -> Step:
+    """The worker's function for a batch that one task works off: `superstep` for all levels, then `delivery`; and,
+    since it has all of each answer, what `changing` says."""
+
+    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        program.prepare()
+        return to_arrow(_whole(program, span, evaluations, list(from_arrow(batches))))
+
+    return step
+
+
+def _whole(program: Program, span: Span, evaluations: Evaluations, messages: Sequence[Message]) -> Iterator[Message]:
+    told = [message for message in messages if message.level == DELIVER]
+    rest = [message for message in messages if message.level != DELIVER]
+    for message in superstep_messages(program, program.levels, PLAIN, TOGETHER, span, rest):
+        if message.kind == ROW:
+            told.append(message)
+        else:
+            yield message
+    changed = list(_changes(program, span, evaluations, told))
+    yield from changed
+    reported = evaluations.reported(program.plan, {(message.node, message.start) for message in changed})
+    yield from _delivered(program, span, reported, told)
+
+
+def _delivered(
+    program: Program, span: Span, evaluations: Evaluations, messages: Iterable[Message]
+) -> Iterator[Message]:
+    entries = _gathered(program.plan, messages)
+    addressing = program.addressing()
+    ranks = _ranks(program.plan)
+    for node, op in program.plan.deliveries:
+        number = addressing.numbers[node.id]
+        # Whether it is reported has been decided, and that all has been told is for the driver to say.
+        alike = replace(op, queries=(), report=CLOSE if changes_only(op) else op.report)
+        at_work = _resumed(deliver(node, alike, program.plan), number, span, evaluations, entries)
+        if at_work.remembers:
+            at_work.keep()
+        at_work.apply(0, entries.get((ROW, number), []))
+        now = span.now if isinstance(at_work, Deliver) else FOREVER - 1
+        for place, (answer, time, rule) in enumerate(at_work.flush(now, evaluations.instants.get(number, ()))):
+            rank = ranks.get(rule, 0) if not op.name else min(len(ranks), 1)
+            row = pack((*answer_row(answer), rule))
+            yield Message(ROW, DELIVER, rank, number, 0, row, time, FOREVER, place if rank else 0)
+        for slot, kept in at_work.kept():
+            yield from addressing.state(node.id, slot, kept)
+
+
+def _changes(program: Program, span: Span, evaluations: Evaluations, messages: Iterable[Message]) -> Iterator[Message]:
+    entries = _gathered(program.plan, messages)
+    numbers = program.addressing().numbers
+    for node, op in program.plan.deliveries:
+        if changes_only(op):
+            number = numbers[node.id]
+            at_work = _resumed(deliver(node, op, program.plan), number, span, evaluations, entries)
+            assert isinstance(at_work, Deliver)
+            at_work.apply(0, entries.get((ROW, number), []))
+            for time in at_work.changed_at(evaluations.instants.get(number, ())):
+                yield Message(INSTANT, 0, 0, number, 0, "", time, 0, 0)
+
+
+Entries = dict[tuple[str, int], list[Entry]]
+"""By kind of message and number of the node."""
+
+
+def _gathered(plan: Plan, messages: Iterable[Message]) -> Entries:
+    found: Entries = {}
+    ordered = orders(plan)
+    for kind, _, _, node, _, row, start, end, weight in messages:
+        found.setdefault((kind, node), []).append((*unpack(row, ordered), start, end, weight))
+    return found
+
+
+def _resumed(
+    at_work: Deliver | GrowingDeliver, number: int, span: Span, evaluations: Evaluations, entries: Entries
+) -> Deliver | GrowingDeliver:
+    """The operator as it was: what came before this batch has been told."""
+    at_work.restore(0, entries.get((STATE, number), []))
+    last = evaluations.last.get(number, ALWAYS - 1)
+    at_work.flush(span.before, (last,) if last >= ALWAYS else ())
+    return at_work
+
+
+def _ranks(plan: Plan) -> dict[str, int]:
+    """In which order the answers of an instant are told that have an order: query by query, behind all others."""
+    answers = (node.op for node in plan.nodes if isinstance(node.op, Answer))
+    names = {name for op in answers if op.order for name in op.rules[:1]}
+    return {name: rank for rank, name in enumerate(sorted(names), 1)}

@@ -1,0 +1,53 @@
+"""A row as one string, for messages: exact, also where a cell is unbound or has a place in an order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from squall.builders.rows.entries import Head, Row, solution_mark
+from squall.builders.rows.timeline import ordering
+from squall.operators import Answer
+from squall.plan import Plan
+
+_JSON = "\0"
+"""What stands in front of a row that is written as JSON."""
+Orders = Mapping[str, Callable[[Row], Any]]
+"""For the first cell of a query's solutions the sort key of the row that a solution is made of."""
+
+
+def pack(row: Sequence[str | None]) -> str:
+    """A row as one string: its cells divided by line feeds, which no term's text has inside (N-Triples escapes them).
+    As JSON where that could not be told apart again."""
+    try:
+        text = "\n".join(row)  # type: ignore[arg-type]  # that a cell is None is rare, and shows
+    except TypeError:
+        return _as_json(row)
+    if text.count("\n") != len(row) - 1 or not text or text[0] == _JSON:
+        return _as_json(row) if row else ""
+    return text
+
+
+def _as_json(row: Sequence[str | None]) -> str:
+    cells = [[str(cell), *cell.origin] if isinstance(cell, Head) else cell for cell in row]
+    return _JSON + json.dumps(cells, ensure_ascii=False)
+
+
+def unpack(text: str, orders: Orders | None = None) -> Row:
+    """The row of a string. orders: needed where solutions have an order."""
+    if text[:1] != _JSON:
+        return tuple(text.split("\n")) if text else ()
+    return tuple(_head(cell, orders or {}) if isinstance(cell, list) else cell for cell in json.loads(text[1:]))
+
+
+def _head(cell: list[Any], orders: Orders) -> Head:
+    first, *row = cell
+    origin = tuple(row)
+    return Head(first, orders[first](origin), origin)
+
+
+def orders(plan: Plan) -> dict[str, Callable[[Row], Any]]:
+    """The order of the solutions of each query of a plan that has one."""
+    answers = (node.op for node in plan.nodes if isinstance(node.op, Answer) and node.op.order)
+    return {solution_mark(op.names, op.rules[0] if op.rules else ""): ordering(op.order) for op in answers}

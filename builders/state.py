@@ -1,0 +1,86 @@
+"""What a run keeps, apart from what runs it: entries by memory and slot, added up and forgotten as time passes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from squall.builders.intervals import Steps, add_step, positive
+from squall.builders.rows.entries import Entry, Row
+from squall.builders.rows.memory import Keeping
+
+Slot = tuple[str, int]
+"""A memory, and the number of one of its slots (`squall.builders.machine.Machine.kept`)."""
+
+
+class State:
+    """All that a run has kept so far."""
+
+    def __init__(self) -> None:
+        self.entries: dict[Slot, list[Entry]] = {}
+
+    def add(self, kept: Iterable[tuple[str, int, Sequence[Entry]]]) -> None:
+        """Takes down what has gone into memories."""
+        for id, slot, entries in kept:
+            self.entries.setdefault((id, slot), []).extend(entries)
+
+    def compact(self, memories: Mapping[str, Keeping], passed: int) -> None:
+        """Makes it as small as may be. passed: the time (integer ms) that the run has worked off."""
+        for (id, slot), entries in self.entries.items():
+            self.entries[id, slot] = compacted(entries, passed, memories[id].together(slot))
+
+    def size(self) -> int:
+        """How many entries there are."""
+        return sum(map(len, self.entries.values()))
+
+
+def compacted(entries: Iterable[Entry], passed: int, together: int | None = None) -> list[Entry]:
+    """Entries that add up to the same at every instant from `passed` on (integer ms); nothing that is to come begins
+    before. Of the past they say only since when what goes on has held. together: of how many first columns rows are
+    one, so that they have held since any of them has; None: all."""
+    groups: dict[Row, dict[Row, Steps]] = {}
+    for entry in entries:
+        row = entry[:-3]
+        add_step(groups.setdefault(row[:together], {}).setdefault(row, {}), *entry[-3:])
+    return [
+        (*row, *span)
+        for rows in groups.values()
+        for since in [_since(rows.values(), passed)]
+        for row, steps in rows.items()
+        for span in _spans(_clipped(steps, since, passed))
+    ]
+
+
+def _since(rows: Iterable[Steps], passed: int) -> int:
+    """Since when any of the rows has held without a gap, at the time that has passed or up to then."""
+    whole: Steps = {}
+    for steps in rows:
+        for instant, change in steps.items():
+            whole[instant] = whole.get(instant, 0) + change
+    return next((start for start, end in positive(whole) if start <= passed <= end), passed)
+
+
+def _clipped(steps: Steps, since: int, passed: int) -> Steps:
+    """The steps with all that lies before `passed` moved to one instant. What ends at `passed` is kept: a row that
+    begins then goes on with it."""
+    before = sum(change for instant, change in steps.items() if instant < passed)
+    found = {instant: change for instant, change in steps.items() if instant >= passed}
+    if before:
+        found[since] = found.get(since, 0) + before
+    return found
+
+
+def _spans(steps: Steps) -> Iterator[tuple[int, int, int]]:
+    """(start, end, weight) of as few entries as add up to the steps: what began first ends first."""
+    open: deque[tuple[int, int]] = deque()
+    for instant in sorted(steps):
+        change = steps[instant]
+        while change and open and (change < 0) != (open[0][1] < 0):
+            start, weight = open.popleft()
+            ended = weight if abs(weight) <= abs(change) else -change
+            yield start, instant, ended
+            change += ended
+            if weight != ended:
+                open.appendleft((start, weight - ended))
+        if change:
+            open.append((instant, change))

@@ -1,0 +1,190 @@
+"""Ontologies of OWL 2 as static data: refused if they are not in the profile RL, and read without annotations.
+
+What is looked at is what rules could not do justice to: expressions in places where the profile does not have them. It
+is not looked at whether all classes and properties are declared, nor at the other restrictions of OWL 2 DL.
+
+Sources: OWL 2 Profiles (second edition), section 4.2; OWL 2 Mapping to RDF Graphs, section 3; OWL 2 Direct Semantics,
+section 2 (annotations say nothing).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from squall.errors import Origin, SourceError
+from squall.rdf import OWL, RDF, RDFS, XSD, Event, Term, Triple, iri, is_blank, literal
+
+
+def _owl(*names: str) -> frozenset[Term]:
+    return frozenset(iri(OWL + name) for name in names)
+
+
+TYPE, FIRST, REST, NIL = (iri(RDF + name) for name in ("type", "first", "rest", "nil"))
+SUBCLASS, DOMAIN, RANGE = (iri(RDFS + name) for name in ("subClassOf", "domain", "range"))
+THING, ONTOLOGY, IMPORTS, ON_CLASS = (iri(OWL + name) for name in ("Thing", "Ontology", "imports", "onClass"))
+EQUIVALENT, DISJOINT = iri(OWL + "equivalentClass"), iri(OWL + "disjointWith")
+UNION, INTERSECTION, ONE_OF = (iri(OWL + name) for name in ("unionOf", "intersectionOf", "oneOf"))
+COMPLEMENT, SOME, ALL, VALUE = (
+    iri(OWL + name) for name in ("complementOf", "someValuesFrom", "allValuesFrom", "hasValue")
+)
+MOST, MOST_OF = iri(OWL + "maxCardinality"), iri(OWL + "maxQualifiedCardinality")
+MEMBERS, KEY, ALL_CLASSES = iri(OWL + "members"), iri(OWL + "hasKey"), iri(OWL + "AllDisjointClasses")
+
+_NOWHERE = _owl(
+    "disjointUnionOf", "hasSelf", "minCardinality", "cardinality", "minQualifiedCardinality", "qualifiedCardinality",
+    "onProperties", "onDatatype", "withRestrictions", "datatypeComplementOf", "onDataRange", "ReflexiveProperty",
+    "topObjectProperty", "bottomObjectProperty", "topDataProperty", "bottomDataProperty", "DataRange",
+)  # fmt: skip
+"""What no ontology of the profile has, as a predicate or as an object."""
+_FORMS = (UNION, INTERSECTION, ONE_OF, COMPLEMENT, SOME, ALL, VALUE, MOST, MOST_OF)
+_COUNTS = frozenset(literal(count, XSD + "nonNegativeInteger") for count in "01")
+
+_ANNOTATIONS = frozenset(
+    {iri(RDFS + name) for name in ("label", "comment", "seeAlso", "isDefinedBy")}
+    | _owl("versionInfo", "priorVersion", "backwardCompatibleWith", "incompatibleWith", "deprecated", "versionIRI")
+)
+_ANNOTATION_TYPES = _owl("AnnotationProperty", "OntologyProperty")
+_ABOUT = _owl("Axiom", "Annotation", "Ontology")
+"""The types of nodes of which all triples are annotations, or a header."""
+
+
+_Place = tuple[Term, ...]
+"""A place of class expressions: the forms that the profile has there."""
+_SUB: _Place = (UNION, INTERSECTION, ONE_OF, SOME, VALUE)
+_SUPER: _Place = (INTERSECTION, COMPLEMENT, ALL, VALUE, MOST, MOST_OF)
+_EQUIVALENT: _Place = (INTERSECTION, VALUE)
+
+
+Part = tuple[str, list[Event], Origin | None]
+"""A document of an ontology: its IRI, its events, and where a program names it."""
+
+
+def assertions(parts: Sequence[Part]) -> list[Event]:
+    """The events of documents that make one ontology, without annotations.
+
+    Raises SourceError where one has no header, or imports what is none of the others, and for what is not in the
+    profile RL.
+    """
+    for part in parts:
+        _check_header(part, [iri(name) for name, _, _ in parts])
+    known = [event for _, events, _ in parts for event in events]
+    triples = _triples(known)
+    for wrong in _Ontology(triples).wrong():
+        names = ">, <".join(name for name, _, _ in parts)
+        hint = "only what follows from ontologies in OWL 2 RL can be had by rules: mend it, or import it under RDFS"
+        raise SourceError(f"the ontology <{names}> is not in OWL 2 RL: {wrong}", parts[0][2], hint)
+    said = _annotations(triples)
+    return [event._replace(facts=tuple(fact for fact in event.facts if fact not in said)) for event in known]
+
+
+def _triples(events: Iterable[Event]) -> list[Triple]:
+    return [fact for event in events for fact in event.facts if isinstance(fact, Triple)]
+
+
+def _check_header(part: Part, known: Sequence[Term]) -> None:
+    name, events, origin = part
+    triples = _triples(events)
+    if not any(triple.predicate == TYPE and triple.object == ONTOLOGY for triple in triples):
+        hint = "say so in it: `<> a owl:Ontology .`"
+        raise SourceError(f"<{name}> is not OWL DL: it does not say that it is an owl:Ontology", origin, hint)
+    for triple in triples:
+        if triple.predicate == IMPORTS and triple.object not in known:
+            hint = f"import it by the RIF document as well: `Import({triple.object} ...)`"
+            raise SourceError(f"<{name}> imports {triple.object}, which is not at hand", origin, hint)
+
+
+def _annotations(triples: Sequence[Triple]) -> set[Triple]:
+    """The triples that say nothing about individuals: annotations, their declarations, and headers."""
+    declared = {triple.subject for triple in triples if triple.predicate == TYPE and triple.object in _ANNOTATION_TYPES}
+    about = {triple.subject for triple in triples if triple.predicate == TYPE and triple.object in _ABOUT}
+    predicates = _ANNOTATIONS | declared
+    return {triple for triple in triples if triple.predicate in predicates or triple.subject in about | declared}
+
+
+def _shown(term: Term) -> str:
+    """A term of the vocabulary by its usual prefix."""
+    for prefix, space in (("owl", OWL), ("rdfs", RDFS), ("rdf", RDF)):
+        if term.startswith(f"<{space}"):
+            return f"{prefix}:{term[len(space) + 1 : -1]}"
+    return term
+
+
+class _Ontology:
+    """The triples of an ontology by subject and predicate."""
+
+    def __init__(self, triples: Sequence[Triple]) -> None:
+        self.triples = triples
+        self.objects: dict[tuple[Term, Term], list[Term]] = defaultdict(list)
+        for triple in triples:
+            self.objects[(triple.subject, triple.predicate)].append(triple.object)
+        self.seen: set[tuple[Term, _Place]] = set()
+
+    def wrong(self) -> Iterator[str]:
+        """What is not in the profile, and where."""
+        for triple in self.triples:
+            subject = "something without a name" if is_blank(triple.subject) else triple.subject
+            for term in (triple.predicate, triple.object):
+                if term in _NOWHERE:
+                    yield f"{_shown(term)} of {subject}"
+            for node, place in self._placed(triple):
+                for wrong in self._expression(node, place):
+                    yield f"{wrong} in {_shown(triple.predicate)} of {subject}"
+
+    def _placed(self, triple: Triple) -> Iterator[tuple[Term, _Place]]:
+        """The class expressions of a triple that is an axiom."""
+        subject, predicate, object = triple
+        if predicate == SUBCLASS:
+            yield from ((subject, _SUB), (object, _SUPER))
+        elif predicate == EQUIVALENT:
+            yield from ((subject, _EQUIVALENT), (object, _EQUIVALENT))
+        elif predicate == DISJOINT:
+            yield from ((subject, _SUB), (object, _SUB))
+        elif predicate in (DOMAIN, RANGE) or (predicate == TYPE and not object.startswith(f"<{OWL}")):
+            yield (object, _SUPER)
+        elif predicate == KEY:
+            yield (subject, _SUB)
+        elif predicate == MEMBERS and ALL_CLASSES in self.objects[(subject, TYPE)]:
+            yield from ((member, _SUB) for member in self._list(object))
+        elif predicate in _FORMS and subject.startswith("<"):  # a class that is named is equivalent to its expression
+            yield (subject, _EQUIVALENT)
+
+    def _expression(self, node: Term, place: _Place) -> Iterator[str]:
+        """What an expression, and those in it, have that is not in the profile where they stand."""
+        waiting = [(node, place)]
+        while waiting:
+            found = waiting.pop()
+            if found in self.seen:
+                continue
+            self.seen.add(found)
+            if found == (THING, _SUB) or found == (THING, _EQUIVALENT):
+                yield _shown(THING)
+            for form, value in self._forms(*found):
+                if form not in found[1] or (form in (MOST, MOST_OF) and value not in _COUNTS):
+                    yield _shown(form)
+                else:
+                    waiting += self._parts(found, form, value)
+
+    def _forms(self, node: Term, place: _Place) -> Iterator[tuple[Term, Term]]:
+        """What makes an expression of a node. One that is named is equivalent to its own, which is an axiom."""
+        if is_blank(node) or place == _EQUIVALENT:
+            yield from ((form, value) for form in _FORMS for value in self.objects[(node, form)])
+
+    def _parts(self, whole: tuple[Term, _Place], form: Term, value: Term) -> Iterator[tuple[Term, _Place]]:
+        """The expressions in one that may stand where it does, with their places."""
+        node, place = whole
+        if form in (UNION, INTERSECTION):
+            yield from ((member, place) for member in self._list(value))
+        elif form == COMPLEMENT:
+            yield (value, _SUB)
+        elif form == ALL or (form == SOME and value != THING):
+            yield (value, place)
+        elif form == MOST_OF:
+            yield from ((one, _SUB) for one in self.objects[(node, ON_CLASS)] if one != THING)
+
+    def _list(self, cell: Term) -> Iterator[Term]:
+        seen: set[Term] = set()
+        while cell != NIL and cell not in seen:
+            seen.add(cell)
+            yield from self.objects[(cell, FIRST)]
+            cell = next(iter(self.objects[(cell, REST)]), NIL)

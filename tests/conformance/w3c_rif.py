@@ -1,0 +1,42 @@
+"""RIF entailment in the tests of SPARQL 1.1: data that name rules by rif:usedWithProfile (rif04.ttl, for one).
+
+The rules are premises of the W3C's tests for RIF, which are a suite of their own (`tests.conformance.rif_suite`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+from squall.rdf import Event, Triple
+from squall.system import System
+from tests.conformance import LeftOut, rif_suite
+
+USED = "<http://www.w3.org/2007/rif#usedWithProfile>"
+
+
+def rules(suite: Path, data: Iterable[Triple]) -> tuple[list[System], list[Event]]:
+    """The rules that data name, and the facts that these import. suite: the folder of ``rif-w3c``.
+
+    Raises LeftOut where that is not at hand, and where what is imported cannot be had by rules.
+    """
+    systems: list[System] = []
+    facts: list[Event] = []
+    for document in _documents(suite, data):
+        given = rif_suite.places(document.parent, document.parent.name)
+        systems.append(rif_suite.compiled(document, given))
+        facts += rif_suite.imported(systems[-1], given)
+    return systems, facts
+
+
+def _documents(suite: Path, data: Iterable[Triple]) -> Iterator[Path]:
+    for triple in data:
+        if triple.predicate == USED:
+            name = PurePosixPath(triple.subject.strip("<>")).name
+            yield _premise(suite, name)
+
+
+def _premise(suite: Path, name: str) -> Path:
+    for path in suite.rglob(name):
+        return path
+    raise LeftOut(f"the rules are not at hand: {name} in {suite.name}")

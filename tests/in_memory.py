@@ -1,0 +1,154 @@
+"""The micro-batches of the Spark builder without Spark: messages in lists, the same steps and the same workers.
+
+What Spark adds is left out (sources, Parquet, processes), so that many programs can be tried in little time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from squall.builders.cut import levels
+from squall.builders.exchange import Folder, Step, Told
+from squall.builders.supersteps import Batches
+from squall.builders.worker import (
+    BUCKETS,
+    COUNT,
+    INSTANT,
+    ROW,
+    STATE,
+    TIME,
+    Message,
+    Parsed,
+    Program,
+    axioms,
+    from_arrow,
+    source_messages,
+    to_arrow,
+)
+from squall.plan import Plan
+from squall.rdf import ALWAYS, FOREVER, Event
+from squall.stages import Output
+
+Messages = list[Message]
+
+
+class MemoryFiles:
+    """A store in a dictionary."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[str, ...], Any] = {}
+
+    def _under(self, parts: Sequence[object]) -> list[tuple[str, ...]]:
+        path = tuple(map(str, parts))
+        return [known for known in self.values if known[: len(path)] == path]
+
+    def exists(self, *parts: object) -> bool:
+        return bool(self._under(parts))
+
+    def names(self, *parts: object) -> list[str]:
+        return sorted({known[len(parts)] for known in self._under(parts)})
+
+    def numbers(self, *parts: object) -> list[int]:
+        return sorted(int(name) for name in (name.partition(".")[0] for name in self.names(*parts)) if name.isdigit())
+
+    def delete(self, *parts: object) -> None:
+        for known in self._under(parts):
+            del self.values[known]
+
+    def rename(self, old: Sequence[object], new: Sequence[object]) -> None:
+        self.delete(*new)
+        for known in self._under(old):
+            self.values[(*map(str, new), *known[len(old) :])] = self.values.pop(known)
+
+    def write(self, value: object, *parts: object) -> None:
+        self.values[tuple(map(str, parts))] = value
+
+    def read(self, *parts: object) -> Any:
+        return self.values.get(tuple(map(str, parts)))
+
+
+class MemoryExchange:
+    """Messages in lists; what is worked goes through Arrow, as it does between Spark and its workers."""
+
+    def __init__(self, files: MemoryFiles, partitions: int = 3) -> None:
+        self.files = files
+        self.partitions = partitions
+        self.owners = tuple(bucket * 7 % partitions for bucket in range(BUCKETS))
+
+    def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> Messages | None:
+        parts = [(*folder, f"kind={kind}", f"level={level}") for folder in folders]
+        found = [self.files.read(*part) for part in parts if self.files.exists(*part)]
+        return [message for messages in found for message in messages] if found else None
+
+    def between(self, messages: Messages, first: int, end: int) -> Messages:
+        return [message for message in messages if first <= message.start < end]
+
+    def union(self, frames: Iterable[Messages | None]) -> Messages | None:
+        found = [frame for frame in frames if frame is not None]
+        return [message for messages in found for message in messages] if found else None
+
+    def worked(self, messages: Messages, step: Step, partitions: int) -> Messages:
+        parts: list[Messages] = [[] for _ in range(partitions)]
+        for message in messages:
+            parts[self.owners[message.bucket] if partitions > 1 else 0].append(message)
+        return [message for part in parts for message in from_arrow(step(iter(list(to_arrow(part)))))]
+
+    def write(self, messages: Messages, folder: Folder) -> Told:
+        parts: dict[tuple[str, int], Messages] = {}
+        for message in messages:
+            parts.setdefault((message.kind, message.level), []).append(message)
+        for (kind, level), part in parts.items():
+            self.files.write(part, *folder, f"kind={kind}", f"level={level}")
+        return _told(messages)
+
+    def texts(self, messages: Messages) -> Iterator[str]:
+        return (message.row for message in messages)
+
+    def answers(self, messages: Messages) -> Iterator[tuple[int, int, str]]:
+        ordered = sorted(messages, key=lambda one: (one.start, one.node, one.bucket, one.weight, one.row))
+        return ((one.start, one.node, one.row) for one in ordered)
+
+
+def _told(messages: Messages) -> Told:
+    rows = [message for message in messages if message.kind == ROW]
+    starts = max((row.start for row in rows), default=ALWAYS)
+    return Told(
+        latest=max((message.start for message in messages if message.kind == TIME), default=ALWAYS),
+        instants=tuple(sorted({(one.row, one.node, one.start) for one in messages if one.kind == INSTANT})),
+        counts=tuple((message.node, message.start) for message in messages if message.kind == COUNT),
+        rows=len(rows),
+        starts=starts,
+        ends=max([starts, *(row.end for row in rows if row.end != FOREVER)]),
+        kept=sum(message.kind == STATE for message in messages),
+    )
+
+
+def run(
+    plan: Plan, batches: Iterable[Sequence[Event]], static: Sequence[Event] = (), together: int = 0
+) -> list[Output]:
+    """The outputs of a plan, each of the batches a micro-batch; before each of them the job starts anew."""
+    files = MemoryFiles()
+    exchange = MemoryExchange(files)
+    program = Program(plan, levels(plan))
+    found: list[Output] = []
+
+    def work(messages: Iterable[Message] | None, last: bool = False) -> None:
+        job = Batches(exchange, files, program, together)
+        found.extend(job.work(None if messages is None else list(messages), last))
+        assert not list(job.losses())
+        job.commit(None)
+
+    facts = [event._replace(time=ALWAYS) for event in static]
+    work([*axioms(program), *_read(program, ALWAYS, facts, (ROW,))])
+    for batch in batches:
+        work(_read(program, Batches(exchange, files, program, together).earliest, batch))
+    if Batches(exchange, files, program, together).unfinished:
+        work(None, last=True)
+    return found
+
+
+def _read(program: Program, earliest: int, events: Sequence[Event], kinds: Sequence[str] = ()) -> list[Message]:
+    """What two tasks make of the events, each of every second one."""
+    parts = (source_messages(program, earliest, [Parsed(0, list(events[first::2]), [])]) for first in range(2))
+    return [message for part in parts for message in part if not kinds or message.kind in kinds]

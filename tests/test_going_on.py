@@ -1,0 +1,305 @@
+"""A run that is stopped anywhere goes on elsewhere from what it kept, as if it had not been: every plan.
+
+The state is taken as text between any two batches, put into a fresh run of the same plan, and all outputs together have
+to be those of one run: on programs and streams with every feature, whether what was kept is added up and forgotten on
+the way or not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import squall
+from squall.builders import packing
+from squall.builders.instants import Instants
+from squall.builders.intervals import union
+from squall.builders.machine import Machine
+from squall.builders.rows.deliver import Deliver, GrowingDeliver
+from squall.builders.rows.entries import Entry
+from squall.builders.rows.feed import Feed
+from squall.builders.rows.join import AntiJoin, Join, LeftJoin
+from squall.builders.rows.memory import Keeping
+from squall.builders.rows.read import Reader
+from squall.builders.rows.sets import Closure, CountingDistinct, GrowingDistinct, RecursiveDistinct, Timed
+from squall.builders.rows.star import Star
+from squall.builders.rows.timeline import Group, Slice, TimeDriven
+from squall.builders.rows.update import Update, Working
+from squall.builders.running import Running, _Held
+from squall.builders.state import State, compacted
+from squall.builders.updating import Updating
+from squall.functions.jena import function_iri
+from squall.plan import Plan
+from squall.rdf import ALWAYS, FOREVER, Event, Triple, iri
+from squall.stages import Options, Output
+from squall.system import Bind, Call, Delete, Insert, Maybe, Report, Select, Source, System, Variable, Without, over
+from squall.testing import assert_as_oracle
+from squall.testing.strategies import ALL, event_streams, static_data, systems
+from squall.testing.streams import stream
+from squall.windows import Count, Range, Stepped, Window
+from tests.snapshots import INSTANTS, at, entries
+from tests.test_broken_operators import (
+    CHAIN,
+    COUNTED,
+    FIRST,
+    OPEN,
+    PATHS,
+    SHUT,
+    STREAMED,
+    E,
+    P,
+    Q,
+    X,
+    Y,
+    Z,
+    part,
+    pattern,
+    rule,
+)
+from tests.test_laws import PLANNERS, examples, hold
+
+
+class Moving:
+    """A run that goes on elsewhere before each batch. compacts: what it kept is compacted on the way. begin: what
+    functions of time take for the time of what always holds."""
+
+    def __init__(self, plan: Plan, compacts: bool, begin: int = 0) -> None:
+        self.plan = plan
+        self.compacts = compacts
+        self.begin = begin
+        self.orders = packing.orders(plan)
+        self.texts: list[tuple[str, int, str, int, int, int]] = []
+        self.passed = ALWAYS - 1
+
+    def outputs(self, batches: Sequence[Sequence[Event]], static: Sequence[Event]) -> Iterator[Output]:
+        running = Running(self.plan, Options())
+        running.keep()
+        yield from self._taken(running, running.start(static, self.begin))
+        for batch in batches:
+            running = self._elsewhere()
+            yield from self._taken(running, running.take(batch))
+        running = self._elsewhere()
+        yield from self._taken(running, running.end())
+
+    def _taken(self, running: Running, parts: Iterator[list[Output]]) -> Iterator[Output]:
+        for outputs in parts:
+            yield from outputs
+        self.passed = running.passed
+        self._write(running.kept())
+
+    def _write(self, kept: Iterator[tuple[str, int, list[Entry]]]) -> None:
+        for id, slot, found in kept:
+            self.texts += ((id, slot, packing.pack(row), start, end, n) for *row, start, end, n in found)
+
+    def _elsewhere(self) -> Running:
+        running, state = Running(self.plan, Options()), State()
+        for id, slot, text, *valid in self.texts:
+            state.add([(id, slot, [(*packing.unpack(text, self.orders), *valid)])])
+        if self.compacts:
+            state.compact(running.memories, self.passed)
+            self.texts = []
+            self._write((id, slot, found) for (id, slot), found in state.entries.items())
+        running.restore(self.passed, self.begin, state.entries)
+        running.keep()
+        return running
+
+
+def told(outputs: Sequence[Output]) -> Counter[tuple[object, int]]:
+    return Counter((out.fact, out.time) for out in outputs)
+
+
+@examples(50)
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_run_goes_on_elsewhere_from_what_it_kept(planner: str, many: int) -> None:
+    def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compacts: bool) -> None:
+        plan = squall.plan(system, planner)
+        places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
+        batches = [events[begin:end] for begin, end in pairwise(places)]
+        found = list(Moving(plan, compacts).outputs(batches, facts))
+        assert [out.time for out in found] == sorted(out.time for out in found)
+        whole = [out for part in undisturbed(plan, batches, facts) for out in part]
+        assert told(found) == told(whole)
+        assert_as_oracle(system, found, events, facts)
+
+    data = {"events": event_streams(features=ALL), "facts": static_data(features=ALL)}
+    cuts = st.lists(st.integers(0, 12), max_size=4)
+    hold(law, many, system=systems(features=ALL), cuts=cuts, compacts=st.booleans(), **data)
+
+
+def undisturbed(
+    plan: Plan, batches: Sequence[Sequence[Event]], static: Sequence[Event], begin: int = 0
+) -> Iterator[list[Output]]:
+    running = Running(plan, Options())
+    yield from running.start(static, begin)
+    for batch in batches:
+        yield from running.take(batch)
+    yield from running.end()
+
+
+# Each part of the state is needed: without it, some program goes on otherwise
+
+W = Variable("w")
+THREE = rule(P, pattern(X, "q", Z), pattern(X, "r", W), then=Select((Y, Z, W)))
+STEPS = Stepped(40, 20)
+TWO_MAKERS = over(
+    System(subsystems=(replace(rule(P), name="r"), replace(rule(pattern(X, "q", Y)), name="s"))), STEPS, removals=True
+)
+"""Two rules that make one fact, which is told before it begins."""
+NOW = rule(P, predicates=(Bind(Z, Call(function_iri("now"), ())),), then=Select((X, Y, Z)))
+STAYS = System(
+    subsystems=(
+        rule(P, then=Insert((pattern(Y, "q", X),))),
+        replace(rule(pattern(X, "stop", Y), then=Delete((pattern(X, "q", Y),))), name="d"),
+        replace(rule(pattern(X, "q", Y)), name="k"),
+    ),
+    output="dstream",
+)
+"""What is inserted is there until it is deleted."""
+
+
+NOT_Q = Without((pattern(X, "q", Y),))
+INSERTS = rule(P, then=Insert((pattern(Y, "q", X),)))
+OPTIONAL = rule(P, predicates=(Maybe(part(Q)),), then=Select((X, Y, Z)))
+COUNTED_SET = replace(over(rule(P), Count(2)), output="dstream")
+ON_CHANGE = replace(rule(P), output="rstream", report=Report("change"))
+REMOVED = over(replace(rule(P), output="dstream"), removals=True)
+NOW_UNLESS = replace(
+    rule(P, predicates=(NOT_Q, Bind(Z, Call(function_iri("now"), ()))), then=Select((X, Y, Z))), output="dstream"
+)
+
+
+def streamed(output: str, window: Window) -> System:
+    first, second = STREAMED.subsystems
+    return replace(
+        System(subsystems=(replace(first, output=output), replace(second, sources=(Source("urn:s", window),)))),
+        output="dstream" if isinstance(window, Count) else "istream",
+    )
+
+
+def without(cls: type, slot: int) -> Callable[[pytest.MonkeyPatch], None]:
+    """A slot of a memory is not taken back."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        restore = cls.restore  # type: ignore[attr-defined]
+
+        def partly(self: Keeping, number: int, found: Sequence[Entry]) -> None:
+            if type(self) is not cls or number != slot:
+                restore(self, number, found)
+
+        monkeypatch.setattr(cls, "restore", partly)
+
+    return patch
+
+
+def idle(cls: type, name: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """A method does nothing."""
+    return lambda monkeypatch: monkeypatch.setattr(cls, name, lambda *_: None)
+
+
+BEGIN = 5000
+LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]] = {
+    "the left of a join": (without(Join, 0), rule(P, Q, then=Select((X, Z))), CHAIN),
+    "the right of a join": (without(Join, 1), rule(P, Q, then=Select((X, Z))), "1 :b :q :c\n2 :a :p :b"),
+    "the first of a star": (without(Star, 0), THREE, "1 :a :p :b\n2 :a :q :b\n3 :a :r :b"),
+    "the last of a star": (without(Star, 2), THREE, "1 :a :r :b\n2 :a :q :b\n3 :a :p :b"),
+    "the left of a negation": (without(AntiJoin, 0), replace(rule(P, predicates=(NOT_Q,)), output="dstream"), SHUT),
+    "the right of a negation": (without(AntiJoin, 1), rule(P, predicates=(NOT_Q,)), "1 :a :q :b\n3 :a :p :b"),
+    "the left of an optional part": (without(LeftJoin, 0), OPTIONAL, CHAIN),
+    "the right of an optional part": (without(LeftJoin, 1), OPTIONAL, "1 :b :q :c\n3 :a :p :b"),
+    "a set that grows": (without(GrowingDistinct, 0), rule(P, then=Select((X,))), "1 :a :p :b\n2 :a :p :b"),
+    "a set that counts": (without(CountingDistinct, 0), COUNTED_SET, "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d"),
+    "who made a fact": (without(CountingDistinct, 2), TWO_MAKERS, "1 :a :p :b\n1 :a :q :b\n5 - :a :p :b\n90 :a :p :b"),
+    "the counts of a recursive set": (without(RecursiveDistinct, 0), replace(OPEN, output="dstream"), SHUT),
+    "what a recursive set has told": (without(RecursiveDistinct, 1), replace(OPEN, output="dstream"), SHUT),
+    "since when a row holds": (without(Timed, 0), over(NOW, Range(4)), "1 :a :p :b\n3 :a :p :b"),
+    "the time of what always holds": (idle(Machine, "begin"), NOW_UNLESS, "3 :a :q :b\n5 :a :p :b"),
+    "a closure": (without(Closure, 0), PATHS, CHAIN),
+    "a group": (without(Group, 0), COUNTED, "1 :a :p :b\n2 :a :p :c"),
+    "a slice": (without(Slice, 0), replace(FIRST, output="dstream"), "1 :a :p :b\n2 :c :p :c\n3 :b :p :b"),
+    "the time that has passed": (idle(TimeDriven, "resume"), COUNTED, "1 :a :p :b\n2 :a :p :c"),
+    "an answer": (without(Deliver, 0), replace(over(rule(P), Range(4)), output="dstream"), CHAIN),
+    "an answer that was reported": (without(Deliver, 1), ON_CHANGE, "1 :a :p :b\n2 :a :p :b\n3 :a :q :b"),
+    "an answer that grows": (without(GrowingDeliver, 0), over(rule(P), Range(4)), "1 :a :p :b\n5 :a :p :b"),
+    "an answer that waits": (without(GrowingDeliver, 1), over(rule(P), STEPS), "1 :a :p :b\n2 :a :p :c"),
+    "what a stream has told": (without(Feed, 0), streamed("rstream", Range(2)), "1 :a :p :b\n5 :c :p :d\n9 :e :p :f"),
+    "what is in a stream's window": (without(Feed, 2), streamed("istream", Count(2)), CHAIN),
+    "what an update has seen": (without(Update, 0), over(INSERTS, STEPS), "1 :a :p :b\n2 :a :p :c"),
+    "what was inserted": (without(Working, 0), STAYS, "1 :a :p :b\n5 :b :stop :a\n9 :a :p :b"),
+    "what is to be inserted": (idle(Updating, "take"), INSERTS, "1 :a :p :b\n2 :c :p :d"),
+    "what may be removed": (without(Reader, 0), REMOVED, "1 :a :p :b\n4 - :a :p :b"),
+    "what is counted": (without(Reader, 1), COUNTED_SET, "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d\n5 :e :p :f"),
+    "evaluation instants": (idle(Instants, "take"), replace(over(rule(P), Range(4)), output="rstream"), CHAIN),
+    "events that are held back": (idle(_Held, "take"), rule(P, predicates=(NOT_Q,)), SHUT),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compacts", [False, True], ids=["", "compacted"])
+@pytest.mark.parametrize(("patch", "program", "text"), LOST.values(), ids=LOST.keys())
+def test_each_part_of_the_state_is_needed(
+    patch: Callable[[pytest.MonkeyPatch], None],
+    program: System | Plan,
+    text: str,
+    compacts: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = program if isinstance(program, Plan) else squall.plan(program, "greedy")
+    batches = [[event] for event in stream(text)]
+    static = [Event(ALWAYS, (Triple(iri(E + "a"), iri(E + "p"), iri(E + "b")),))] if program is NOW_UNLESS else []
+    whole = Counter(out for part in undisturbed(plan, batches, static, BEGIN) for out in part)
+    assert Counter(Moving(plan, compacts, BEGIN).outputs(batches, static)) == whole
+    patch(monkeypatch)
+    with suppress(AssertionError, KeyError, ValueError):
+        assert Counter(Moving(plan, compacts, BEGIN).outputs(batches, static)) == whole
+        pytest.fail("nothing is amiss")
+
+
+# What is added up and forgotten
+
+
+@pytest.mark.parametrize("together", [None, 1], ids=["", "together"])
+@given(known=entries(2, (-1, 1, 1, 2), most=9), more=entries(2, (-1, 1)), passed=st.sampled_from(INSTANTS))
+@settings(max_examples=150, deadline=None)
+def test_what_is_compacted_is_the_same_from_then_on(
+    together: int | None, known: list[Entry], more: list[Entry], passed: int
+) -> None:
+    """Also if more comes."""
+    found = compacted(known, passed, together)
+    assert all(start < end and weight and end >= passed for *_, start, end, weight in found)
+    assert len(found) <= 2 * len(known)
+    for instant in INSTANTS:
+        if instant >= passed:
+            assert at(found, instant) == at(known, instant)
+            assert at(found + more, instant) == at(known + more, instant)
+
+
+@given(known=entries(2, (1, 1, 2), most=9), passed=st.sampled_from(INSTANTS))
+@settings(max_examples=100, deadline=None)
+def test_what_is_compacted_has_held_since_then(known: list[Entry], passed: int) -> None:
+    """Rows that agree in the first column: since any of them has held without a gap."""
+    found = compacted(known, passed, 1)
+    assert _holding(found, passed) == {
+        (key, since, end) for key, since, end in _holding(known, passed) if end > passed
+    } | {(key, since, end) for key, since, end in _holding(known, passed) if end == passed}
+
+
+def _holding(known: Sequence[Entry], passed: int) -> set[tuple[str, int, int]]:
+    """The rows by their first column, with the stretch over which they hold that reaches up to a time."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for entry in known:
+        spans.setdefault(entry[0], []).append(entry[-3:-1])
+    return {(key, start, end) for key, parts in spans.items() for start, end in union(parts) if start <= passed <= end}
+
+
+def test_what_has_ended_is_forgotten() -> None:
+    row = ("<urn:a>",)
+    assert compacted([(*row, 0, 3, 1), (*row, 5, 9, 1), (*row, 0, FOREVER, 1), (*row, 4, FOREVER, -1)], 6) == [
+        (*row, 5, 9, 1)
+    ]
+    assert compacted([(*row, 0, 5, 1), (*row, 3, 8, 1)], 6) == [(*row, 0, 8, 1)]

@@ -1,0 +1,54 @@
+"""What rules may say together with ontologies under OWL's direct semantics: classes and properties are no individuals.
+
+Source: RIF RDF and OWL Compatibility, section 4.1.2 (DL-document formulas).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from squall.errors import TranslatorError
+from squall.lexers.rif import tree
+from squall.rdf import OWL, RDF, RDFS
+
+_TYPE = RDF + "type"
+_RESERVED = (RDF, RDFS, OWL)
+
+
+def check_direct(documents: Sequence[tree.Document]) -> list[TranslatorError]:
+    """An error for each frame and each ``#`` that the direct semantics has no meaning for."""
+    nodes = (node for document in documents for node in tree.parts(document.group))
+    return [error for node in nodes for error in _errors(node)]
+
+
+def _errors(node: tree.Node) -> Iterator[TranslatorError]:
+    if isinstance(node, tree.Frame):
+        for attribute, value in node.slots:
+            yield from _attribute(node, attribute, value)
+    elif isinstance(node, tree.Member) and not isinstance(node.cls, tree.Const):
+        yield _error("this class is no constant", node, "classes are no individuals: name it")
+    elif isinstance(node, tree.Subclass) and not all(isinstance(one, tree.Const) for one in (node.sub, node.sup)):
+        yield _error("a class of this `##` is no constant", node, "classes are no individuals: name them")
+
+
+def _attribute(node: tree.Frame, attribute: tree.Term, value: tree.Term) -> Iterator[TranslatorError]:
+    if not isinstance(attribute, tree.Const):
+        what = "a variable" if isinstance(attribute, tree.Var) else "no constant"
+        yield _error(
+            f"this frame has an attribute that is {what}", node, "there are no variables for properties: name it"
+        )
+    elif attribute.lexical == _TYPE:
+        if not isinstance(value, tree.Const):
+            yield _error("this class is no constant", node, "classes are no individuals: name it")
+    elif (
+        attribute.space == tree.IRI and attribute.lexical.startswith(_RESERVED) and attribute.lexical != OWL + "sameAs"
+    ):
+        name = attribute.lexical
+        yield _error(
+            f"<{name}> is no property of individuals", node, "the ontology is not read by rules: what follows is"
+        )
+
+
+def _error(message: str, node: tree.Node, hint: str) -> TranslatorError:
+    source = "(profile OWL-Direct: RIF RDF and OWL Compatibility, section 4.1.2)"
+    return TranslatorError(message, node.origin, f"{hint} {source}")
