@@ -152,6 +152,11 @@ FAULTS = {
         "[r: (?a rdfs:subclassOf ?b) -> (?a :r ?b)]",
         "[r: (?a rdfs:subClassOf ?b) (?b rdf:_1 ?c) -> (?a :r ?c)]",
     ),
+    "no datatype of XSD": (
+        "unknown-term", WARNING, "(?a :p '5'^^xsd:intger)",
+        "[r: (?a :p '5'^^xsd:intger) -> (?a :r :b)]",
+        "[r: (?a :p '5'^^xsd:integer) (?a :q '5'^^<urn:mine>) (?b :in xsd:anyType) (?b :of ?a) -> (?a :r ?b)]",
+    ),
     "a slip in a predicate": (
         "misspelt-predicate", WARNING, "(?a :haz ?b)",
         "[r: (?a :p ?b) -> (?a :has ?b)] [s: (?a :haz ?b) -> (?a :r ?b)]",
@@ -435,6 +440,13 @@ def test_several_values_of_one_call_are_used_if_one_is() -> None:
     assert codes(said("[r: (?a :p ?b) regex(?b, '(.*) (.*)', ?c, ?d) -> (?a :r ?b)]")) == ["unused-value"] * 2
 
 
+def test_a_rule_may_make_lists_longer_without_an_end() -> None:
+    rule = "Forall ?x ?y (<urn:p>(List(?y | {})) :- And(<urn:p>(?x) <urn:q>(?y)))"
+    program = f"Document(Group(<urn:p>(List()) <urn:q>(1) {rule}))"
+    assert codes(said(program.format("?x"), "rifps")) == ["endless-recursion"]
+    assert codes(said(program.format("List(?y)"), "rifps")) != ["endless-recursion"]
+
+
 def test_a_function_of_ones_own_may_make_new_terms() -> None:
     @functions.function("urn:squall-test:further")
     def further(value: object) -> object:
@@ -599,6 +611,16 @@ def test_what_planners_refuse() -> None:
 def test_no_program() -> None:
     with pytest.raises(UsageError, match="no program is given"):
         lint()
+
+
+def test_recursion_is_followed_past_facts_of_other_lengths() -> None:
+    found = said("[r: (?x :p ?y) makeTemp(?t) hide(?t) -> (?y :p ?t)] [s: (?x :p ?y) -> (?y :q ?x)]")
+    assert codes(found) == ["endless-recursion"]
+
+
+def test_a_term_that_is_built_is_told_by_its_name() -> None:
+    found = only(said("[r: (?x :p ?y) -> (?x :p next(?y))]"))
+    assert found.message == "`next` makes new terms of what it made before, without end: `r` -> `r`"
 
 
 # No false alarms

@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from squall import cli, show
+from squall import show
+from squall.cli.explain import DRAWINGS
 from squall.figures import NodeFigures
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
@@ -523,7 +524,7 @@ def test_explain_in_other_formats(squall: Squall, format: str, planner: str) -> 
 
 
 def test_all_forms_of_a_plan_can_be_asked_for() -> None:
-    assert {"text", "json", *cli.DRAWINGS} == set(show.FORMATS)
+    assert {"text", "json", *DRAWINGS} == set(show.FORMATS)
 
 
 def test_explain_writes_a_tree_in_another_syntax(squall: Squall) -> None:
