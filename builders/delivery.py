@@ -6,7 +6,7 @@ whole of an answer decides (whether it has changed, whether it is empty) the dri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow
@@ -15,8 +15,21 @@ from squall.builders.packing import orders, pack, unpack
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.entries import Entry, answer_row
-from squall.builders.worker import DELIVER, INSTANT, ROW, STATE, Message, Program, Span, from_arrow, to_arrow
-from squall.operators import Answer
+from squall.builders.worker import (
+    DELIVER,
+    INSTANT,
+    PLAIN,
+    ROW,
+    STATE,
+    TOGETHER,
+    Message,
+    Program,
+    Span,
+    from_arrow,
+    superstep_messages,
+    to_arrow,
+)
+from squall.operators import Answer, Operator
 from squall.operators import Deliver as DeliverNode
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER
@@ -35,15 +48,20 @@ class Evaluations:
     last: Mapping[int, int] = field(default_factory=dict)
     instants: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
+    def reported(self, plan: Plan, changed: Collection[tuple[int, int]]) -> Evaluations:
+        """Only those at which something is told. changed: (number of the operation node, instant) where an answer has
+        changed."""
+        changing = {number for number, node in enumerate(plan.nodes) if changes_only(node.op)}
+        instants = {
+            number: tuple(time for time in times if number not in changing or (number, time) in changed)
+            for number, times in self.instants.items()
+        }
+        return Evaluations(self.last, instants)
 
-def remembers(plan: Plan) -> bool:
-    """Whether an operation node of a plan has to know what it has handed on before."""
-    return any(deliver(node, op, plan).remembers for node, op in plan.deliveries)
 
-
-def changes_only(op: DeliverNode) -> bool:
+def changes_only(op: Operator) -> bool:
     """Whether an answer is told whole, but only where it has changed."""
-    return op.output == "rstream" and op.report.policy == "change"
+    return isinstance(op, DeliverNode) and op.output == "rstream" and op.report.policy == "change"
 
 
 def delivery(program: Program, span: Span, evaluations: Evaluations) -> Step:
@@ -66,6 +84,31 @@ def changing(program: Program, span: Span, evaluations: Evaluations) -> Step:
         return to_arrow(_changes(program, span, evaluations, from_arrow(batches)))
 
     return step
+
+
+def whole(program: Program, span: Span, evaluations: Evaluations) -> Step:
+    """The worker's function for a batch that one task works off: `superstep` for all levels, then `delivery`; and,
+    since it has all of each answer, what `changing` says."""
+
+    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        program.prepare()
+        return to_arrow(_whole(program, span, evaluations, list(from_arrow(batches))))
+
+    return step
+
+
+def _whole(program: Program, span: Span, evaluations: Evaluations, messages: Sequence[Message]) -> Iterator[Message]:
+    told = [message for message in messages if message.level == DELIVER]
+    rest = [message for message in messages if message.level != DELIVER]
+    for message in superstep_messages(program, program.levels, PLAIN, TOGETHER, span, rest):
+        if message.kind == ROW:
+            told.append(message)
+        else:
+            yield message
+    changed = list(_changes(program, span, evaluations, told))
+    yield from changed
+    reported = evaluations.reported(program.plan, {(message.node, message.start) for message in changed})
+    yield from _delivered(program, span, reported, told)
 
 
 def _delivered(

@@ -122,7 +122,7 @@ class SparkExchange:
 
     def answers(self, messages: DataFrame) -> Iterator[tuple[int, int, str]]:
         # One task puts them in order: they leave through the driver, one by one, anyhow.
-        ordered = messages.repartition(1).sortWithinPartitions("start", "node", "bucket", "weight", "row")
+        ordered = messages.coalesce(1).sortWithinPartitions("start", "node", "bucket", "weight", "row")
         for row in ordered.select("start", "node", "row").toLocalIterator():
             yield row[0], row[1], row[2]
 

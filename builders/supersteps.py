@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from squall.builders.cut import Level
-from squall.builders.delivery import Evaluations, changes_only, changing, delivery, remembers
-from squall.builders.exchange import Exchange, Folder, Frame, Told
+from squall.builders.delivery import Evaluations, changes_only, changing, delivery, whole
+from squall.builders.exchange import Exchange, Folder, Frame, Step, Told
 from squall.builders.instants import Instants
 from squall.builders.packing import unpack
 from squall.builders.rows import deliver
@@ -35,12 +35,14 @@ from squall.builders.worker import (
     ROW,
     STATE,
     TIME,
-    TOGETHER,
     Lost,
-    Owners,
+    Message,
+    Parse,
     Program,
     Span,
+    axioms,
     compaction,
+    source_step,
     superstep,
 )
 from squall.operators import Deliver, windows_of
@@ -91,7 +93,7 @@ class Batches:
         plan = program.plan
         numbers = program.addressing().numbers
         self.deliveries = {numbers[node.id]: op for node, op in plan.deliveries}
-        self.remembers = remembers(plan)
+        self.changing = {number for number, op in self.deliveries.items() if changes_only(op)}
         self.whole_instants = waits(plan)
         self.done = len(store.numbers("commits"))
         self.progress = Progress(**(store.read("commits", f"{self.done - 1}.json") or {}))
@@ -105,7 +107,9 @@ class Batches:
             self.state += [("runs", batch, step) for step in self.store.names("runs", batch)]
         self.steps: list[str] = []
         self.sources: list[Folder] = []
-        """The step of the batch that holds what came from the sources."""
+        """The step of the batch that holds what came from the sources,"""
+        self.delivered: list[Folder] = []
+        """and the one that holds the answers."""
         self.told = Told()
         self.kept = 0
         self.span = Span(ALWAYS - 1, ALWAYS)
@@ -123,6 +127,14 @@ class Batches:
 
     # A batch
 
+    def first(self) -> list[Message]:
+        """The messages that start a program."""
+        return axioms(self.program)
+
+    def reading(self, parse: Parse) -> Step:
+        """The worker's function from lines to messages."""
+        return source_step(self.program, self.earliest, parse)
+
     def work(self, messages: Frame | None, last: bool = False) -> Iterator[Output]:
         """The outputs of a batch, in the order of time. Nothing of it counts before `commit`.
 
@@ -130,18 +142,22 @@ class Batches:
         whole.
         """
         self.store.delete("runs", self.done)
-        self.steps, self.sources, self.told, self.kept = [], [], Told(), 0
+        self.steps, self.sources, self.delivered, self.told, self.kept = [], [], [], Told(), 0
         if messages is not None:
             self.told = self._write(messages)
             self.sources = self._of_batch(self.steps)
         self.span = Span(self.progress.worked, self._now(last))
+        evaluations = self._evaluations()
         if self.progress.rows + self.progress.waiting + self.told.rows <= self.together:
-            self._level(self.program.levels, (PLAIN,), 1, TOGETHER)
+            evaluations = self._in_one_task(evaluations)
         else:
             for level in self.program.levels:
                 phases = (DELETE, REDERIVE) if level.recursive and level.deletes else (PLAIN,)
-                self._level([level], phases, self.exchange.partitions, self.exchange.owners)
-        yield from self._deliver()
+                self._level(level, phases)
+            evaluations = self._deliver(evaluations)
+        found = self.exchange.stored(ROW, DELIVER, self.delivered)
+        answers = self.exchange.answers(found) if found is not None else iter(())
+        yield from told_whole(answers, self.deliveries, evaluations)
 
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
@@ -222,48 +238,64 @@ class Batches:
         others = [folder for folder in self._of_batch(self.steps) if folder not in self.sources]
         return self.exchange.union([rows, self.exchange.stored(ROW, level, others)])
 
+    def _passes(self) -> bool:
+        """Whether there are instants to be worked off, whatever comes."""
+        return self.whole_instants and self.span.before < self.span.now
+
+    # All in one task
+
+    def _in_one_task(self, evaluations: Evaluations) -> Evaluations:
+        """Works off all levels and delivers, where moving rows about would take longer than that. Answers with the
+        instants at which something is told."""
+        levels = [*(level.number for level in self.program.levels), DELIVER]
+        rows = self.exchange.union(self._due(level) for level in levels)
+        together = self.exchange.union([rows, *(self._state(level) for level in levels)])
+        if together is None or (rows is None and not self._passes()):
+            return evaluations
+        told = self._write(self.exchange.worked(together, whole(self.program, self.span, evaluations), 1))
+        self.delivered = self._of_batch(self.steps[-1:])
+        return self._reported(evaluations, told)
+
     # Levels
 
-    def _level(self, levels: Sequence[Level], phases: Sequence[str], partitions: int, owners: Owners) -> None:
-        """Works some levels off, in rounds. Time passes in the first of them."""
-        rows = self.exchange.union(self._due(level.number) for level in levels)
+    def _level(self, level: Level, phases: Sequence[str]) -> None:
+        """Works a level off, in rounds. Time passes in the first of them."""
+        rows = self._due(level.number)
         span = self.span
-        timely = span.before < span.now and any(level.timely for level in levels)
+        timely = level.timely and self._passes()
         if rows is None and not timely:
             return
         for phase in phases:
             while phase == REDERIVE or rows is not None or timely:
-                state = (self._state(level.number) for level in levels)
-                together = self.exchange.union([*state, rows])
+                together = self.exchange.union([self._state(level.number), rows])
                 if together is None:
                     return
-                step = superstep(self.program, levels, phase, owners, span)
-                self._write(self.exchange.worked(together, step, partitions))
+                step = superstep(self.program, [level], phase, self.exchange.owners, span)
+                self._write(self.exchange.worked(together, step, self.exchange.partitions))
                 span, timely = Span(span.now, span.now), False
-                moved = self._of_batch(self.steps[-1:])
-                rows = self.exchange.union(self.exchange.stored(ROW, level.number, moved) for level in levels)
+                rows = self.exchange.stored(ROW, level.number, self._of_batch(self.steps[-1:]))
                 if rows is None:
                     break
 
     # The end
 
-    def _deliver(self) -> Iterator[Output]:
-        """The answers by their R2S operators, in the order of time."""
-        evaluations = self._evaluations()
+    def _deliver(self, evaluations: Evaluations) -> Evaluations:
+        """Delivers, bucket by bucket. Answers with the instants at which something is told."""
         rows = self._due(DELIVER)
-        passes = self.whole_instants and self.span.before < self.span.now
-        together = self.exchange.union([rows, self._state(DELIVER)]) if rows is not None or passes else None
-        found: Frame | None = None
-        if together is not None:
-            evaluations = self._reported(together, evaluations)
-            found = self.exchange.worked(
-                together, delivery(self.program, self.span, evaluations), self.exchange.partitions
-            )
-            if self.remembers:
-                self._write(found)
-                found = self.exchange.stored(ROW, DELIVER, self._of_batch(self.steps[-1:]))
-        answers = self.exchange.answers(found) if found is not None else iter(())
-        yield from told_whole(answers, self.deliveries, evaluations)
+        together = self.exchange.union([rows, self._state(DELIVER)]) if rows is not None or self._passes() else None
+        if together is None:
+            return evaluations
+        partitions = self.exchange.partitions
+        if any(evaluations.instants.get(number) for number in self.changing):
+            # Whether the whole has changed has to be known before any part of it is told.
+            step = changing(self.program, self.span, evaluations)
+            evaluations = self._reported(evaluations, self._write(self.exchange.worked(together, step, partitions)))
+        self._write(self.exchange.worked(together, delivery(self.program, self.span, evaluations), partitions))
+        self.delivered = self._of_batch(self.steps[-1:])
+        return evaluations
+
+    def _reported(self, evaluations: Evaluations, told: Told) -> Evaluations:
+        return evaluations.reported(self.program.plan, {(number, time) for _, number, time in told.instants})
 
     def _evaluations(self) -> Evaluations:
         """The evaluation instants of the batch, of what is told whole."""
@@ -275,27 +307,6 @@ class Batches:
         upto = {number: tuple(instants.upto(self.span.now)) for number, instants in self.instants.items()}
         return Evaluations(last, upto)
 
-    def _reported(self, messages: Frame, evaluations: Evaluations) -> Evaluations:
-        """Only those instants at which an answer has changed, where it is told only then."""
-        numbers = {number for number, op in self.deliveries.items() if changes_only(op)}
-        if not any(evaluations.instants.get(number) for number in numbers):
-            return evaluations
-        step = changing(self.program, self.span, evaluations)
-        told = self._write(self.exchange.worked(messages, step, self.exchange.partitions))
-        changed = {(number, time) for _, number, time in told.instants}
-        instants = {
-            number: tuple(time for time in times if number not in numbers or (number, time) in changed)
-            for number, times in evaluations.instants.items()
-        }
-        return Evaluations(evaluations.last, instants)
-
-    def _over(self) -> int:
-        """All that ended before this time (integer ms) does not matter any more."""
-        passed = self.progress.worked if self.whole_instants else self.progress.passed
-        # An answer that is told at the multiples of a period ends at the next one.
-        period = max((op.report.period for op in self.deliveries.values() if op.report.policy == "periodic"), default=0)
-        return max(passed - period, ALWAYS)
-
     def _compact(self) -> None:
         """Adds up the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
         number = self.done - 1
@@ -305,7 +316,8 @@ class Batches:
             return
         draft = ("base", f"_{number}")
         self.store.delete(*draft)
-        step = compaction(self._over())
+        passed = self.progress.worked if self.whole_instants else self.progress.passed
+        step = compaction(self.program, passed)
         told = self.exchange.write(self.exchange.worked(state, step, self.exchange.partitions), draft)
         self.progress.rows = told.kept
         self.store.rename(draft, ("base", number))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -22,12 +22,11 @@ import pyarrow
 
 from squall import functions
 from squall.builders.cut import Level
-from squall.builders.intervals import Steps, add_step, union
-from squall.builders.intervals import levels as levels_of
 from squall.builders.machine import Machine
 from squall.builders.network import Address
-from squall.builders.packing import pack, unpack
+from squall.builders.packing import orders, pack, unpack
 from squall.builders.rows.entries import Entry, fact_row, row_fact
+from squall.builders.state import compacted
 from squall.errors import UsageError
 from squall.operators import Group, Operator, is_stateful
 from squall.plan import Plan
@@ -184,20 +183,30 @@ class Document(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """What a run of lines of one source held, and what was lost of it."""
+    """What a run of lines of one source held, and what was lost of it. file, block: where it is from, by its name and
+    where that part of it begins; what is of one block comes in order."""
 
     source: int
     events: list[Event]
     lost: list[Lost]
+    file: str = ""
+    block: int = 0
 
 
-def spool_line(time: int, stream: str, fact: Fact | None = None, graph: str = "") -> str:
-    """A fact, or an event without any, as a line of a spool file: so does what Spark cannot read go to its workers."""
-    cells = fact_row(fact)[:-1] if fact is not None else ()
-    return json.dumps([time, stream, graph, *cells], ensure_ascii=False)
+Parse = Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]
+"""From lines, with the places that they are from, to what they hold."""
 
 
-def lines_parser(documents: Sequence[Document]) -> Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]:
+def spool_lines(event: Event) -> Iterator[str]:
+    """The facts of an event, or an event without any, as lines of a spool file: so does what Spark cannot read go to
+    its workers."""
+    place = event.time, event.stream, event.graph
+    kinds = [("removed", fact) for fact in event.removed] + [("fact", fact) for fact in event.facts]
+    for line in [[*place, kind, *fact_row(fact)[:-1]] for kind, fact in kinds] or [[*place, "event"]]:
+        yield json.dumps(line, ensure_ascii=False)
+
+
+def lines_parser(documents: Sequence[Document]) -> Parse:
     """The function from batches of lines (columns value, file, block, source) to what they hold. `source` numbers the
     documents; `file` and `block` say where a line is from: the lines of a block come in order."""
 
@@ -210,7 +219,7 @@ def lines_parser(documents: Sequence[Document]) -> Callable[[Iterable[pyarrow.Re
                 before = counts.get((file, block), 0)
                 counts[file, block] = before + len(lines)
                 path = unquote(urlsplit(file).path)
-                yield Parsed(source, *_parse(documents[source], path, block, before, lines))
+                yield Parsed(source, *_parse(documents[source], path, block, before, lines), file, block)
 
     return parse
 
@@ -232,9 +241,15 @@ def _parse(document: Document, path: str, block: int, before: int, lines: list[s
 
 def _unspool(lines: list[str]) -> Iterator[Event]:
     for line in lines:
-        time, stream, graph, *cells = json.loads(line)
-        facts = (cast(Fact, row_fact(cells)),) if cells else ()
-        yield Event(time, facts, stream, graph=graph)
+        time, stream, graph, kind, *cells = json.loads(line)
+        yield event_of(time, stream, graph, kind, cells)
+
+
+def event_of(time: int, stream: str, graph: str, kind: str, cells: Sequence[str]) -> Event:
+    """An event of one fact that comes (kind ``fact``) or ends (``removed``), or of none (``event``). cells: the fact's
+    row."""
+    facts = (cast(Fact, row_fact(cells)),) if cells else ()
+    return Event(time, facts if kind == "fact" else (), stream, facts if kind == "removed" else (), graph)
 
 
 class Lost(NamedTuple):
@@ -254,7 +269,7 @@ def lost_message(lost: Lost) -> Message:
 
 
 def source_step(
-    program: Program, passed: int, parse: Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]
+    program: Program, passed: int, parse: Parse
 ) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
     """The worker's function from lines to messages for the first nodes that keep rows. passed: the time (ms) before
     which events are late."""
@@ -273,7 +288,7 @@ def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> 
     evaluations = _Evaluations(program.plan)
     counts: Counter[int] = Counter()
     latest = ALWAYS
-    for source, events, lost in parsed:
+    for source, events, lost, *_ in parsed:
         counts[source] += sum(len(event.facts) for event in events)
         yield from map(lost_message, lost)
         timely = [event for event in events if event.time >= passed]
@@ -374,12 +389,12 @@ def superstep(
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
-        return to_arrow(_superstep(program, levels, phase, owners, span, from_arrow(batches)))
+        return to_arrow(superstep_messages(program, levels, phase, owners, span, from_arrow(batches)))
 
     return step
 
 
-def _superstep(
+def superstep_messages(
     program: Program,
     levels: Sequence[Level],
     phase: str,
@@ -387,6 +402,7 @@ def _superstep(
     span: Span,
     messages: Iterable[Message],
 ) -> Iterator[Message]:
+    """What one round of some levels makes of the messages of a partition."""
     state: dict[tuple[int, int], list[Entry]] = {}
     fresh: dict[tuple[int, int], list[Entry]] = {}
     here: set[int] = set()
@@ -462,33 +478,27 @@ class _Partition(Machine):
 # State
 
 
-def compaction(before: int) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
-    """The worker's function that adds up what nodes keep, and forgets what ended before a time (integer ms) that
-    everything to come is after."""
+def compaction(
+    program: Program, passed: int
+) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
+    """The worker's function that adds up what nodes keep, and forgets what has ended. passed: the time (integer ms)
+    that has been worked off: everything to come begins there or later."""
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        return to_arrow(_compacted(from_arrow(batches), before))
+        program.prepare()
+        return to_arrow(_compacted(program, passed, from_arrow(batches)))
 
     return step
 
 
-def _compacted(messages: Iterable[Message], before: int) -> Iterator[Message]:
-    rows: dict[tuple[str, int, int, int, int, str], Counter[tuple[int, int]]] = {}
+def _compacted(program: Program, passed: int, messages: Iterable[Message]) -> Iterator[Message]:
+    slots: dict[tuple[int, int], list[Entry]] = {}
+    ordered = orders(program.plan)
     for message in messages:
-        rows.setdefault(message[:6], Counter())[message.start, message.end] += message.weight
-    for (kind, level, bucket, node, port, row), spans in rows.items():
-        for start, end, weight in compacted(spans, before):
-            yield Message(kind, level, bucket, node, port, row, start, end, weight)
-
-
-def compacted(spans: Mapping[tuple[int, int], int], before: int) -> Iterator[tuple[int, int, int]]:
-    """How often a row is valid over which intervals, added up, without the stretches that ended before a time. (What
-    has held without a gap until then stays as it is: an expression may have been computed at its start.)"""
-    added = [(start, end, weight) for (start, end), weight in spans.items() if weight]
-    if any(weight < 0 for _, _, weight in added):
-        steps: Steps = {}
-        for span in added:
-            add_step(steps, *span)
-        added = list(levels_of(steps))
-    last = [stretch for stretch in union((start, end) for start, end, _ in added) if stretch[1] >= before]
-    yield from (one for one in added if last and one[0] >= last[0][0])
+        entry = (*unpack(message.row, ordered), message.start, message.end, message.weight)
+        slots.setdefault((message.node, message.port), []).append(entry)
+    addressing = program.addressing()
+    memories = Machine(program.plan).memories
+    for (number, slot), entries in slots.items():
+        id = addressing.ids[number]
+        yield from addressing.state(id, slot, compacted(entries, passed, memories[id].together(slot)))

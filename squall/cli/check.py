@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from squall.cli_shared import FAILED, LEXER, PROFILE, PROGRAMS, WINDOW, WRONG, check_files
+from squall.cli.shared import FAILED, LEXER, PROFILE, PROGRAMS, WINDOW, WRONG, check_files
 
 
 @click.command()

@@ -1,0 +1,77 @@
+"""Programs that hypothesis makes up, on Spark itself, in any micro-batches; tests/test_supersteps.py tries many more
+without it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import squall
+from squall.rdf import Event
+from squall.stages import Options, Output
+from squall.streams import Sources, open_source
+from squall.system import System
+from squall.testing import assert_as_oracle
+from squall.testing.strategies import ALL, event_streams, static_data, systems
+
+pytest.importorskip("pyspark")
+pytestmark = pytest.mark.spark
+
+FEATURES = ALL - {"count", "removals", "delete", "insert", "tellings", "streams", "graphs", "named", "now"}
+"""What needs no order of facts, and no stream but one: files of lines are of the stream that their address says."""
+
+
+@pytest.fixture
+def conf() -> Iterator[Any]:
+    """The settings of the session, and back to what they were."""
+    from squall.builders.spark import FILES_PER_BATCH, ROWS_TOGETHER, session
+
+    spark = session()
+    yield spark.conf
+    for name in (FILES_PER_BATCH, ROWS_TOGETHER):
+        spark.conf.unset(name)
+
+
+@pytest.mark.parametrize("rows", ["0", "50000"], ids=["distributed", "in one task"])
+@pytest.mark.parametrize("many", [5, pytest.param(100, marks=pytest.mark.slow)])
+def test_any_program_in_any_micro_batches(conf: Any, rows: str, many: int) -> None:
+    from squall.builders.spark import FILES_PER_BATCH, ROWS_TOGETHER
+
+    conf.set(FILES_PER_BATCH, "1")
+    conf.set(ROWS_TOGETHER, rows)
+
+    def law(system: System, events: list[Event], facts: list[Event], cuts: list[int]) -> None:
+        events = [event for event in events if event.facts]  # a file has no events without
+        with tempfile.TemporaryDirectory() as folder:
+            assert_as_oracle(system, from_files(system, events, facts, cuts, Path(folder)), events, facts)
+
+    data: dict[str, Any] = {
+        "system": systems(features=FEATURES),
+        "events": event_streams(features=FEATURES),
+        "facts": static_data(features=FEATURES),
+        "cuts": st.lists(st.integers(1, 12), max_size=2),
+    }
+    checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
+    quick = settings(max_examples=many, deadline=None, suppress_health_check=checks, phases=[Phase.generate])
+    quick(given(**data)(law))()
+
+
+def from_files(system: System, events: list[Event], facts: list[Event], cuts: list[int], folder: Path) -> list[Output]:
+    """What comes of the events in files of a folder, each a micro-batch of its own."""
+    places = [0, *sorted({min(cut, len(events)) for cut in cuts}), len(events)]
+    (folder / "in").mkdir()
+    for number, (begin, end) in enumerate(pairwise(places)):
+        path = folder / "in" / f"part{number}.ntt"
+        lines = (f"{event.time} {fact}\n" for event in events[begin:end] for fact in event.facts)
+        path.write_text("".join(lines))
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    job = squall.build(squall.plan(system), "spark", Options(checkpoint=folder / "checkpoint"))
+    return list(job.run(Sources([open_source(str(folder / "in"))]), facts))
