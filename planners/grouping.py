@@ -1,9 +1,10 @@
 """Grouping columns: by which columns of its rows each edge into an operator that keeps rows has to be partitioned.
 
 A join groups by all the columns it joins on, or by those of them by which one of its inputs is grouped already: joins
-on the same variables then need no data moved between them. The same goes for the keys of a `Group`. Facts are grouped
-by their subject where it varies. What looks at all rows of an instant (`Slice`, `Update`, `Feed`) or follows paths
-through them (`Closure`) has them all in one place.
+on the same variables then need no data moved between them. The same goes for the keys of a `Group` or a `Slice`, and
+for all columns where an expression takes the time. Facts are grouped by their subject where it varies. What looks at
+all rows of an instant (a `Slice` without keys, `Update`, `Feed`) or follows paths through them (`Closure`) has them all
+in one place.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from squall.operators import (
     Where,
     is_timed,
 )
-from squall.plan import Input, Node
+from squall.plan import Input, Node, Plan
 
 Columns = tuple[int, ...]
 
@@ -44,6 +45,7 @@ class _Grouping:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = nodes
         self.by_id = {node.id: node for node in nodes}
+        self.widths = Plan(tuple(nodes)).widths
         self.keys: dict[str, Columns | None] = {}
         """By which columns the rows that a node makes are grouped; None: by none, or not decided yet."""
         self.wanted: dict[tuple[str, int], Columns] = {}
@@ -72,10 +74,12 @@ class _Grouping:
                 return self._facts_key(node)
             case Group(keys=keys):
                 return self._group(node, keys)
-            case Slice() | Closure() | Update() | Feed():
+            case Slice(keys=keys):
+                return self._within(node, keys)
+            case Closure() | Update() | Feed():
                 return self._want(node, ())
             case Test() | Extend() if is_timed(node.op):
-                return self._want(node, ())
+                return self._within(node, tuple(range(self.widths[node.inputs[0].node])))
             case Where() | Test() | Extend() | Apply():
                 return self.keys[node.inputs[0].node]
             case Project(columns=columns):
@@ -88,9 +92,12 @@ class _Grouping:
         return None
 
     def _group(self, node: Node, keys: Columns) -> Columns | None:
+        return _moved(self._within(node, keys), keys)
+
+    def _within(self, node: Node, keys: Columns) -> Columns:
         """By all keys, or by those of them by which the rows lie together already."""
         lies = self.keys[node.inputs[0].node]
-        return _moved(self._want(node, lies if lies and set(lies) <= set(keys) else keys), keys)
+        return self._want(node, lies if lies and set(lies) <= set(keys) else keys)
 
     def _want(self, node: Node, columns: Columns) -> Columns:
         for port in range(len(node.inputs)):

@@ -107,9 +107,13 @@ def test_a_negation_is_grouped_by_what_it_compares() -> None:
     assert wanted(plan("[r: (?x :p ?y) noValue(?y :q ?z) -> (?x :r ?y)]"), AntiJoin) == [((1,), (0,))]
 
 
-def test_a_function_of_time_meets_in_one_place() -> None:
+def test_a_function_of_time_looks_at_each_row_by_itself() -> None:
     made = plan("[r: (?x :p ?y) now(?t) -> (?x :at ?t)]")
-    assert [node.inputs[0].columns for node in made.nodes if is_timed(node.op)] == [()]
+    assert [node.inputs[0].columns for node in made.nodes if is_timed(node.op)] == [(0, 1)]
+    made = plan("[r: (?x :p ?y) (?y :q ?z) now(?t) -> (?x :at ?t)]")
+    (columns,) = [node.inputs[0].columns for node in made.nodes if is_timed(node.op)]
+    assert columns is not None
+    assert len(columns) == 1, "where the join has put it"
 
 
 def test_operators_without_memory_are_not_grouped() -> None:
@@ -209,6 +213,13 @@ def test_branches_lie_by_what_all_of_them_lie_by(planner: str) -> None:
         either = Either((star(P), branch(Q)))
         made = of_rule(System("r", joinables=(either, Pattern(X, P, Y)), consequences=HEAD), planner)
         assert moves in joins(made)[-1][:2]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_slice_is_grouped_by_its_keys(planner: str) -> None:
+    part = Part(limit=1, keys=(Y,))
+    rule = System("r", joinables=(Pattern(X, P, Y),), slice=part, consequences=(Select((X,)),))
+    assert wanted(of_rule(rule, planner), Slice) == [((1,),)]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
