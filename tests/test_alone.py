@@ -100,16 +100,19 @@ def run(plan: Plan, folder: Path, builder: str, options: Options) -> list[tuple[
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("system", PROGRAMS.values(), ids=PROGRAMS.keys())
+@pytest.mark.parametrize(
+    "name",
+    ["updates", *(pytest.param(name, marks=pytest.mark.slow) for name in list(PROGRAMS)[1:])],
+)
 def test_one_task_does_on_spark_what_the_iterator_builder_does(
-    system: System, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """File by file, and started again in between, the state written as a whole now and then."""
     pytest.importorskip("pyspark")
     from squall.builders.spark import FILES_PER_BATCH, session
 
     monkeypatch.setattr("squall.builders.alone.COMPACT", 2)
-    plan = squall.plan(system)
+    plan = squall.plan(PROGRAMS[name])
     assert alone(plan) is not None
     options = Options(checkpoint=tmp_path / "checkpoint")
     session().conf.set(FILES_PER_BATCH, "1")
