@@ -1,21 +1,24 @@
 # Everything that is done with a checkout. `make demo` and `make test` need Python 3.11 or later and nothing else.
 
 PYTHON ?= python3
-EXTRAS ?= dev,spark,java
+EXTRAS ?= dev,spark,java,live
 WORK ?= sensors rdfs
 VENV = .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test test-all check style types docs bench clean
+.PHONY: demo test test-all brokers check style types docs bench clean
 
 demo: $(VENV)/.ready            ## rules over 100,000 triples, in process and on Spark, and that both give the same
 	$(BIN)/python docs/demo/run.py
 
-test: $(VENV)/.ready            ## all tests but the slow ones
+test: $(VENV)/.ready brokers    ## all tests but the slow ones
 	$(BIN)/python -m pytest -q -m "not slow"
 
-test-all: $(VENV)/.ready        ## all tests
+test-all: $(VENV)/.ready brokers   ## all tests
 	$(BIN)/python -m pytest -q
+
+brokers:                        ## mosquitto and redis-server for tests, from Debian's packages; needs no root
+	@sh tests/brokers.sh $(VENV)/brokers || echo "no brokers: the tests that need them are skipped"
 
 check: style types test         ## what has to pass before a change lands
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from squall.builders.bulk import Bulk, fits
 from squall.builders.measured import Measured
@@ -14,7 +14,7 @@ from squall.figures import NodeFigures
 from squall.operators import Deliver as DeliverNode
 from squall.operators import Feed
 from squall.plan import Plan
-from squall.rdf import Event
+from squall.rdf import Event, Term
 from squall.stages import Choosy, Options, Output
 
 
@@ -34,6 +34,15 @@ class IteratorJob(Running):
 
     def __init__(self, plan: Plan, options: Options) -> None:
         super().__init__(plan, options, Bulk(plan) if fits(plan) and not options.measure else None)
+        self.wanted = self._wanted()
+
+    def _wanted(self) -> Collection[Term] | None:
+        """The predicates of the triples that the job has to be told of; None: of all. What measures counts all that is
+        read, and of what is told whole each event is an instant."""
+        ops = (node.op for node in self.plan.nodes)
+        if self.options.measure or any(isinstance(op, DeliverNode | Feed) and op.output == "rstream" for op in ops):
+            return None
+        return wanted(self.plan)
 
     def describe(self) -> str:
         """The job as text: one stage, every node in this process."""
@@ -48,12 +57,8 @@ class IteratorJob(Running):
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.stages.Job.run`."""
-        predicates = wanted(self.plan)
-        # What measures counts all that is read; of what is told whole, each event is an instant.
-        ops = (node.op for node in self.plan.nodes)
-        told_whole = any(isinstance(op, DeliverNode | Feed) and op.output == "rstream" for op in ops)
-        if isinstance(batches, Choosy) and predicates is not None and not self.options.measure and not told_whole:
-            batches.want(predicates)
+        if isinstance(batches, Choosy) and self.wanted is not None:
+            batches.want(self.wanted)
         begin = beginning(batches) if self.options.now is None else self.options.now
         for outputs in self.start(list(static), begin):
             yield from outputs

@@ -70,6 +70,8 @@ class Machine(Network[Sequence[Entry]]):
         for id in self.switches:
             self.targets[id] += tuple(self._tables(id))
         self.readers = {node.id: self._reader(node) for node in plan.nodes if isinstance(node.op, Read)}
+        self.units = [node.id for node in plan.nodes if isinstance(node.op, Unit)]
+        self.timed = [op for op in self.operators.values() if isinstance(op, Timed)]
         self.driven = {id: op for id, op in self.operators.items() if isinstance(op, TimeDriven) and not _ends(op)}
         """The nodes inside the plan that look at whole instants."""
         told = {id: op.told if isinstance(op, Feed) else op for id, op in self.operators.items()}
@@ -150,15 +152,13 @@ class Machine(Network[Sequence[Entry]]):
         """Puts in what holds without any input: the bodies of axioms. begin: the time (integer ms) that functions of
         time take for that of what always holds."""
         self.begin(begin)
-        for node in self.plan.nodes:
-            if isinstance(node.op, Unit):
-                self.answer(node.id, [UNIT])
+        for id in self.units:
+            self.answer(id, [UNIT])
 
     def begin(self, time: int) -> None:
         """Says what functions of time take for the time of what always holds (integer ms)."""
-        for op in self.operators.values():
-            if isinstance(op, Timed):
-                op.begin = time
+        for op in self.timed:
+            op.begin = time
 
     def read(self, events: Sequence[Event]) -> None:
         """Puts the facts of events into the nodes that read them."""

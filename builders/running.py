@@ -109,6 +109,25 @@ class Running:
         if not self.bulk:
             yield from self._advance(FOREVER - 1)
 
+    def drain(self) -> Iterator[Outputs]:
+        """Nothing more comes for the time being: every instant is complete, up to the last one at which what has come
+        changes anything. Other than after `end`, what is later than that may still follow."""
+        held, self.held = self.held, []
+        yield from self._work(held)
+        while (due := self.due) < FOREVER:
+            yield from self._advance(due)
+
+    @property
+    def due(self) -> int:
+        """The time of the first thing that is left to do (integer ms); FOREVER: there is none."""
+        held = self.held[0].time if self.held else FOREVER
+        return min(held, self.machine.due(), self.updating.due if self.updating else FOREVER)
+
+    @property
+    def earliest(self) -> int:
+        """The time (integer ms) before which an event is late."""
+        return self.held[-1].time if self.held else self.passed + self.whole_instants
+
     def _takes(self, columns: Columns) -> bool:
         """Whether columns can be read as they are: none of it is late, and all that follows is handed on at once."""
         if self.whole_instants or self.bulk or self.updating:
@@ -117,7 +136,7 @@ class Running:
 
     def _timely(self, batch: Sequence[Event]) -> Sequence[Event]:
         """The events that are not late; the others go to the ledger."""
-        earliest = self.held[-1].time if self.held else self.passed + self.whole_instants
+        earliest = self.earliest
         times = list(map(_TIME, batch))
         if times[:1] >= [earliest] and times == sorted(times):
             return batch

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import squall
 from squall import functions
 from squall.builders import java
+from squall.builders.alone import SingleTask, alone
 from squall.builders.cut import describe, levels
 from squall.builders.exchange import SparkExchange
 from squall.builders.store import Store
@@ -37,21 +38,18 @@ from squall.builders.worker import (
     Document,
     Lost,
     Program,
-    axioms,
     late,
     lines_parser,
-    source_step,
-    spool_line,
+    spool_lines,
 )
 from squall.clock import beginning
 from squall.errors import BuilderError
-from squall.operators import Feed, Operator, Read, Update
+from squall.operators import is_stateful
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from squall.stages import Options, Output, Rewindable
 from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.formats import of_path, told
-from squall.windows import Count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,38 +79,11 @@ DEFAULTS = {
 def build(plan: Plan, options: Options) -> SparkJob:
     """The plan as a job on the active Spark session, or on one of our own with `options.conf`.
 
-    Raises BuilderError where the checkpoint is that of another plan, and for what does not run on Spark yet. Spark is
-    not started yet.
+    Raises BuilderError where the checkpoint is that of another plan. Spark is not started yet.
     """
-    _check_supported(plan)
     if options.checkpoint is not None:
         _check_owner(plan, options.checkpoint)
     return SparkJob(plan, options)
-
-
-def _check_supported(plan: Plan) -> None:
-    """Raises BuilderError, naming what a plan has that this builder does not run yet."""
-    for node in plan.nodes:
-        if (what := _unsupported(node.op)) is not None:
-            raise BuilderError(
-                f"the Spark builder does not run {what} yet (`{node.id}`)",
-                hint="use `--builder iterator`; docs/spark.md says what runs on Spark",
-            )
-
-
-def _unsupported(op: Operator) -> str | None:
-    match op:
-        case Read(source=source) if source.removals:
-            return "streams that carry removals"
-        case Read(source=source):
-            counting = next((window for window in source.all_windows if isinstance(window, Count)), None)
-            return None if counting is None else f"the window {counting}"
-        case Update():
-            return "rules that delete or insert facts"
-        case Feed():
-            return "streams that the program makes"
-        case _:
-            return None
 
 
 META = "meta.json"
@@ -168,8 +139,12 @@ class SparkJob:
         self.options = options
 
     def describe(self) -> str:
-        """The job as text: levels, stages, and what moves rows."""
-        return describe(self.plan)
+        """The job as text: levels, stages, and what moves rows; or why there is one task."""
+        why = alone(self.plan)
+        if why is None:
+            return describe(self.plan)
+        nodes = sum(is_stateful(node.op) for node in self.plan.nodes)
+        return f"a single task of {nodes} nodes that keep rows, in the order of time: {why.node.id} {why.what}"
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.stages.Job.run`.
@@ -197,7 +172,11 @@ class _Run:
         self.program = Program(plan, levels(plan), functions.own(), begin)
         together = int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
         self.exchange = SparkExchange(spark, self.store)
-        self.batches = Batches(self.exchange, self.store, self.program, together)
+        self.batches: Batches | SingleTask
+        if alone(plan):
+            self.batches = SingleTask(self.exchange, self.store, self.program, options.steps)
+        else:
+            self.batches = Batches(self.exchange, self.store, self.program, together)
         self.spool = folder.absolute() / "spool"
         self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
         self.failure: BaseException | None = None
@@ -278,13 +257,13 @@ class _Run:
 
     def _start(self, static: Iterable[Event]) -> DataFrame | None:
         """The messages of axioms and static data, if there are any."""
-        first = axioms(self.program)
+        first = self.batches.first()
         made = self.spark.createDataFrame(first, SCHEMA) if first else None
         written = _spool(self.spool / "static", ([event] for event in static), "static", ALWAYS)
         if not written:
             return made
         lines = _lines(self.spark.read.format("text").load((self.spool / "static").as_uri()), 0)
-        step = source_step(self.program, ALWAYS, lines_parser((Document("static", spooled=True),)))
+        step = self.batches.reading(lines_parser((Document("static", spooled=True),)))
         read = lines.mapInArrow(step, SCHEMA).where(f"kind = '{ROW}'")
         return made.union(read) if made is not None else read
 
@@ -297,7 +276,7 @@ class _Run:
 
     def _messages(self, lines: DataFrame, inputs: _Inputs) -> DataFrame:
         """The messages of lines."""
-        step = source_step(self.program, self.batches.earliest, lines_parser(inputs.documents))
+        step = self.batches.reading(lines_parser(inputs.documents))
         return lines.mapInArrow(step, SCHEMA)
 
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> _Inputs:
@@ -323,7 +302,7 @@ class _Run:
             timely = []
             for event in batch:
                 if event.time < latest:
-                    for fact in event.facts:
+                    for fact in (*event.facts, *event.removed):
                         self._lose(late(event.stream, event.time, fact))
                 else:
                     latest = event.time
@@ -532,9 +511,8 @@ def _spool(folder: Path, batches: Iterable[Sequence[Event]], name: str, time: in
     with draft.open("w", encoding="utf-8") as file:
         for batch in batches:
             for event in batch:
-                when = event.time if time is None else time
-                facts = event.facts or (None,)
-                file.writelines(f"{spool_line(when, event.stream, fact, event.graph)}\n" for fact in facts)
+                placed = event if time is None else event._replace(time=time)
+                file.writelines(f"{line}\n" for line in spool_lines(placed))
     if not draft.stat().st_size:
         draft.unlink()
         return False

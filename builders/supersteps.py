@@ -17,7 +17,7 @@ from typing import Any
 
 from squall.builders.cut import Level
 from squall.builders.delivery import Evaluations, changes_only, changing, delivery, whole
-from squall.builders.exchange import Exchange, Folder, Frame, Told
+from squall.builders.exchange import Exchange, Folder, Frame, Step, Told
 from squall.builders.instants import Instants
 from squall.builders.packing import unpack
 from squall.builders.rows import deliver
@@ -36,9 +36,13 @@ from squall.builders.worker import (
     STATE,
     TIME,
     Lost,
+    Message,
+    Parse,
     Program,
     Span,
+    axioms,
     compaction,
+    source_step,
     superstep,
 )
 from squall.operators import Deliver, windows_of
@@ -122,6 +126,14 @@ class Batches:
         return self.whole_instants and self.progress.worked < self.progress.passed
 
     # A batch
+
+    def first(self) -> list[Message]:
+        """The messages that start a program."""
+        return axioms(self.program)
+
+    def reading(self, parse: Parse) -> Step:
+        """The worker's function from lines to messages."""
+        return source_step(self.program, self.earliest, parse)
 
     def work(self, messages: Frame | None, last: bool = False) -> Iterator[Output]:
         """The outputs of a batch, in the order of time. Nothing of it counts before `commit`.

@@ -183,20 +183,30 @@ class Document(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """What a run of lines of one source held, and what was lost of it."""
+    """What a run of lines of one source held, and what was lost of it. file, block: where it is from, by its name and
+    where that part of it begins; what is of one block comes in order."""
 
     source: int
     events: list[Event]
     lost: list[Lost]
+    file: str = ""
+    block: int = 0
 
 
-def spool_line(time: int, stream: str, fact: Fact | None = None, graph: str = "") -> str:
-    """A fact, or an event without any, as a line of a spool file: so does what Spark cannot read go to its workers."""
-    cells = fact_row(fact)[:-1] if fact is not None else ()
-    return json.dumps([time, stream, graph, *cells], ensure_ascii=False)
+Parse = Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]
+"""From lines, with the places that they are from, to what they hold."""
 
 
-def lines_parser(documents: Sequence[Document]) -> Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]:
+def spool_lines(event: Event) -> Iterator[str]:
+    """The facts of an event, or an event without any, as lines of a spool file: so does what Spark cannot read go to
+    its workers."""
+    place = event.time, event.stream, event.graph
+    kinds = [("removed", fact) for fact in event.removed] + [("fact", fact) for fact in event.facts]
+    for line in [[*place, kind, *fact_row(fact)[:-1]] for kind, fact in kinds] or [[*place, "event"]]:
+        yield json.dumps(line, ensure_ascii=False)
+
+
+def lines_parser(documents: Sequence[Document]) -> Parse:
     """The function from batches of lines (columns value, file, block, source) to what they hold. `source` numbers the
     documents; `file` and `block` say where a line is from: the lines of a block come in order."""
 
@@ -209,7 +219,7 @@ def lines_parser(documents: Sequence[Document]) -> Callable[[Iterable[pyarrow.Re
                 before = counts.get((file, block), 0)
                 counts[file, block] = before + len(lines)
                 path = unquote(urlsplit(file).path)
-                yield Parsed(source, *_parse(documents[source], path, block, before, lines))
+                yield Parsed(source, *_parse(documents[source], path, block, before, lines), file, block)
 
     return parse
 
@@ -231,9 +241,15 @@ def _parse(document: Document, path: str, block: int, before: int, lines: list[s
 
 def _unspool(lines: list[str]) -> Iterator[Event]:
     for line in lines:
-        time, stream, graph, *cells = json.loads(line)
-        facts = (cast(Fact, row_fact(cells)),) if cells else ()
-        yield Event(time, facts, stream, graph=graph)
+        time, stream, graph, kind, *cells = json.loads(line)
+        yield event_of(time, stream, graph, kind, cells)
+
+
+def event_of(time: int, stream: str, graph: str, kind: str, cells: Sequence[str]) -> Event:
+    """An event of one fact that comes (kind ``fact``) or ends (``removed``), or of none (``event``). cells: the fact's
+    row."""
+    facts = (cast(Fact, row_fact(cells)),) if cells else ()
+    return Event(time, facts if kind == "fact" else (), stream, facts if kind == "removed" else (), graph)
 
 
 class Lost(NamedTuple):
@@ -253,7 +269,7 @@ def lost_message(lost: Lost) -> Message:
 
 
 def source_step(
-    program: Program, passed: int, parse: Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]
+    program: Program, passed: int, parse: Parse
 ) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
     """The worker's function from lines to messages for the first nodes that keep rows. passed: the time (ms) before
     which events are late."""
@@ -272,7 +288,7 @@ def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> 
     evaluations = _Evaluations(program.plan)
     counts: Counter[int] = Counter()
     latest = ALWAYS
-    for source, events, lost in parsed:
+    for source, events, lost, *_ in parsed:
         counts[source] += sum(len(event.facts) for event in events)
         yield from map(lost_message, lost)
         timely = [event for event in events if event.time >= passed]

@@ -19,7 +19,7 @@ from squall import plugins
 from squall.collecting import no_collection
 from squall.errors import SquallError, UsageError, raise_all
 from squall.plan import Plan, check
-from squall.programs import joined, read, translated
+from squall.programs import read, together
 from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Term, Triple
 from squall.stages import Builder, Job, Lexer, Options, Output, Planner
 from squall.system import System, over
@@ -76,19 +76,11 @@ def compile(
     if not programs and not rules:
         raise UsageError("no program is given")
     errors: list[SquallError] = []
-    systems = [_rule_set(name, bool(programs), errors) for name in rules]
-    systems += [translated(read(program, lexer), errors, documents) for program in programs]
-    system = joined(systems)
+    system = together([read(program, lexer) for program in programs], rules, errors, documents)
     raise_all(errors)
     stratify(system if profile == "default" else named(profile).system(system))
     each = {stream: as_window(one) for stream, one in (windows or {}).items()}
     return over(system, as_window(window), each, removals)
-
-
-def _rule_set(name: str, background: bool, errors: list[SquallError]) -> System:
-    from squall import rulesets
-
-    return rulesets.prepared(translated(read(rulesets.path(name)), errors), background)
 
 
 @no_collection()

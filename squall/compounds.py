@@ -36,6 +36,9 @@ VIOLATED = "urn:x-squall:compound:violated"
 MAX_DEPTH = 100
 """How deep rules may nest the terms that they make, if a run is not told otherwise."""
 
+LONGER = 10
+"""How many members the lists that rules make may have for each level that they may nest terms."""
+
 _DEEPEST = 1000
 """What is nested deeper is no compound term, only a literal: each level that is taken apart is as long as the rest."""
 

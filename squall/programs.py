@@ -21,9 +21,26 @@ class Program(NamedTuple):
     language: str
 
 
-def joined(systems: Sequence[System]) -> System:
-    """Several programs as one system, in which each reads what the others derive."""
+def together(
+    programs: Sequence[Program],
+    rules: Sequence[str],
+    errors: list[SquallError],
+    documents: Mapping[str, str] | None = None,
+) -> System:
+    """One system of several programs and of rule sets, by name, in which each reads what the others derive. The rule
+    sets are part of the answer only where there is no program. Errors and `documents`: see `translated`.
+
+    Raises UsageError for a name that no rule set has.
+    """
+    systems = [_rule_set(name, bool(programs), errors) for name in rules]
+    systems += [translated(program, errors, documents) for program in programs]
     return systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
+
+
+def _rule_set(name: str, background: bool, errors: list[SquallError]) -> System:
+    from squall import rulesets
+
+    return rulesets.prepared(translated(read(rulesets.path(name)), errors), background)
 
 
 def translated(program: Program, errors: list[SquallError], documents: Mapping[str, str] | None = None) -> System:

@@ -71,7 +71,8 @@ class Options:
     sink: what the outputs are written to, if it can be rewound to where a cut-off batch began.
     measure: count and time what each node does (`squall.figures`), where the builder can.
     steps: how often updates may act on what updates have done without an event in between, before that is an error.
-    max_depth: how deep rules may nest the terms that they make (compounds, new nodes), before that is an error.
+    max_depth: how deep rules may nest the terms that they make (compounds, new nodes), before that is an error; their
+    lists may have ten times as many members.
     now: what functions of time (``NOW()``) take for the time of what always holds (integer ms; None: see
     `squall.clock.beginning`).
     """

@@ -11,8 +11,9 @@ from hypothesis import settings
 
 from squall import cli
 
-# Every run draws the same examples, unless HYPOTHESIS_PROFILE=explore asks for new ones.
-settings.register_profile("ci", derandomize=True, database=None)
+# Every run draws the same examples, unless HYPOTHESIS_PROFILE=explore asks for new ones. None has to be fast: machines
+# are shared.
+settings.register_profile("ci", derandomize=True, database=None, deadline=None)
 settings.register_profile("explore", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

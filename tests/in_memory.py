@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from squall.builders.alone import SingleTask, alone
 from squall.builders.cut import levels
 from squall.builders.exchange import Folder, Step, Told
 from squall.builders.supersteps import Batches
@@ -21,14 +22,12 @@ from squall.builders.worker import (
     Message,
     Parsed,
     Program,
-    axioms,
     from_arrow,
-    source_messages,
     to_arrow,
 )
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event
-from squall.stages import Output
+from squall.stages import Options, Output
 
 Messages = list[Message]
 
@@ -133,22 +132,33 @@ def run(
     program = Program(plan, levels(plan))
     found: list[Output] = []
 
+    def anew() -> Batches | SingleTask:
+        if alone(plan):
+            return SingleTask(exchange, files, program, Options.steps)
+        return Batches(exchange, files, program, together)
+
     def work(messages: Iterable[Message] | None, last: bool = False) -> None:
-        job = Batches(exchange, files, program, together)
+        job = anew()
         found.extend(job.work(None if messages is None else list(messages), last))
         assert not list(job.losses())
         job.commit(None)
 
     facts = [event._replace(time=ALWAYS) for event in static]
-    work([*axioms(program), *_read(program, ALWAYS, facts, (ROW,))])
+    work([*anew().first(), *_read(anew(), facts, (ROW,))])
     for batch in batches:
-        work(_read(program, Batches(exchange, files, program, together).earliest, batch))
-    if Batches(exchange, files, program, together).unfinished:
+        work(_read(anew(), batch))
+    if anew().unfinished:
         work(None, last=True)
     return found
 
 
-def _read(program: Program, earliest: int, events: Sequence[Event], kinds: Sequence[str] = ()) -> list[Message]:
-    """What two tasks make of the events, each of every second one."""
-    parts = (source_messages(program, earliest, [Parsed(0, list(events[first::2]), [])]) for first in range(2))
+def _read(job: Batches | SingleTask, events: Sequence[Event], kinds: Sequence[str] = ()) -> list[Message]:
+    """What two tasks make of the events, each of a file with one half of them."""
+    half = len(events) // 2
+    parts = (_of_file(job, "first", events[:half]), _of_file(job, "second", events[half:]))
     return [message for part in parts for message in part if not kinds or message.kind in kinds]
+
+
+def _of_file(job: Batches | SingleTask, name: str, events: Sequence[Event]) -> Iterator[Message]:
+    step = job.reading(lambda _: iter([Parsed(0, list(events), [], name)]))
+    return from_arrow(step(iter(())))

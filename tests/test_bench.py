@@ -16,7 +16,7 @@ from tests.bench import __main__ as bench
 from tests.bench import data, peers, report
 from tests.bench.child import digest, prepare, waits
 from tests.bench.soak import Soak, soak
-from tests.bench.watch import Failed, measure
+from tests.bench.watch import Failed, Measured, measure
 from tests.bench.works import Q3, WORKS, Answer, Task, Work, over_sensors
 
 OURS = "rete:iterator"
@@ -216,6 +216,17 @@ def test_a_peer_that_fails_is_left_out(capsys: pytest.CaptureFixture[str]) -> No
     assert "left out: bytewax: Traceback" in capsys.readouterr().err
     with pytest.raises(Failed):
         bench.compare("tree", ["rete:nothing"], 20, 1)
+
+
+def test_a_peer_that_takes_long_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And we are run as often as was asked, however long that takes."""
+
+    def measured(command: list[str], *_: object) -> Measured:
+        return Measured(1, 1, {"clingo": 1}.get(command[4], bench.LONG), 1, {"digest": "", "outputs": 0})
+
+    monkeypatch.setattr(bench, "measure", measured)
+    rows = bench.compare("tree", [OURS, "clingo", "polars"], 20, 3)
+    assert [row["repetitions"] for row in rows] == [3, 3, 1]
 
 
 def test_an_unknown_run_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -601,6 +601,16 @@ def test_no_program() -> None:
         lint()
 
 
+def test_recursion_is_followed_past_facts_of_other_lengths() -> None:
+    found = said("[r: (?x :p ?y) makeTemp(?t) hide(?t) -> (?y :p ?t)] [s: (?x :p ?y) -> (?y :q ?x)]")
+    assert codes(found) == ["endless-recursion"]
+
+
+def test_a_term_that_is_built_is_told_by_its_name() -> None:
+    found = only(said("[r: (?x :p ?y) -> (?x :p next(?y))]"))
+    assert found.message == "`next` makes new terms of what it made before, without end: `r` -> `r`"
+
+
 # No false alarms
 
 

@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from squall import cli, show
+from squall import show
+from squall.cli.explain import DRAWINGS
 from squall.figures import NodeFigures
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
@@ -61,6 +62,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "readings.ntt": READINGS,
         "late.ntt": "".join(READINGS.splitlines(keepends=True)[number] for number in (2, 0)).replace('"20"', '"32"'),
         "rooms.nt": ROOMS,
+        "names.rq": "SELECT ?who { ?who <http://example.org/parent> ?child }",
+        "graphs.rq": "CONSTRUCT { GRAPH <urn:g> { ?s ?p ?o } } { ?s ?p ?o }",
+        "missing.rq": "SELECT *\nFROM <nowhere.ttl> { ?s ?p ?o }",
         "broken.jena": "[r: (?a ?b -> (?a ?b ?c)]",
         "unsafe.jena": "[r: (?a ?b ?c) sum(?c ?d ?e) -> (?a ?b ?e)]",
     }.items():
@@ -84,6 +88,17 @@ def test_outputs_go_to_standard_output_and_the_summary_to_standard_error(squall:
     assert code == 0
     assert set(out.splitlines()) == ANCESTORS
     assert err.startswith("2 statements read, 3 outputs, ")
+
+
+def test_standard_output_has_a_format_that_fits_the_program(squall: Squall) -> None:
+    _, out, _ = squall("build", "names.rq", "--source", "people.ttl")
+    assert [line.split() for line in out.splitlines() if "example" not in line and line] == [
+        ["0", "(1970-01-01T00:00:00Z)", "query"], ["who"], ["─" * 6], [":ann"], [":bob"],
+    ]  # fmt: skip
+    _, out, _ = squall("build", "graphs.rq", "--source", "rooms.nt")
+    assert out == f"{ROOMS.rstrip(' .' + chr(10))} <urn:g> .\n"
+    _, out, _ = squall("build", "names.rq", "family.jena", "--source", "people.ttl", "--sink", "-?format=csv")
+    assert out.splitlines()[0] == "time,rule,who"
 
 
 def test_options_may_stand_among_the_programs(squall: Squall) -> None:
@@ -319,6 +334,11 @@ WRONG = {
     "explain-profile": ("explain", "family.jena", "--profile", "squall2003"),
     "explain-figures": ("explain", "family.jena", "--stage", "tps", "--figures", "figures.json"),
     "timed-and-sink": ("build", "family.jena", "--sink", "out.nt", "--timed"),
+    "format-and-sink": ("build", "family.jena", "--sink", "out.nt", "--format", "csv"),
+    "solutions-as-triples": ("build", "names.rq", "--sink", "out.nt"),
+    "solutions-with-times": ("build", "names.rq", "--timed"),
+    "graphs-as-triples": ("build", "graphs.rq", "--format", "nt"),
+    "missing-document": ("build", "missing.rq"),
     "timed-and-format": ("build", "family.jena", "--format", "csv", "--timed"),
     "conf": ("build", "family.jena", "--conf", "spark.x"),
     "draw-tps": ("explain", "family.jena", "--stage", "tps", "--format", "dot"),
@@ -504,7 +524,7 @@ def test_explain_in_other_formats(squall: Squall, format: str, planner: str) -> 
 
 
 def test_all_forms_of_a_plan_can_be_asked_for() -> None:
-    assert {"text", "json", *cli.DRAWINGS} == set(show.FORMATS)
+    assert {"text", "json", *DRAWINGS} == set(show.FORMATS)
 
 
 def test_explain_writes_a_tree_in_another_syntax(squall: Squall) -> None:
@@ -549,6 +569,17 @@ def test_documents_that_programs_import_are_found_by_their_iris(squall: Squall) 
     assert squall("build", "main.rifps", *told)[:2] == (0, "<urn:a> <urn:p> <urn:b> .\n")
     assert "emit" in squall("explain", "main.rifps", *told)[1]
     assert "is not loaded from there" in squall("build", "main.rifps")[2]
+
+
+def test_what_rules_print_goes_to_standard_error(squall: Squall) -> None:
+    Path("prints.jena").write_text(
+        "[(?x <http://example.org/parent> ?y) print('saw' ?x) -> (?x <urn:q> ?y)]", encoding="utf-8"
+    )
+    for _ in range(2):
+        code, out, err = squall("build", "prints.jena", "--source", "people.ttl")
+        assert (code, len(out.splitlines())) == (0, 2)
+        said = [line for line in err.splitlines() if line.startswith('"saw"')]
+        assert sorted(said) == ['"saw" <http://example.org/ann>', '"saw" <http://example.org/bob>']
 
 
 def test_how_deep_rules_nest_terms_can_be_said(squall: Squall) -> None:

@@ -86,6 +86,35 @@ def test_programs_are_checked_together(squall: Squall) -> None:
     assert out.startswith("again.jena:2:1: duplicate-rule warning: `again` is the same rule as `r` (good.jena:2:1)\n")
 
 
+def test_what_rule_sets_make_counts_and_nothing_is_said_of_them(squall: Squall) -> None:
+    Path("types.jena").write_text(f"{PREFIX}[r: (?x rdf:typ :C) (?x rdfs:subClassOf ?d) -> (?x :is ?d)]")
+    code, out, err = squall("types.jena", "--rules", "rdfs", "--rules", "owl2rl")
+    assert (code, err) == (0, "1 warning\n")
+    assert out.startswith("types.jena:2:5: unknown-term warning")
+    Path("count.jena").write_text(f"{PREFIX}[r: (?x :p ?n) noValue(?x rdf:type :C) addOne(?n ?m) -> (?x :q ?m)]")
+    Path("makes.jena").write_text(f"{PREFIX}[s: (?x :q ?n) -> (?x :p ?n) (:q rdfs:range :C)]")
+    assert squall("count.jena")[0] == squall("makes.jena")[0] == 0
+    assert "endless-recursion" in squall("count.jena", "makes.jena")[1]
+    code, out, _ = squall("count.jena", "makes.jena", "--rules", "rdfs")
+    assert code == 2
+    assert "rule `r` negates what depends on it: `r` -> " in out
+    assert "no rule set `rdf`" in squall("good.jena", "--rules", "rdf")[2]
+
+
+def test_the_profile_says_what_can_be_put_in_order(squall: Squall) -> None:
+    Path("first.jena").write_text(f"{PREFIX}[r: (?x :p ?y) noValue(:a :b) -> (:a :b ?x)]")
+    assert squall("first.jena")[0] == 2
+    assert squall("first.jena", "--profile", "jena") == (0, "", "nothing found\n")
+    assert "no profile `jenna`" in squall("first.jena", "--profile", "jenna")[2]
+
+
+def test_documents_that_programs_import(squall: Squall) -> None:
+    Path("main.rifps").write_text("Document(Import(<http://e.org/other>))", encoding="utf-8")
+    Path("other.rifps").write_text("Document(Group(<urn:a>[<urn:p> -> <urn:b>]))", encoding="utf-8")
+    assert squall("main.rifps")[0] == 2
+    assert squall("main.rifps", "--graph", "http://e.org/other=other.rifps") == (0, "", "nothing found\n")
+
+
 def test_the_language_may_be_named(squall: Squall) -> None:
     Path("good.txt").write_text(Path("good.jena").read_text())
     assert squall("good.txt", "--lexer", "jena")[0] == 0

@@ -13,12 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import squall
 from squall import functions, plugins
-from squall.errors import BuilderError, PluginError
+from squall.errors import BuilderError, PluginError, TranslatorError
 from squall.functions import Builtin, Function, Mode, jena, values
 from squall.functions.jena import function_iri
-from squall.rdf import ALWAYS, RDFS, XSD, Term, blank, iri, is_iri, literal
+from squall.rdf import ALWAYS, RDFS, XSD, Term, Triple, blank, iri, is_iri, literal, parts
 from squall.rdf import term as any_term
+from squall.testing import assert_outputs, run
 
 
 def of(value: str | int | float, datatype: str = "") -> Term:
@@ -356,6 +358,74 @@ def test_a_function_of_ones_own() -> None:
     spelled = functions.builtins("jena")["half"]
     assert (spelled.least, spelled.most, spelled.modes) == (2, 2, (Mode(-1, found.iri),))
     assert set(functions.own()) == {found, spelled}
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_function_of_ones_own_may_be_called_in_several_ways() -> None:
+    @functions.function("prefixed")
+    def prefixed(name: Term, title: Term) -> Term:
+        return of(f"{parts(title).lexical} {parts(name).lexical}")
+
+    @functions.mode("prefixed", 1)
+    def title_of(name: Term, whole: Term) -> Term | None:
+        return of(parts(whole).lexical.removesuffix(f" {parts(name).lexical}"))
+
+    @functions.mode("prefixed", 0)
+    def name_of(title: Term, whole: Term) -> Term | None:
+        return of(parts(whole).lexical.removeprefix(f"{parts(title).lexical} "))
+
+    rules = """@prefix : <http://example.org/> .
+        [whole: (?x :name ?n) (?x :title ?t) prefixed(?n ?t ?w) -> (?x :whole ?w)]
+        [title: (?x :name ?n) (?x :called ?w) prefixed(?n ?t ?w) -> (?x :title ?t)]
+        [name: (?x :titled ?t) (?x :called ?w) prefixed(?n ?t ?w) -> (?x :name ?n)]
+        [right: (?x :name ?n) (?x :title ?t) (?x :called ?w) prefixed(?n ?t ?w) -> (?x :is :right)]
+    """
+    events = '1 :a :name "Ann"\n1 :a :called "Dr Ann"\n2 :b :titled "Mr"\n2 :b :called "Mr Bob"'
+    assert_outputs(
+        rules,
+        events,
+        '1 :a :title "Dr"\n1 :a :whole "Dr Ann"\n1 :a :is :right\n2 :b :name "Bob"\n2 :b :title "Mr"\n'
+        '2 :b :whole "Mr Bob"\n2 :b :is :right',
+        lexer="jena",
+    )
+    with pytest.raises(TranslatorError, match="`\\?t` is not bound where `prefixed` needs it"):
+        squall.compile("[(?x <urn:p> ?n) prefixed(?n ?t ?w) -> (?x <urn:q> ?w)]", lexer="jena")
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_mode_that_does_not_fit_is_refused() -> None:
+    functions.function("twice")(lambda term: term)
+    with pytest.raises(PluginError, match="there is no function of one's own `twicce` in `jena`\nhint: did you mean"):
+        functions.mode("twicce", 0)(lambda term: term)
+    with pytest.raises(PluginError, match=r"a mode of `twice` takes all .*\nhint: `twice` has 2 arguments"):
+        functions.mode("twice", 0)(lambda one, other: one)
+    with pytest.raises(PluginError, match="there is no function of one's own `sum` in `jena`"):
+        functions.mode("sum", 0)(lambda one, other: one)
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize("value", [5, "plain", [of(1)], True])
+def test_a_function_of_ones_own_that_gives_no_term_is_a_defect(value: object) -> None:
+    functions.function("broken")(lambda term: value)
+    with pytest.raises(TypeError, match=r"a function gives a term .* not ") as caught:
+        run("[r: (?x <urn:p> ?y) broken(?y ?z) -> (?x <urn:q> ?z)]", "1 :a <urn:p> :b")
+    assert caught.value.__notes__ == ["in the function <urn:x-squall:own:broken> of (<http://example.org/b>)"]
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_function_of_ones_own_in_a_head() -> None:
+    told: list[Term] = []
+
+    @functions.function("tell", truth=True, pure=False, where="head")
+    def tell(term: Term) -> bool:
+        told.append(term)
+        return True
+
+    (out,) = run("[r: (?x <urn:p> ?y) -> (?x <urn:q> ?y) tell(?y)]", "1 :a <urn:p> :b")
+    assert isinstance(out.fact, Triple)
+    assert told == [out.fact.object]
+    with pytest.raises(TranslatorError, match="`tell` cannot be in the body of a rule"):
+        squall.compile("[(?x <urn:p> ?y) tell(?y) -> (?x <urn:q> ?y)]", lexer="jena")
 
 
 @pytest.mark.usefixtures("clean")

@@ -47,6 +47,7 @@ class Acknowledged:
         self.given = batches
         self.ends = ends
         self.reached = ""
+        self.closed = False
         self.handed = 0
         self.acknowledged: list[str] = []
         self.stopped = threading.Event()
@@ -68,7 +69,11 @@ class Acknowledged:
         return self.reached
 
     def acknowledge(self, position: str) -> None:
+        assert not self.closed
         self.acknowledged.append(position)
+
+    def close(self) -> None:
+        self.closed = True
 
 
 def timeline(*times: int) -> list[list[Event]]:

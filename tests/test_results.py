@@ -21,6 +21,7 @@ from pyoxigraph import QueryResultsFormat, RdfFormat
 from squall.errors import SinkError, UsageError
 from squall.rdf import (
     ALWAYS,
+    XSD,
     Atom,
     Boolean,
     Evaluated,
@@ -421,6 +422,9 @@ def test_a_table_for_each_evaluation() -> None:
         sol(time=ALWAYS, a=f"<{E}s>", b=None),
         sol(time=1500, a=f"<{E}s>", b=literal("[red]\x1b[1m", language="en")),
         sol(time=1500, a=f"<{E}s2>", b=literal("5", "http://www.w3.org/2001/XMLSchema#int")),
+        sol(time=1600, a=literal("-5", XSD + "integer"), b=literal("2.50", XSD + "decimal")),
+        sol(time=1600, a=literal("true", XSD + "boolean"), b=literal("1E3", XSD + "double")),
+        sol(time=1600, a=literal("five", XSD + "integer"), b=literal("1", XSD + "boolean")),
         out(Boolean(False), 2000, "ask"),
         out(Evaluated(("a",)), 3000),
     )
@@ -440,6 +444,15 @@ def test_a_table_for_each_evaluation() -> None:
         " ───────────────────────────\n"
         '  :s    "[red]\\u001B[1m"@en\n'
         '  :s2   "5"^^xsd:int\n'
+        "\n"
+        "prefix xsd: <http://www.w3.org/2001/XMLSchema#>\n"
+        "\n"
+        "1600 (1970-01-01T00:00:01.6Z)  q\n"
+        "  a                     b\n"
+        " ────────────────────────────────────────\n"
+        "  -5                    2.50\n"
+        "  true                  1E3\n"
+        '  "five"^^xsd:integer   "1"^^xsd:boolean\n'
         "\n"
         "2000 (1970-01-01T00:00:02Z)  ask\n"
         "  false\n"

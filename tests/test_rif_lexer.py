@@ -189,6 +189,59 @@ def test_productions_are_refused_with_what_to_write_instead(text: str, word: str
     assert (caught.value.hint or "").startswith(f"`{word}` is of RIF-PRD: ")
 
 
+@pytest.mark.parametrize(
+    ("sentence", "hint"),
+    [
+        ("% what\n<p>()", "the presentation syntax has no comments"),
+        ("// what\n<p>()", "the presentation syntax has no comments"),
+        ("/* what */ <p>()", "the presentation syntax has no comments"),
+        ("<!-- what --> <p>()", "the presentation syntax has no comments"),
+        ("<p>('a')", "texts stand in double quotes"),
+        ("<p>(<a>, <b>)", "nothing stands between terms"),
+        ("<p>() :- <q>(), <r>()", "nothing stands between terms, variables or slots but blanks; conditions are joined"),
+        ("<p>() :- <q>() & <r>()", "conditions are joined by `And"),
+        ("<p>() <- <q>()", "a rule is written `conclusion :- condition`"),
+        ("<p> :- <q>()", "a relation without arguments is written `ex:p()`"),
+        ("<p>() -> <q>()", "a rule is written `conclusion :- condition`"),
+        ("<p>() :- ?x rdf:type <C>", "triples are frames"),
+        ("<p>() :- ?x a <C>", "triples are frames"),
+        ("<p>() :- <a> <= 5", "values are compared by built-ins"),
+        ("<p>() :- <a> < 5", "values are compared by built-ins"),
+        ("<p>(true)", 'booleans are `"true"^^xs:boolean`'),
+        ("<a>[<b> -> false]", 'booleans are `"true"^^xs:boolean`'),
+        ("<p>(name)", "expected `->` behind the name of an argument; names are IRIs (`<name>`"),
+        ("<p>(2024-01-31)", 'dates are texts with a datatype: `"2024-01-31"^^xs:date`'),
+        ("p(<a>)", "names are IRIs (`<p>`, `ex:p`) or local (`_p`)"),
+        ("<p>() :- q()", "names are IRIs (`<q>`, `ex:q`) or local (`_q`)"),
+        ("<p>() :- Equal(<a> <b>)", "it is written `a = b`"),
+        ("<p>() :- and(<q>() <r>())", "keywords begin with a capital letter"),
+        ("forall ?x (<p>(?x))", "keywords begin with a capital letter"),
+        ("Exists ?x (<p>(?x)) :- <q>()", "conclusions make new things by functions"),
+        ("Or(<p>() <r>()) :- <q>()", "a conclusion cannot leave open"),
+    ],
+)
+def test_habits_of_other_languages_are_told_how_to_write_it(sentence: str, hint: str) -> None:
+    with pytest.raises(SquallError) as caught:
+        presentation.lexer(f"Document(Group({sentence}))", "text")
+    assert (caught.value.hint or "").startswith(hint), caught.value
+
+
+def test_a_prefix_is_declared_without_a_colon() -> None:
+    with pytest.raises(SquallError) as caught:
+        presentation.lexer("Document(Prefix(ex: <http://e.org/>))", "text")
+    assert caught.value.hint == "a prefix is declared without a colon: `Prefix(ex <http://example.org/>)`"
+
+
+def test_numbers_stand_apart() -> None:
+    numbers = ["2024", "-1", "+5", "1.5", ".5", "1e3", "1.5e-3"]
+    found = presentation.condition(f"<p>({' '.join(numbers)})", "text")
+    assert isinstance(found, Atom)
+    assert [one.lexical for one in found.arguments if isinstance(one, Const)] == numbers
+    for text in ("1-1", "1+1", "1.5.2", "1e3e", "12ab"):
+        with pytest.raises(SquallError):
+            presentation.condition(f"<p>({text})", "text")
+
+
 def test_expected_tokens_are_said_in_words() -> None:
     for text, hint in (
         ("Document(Group(<p>(<a> <b>[])))", "expected"),
@@ -253,6 +306,10 @@ def test_language_tags_and_bases_of_xml() -> None:
         (
             group("<Member><instance><Const>a</Const></instance><class><Var>x</Var></class></Member>"),
             "this constant does",
+        ),
+        (
+            group('<Member><instance><Const type="rif:iri">a</Const></instance><class><Var>x</Var></class></Member>'),
+            "the type `rif:iri` is no IRI",
         ),
         (group("<Equal>text<left/><right/></Equal>"), "`text` cannot stand in `Equal`"),
         (group('<Equal odd="1"><left/><right/></Equal>'), "`Equal` has no attribute `odd`"),

@@ -12,7 +12,7 @@ from squall.errors import BuilderError, Errors, SquallError
 from squall.lexers.rif import exchange, presentation
 from squall.rdf import OWL, RDF, RDFS, XSD, Atom, Event, Fact, Term, Triple, iri, literal
 from squall.streams.documents import load
-from squall.system import Stream, rules, streams
+from squall.system import Stream, rules, streams, warnings
 from squall.testing.oracle import outputs
 from squall.translators.rif import translator
 
@@ -357,6 +357,43 @@ def test_profiles_that_are_refused(tmp_path: Path, profile: str, sentence: str, 
 def test_literals_that_rif_writes_otherwise_are_refused_in_data(tmp_path: Path) -> None:
     with pytest.raises(SquallError, match="no literal of what is imported may have this datatype"):
         data(tmp_path, "Simple", 'ex:a ex:p "x"^^<http://www.w3.org/2007/rif#iri> .')
+
+
+@pytest.mark.parametrize(
+    ("longer", "does"),
+    [
+        ("List(ex:a | ?x)", "makes a list of more than 40 members"),
+        ("External(func:append(?x ex:a))", "makes a list of more than 40 members"),
+        ("External(func:concatenate(?x ?x))", "makes a list of more than 40 members"),
+        ("External(func:insert-before(?x 0 ex:a))", "makes a list of more than 40 members"),
+        ("External(func:make-list(?x))", "nests terms more than 4 levels deep"),
+        ("ex:f(?x)", "nests terms more than 4 levels deep"),
+    ],
+)
+def test_lists_that_grow_without_an_end_are_stopped(longer: str, does: str) -> None:
+    options = squall.Options(max_depth=4)
+    for rule in (f"ex:p({longer}) :- ex:p(?x)", f"ex:p(?y) :- And(ex:p(?x) ?y = {longer})"):
+        program = text("ex:p(List(ex:a))", f'(* "grows" *) Forall ?x ?y ({rule})')
+        plan = squall.plan(squall.compile(program, lexer="rifps"))
+        with pytest.raises(BuilderError, match=f"the rule `grows` {does}"):
+            list(squall.run(plan, [], options=options))
+
+
+def test_a_built_in_that_is_not_external_is_warned_of() -> None:
+    program = text(
+        'Forall ?x (ex:p(func:concat("a" ?x)) :- And(ex:q(?x) pred:numeric-less-than(?x 5)))',
+        "Forall ?x (ex:p(?x) :- And(ex:q(?x) External(pred:numeric-less-than(?x 5))))",
+    )
+    assert [(str(one.origin), one.message) for one in warnings(squall.compile(program, lexer="rifps"))] == [
+        ("<text>:1:60", "`func:concat` is a function of the program here, and not the built-in of this name"),
+        (
+            "<text>:1:97",
+            "`pred:numeric-less-than` is a predicate of the program here, and not the built-in of this name",
+        ),
+    ]
+    with pytest.raises(SquallError) as caught:
+        squall.compile(text("Forall ?x (ex:p(?x) :- And(ex:q(?x) External(pred:starts-wiht(?x 5))))"), lexer="rifps")
+    assert (caught.value.hint or "").startswith("did you mean `pred:starts-with`")
 
 
 def test_an_import_with_a_stream_profile_is_a_stream_to_be_given() -> None:

@@ -160,7 +160,8 @@ STEPPED = "FROM STREAM :s [RANGE 10s STEP 5s] { ?x :p ?y }"
     ("text", "lexer", "output", "report"),
     [
         ("SELECT * { ?x :p ?y }", "sparql", "istream", Report()),
-        ("SELECT * { ?x :p ?y } ORDER BY ?x", "sparql", "rstream", Report()),
+        ("SELECT * { ?x :p ?y } ORDER BY ?x", "sparql", "rstream", Report("change")),
+        (f"SELECT * {STEPPED} ORDER BY ?x", "csparql", "rstream", Report()),
         (f"REGISTER QUERY q AS SELECT * {STEPPED}", "csparql", "rstream", Report()),
         ("SELECT * FROM STREAM :s [TRIPLES 3 STEP 2] { ?x :p ?y }", "csparql", "rstream", Report()),
         ("SELECT * FROM STREAM :s [TRIPLES 3] { ?x :p ?y }", "csparql", "istream", Report()),
@@ -526,12 +527,35 @@ def test_places() -> None:
     assert (caught.value.origin.line, caught.value.origin.column) == (3, 14)
 
 
+UNBOUND = ("`?y` never has a value here: nothing binds it", "what is asked for has to be bound before, here")
+
+
 @pytest.mark.parametrize(
     ("text", "lexer", "expected"),
     [
         ("SELECT ?nam { ?x :p ?name }", "sparql",
          [("`?nam` is selected, but nothing binds it", "did you mean `?name`?")]),
-        ("SELECT ?y { ?x :p 1 } GROUP BY ?y", "sparql", [("`?y` is selected, but nothing binds it", None)]),
+        ("SELECT ?y { ?x :p 1 } GROUP BY ?y", "sparql", [UNBOUND]),
+        ("SELECT * { ?x :p ?nam FILTER (?x = ?name) }", "sparql",
+         [(UNBOUND[0].replace("?y", "?name"), "did you mean `?nam`?")]),
+        ("SELECT * { ?x :p 1 FILTER (?x = 2 || ?y) }", "sparql", [UNBOUND]),
+        ("SELECT * { ?x :p ?y { ?x :q 1 FILTER (?y = 2) } }", "sparql", [UNBOUND]),
+        ("SELECT * { ?x :p 1 BIND (?y + 1 AS ?z) ?x :q ?y }", "sparql", [UNBOUND]),
+        ("SELECT * { ?x :p 1 OPTIONAL { ?x :p ?z FILTER (?z = ?y) } }", "sparql", [UNBOUND]),
+        ("SELECT * { ?x :p ?y OPTIONAL { ?x :p ?z FILTER (?z = ?y) } }", "sparql", []),
+        ("SELECT * { ?x :p ?y FILTER EXISTS { ?x :q ?z FILTER (?z = ?y) } }", "sparql", []),
+        ("SELECT * { ?x :p ?y MINUS { ?x :q ?z FILTER (?z = ?y) } }", "sparql", [UNBOUND]),
+        ("SELECT * { ?x :p ?z } ORDER BY ?y", "sparql", [UNBOUND]),
+        ("SELECT ?x { ?x :p ?y } ORDER BY ?y", "sparql", []),
+        ("SELECT (?y + 1 AS ?z) { ?x :p 1 }", "sparql", [UNBOUND]),
+        ("SELECT (?y + 1 AS ?z) (?z + 1 AS ?u) { ?x :p ?y } ORDER BY ?u", "sparql", []),
+        ("SELECT (AVG(?y) AS ?z) { ?x :p 1 }", "sparql", [UNBOUND]),
+        ("SELECT ?x (AVG(?y) AS ?z) { ?x :p ?y } GROUP BY ?x HAVING (COUNT(*) > 1) ORDER BY ?z", "sparql", []),
+        ("SELECT * FROM NAMED WINDOW :v ON :s [RANGE PT1S] FROM NAMED WINDOW :w ON :s [RANGE PT2S] "
+         "{ WINDOW ?w { ?x :p ?y FILTER (?w = :v) } }", "rspql",
+         [(UNBOUND[0].replace("?y", "?w"), UNBOUND[1])]),
+        ("DELETE { ?x :p ?z } WHERE { ?x :p ?z FILTER (?z > ?y) }", "sparql", [UNBOUND]),
+        ("# nothing", "sparql", [("there is no query and no update in the program", None)]),
         ("SELECT ?x ?n { { SELECT ?x (COUNT(*) AS ?n) { ?x :p 1 } GROUP BY ?x } }", "sparql", []),
         ("CONSTRUCT { ?x :p ?z . ?x :q 1 } { ?x :p 1 }", "sparql",
          [("`?z` is in the template, but nothing binds it", "bind it in the pattern, or leave the triple out")]),

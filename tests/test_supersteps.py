@@ -6,24 +6,35 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.builders import supersteps
+from squall.builders import alone, supersteps
 from squall.rdf import Event
 from squall.system import System
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from tests import in_memory
 
-FEATURES = ALL - {"count", "removals", "delete", "insert", "tellings"}
+APART = ALL - {"count", "removals", "delete", "insert", "tellings"}
+"""What does not need the facts of a stream in order."""
 CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
 def cut(events: list[Event], cuts: list[int]) -> list[list[Event]]:
     places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
     return [events[begin:end] for begin, end in pairwise(places)]
+
+
+def data(features: frozenset[str]) -> dict[str, Any]:
+    return {
+        "system": systems(features=features),
+        "events": event_streams(features=features),
+        "facts": static_data(features=features),
+        "cuts": st.lists(st.integers(0, 12), max_size=5),
+        "compact": st.sampled_from([1, 2, 100]),
+    }
 
 
 @pytest.mark.parametrize("many", [40, pytest.param(1000, marks=pytest.mark.slow)])
@@ -35,13 +46,21 @@ def test_any_program_in_any_batches_is_as_the_oracle_says(
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int) -> None:
         monkeypatch.setattr(supersteps, "COMPACT", compact)
         plan = squall.plan(system, planner)
+        assert alone.alone(plan) is None
         assert_as_oracle(system, in_memory.run(plan, cut(events, cuts), facts, together), events, facts)
 
-    data: dict[str, Any] = {
-        "system": systems(features=FEATURES),
-        "events": event_streams(features=FEATURES),
-        "facts": static_data(features=FEATURES),
-        "cuts": st.lists(st.integers(0, 12), max_size=5),
-        "compact": st.sampled_from([1, 2, 100]),
-    }
-    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data)(law))()
+    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART))(law))()
+
+
+@pytest.mark.parametrize("many", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
+def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
+    planner: str, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int) -> None:
+        monkeypatch.setattr(alone, "COMPACT", compact)
+        plan = squall.plan(system, planner)
+        assume(alone.alone(plan))
+        assert_as_oracle(system, in_memory.run(plan, cut(events, cuts), facts), events, facts)
+
+    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(ALL))(law))()

@@ -14,18 +14,6 @@ from squall.errors import Origin, near
 from squall.iris import resolved
 from squall.lexers.rif import tree
 from squall.lexers.sparql.terms import Text, unquoted
-from squall.rdf import OWL, RDF, RDFS, XSD
-
-PREFIXES = {
-    "rif": tree.RIF,
-    "xs": XSD,
-    "rdf": RDF,
-    "rdfs": RDFS,
-    "owl": OWL,
-    "func": "http://www.w3.org/2007/rif-builtin-function#",
-    "pred": "http://www.w3.org/2007/rif-builtin-predicate#",
-}
-"""The prefixes that need no declaration: the W3C's own cases use them without one."""
 
 
 def built(found: Tree[Token], text: Text, prefixes: Mapping[str, str]) -> tree.Node | None:
@@ -48,7 +36,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         super().__init__()
         self.source = text
         self.root = ""
-        self.prefixes = {**PREFIXES, **prefixes}
+        self.prefixes = {**tree.PREFIXES, **prefixes}
         self.unknown: set[str] = set()
 
     def _origin(self, meta: Any) -> Origin:

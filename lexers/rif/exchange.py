@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from squall.errors import LexerError, near, raise_all
 from squall.iris import resolved
-from squall.lexers.rif import productions, tree
+from squall.lexers.rif import hints, tree
 from squall.lexers.rif.elements import XML, Element, read
 
 _FORMULAS = ("And", "Or", "Exists", "Atom", "Equal", "Member", "Subclass", "Frame", "External")
@@ -96,7 +96,7 @@ class _Reader:
             hint = f'RIF\'s elements are in the namespace `{tree.RIF}`: say `xmlns="{tree.RIF}"` at the root'
             raise self._fail(f"`{element.name}` is no element of RIF", element, hint)
         if element.name not in expected:
-            hint = productions.hint(element.name) or near(element.name, expected) or f"expected {_listed(expected)}"
+            hint = hints.production(element.name) or near(element.name, expected) or f"expected {_listed(expected)}"
             raise self._fail(f"`{element.name}` cannot stand here", element, hint)
 
     def _attributes(self, element: Element, allowed: Iterable[str]) -> None:
@@ -277,6 +277,10 @@ class _Reader:
         space = element.attributes.get("type")
         if space is None:
             raise self._fail("this constant does not say its `type`", element)
+        prefix, _, local = space.partition(":")
+        if prefix in tree.PREFIXES:
+            hint = f'XML has no prefixes for it: say `type="{tree.PREFIXES[prefix]}{local}"`'
+            raise self._fail(f"the type `{space}` is no IRI", element, hint)
         language = element.attributes.get(f"{{{XML}}}lang", "")
         if language:
             return tree.text_constant(element.text, language)

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 
 from squall.errors import Origin, near, raise_all
-from squall.lexers.rif import productions, tree
+from squall.lexers.rif import hints, tree
 from squall.lexers.sparql.terms import Text
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class _Reader:
     def _unreadable(self, place: int) -> None:
         """No token that may come here begins here."""
         text = self.text.text
-        piece = re.compile(r'"(?:[^"\\\n]|\\.)*"?|<[^\s>]*>?|[\w.-]+|\S').match(text, place)
+        piece = re.compile(rf'"(?:[^"\\\n]|\\.)*"?|{hints.SIGNS}|<[^\s>]*>?|[\w.-]+|\S').match(text, place)
         found = piece[0] if piece else text[place]
         origin = self.text.origin(place, place + len(found))
         if found[0] == '"' and (len(found) < 2 or found[-1] != '"'):
@@ -148,17 +148,29 @@ class _Reader:
             start = place + wrong.start()
             hint = r"escapes: \t \b \n \r \f \\ \" \' \uXXXX \UXXXXXXXX"
             self.text.fail(f"`{wrong[0]}` is no escape", self.text.origin(start, start + 2), hint)
-        elif found[0] == "<" and "IRIREF" in self._accepted():
+        elif found[0] == "<" and not hints.habit(found) and "IRIREF" in self._accepted():
             self.text.fail(f"`{found}` is not an IRI", origin, "an IRI ends with `>`, and has no blanks in it")
         else:
             self._misplaced(found, origin)
 
     def _misplaced(self, found: str, origin: Origin) -> None:
-        accepted = self._accepted()
-        words = [word for word in _KEYWORDS if f"_{word.upper()}" in accepted]
-        hint = productions.hint(found) or (near(found, words) if found.isalpha() else None)
         shown = found if len(found) <= 40 else f"{found[:37]}..."
-        self.text.fail(f"`{shown}` cannot stand here", origin, hint or self._expected())
+        self.text.fail(f"`{shown}` cannot stand here", origin, self._hint(found) or self._expected())
+
+    def _hint(self, found: str) -> str | None:
+        """What is meant by a piece of text, where that can be guessed."""
+        accepted = self._accepted()
+        before = self.parser.parser_state.value_stack[-1:]
+        if before and getattr(before[0], "type", "") == "NAME" and found != ":":
+            word = str(before[0])
+            return hints.habit(word) or f"expected `->` behind the name of an argument; {hints.name(word)}"
+        if found == ":" and "IRIREF" in accepted:
+            return "a prefix is declared without a colon: `Prefix(ex <http://example.org/>)`"
+        hint = hints.production(found) or hints.habit(found)
+        if hint or not found.isalpha() or found in _KEYWORDS:
+            return hint
+        words = [word for word in _KEYWORDS if f"_{word.upper()}" in accepted]
+        return near(found, words) or (hints.name(found) if "CURIE" in accepted else None)
 
     def _accepted(self) -> set[str]:
         return cast("set[str]", self.parser.accepts())  # type: ignore[no-untyped-call]

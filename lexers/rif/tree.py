@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import cast
 
 from squall.errors import Origin
-from squall.rdf import RDF, XSD, XSD_STRING
+from squall.rdf import OWL, RDF, RDFS, XSD, XSD_STRING
 
 RIF = "http://www.w3.org/2007/rif#"
 IRI = RIF + "iri"
@@ -235,6 +235,17 @@ def leading(node: Node) -> Node | None:
         case _:
             return None
 
+
+PREFIXES = {
+    "rif": RIF,
+    "xs": XSD,
+    "rdf": RDF,
+    "rdfs": RDFS,
+    "owl": OWL,
+    "func": "http://www.w3.org/2007/rif-builtin-function#",
+    "pred": "http://www.w3.org/2007/rif-builtin-predicate#",
+}
+"""The prefixes that need no declaration: the W3C's own cases use them without one."""
 
 NUMBERS = {XSD + "integer": r"[+-]?[0-9]+", XSD + "decimal": r"[+-]?[0-9]*\.[0-9]+"}
 NUMBERS[XSD + "double"] = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][+-]?[0-9]+"

@@ -6,16 +6,17 @@ A check is a function of the entry-point group ``squall.checks``: it takes a `Pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from squall import plugins
+from squall import plugins, rulesets
 from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, arranged, told
 from squall.checking.program import Check, Program
 from squall.collecting import no_collection
 from squall.errors import SquallError, UsageError
 from squall.planners.rete import identities
-from squall.programs import joined, read, translated
+from squall.profiles import named
+from squall.programs import read, together
 from squall.statistics import Statistics
 from squall.strata import stratify
 from squall.streams.documents import check_streams
@@ -29,16 +30,20 @@ __all__ = ["ERROR", "INFO", "SEVERITIES", "WARNING", "Check", "Finding", "Progra
 def lint(
     *programs: str | Path,
     lexer: str | None = None,
+    rules: Sequence[str] = (),
     window: str | Window = LANDMARK,
     windows: Mapping[str, str | Window] | None = None,
     streams: Collection[str] | None = None,
     static: Collection[str] = (),
     graphs: bool = True,
     statistics: Statistics | str | Path | None = None,
+    documents: Mapping[str, str] | None = None,
+    profile: str = "default",
 ) -> tuple[Finding, ...]:
     """What is to be said of one or more programs that run together, in the order of their texts; nothing is run.
 
-    programs, lexer, window, windows: as for `squall.compile`. streams: the IRIs of the streams that will bring events,
+    programs, lexer, rules, window, windows, documents, profile: as for `squall.compile`; nothing is said of rule sets.
+    streams: the IRIs of the streams that will bring events,
     static: of those with data that always hold (``""`` is the default one); None: nobody knows. graphs: whether
     these may bring named graphs. statistics: counts of the data, as for `squall.plan`.
 
@@ -50,7 +55,7 @@ def lint(
     texts = tuple(read(program, lexer) for program in programs)
     names = [text.name for text in texts]
     errors: list[SquallError] = []
-    system = joined([translated(text, errors) for text in texts])
+    system = together(texts, rules, errors, documents)
     if errors:
         return arranged((finding for error in errors for finding in told(error)), names)
     each = {stream: as_window(one) for stream, one in (windows or {}).items()}
@@ -63,7 +68,9 @@ def lint(
         statistics=Statistics.load(statistics) if isinstance(statistics, str | Path) else statistics,
         windows=(as_window(window), *each.values()),
     )
-    return arranged(_refused(program) or _found(program), names)
+    sets = {str(rulesets.path(name)) for name in rules}
+    found = (one for one in _found(program) if one.origin is None or one.origin.name not in sets)
+    return arranged(_refused(program, profile) or found, names)
 
 
 def checks() -> dict[str, Check]:
@@ -71,10 +78,11 @@ def checks() -> dict[str, Check]:
     return {name: plugins.load(plugins.CHECKS, name) for name in plugins.names(plugins.CHECKS)}
 
 
-def _refused(program: Program) -> list[Finding]:
+def _refused(program: Program, profile: str = "default") -> list[Finding]:
     """Why a program that could be translated is refused nevertheless."""
+    ordered = named(profile).system(program.system)
     refusing: tuple[tuple[str, Callable[[], object]], ...] = (
-        ("not-stratified", lambda: stratify(program.system)),
+        ("not-stratified", lambda: stratify(ordered)),
         ("not-given", lambda: None if program.given is None else check_streams(program.system, program.given)),
         ("", lambda: identities(program.system)),
     )

@@ -14,7 +14,9 @@ from typing import NamedTuple
 from squall import functions
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, mentions, origin_of, readings
+from squall.compounds import BUILD
 from squall.errors import Origin
+from squall.rdf import iri_text
 from squall.strata import Shape, components, overlap, shape, shortest_path
 from squall.system import Bind, Call, Construct, Exists, Expression, System, Test, Variable, Without
 
@@ -22,7 +24,7 @@ _MAKE = frozenset((
     "addOne", "difference", "makeSkolem", "makeTemp", "product", "quotient", "strConcat", "subtractOne", "sum",
     "uriConcat", "bnode", "concat", "divide", "encode-for-uri", "md5", "multiply", "plus", "replace", "sha1", "sha256",
     "sha384", "sha512", "struuid", "subtract", "uuid", "numeric-add", "numeric-subtract", "numeric-multiply",
-    "numeric-divide", "string-join", "append", "concatenate", "insert-before", "make-list", "build",
+    "numeric-divide", "string-join", "append", "concatenate", "insert-before", "make-list", "build", "join",
     "makeInstance", *(f"{sign}-{duration}{what}" for sign in ("add", "subtract")
                       for duration in ("dayTimeDuration", "yearMonthDuration")
                       for what in ("s", *(f"-{word}-{kind}" for word in ("to", "from")
@@ -163,9 +165,11 @@ def _given(
 def _stands(reading: Reading, name: Variable, made: Shape, place: int) -> bool:
     """Whether a pattern finds, as the value of a variable, what stands in a cell of the facts of a shape: surely, since
     they have its constants, and not only if data wish."""
+    if not overlap(reading.shape, made):
+        return False
     slots = reading.pattern.slots
     at = place - (len(reading.shape) - len(slots))
-    if at < 0 or slots[at] != name or not overlap(reading.shape, made):
+    if at < 0 or slots[at] != name:
         return False
     return all(cell is not None for cell, wanted in zip(made, reading.shape, strict=True) if wanted is not None)
 
@@ -177,9 +181,16 @@ def _maker(expression: Expression) -> str | None:
     """The name of a function in an expression that makes new terms; None if there is none."""
     if not isinstance(expression, Call):
         return None
-    return next(filter(None, chain([_name(expression.function)], map(_maker, expression.arguments))), None)
+    return next(filter(None, chain([_name(expression)], map(_maker, expression.arguments))), None)
 
 
-def _name(function: str) -> str | None:
-    local = function.replace("#", "/").replace(":", "/").rpartition("/")[2]
-    return local if local in _MAKE or functions.lookup(function) in functions.own() else None
+def _name(call: Call) -> str | None:
+    """The name of a function that makes new terms; of a compound term, its own."""
+    if call.function == BUILD and isinstance(call.arguments[0], str):
+        return _local(iri_text(call.arguments[0]))
+    local = _local(call.function)
+    return local if local in _MAKE or functions.lookup(call.function) in functions.own() else None
+
+
+def _local(iri: str) -> str:
+    return iri.replace("#", "/").replace(":", "/").rpartition("/")[2]

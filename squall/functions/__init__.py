@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from squall import plugins
 from squall.errors import PluginError, SquallError, near
@@ -183,23 +183,97 @@ def own() -> tuple[Function | Builtin, ...]:
 
 
 def function(
-    name: str, *, truth: bool = False, timed: bool = False, pure: bool = True, languages: Sequence[str] = ("jena",)
+    name: str,
+    *,
+    truth: bool = False,
+    timed: bool = False,
+    pure: bool = True,
+    where: str = "body",
+    languages: Sequence[str] = ("jena",),
 ) -> Callable[[Body], Body]:
     """Registers the decorated Python function under an IRI, or under a name.
 
     It takes terms (`squall.rdf.Term`, None if unbound) and gives a term or None, or a bool if `truth`. In the rules of
     `languages` it is called by the name, or by what follows the last ``/``, ``#`` or ``:`` of the IRI; the value of a
-    function that is no test is one more argument, the last.
+    function that is no test is one more argument, the last. `mode` lets other arguments be computed.
+
+    where: where rules may call it: ``body``, ``head`` (what happens when a rule holds: it is not pure) or ``both``.
+    One that no language calls by a name may give rows of terms: a table function.
     """
 
     def add(body: Body) -> Body:
-        iri = name if ":" in name else OWN + name
-        doc = inspect.getdoc(body) or ""
-        made = Function(iri, body, *_arity(body, timed), truth=truth, timed=timed, pure=pure, doc=doc)
-        register(made, *(_spelled(made, language) for language in languages))
+        made = _made(_iri(name), body if truth or not languages else _Checked(body), truth, timed, pure)
+        register(made, *(_spelled(made, language, where) for language in languages))
         return body
 
     return add
+
+
+def mode(
+    name: str, target: int, *, timed: bool = False, pure: bool = True, languages: Sequence[str] = ("jena",)
+) -> Callable[[Body], Body]:
+    """Registers the decorated Python function as one more way to call the `function` of this name or IRI.
+
+    It computes the argument at the place `target` (from 0, or from the end if negative) of the others, in their order.
+    Which way is taken is settled when a rule is translated: the first, in the order of their declaration, for which all
+    that it needs is bound. Raises PluginError if there is no such function, or if the numbers of arguments differ.
+    """
+
+    def add(body: Body) -> Body:
+        made = _made(f"{_iri(name)}/{target}", _Checked(body), False, timed, pure)
+        register(made, *(_with_mode(_own(name, language), Mode(target, made.iri), made) for language in languages))
+        return body
+
+    return add
+
+
+def _iri(name: str) -> str:
+    return name if ":" in name else OWN + name
+
+
+def _made(iri: str, body: Body, truth: bool, timed: bool, pure: bool) -> Function:
+    written = body.body if isinstance(body, _Checked) else body
+    doc = inspect.getdoc(written) or ""
+    return Function(iri, body, *_arity(written, timed), truth=truth, timed=timed, pure=pure, doc=doc)
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """A function of one's own, which must give a term: Python's own values are none."""
+
+    body: Body
+
+    def __call__(self, *arguments: Any) -> Term | None:
+        result: Any = self.body(*arguments)
+        if result is None or (isinstance(result, str) and result[:1] in ("<", "_", '"')):
+            return cast("Term | None", result)
+        raise TypeError(f"a function gives a term (`squall.rdf.literal`, `squall.rdf.iri`) or None, not {result!r}")
+
+
+def _own(name: str, language: str) -> Builtin:
+    """A built-in that was registered by hand."""
+    found = {known.name: known for known in own() if isinstance(known, Builtin) and known.language == language}
+    called = _called(_iri(name))
+    if called not in found:
+        raise PluginError(f"there is no function of one's own `{called}` in `{language}`", hint=near(called, found))
+    return found[called]
+
+
+def _with_mode(builtin: Builtin, added: Mode, made: Function) -> Builtin:
+    """The built-in with one more mode; one for the same argument is replaced."""
+    most = None if made.most is None else made.most + 1
+    if (made.least + 1, most) != (builtin.least, builtin.most):
+        raise PluginError(
+            f"a mode of `{builtin.name}` takes all of its arguments but the one that it computes",
+            hint=f"`{builtin.name}` has {_counted(builtin)}",
+        )
+    modes = tuple(one for one in builtin.modes if one.target != added.target)
+    return replace(builtin, modes=(*modes, added), same=SAME_VALUE)
+
+
+def _counted(builtin: Builtin) -> str:
+    most = "or more" if builtin.most is None else f"to {builtin.most}"
+    return f"{builtin.least} arguments" if builtin.least == builtin.most else f"{builtin.least} {most} arguments"
 
 
 def _arity(body: Body, timed: bool) -> tuple[int, int | None]:
@@ -209,13 +283,18 @@ def _arity(body: Body, timed: bool) -> tuple[int, int | None]:
     return least, None if any(one.kind is one.VAR_POSITIONAL for one in parameters) else len(plain)
 
 
-def _spelled(made: Function, language: str) -> Builtin:
-    name = made.iri.replace("#", "/").replace(":", "/").rpartition("/")[2]
+def _spelled(made: Function, language: str, where: str) -> Builtin:
+    name = _called(made.iri)
     if made.truth:
-        return Builtin(name, language, made.least, made.most, test=made.iri, doc=made.doc)
+        return Builtin(name, language, made.least, made.most, test=made.iri, where=where, doc=made.doc)
     most = None if made.most is None else made.most + 1
     modes = (Mode(-1, made.iri),)
-    return Builtin(name, language, made.least + 1, most, modes=modes, same=SAME_VALUE, doc=made.doc)
+    return Builtin(name, language, made.least + 1, most, modes=modes, same=SAME_VALUE, where=where, doc=made.doc)
+
+
+def _called(iri: str) -> str:
+    """By which name a language calls the function of an IRI."""
+    return iri.replace("#", "/").replace(":", "/").rpartition("/")[2]
 
 
 SAME_VALUE = "urn:x-squall:jena:sameValueAs"

@@ -9,6 +9,7 @@ from squall.compounds import (
     JOIN,
     LIMIT,
     LIST,
+    LONGER,
     MAX_DEPTH,
     MEMBERS,
     REPLACED,
@@ -108,13 +109,19 @@ def _inconsistent(left: Term, right: Term) -> BuilderError:
 
 def _limit(rule: Term, term: Maybe, most: Maybe = None) -> Maybe:
     deepest = MAX_DEPTH if most is None else _number(most)
-    if term is not None and depth(term) > deepest:
-        name = parts(rule).lexical
-        raise BuilderError(
-            f"the rule `{name}` nests terms more than {deepest} levels deep: {_shown(term)}",
-            hint="it may go on for ever; if it does not, allow more with `--max-depth`",
-        )
+    if term is None:
+        return None
+    if depth(term) > deepest:
+        raise _endless(rule, f"nests terms more than {deepest} levels deep", term)
+    found = taken_apart(term)
+    if found and len(found.arguments) > LONGER * deepest:
+        raise _endless(rule, f"makes a list of more than {LONGER * deepest} members", term)
     return term
+
+
+def _endless(rule: Term, does: str, term: Term) -> BuilderError:
+    hint = "it may go on for ever; if it does not, allow more with `--max-depth`"
+    return BuilderError(f"the rule `{parts(rule).lexical}` {does}: {_shown(term)}", hint=hint)
 
 
 def _shown(term: Term) -> str:
@@ -137,6 +144,12 @@ FUNCTIONS: tuple[Function | Builtin, ...] = (
     Function(MEMBERS, _members, 2, 2, doc="the members in which two lists differ, in pairs, as rows"),
     Function(CLASH, _clash, 2, 2, truth=True, doc="false; an error, where the two are values that cannot be equal"),
     Function(VIOLATED, _violated, 2, 2, truth=True, doc="an error: a rule is violated by something"),
-    Function(LIMIT, _limit, 2, 3, doc="the term, if it is not nested too deep: else an error that names the rule"),
+    Function(
+        LIMIT,
+        _limit,
+        2,
+        3,
+        doc="the term, if it is not nested too deep, nor too long a list: else an error that names the rule",
+    ),
 )
 """What the entry point `compounds` of the group ``squall.functions`` names."""

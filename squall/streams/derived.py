@@ -43,6 +43,10 @@ class _Derived:
         if isinstance(self.source, Acknowledging):
             self.source.acknowledge(position)
 
+    def close(self) -> None:
+        if isinstance(self.source, Acknowledging):
+            self.source.close()
+
     def _position(self) -> str:
         return self.source.position() if isinstance(self.source, Acknowledging) else ""
 

@@ -30,7 +30,7 @@ def load(
     forbidden in it, or is no ontology in OWL 2 RL.
     """
     named = [document for document in documents(system) if document.iri not in given]
-    opened = [(one, _allowed(one, open_static(_address(one, places or {}), ledger))) for one in named]
+    opened = [(one, _allowed(one, _opened(one, places or {}, ledger))) for one in named]
     data = [events for document, events in opened if not document.ontology]
     ontology = [(document, events) for document, events in opened if document.ontology]
     return chain(*data, _ontology(ontology))
@@ -38,6 +38,15 @@ def load(
 
 def _ontology(parts: Sequence[tuple[Document, Iterable[Event]]]) -> Iterator[Event]:
     yield from assertions([(document.iri, list(events), document.origin) for document, events in parts])
+
+
+def _opened(document: Document, places: Mapping[str, str], ledger: Ledger | None) -> Iterable[Event]:
+    address = _address(document, places)
+    try:
+        return open_static(address, ledger)
+    except SourceError as error:
+        hint = error.hint or f"say where it is: `--graph {document.iri}=FILE`"
+        raise SourceError(error.message, document.origin, hint) from error
 
 
 def _allowed(document: Document, events: Iterable[Event]) -> Iterable[Event]:

@@ -91,6 +91,10 @@ class Acknowledging(Protocol):
         back."""
         ...
 
+    def close(self) -> None:
+        """Nothing more is acknowledged, nor read."""
+        ...
+
 
 @runtime_checkable
 class Replayable(Acknowledging, Protocol):

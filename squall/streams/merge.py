@@ -99,14 +99,19 @@ class Sources:
 
     def _acknowledged(self) -> Iterator[Sequence[Event]]:
         done: tuple[str, ...] = ("",) * len(self.sources)
-        for batch in self._batches():
-            handed = self.positions()
-            yield batch
-            if handed != done:
-                self._acknowledge(done, handed)
-                done = handed
-        if self.positions() != done:
-            self._acknowledge(done, self.positions())
+        try:
+            for batch in self._batches():
+                handed = self.positions()
+                yield batch
+                if handed != done:
+                    self._acknowledge(done, handed)
+                    done = handed
+            if self.positions() != done:
+                self._acknowledge(done, self.positions())
+        finally:
+            for source in self.sources:
+                if isinstance(source, Acknowledging):
+                    source.close()
 
     def _acknowledge(self, done: Sequence[str], handed: Sequence[str]) -> None:
         if self.settle is not None:

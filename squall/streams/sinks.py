@@ -263,18 +263,24 @@ def _tsv(cells: Iterable[str]) -> bytes:
 
 
 _TABLES: dict[str, Callable[[Iterable[str]], bytes]] = {"csv": _csv, "tsv": _tsv}
-_LINES: dict[str, Callable[[Output], bytes]] = {
+LINES: dict[str, Callable[[Output], bytes]] = {
     "nt": _nt,
     "ntt": _ntt,
     "nq": quad,
     "nqt": timed_quad,
     "ndjson": _ndjson,
 }
+"""What makes a line of each output."""
 SOLUTIONS = frozenset((*_TABLES, *DOCUMENTS))
 """The formats of a table: where there are solutions of a query, nothing else has its columns."""
-_EVALUATIONS = {"ndjson-evaluations": json_line}
-_FORMATS = (*_LINES, *_TABLES, "trig", *DOCUMENTS, *_EVALUATIONS, "table")
-_BY_ENDING = {f".{name}": name for name in (*_LINES, *_TABLES, "trig", *DOCUMENTS)} | {".jsonl": "ndjson"}
+NO_SOLUTIONS = frozenset((*LINES, "trig")) - {"ndjson"}
+"""The formats of triples and quads alone."""
+NO_GRAPHS = frozenset(("nt", "ntt"))
+"""The formats of triples alone."""
+EVALUATIONS = {"ndjson-evaluations": json_line}
+"""What makes a line of each evaluation."""
+_FORMATS = (*LINES, *_TABLES, "trig", *DOCUMENTS, *EVALUATIONS, "table")
+_BY_ENDING = {f".{name}": name for name in (*LINES, *_TABLES, "trig", *DOCUMENTS)} | {".jsonl": "ndjson"}
 
 
 def _encoder(format: str, uri: str) -> Encoder:
@@ -282,12 +288,12 @@ def _encoder(format: str, uri: str) -> Encoder:
         return Rows(uri, _TABLES[format])
     if format in DOCUMENTS:
         return OneDocument(uri, format, DOCUMENTS[format])
-    if format in _EVALUATIONS:
-        return EvaluationLines(_EVALUATIONS[format])
+    if format in EVALUATIONS:
+        return EvaluationLines(EVALUATIONS[format])
     if format == "trig":
         return TriG()
     if format == "table":
         from squall.streams.tables import Tables  # on demand: it needs `rich` and `squall.show`
 
         return Tables()
-    return Lines(_LINES[format])
+    return Lines(LINES[format])

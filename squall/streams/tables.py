@@ -1,8 +1,9 @@
-"""Tables for people: one for each evaluation, under its time, with names shortened."""
+"""Tables for people: one for each evaluation, under its time, with names shortened and numbers bare."""
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
@@ -44,7 +45,8 @@ class Tables:
 
     def _text(self, found: Sequence[Evaluation]) -> str:
         """One table. Evaluations of one time with the same columns share it; a column says which is which."""
-        known = prefixes("\n".join(term for one in found for row in one.bindings for term in row.values()))
+        terms = (_bare(term) for one in found for row in one.bindings for term in row.values())
+        known = prefixes("\n".join(terms))
         changed = header(known) if known and known != self._known else ""
         self._known = known or self._known
         title = "  ".join((_time(found[0].time), *(one.query for one in found if len(found) == 1)))
@@ -57,7 +59,7 @@ class Tables:
             return "  nothing\n"
         table = Table(*(["rule"] if len(found) > 1 else []), *found[0].names, box=SIMPLE_HEAD)
         for cells in _rows(found):
-            table.add_row(*(Text(_visible(shorten(cell, known)), overflow="fold") for cell in cells))
+            table.add_row(*(Text(_visible(shorten(_bare(cell), known)), overflow="fold") for cell in cells))
         return _rendered(table, self._terminal)
 
 
@@ -69,6 +71,19 @@ def _rows(found: Sequence[Evaluation]) -> Iterator[Iterable[str]]:
 
 def _time(time: int) -> str:
     return "always" if time == ALWAYS else f"{time} ({parts(date_time(time)).lexical})"
+
+
+_BARE = re.compile(
+    r'"([+-]?\d[\d.]*)"\^\^<http://www\.w3\.org/2001/XMLSchema#(?:integer|decimal)>'
+    r'|"([+-]?\d[\d.]*[eE][+-]?\d+)"\^\^<http://www\.w3\.org/2001/XMLSchema#double>'
+    r'|"(true|false)"\^\^<http://www\.w3\.org/2001/XMLSchema#boolean>'
+)
+
+
+def _bare(term: str) -> str:
+    """A number or truth value without its datatype; any other term as it is."""
+    found = _BARE.fullmatch(term)
+    return next(filter(None, found.groups())) if found else term
 
 
 def _visible(text: str) -> str:

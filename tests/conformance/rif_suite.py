@@ -1,4 +1,4 @@
-"""The suite ``rif-w3c``: the W3C's test cases for RIF Core and BLD, each in both syntaxes.
+"""The suite ``rif-w3c``: the W3C's test cases for RIF Core and BLD, each in both syntaxes, and documents of rif4j.
 
 A conclusion becomes the condition of one more rule, in a document of its own: it is entailed if that rule fires. Local
 constants of the two are apart. What a premise entails that is inconsistent is everything.
@@ -46,11 +46,14 @@ Entry = dict[str, Any]
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """Two cases for each of the index that has both syntaxes."""
+    """Two cases for each of the index that has both syntaxes, and one for each document of another engine."""
     for entry in json.loads((folder / "index.json").read_text(encoding="utf-8")):
         for syntax in ("rif", "rifps"):
             name = f"{entry['suite'].partition('_')[0]} {entry['id']} ({syntax})"
             yield Case(name, partial(_run, folder / entry["dir"], entry, syntax))
+    for path in sorted((folder / "extra").rglob("*")):
+        if path.suffix in (".rif", ".rifps", ".xml"):
+            yield Case(f"extra {path.parent.name}/{path.name}", partial(_read, path))
 
 
 def _run(folder: Path, entry: Entry, syntax: str, stages: Stages) -> None:
@@ -61,7 +64,43 @@ def _run(folder: Path, entry: Entry, syntax: str, stages: Stages) -> None:
         raise LeftOut(reason)
     if entry["suite"].startswith("PRD") and "BLD" not in entry["dialects"]:
         raise LeftOut("RIF-PRD: actions and the negation of productions")
+    for path in folder.iterdir():
+        if path.suffix == f".{syntax}" and "conclusion" not in path.name:
+            _written_and_read_again(path)
     KINDS[entry["type"]](folder, name, syntax, stages)
+
+
+def _read(path: Path, stages: Stages) -> None:
+    """A document is read, and translated unless it asks for what is refused."""
+    if path.name in PARTS:
+        raise LeftOut("a condition by itself is no document")
+    _written_and_read_again(path)
+    try:
+        system = squall.compile(path, lexer="rifps" if path.suffix == ".rifps" else "rif")
+    except SquallError as error:
+        wrong = [one.message for one in each(error)]
+        known = [message for message in wrong if any(reason in message for reason in REFUSED)]
+        assert wrong == known, f"refused: {wrong}"
+        raise LeftOut(wrong[0]) from error
+    squall.plan(system, stages.planner)
+
+
+PARTS = {"RuleML2010_Query.xml", "VideoOnDemand_Condition.xml", "VideoOnDemand_Effect.xml"}
+REFUSED = [
+    "the rule is not safe",
+    "is not declared",
+    "is not in the lexical space",
+    "there is no external",
+    "does not take",
+]
+
+
+def _written_and_read_again(path: Path) -> None:
+    """A document as text of either syntax is the same tree."""
+    lexer = presentation.lexer if path.suffix == ".rifps" else exchange.lexer
+    document = lexer(path.read_text(encoding="utf-8"), str(path))
+    assert exchange.lexer(exchange.lexer.written(document), "written.rif") == document
+    assert presentation.lexer(presentation.lexer.written(document), "written.rifps") == document
 
 
 def _rejected(folder: Path, name: str, syntax: str, stages: Stages) -> None:

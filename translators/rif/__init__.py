@@ -11,7 +11,7 @@ from pathlib import PurePath
 from squall.errors import SquallError, raise_all
 from squall.lexers.rif import tree
 from squall.system import System
-from squall.translators.rif.contexts import check_contexts
+from squall.translators.rif.contexts import check_contexts, unmarked
 from squall.translators.rif.imports import closure
 from squall.translators.rif.rules import Rules
 
@@ -34,5 +34,5 @@ def translator(document: tree.Document, documents: Mapping[str, str] | None = No
         subsystems=tuple(made),
         documents=found.data,
         streams=found.streams,
-        warnings=tuple(rules.warnings),
+        warnings=tuple(unmarked(found.documents)),
     )

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from squall.errors import Origin, TranslatorError
+from squall import functions
+from squall.errors import Origin, TranslatorError, TranslatorWarning
 from squall.lexers.rif import tree
+from squall.translators.rif.terms import LANGUAGE, short
 
 _Use = tuple[tree.Const, str, Origin | None]
 
 
 def check_contexts(documents: Sequence[tree.Document]) -> list[TranslatorError]:
-    """An error for each constant that is an individual, a function and a predicate, or two of these."""
-    errors = []
+    """An error for each constant that is an individual, a function and a predicate, or two of these: one where it first
+    is another than before."""
+    errors: dict[object, TranslatorError] = {}
     seen: dict[tuple[object, str, str], tuple[str, Origin | None]] = {}
     for number, document in enumerate(documents):
         for constant, context, origin in _uses(document.group):
@@ -23,12 +26,24 @@ def check_contexts(documents: Sequence[tree.Document]) -> list[TranslatorError]:
             key = (scope, constant.lexical, constant.space)
             known, first = seen.setdefault(key, (context, origin))
             if known != context:
-                seen[key] = (context, origin)
                 hint = f"it is {known} at {first}: use two constants" if first else None
-                errors.append(
-                    TranslatorError(f"`{constant.lexical}` is {context} here, and {known} before", origin, hint)
-                )
-    return errors
+                message = f"`{constant.lexical}` is {context} here, and {known} before"
+                errors.setdefault((key, context), TranslatorError(message, origin, hint))
+    return list(errors.values())
+
+
+def unmarked(documents: Sequence[tree.Document]) -> Iterator[TranslatorWarning]:
+    """A warning for each use of a built-in's name that is not in an External: there it is another symbol."""
+    known = functions.builtins(LANGUAGE)
+    for document in documents:
+        for constant, context, origin in _uses(document.group):
+            if constant.space == tree.IRI and constant.lexical in known and context in _APPLIED:
+                name = short(constant.lexical)
+                message = f"`{name}` is {context} of the program here, and not the built-in of this name"
+                yield TranslatorWarning(message, origin, f"for the built-in write `External({name}(...))`")
+
+
+_APPLIED = ("a predicate", "a function")
 
 
 def _uses(node: tree.Node | None) -> Iterator[_Use]:

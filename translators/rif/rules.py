@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
+from squall.compounds import BUILD, JOIN
 from squall.errors import Origin, SquallError, TranslatorError, each
+from squall.functions.rif.names import FUNC
 from squall.lexers.rif import tree
 from squall.system import (
     AtomPattern,
@@ -21,7 +23,7 @@ from squall.system import (
     System,
     Variable,
 )
-from squall.translators.common import made
+from squall.translators.common import guarded, made
 from squall.translators.rif import entailment, equality
 from squall.translators.rif.conditions import (
     SUBCLASS,
@@ -57,7 +59,6 @@ class Rules:
     def __init__(self, closure: Closure, errors: list[SquallError]) -> None:
         self.closure = closure
         self.errors = errors
-        self.warnings: list[SquallError] = []
         self.rules = [rule for document in closure.documents for rule in _rules(document)]
         conclusions = [one for rule in self.rules for one in rule.conclusions]
         self.equality = closure.profile == DIRECT or any(isinstance(one, tree.Equal) for one in conclusions)
@@ -96,11 +97,23 @@ class Rules:
             yield System(
                 rule.name,
                 joinables=tuple(body.joinables),
-                predicates=(*body.predicates, *head.predicates),
+                predicates=tuple(_limited(one, rule.name) for one in (*body.predicates, *head.predicates)),
                 consequences=consequences,
                 origin=rule.origin,
             )
         self.errors += list({str(error): error for error in errors}.values())
+
+
+def _limited(predicate: Predicate, rule: str) -> Predicate:
+    """What a condition makes, to be concluded, has the same limit as what is written in the conclusion."""
+    found = predicate.expression if isinstance(predicate, Bind) else None
+    if isinstance(predicate, Bind) and isinstance(found, Call) and found.function in _MAKERS:
+        return replace(predicate, expression=guarded(found, rule))
+    return predicate
+
+
+_MAKERS = {BUILD, JOIN, *(FUNC + name for name in ("make-list", "append", "concatenate", "insert-before"))}
+"""The functions whose terms may be longer than what they are made of, or nest it."""
 
 
 def _relations(system: System) -> set[str]:

@@ -127,6 +127,14 @@ def builtin(content: tree.Atom | tree.Expr, name: Term) -> Builtin | None:
     return functions.builtins(LANGUAGE).get(name[1:-1])
 
 
+def short(name: str) -> str:
+    """The name of a built-in by the prefix that it usually has."""
+    prefixes = (
+        f"{prefix}:{name.removeprefix(space)}" for prefix, space in tree.PREFIXES.items() if name.startswith(space)
+    )
+    return next(prefixes, name)
+
+
 def _found(content: tree.Atom | tree.Expr, name: Term, truth: bool) -> Function:
     known = functions.builtins(LANGUAGE)
     spelled = known.get(name[1:-1])
@@ -136,7 +144,7 @@ def _found(content: tree.Atom | tree.Expr, name: Term, truth: bool) -> Function:
     try:
         function = functions.lookup(target)
     except PluginError as error:
-        hint = near(name[1:-1], known) or error.hint
+        hint = near(short(name[1:-1]), [short(one) for one in known]) or error.hint
         kind = "predicate" if truth else "function"
         raise TranslatorError(f"there is no external {kind} {name}", content.origin, hint) from error
     if function.truth != truth:

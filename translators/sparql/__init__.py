@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
-from squall.errors import raise_all
+from squall.errors import Origin, raise_all
 from squall.lexers.sparql import tree as q
 from squall.rdf import iri_text, is_iri
 from squall.system import Document, Insert, Stream, System
@@ -25,6 +25,8 @@ def translator(program: q.Program) -> System:
     TranslatorError, or Errors with all of the program's errors.
     """
     notes = Notes()
+    if not program.statements:
+        notes.warn("there is no query and no update in the program", Origin(program.name, "", 1, 1))
     found: dict[System, None] = {}
     for place, statement in enumerate(program.statements, 1):
         found.update(dict.fromkeys(_translated(statement, _name(program, statement, place), notes)))

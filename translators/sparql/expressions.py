@@ -194,6 +194,17 @@ def _existence(expression: q.Expression) -> tuple[q.Group, bool] | None:
             return None
 
 
+def asked(expression: q.Expression, origin: Origin | None) -> Iterator[tuple[Variable, Origin | None]]:
+    """The variables whose values an expression needs, but for what is inside of groups, and where it does. origin: that
+    of the expression, for those that stand in no call."""
+    match expression:
+        case Variable():
+            yield expression, origin
+        case q.Call(arguments=arguments):
+            for argument in arguments:
+                yield from asked(argument, expression.origin or origin)
+
+
 def origin_of(expression: q.Expression) -> Origin | None:
     """Where an expression was written, if it says so."""
     return None if isinstance(expression, str | Variable) else expression.origin

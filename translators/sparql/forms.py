@@ -60,11 +60,11 @@ class Forms(Modifiers):
 
     def _check(self, query: q.SelectQuery) -> None:
         """Warns of variables that no solution has."""
-        named = [condition.variable for condition in query.modifiers.group]
+        named = [condition.variable or condition.expression for condition in query.modifiers.group]
         known = {*q.shown(replace(query, items=None)), *named}
         for item in query.items or ():
             if item.expression is None and item.variable not in known:
-                hint = near(str(item.variable), [str(name) for name in known if name])
+                hint = near(str(item.variable), [str(name) for name in known])
                 self.state.notes.warn(f"`{item.variable}` is selected, but nothing binds it", item.origin, hint)
 
     # Templates

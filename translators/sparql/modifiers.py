@@ -68,12 +68,15 @@ class Modifiers(Patterns):
             body.join(values(query.values))
         for item in items:
             if item.expression is not None:
+                self.check_bound(item.expression, item.origin, body)
                 body.add(self.bind(item.variable, item.expression, body))
         return Solutions(body, self._slice(order, query.modifiers, body))
 
     def _slice(self, order: Sequence[q.OrderCondition], modifiers: q.Modifiers, body: Body) -> Slice | None:
         if not order and modifiers.limit is None and not modifiers.offset:
             return None
+        for one in order:
+            self.check_bound(one.expression, one.origin, body)
         by = tuple(Order(self.untimed(one.expression, body), one.descending) for one in order)
         return Slice(by, modifiers.offset or 0, modifiers.limit, body.reads.place)
 
@@ -94,6 +97,7 @@ class Modifiers(Patterns):
 
     def _key(self, condition: q.GroupCondition, body: Body) -> Variable:
         """The variable of what solutions are grouped by."""
+        self.check_bound(condition.expression, condition.origin, body)
         if condition.variable is None and isinstance(condition.expression, Variable):
             return condition.expression
         variable = condition.variable or self.state.fresh("key")
@@ -104,6 +108,7 @@ class Modifiers(Patterns):
         """An aggregate of the body's solutions under a name."""
         kind = written.kind.lower()
         if written.expression is not None:
+            self.check_bound(written.expression, written.origin, body)
             expression: Expression | None = self.untimed(written.expression, body)
         else:
             expression = calls.solution(body.solution) if written.distinct else None

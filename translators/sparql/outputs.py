@@ -9,6 +9,8 @@ from squall.system import CLOSE, Report
 from squall.translators.sparql.datasets import clauses, dataset
 from squall.translators.sparql.state import Notes
 
+CHANGE = Report("change")
+
 
 class Told(NamedTuple):
     """The R2S operator, when the answer is evaluated, and whether what is told is a stream that others may read."""
@@ -19,8 +21,8 @@ class Told(NamedTuple):
 
 
 def told(statement: q.Statement) -> Told:
-    """How a query is told: as it says (RSP-QL); whole, if it is evaluated at steps or periods, or has an order; else
-    what is new (C-SPARQL without a step, and SPARQL)."""
+    """How a query is told: as it says (RSP-QL); whole, if it is evaluated at steps or periods, or has an order, then
+    whenever it changes; else what is new (C-SPARQL without a step, and SPARQL)."""
     registration = statement.registration
     streams = registration is not None and registration.kind != "QUERY"
     is_stream = streams and isinstance(statement.body, q.ConstructQuery | q.DescribeQuery)
@@ -28,8 +30,9 @@ def told(statement: q.Statement) -> Told:
     if registration is not None and registration.kind in ("ISTREAM", "DSTREAM", "RSTREAM"):
         return Told(registration.kind.lower(), report, is_stream)
     is_stepped = dataset(clauses(statement), Notes()).is_stepped
-    is_whole = is_stepped or report != CLOSE or _is_ordered(statement)
-    return Told("rstream" if is_whole else "istream", report, is_stream)
+    if is_stepped or report != CLOSE:
+        return Told("rstream", report, is_stream)
+    return Told("rstream", CHANGE, is_stream) if _is_ordered(statement) else Told("istream", CLOSE, is_stream)
 
 
 def _is_ordered(statement: q.Statement) -> bool:

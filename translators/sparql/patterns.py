@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from squall.errors import Origin, near
 from squall.functions.sparql import calls
 from squall.functions.sparql.tables import TABLE
 from squall.lexers.sparql import tree as q
@@ -11,7 +12,7 @@ from squall.rdf import XSD, Term, literal
 from squall.system import Bind, Compute, Either, Maybe, Predicate, Select, System, Test, Variable, Without, visible
 from squall.translators.sparql.bodies import Body, empty, graph_names
 from squall.translators.sparql.datasets import Reads
-from squall.translators.sparql.expressions import Expressions
+from squall.translators.sparql.expressions import Expressions, asked
 from squall.translators.sparql.paths import Paths
 from squall.translators.sparql.state import State
 
@@ -34,15 +35,16 @@ class Patterns:
         """The same, on its way to something larger."""
         body, filters = self._elements(group, reads)
         for filter in filters:
-            self.expressions.filter(filter, body)
+            self.check_bound(filter.expression, filter.origin, body)
+            self.expressions.filter(filter.expression, body)
         return body
 
-    def _elements(self, group: q.Group, reads: Reads) -> tuple[Body, list[q.Expression]]:
+    def _elements(self, group: q.Group, reads: Reads) -> tuple[Body, list[q.Filter]]:
         body = Body(reads)
-        filters: list[q.Expression] = []
+        filters: list[q.Filter] = []
         for element in group.elements:
             if isinstance(element, q.Filter):
-                filters.append(element.expression)
+                filters.append(element)
             else:
                 self._element(element, body)
         body.ground()
@@ -63,6 +65,7 @@ class Patterns:
                 body.add(Without(joinables, minus=True, apart=body.reads.place, origin=origin))
             case q.Bind(expression=expression, variable=variable):
                 body.ground()
+                self.check_bound(expression, element.origin, body)
                 body.add(self.bind(variable, expression, body))
             case q.Group():
                 body.join(self.group(element, body.reads))
@@ -86,6 +89,14 @@ class Patterns:
         """The solutions of a sub-query."""
         raise NotImplementedError
 
+    def check_bound(self, expression: q.Expression, origin: Origin | None, *bodies: Body) -> None:
+        """Warns of variables of an expression that have no value in any solution of the bodies."""
+        known = {name for body in bodies for name in (*body.variables, *body.reads.known)}
+        for name, place in asked(expression, origin):
+            if name not in known:
+                hint = near(str(name), [str(one) for one in known]) or "what is asked for has to be bound before, here"
+                self.state.notes.warn(f"`{name}` never has a value here: nothing binds it", place, hint)
+
     def bind(self, variable: Variable, expression: q.Expression, body: Body) -> Bind:
         """An expression's value under a name; unbound where it has none."""
         value = self.expressions.value(expression, body)
@@ -94,7 +105,9 @@ class Patterns:
     def _optional(self, group: q.Group, body: Body) -> None:
         """A left join, with the group's own filters as its condition (section 18.2.2.6)."""
         inner, filters = self._elements(group, body.reads)
-        condition, exists = self.expressions.pair(filters, body, inner)
+        for filter in filters:
+            self.check_bound(filter.expression, filter.origin, body, inner)
+        condition, exists = self.expressions.pair([one.expression for one in filters], body, inner)
         body.add(Maybe(inner.system(origin=group.origin), condition, exists))
 
     # Graphs and windows

@@ -23,8 +23,10 @@ class Notes:
         self.errors.append(TranslatorError(message, origin, hint))
 
     def warn(self, message: str, origin: Origin | None, hint: str | None = None) -> None:
-        """Notes a warning."""
-        self.warnings.append(TranslatorWarning(message, origin, hint))
+        """Notes a warning, once: what is in a group may be translated for each of several graphs."""
+        warning = TranslatorWarning(message, origin, hint)
+        if all(warning.args != one.args for one in self.warnings):
+            self.warnings.append(warning)
 
 
 class State:

@@ -1,13 +1,12 @@
-"""What live sources have in common: options, reconnecting with back-off, and messages read as events."""
+"""What live sources have in common: options, being stopped, and reconnecting with back-off."""
 
 from __future__ import annotations
 
-import io
 import random
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, Event
@@ -15,25 +14,16 @@ from squall.stages import Ledger
 from squall.streams.address import Address
 from squall.streams.files import EVERYWHERE
 from squall.streams.formats import Format, named
-from squall.streams.reading import Reading, Settings, decoded
+from squall.streams.reading import Reading, Settings
 
 COMMON = ("format", "stream", "time", "idle", "retry", *EVERYWHERE)
 """Options of all live sources."""
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0  # seconds between two attempts to connect
-_SHOWN = 500  # characters of a message that the ledger keeps
 
 
 class Lost(Exception):
     """The connection cannot be made, or is there no longer: it is tried again."""
-
-
-class Message(NamedTuple):
-    """What came at once. place: where it came from, and which one it is, for the ledger; its blank nodes are its own by
-    that."""
-
-    data: bytes
-    place: str
 
 
 class LiveSource(ABC):
@@ -60,6 +50,8 @@ class LiveSource(ABC):
         self.reading = Reading()
         self.ledger = ledger
         self.stopped = threading.Event()
+        self.connected = threading.Event()
+        """Set as soon as there is a connection for the first time."""
 
     @abstractmethod
     def receive(self) -> Iterator[Sequence[Event]]:
@@ -79,6 +71,7 @@ class LiveSource(ABC):
         while not self.stopped.is_set():
             try:
                 for batch in self.receive():
+                    self.connected.set()
                     left = delays(self.retry / 1000)
                     if batch:
                         yield batch
@@ -90,21 +83,6 @@ class LiveSource(ABC):
                 if delay is None:
                     raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
                 self.stopped.wait(delay)
-
-    def read(self, message: Message) -> Iterator[Sequence[Event]]:
-        """The events of one message."""
-        self.reading.bytes += len(message.data)
-        file = io.BytesIO(message.data)
-        return decoded(file, message.place, self.format, self.settings, self.ledger, self.reading)
-
-    def together(self, messages: Sequence[Message]) -> list[Event]:
-        """The events of messages."""
-        return [event for message in messages for batch in self.read(message) for event in batch]
-
-    def drop(self, message: Message, reason: str) -> None:
-        """Counts a message that there is no room for."""
-        text = message.data[:_SHOWN].decode("utf-8", "replace")
-        self.ledger.record("dropped", message.place, None, reason, text)
 
 
 def format_of(address: Address) -> Format:

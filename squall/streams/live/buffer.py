@@ -27,10 +27,10 @@ class Buffer(Generic[T]):
             self._changed.wait_for(lambda: self._closed or len(self._waiting) < self.limit)
             return self._put(item)
 
-    def offer(self, item: T) -> bool:
-        """Waits for nothing: False if there is no room."""
+    def offer(self, item: T, spare: int = 0) -> bool:
+        """Waits for nothing: False if there is no room, but for what is to be spared for others."""
         with self._changed:
-            return len(self._waiting) < self.limit and self._put(item)
+            return len(self._waiting) < self.limit - spare and self._put(item)
 
     def take(self) -> list[T]:
         """All that waits; waits for something. Nothing once the buffer is closed and empty."""

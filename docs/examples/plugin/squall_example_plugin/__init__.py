@@ -1,1 +1,1 @@
-"""A language of one-line rules and a planner that joins as written, for squall."""
+"""A language of one-line rules, a planner that joins as written, and a function, for squall."""

@@ -34,6 +34,16 @@ def test_a_program() -> None:
     )
 
 
+def test_a_function_in_both_ways() -> None:
+    assert_outputs(
+        "[(?x <urn:at> ?page) domain(?page ?name) -> (?x <urn:in> ?name)]\n"
+        "[(?x <urn:in> ?name) domain(?root ?name) -> (?x <urn:from> ?root)]",
+        "1 :a <urn:at> <http://www.example.org/page?x=1>",
+        '1 :a <urn:in> "www.example.org"\n1 :a <urn:from> <http://www.example.org/>',
+        lexer="jena",
+    )
+
+
 def test_a_variable_in_the_head_only() -> None:
     with pytest.raises(TranslatorError, match="`Xx` is in the head only") as caught:
         squall.compile("p(X) => q(Xx)\n", lexer="arrows")

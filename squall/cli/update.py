@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from squall.cli_shared import FAILED
+from squall.cli.shared import FAILED
 from squall.errors import SquallError, UsageError, each, raise_all
 
 if TYPE_CHECKING:

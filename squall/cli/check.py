@@ -8,16 +8,22 @@ from pathlib import Path
 
 import click
 
-from squall.cli_shared import FAILED, LEXER, PROGRAMS, WINDOW, WRONG, check_files
+from squall.cli.shared import FAILED, LEXER, PROFILE, PROGRAMS, WINDOW, WRONG, check_files
 
 
 @click.command()
 @PROGRAMS
+@click.option("--rules", multiple=True, metavar="NAME", help="A rule set (rdfs, owl2rl, ...) whose conclusions the "
+              "programs read; nothing is said of its own rules.")  # fmt: skip
 @LEXER
 @click.option("--source", "sources", multiple=True, metavar="URI", help="A stream, as in `build`: its name and window "
               "count; it is not read.")  # fmt: skip
 @click.option("--static", "statics", multiple=True, metavar="URI", help="Data that always hold: its name counts.")
+@click.option(
+    "--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a document is that a program imports."
+)
 @WINDOW
+@PROFILE
 @click.option("--statistics", type=click.Path(path_type=Path), metavar="FILE", help="The data are like those that "
               "`build --collect-statistics` counted: no others are expected.")  # fmt: skip
 @click.option("--format", "format", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True,
@@ -26,10 +32,13 @@ from squall.cli_shared import FAILED, LEXER, PROGRAMS, WINDOW, WRONG, check_file
 @click.option("--strict", is_flag=True, help="Exit code 1 for a warning.")
 def check(
     programs: tuple[str, ...],
+    rules: tuple[str, ...],
     lexer: str | None,
     sources: tuple[str, ...],
     statics: tuple[str, ...],
+    graphs: tuple[str, ...],
     window: str,
+    profile: str,
     statistics: Path | None,
     format: str,
     ignored: tuple[str, ...],
@@ -48,22 +57,27 @@ def check(
       squall check alarm.jena
       squall check rules.jena query.csparql --source 'obs=readings.ntt?window=RANGE 10s'
       squall check alarm.jena --strict --ignore cross-product
+      squall check query.csparql --rules rdfs
       squall check alarm.jena --format json
     """
     from squall import streams
     from squall.checking import ERROR, WARNING, lint
     from squall.checking.reports import FORMATS, summary
+    from squall.streams import documents
 
     check_files(programs)
     found = lint(
         *programs,
         lexer=lexer,
+        rules=rules,
         window=window,
         windows=streams.windows(sources),
         streams=_names(sources) if sources or statics else None,
         static=_names(statics) or (),
         graphs=_may_bring_graphs((*sources, *statics)),
         statistics=statistics,
+        documents=dict(map(documents.place, graphs)),
+        profile=profile,
     )
     shown = [one for one in found if one.severity == ERROR or one.code not in ignored]
     if shown or format != "text":

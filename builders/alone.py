@@ -1,0 +1,314 @@
+"""Plans that one task has to run as a whole, inside a distributed engine: what they mean depends on the order of facts.
+
+A window of the last so many triples, a removal, an update and a stream that the program makes take the facts of a
+stream one after the other. So the sources are read and parsed in parallel, as ever, and the facts that the plan reads
+go to one task, in order, which does with them what the iterator builder does (`squall.builders.running`). What that
+keeps goes into the store as messages, as all state does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+
+import pyarrow
+
+from squall.builders.exchange import Exchange, Folder, Frame, Step, Told
+from squall.builders.packing import orders, pack, unpack
+from squall.builders.rows.entries import answer_row, fact_row, row_fact
+from squall.builders.rows.read import wanted
+from squall.builders.running import Running
+from squall.builders.state import State
+from squall.builders.store import Files
+from squall.builders.worker import (
+    COUNT,
+    DELIVER,
+    INSTANT,
+    LOST,
+    ROW,
+    STATE,
+    TIME,
+    Lost,
+    Message,
+    Parse,
+    Parsed,
+    Program,
+    event_of,
+    from_arrow,
+    late,
+    lost_message,
+    to_arrow,
+)
+from squall.operators import Deliver, Feed, Operator, Read, Update
+from squall.plan import Node, Plan
+from squall.rdf import ALWAYS, FOREVER, Evaluated, Event, Fact, Term, Triple, heartbeat
+from squall.stages import Options, Output
+from squall.windows import Count
+
+COMPACT = 16
+"""After how many batches the state is written as a whole again."""
+_FACTS = _STATE = 0
+"""The levels of the facts that the plan reads, and of what it keeps."""
+_EVALUATED = "="
+"""The first cell of the row that says that an evaluation is complete."""
+
+
+class Reason(NamedTuple):
+    """Why one task runs a plan: a node of it, and what that does."""
+
+    node: Node
+    what: str
+
+
+def alone(plan: Plan) -> Reason | None:
+    """Why one task has to run the plan; None: it need not."""
+    found = (Reason(node, what) for node in plan.nodes if (what := _in_order(node.op)) is not None)
+    return next(found, None)
+
+
+def _in_order(op: Operator) -> str | None:
+    """What it is for which an operator needs the facts of a stream in order."""
+    match op:
+        case Read(source=source) if source.removals:
+            return "reads a stream that carries removals"
+        case Read(source=source):
+            window = next((window for window in source.all_windows if isinstance(window, Count)), None)
+            return None if window is None else f"reads through the window {window}"
+        case Update():
+            return "inserts or deletes facts"
+        case Feed():
+            return "makes a stream that is read again"
+    return None
+
+
+@dataclass
+class Progress:
+    """How far a job has come: what the commit of its last batch says. All times are integer ms.
+
+    passed: the time that has been worked off. earliest: what is before is late. due: when something is left to do, if
+    nothing comes; FOREVER: never. begin: what functions of time take for the time of what always holds.
+    number: Spark's own number of the last micro-batch; -1 before the first. base: the batch that wrote its state as a
+    whole; those since have written what was added.
+    """
+
+    passed: int = ALWAYS - 1
+    earliest: int = ALWAYS
+    due: int = ALWAYS
+    begin: int = 0
+    number: int = -1
+    base: int = 0
+
+
+class SingleTask:
+    """The batches of such a job, one after the other; the state between them lies in the store. done: how many are
+    committed. steps: how often updates may act without an event in between."""
+
+    def __init__(self, exchange: Exchange, store: Files, program: Program, steps: int) -> None:
+        self.exchange = exchange
+        self.store = store
+        self.program = program
+        self.steps = steps
+        self.done = len(store.numbers("commits"))
+        known = store.read("commits", f"{self.done - 1}.json")
+        self.progress = Progress(**known) if known else Progress(begin=program.begin)
+        self.next = self.progress
+        self.told = Told()
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether there is something to do when no more events will come."""
+        return self.progress.due < FOREVER
+
+    def first(self) -> list[Message]:
+        """The messages that start a program."""
+        return [_message(0, "", 0, 0, Event(ALWAYS, ()), "event", None)]
+
+    def reading(self, parse: Parse) -> Step:
+        """The worker's function from lines to messages."""
+        program, earliest = self.program, self.progress.earliest
+
+        def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            program.prepare()
+            return to_arrow(facts(program.plan, earliest, parse(batches)))
+
+        return step
+
+    def work(self, messages: Frame | None, last: bool = False) -> Iterator[Output]:
+        """The outputs of a batch, in the order of time. Nothing of it counts before `commit`.
+
+        messages: of the sources; None if there are none. last: no more events will come for the time being.
+        """
+        self.store.delete("runs", self.done)
+        self.told = self.exchange.write(messages, self._folder("facts")) if messages is not None else Told()
+        base = self.done if self.done - self.progress.base >= COMPACT else self.progress.base
+        state = self.exchange.stored(STATE, _STATE, self._state())
+        given = self.exchange.union([state, self.exchange.stored(ROW, _FACTS, [self._folder("facts")])])
+        if given is None:
+            return
+        task = Task(self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=base == self.done)
+        found = self.exchange.write(self.exchange.worked(given, task, 1), self._folder("work"))
+        times = {name: time for name, _, time in found.instants}
+        self.next = Progress(begin=self.progress.begin, base=base, **times)
+        answers = self.exchange.stored(ROW, DELIVER, [self._folder("work")])
+        for time, _, text in self.exchange.answers(answers) if answers is not None else ():
+            yield _output(text, time)
+
+    def commit(self, number: int | None) -> None:
+        """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
+        self.next.number = self.progress.number if number is None else number
+        self.progress = self.next
+        self.store.write(asdict(self.progress), "commits", f"{self.done}.json")
+        for step in ("facts", "work"):
+            for kind in (ROW, LOST, TIME, COUNT, INSTANT):
+                self.store.delete(*self._folder(step), f"kind={kind}")
+        for old in self.store.numbers("runs"):
+            if old < self.progress.base:
+                self.store.delete("runs", old)
+        self.done += 1
+
+    def losses(self) -> Iterator[Lost]:
+        """The statements of the batch that could not be used."""
+        lost = self.exchange.stored(LOST, 0, [self._folder("facts")])
+        for text in self.exchange.texts(lost) if lost is not None else ():
+            yield Lost(*json.loads(text))
+
+    def _folder(self, step: str) -> Folder:
+        return ("runs", self.done, step)
+
+    def _state(self) -> list[Folder]:
+        return [("runs", batch, "work") for batch in range(self.progress.base, self.done)]
+
+
+def _output(text: str, time: int) -> Output:
+    *cells, rule = unpack(text)
+    if cells[0] == _EVALUATED:
+        return Output(Evaluated(tuple(map(str, cells[1:]))), time, str(rule))
+    return Output(row_fact(cells), time, str(rule))
+
+
+# What workers do
+
+
+def facts(plan: Plan, earliest: int, parsed: Iterable[Parsed]) -> Iterator[Message]:
+    """The messages that come of what sources held: the facts that the plan reads, with the place of each. earliest: the
+    time (integer ms) before which they are late."""
+    predicates, whole = wanted(plan), _is_told_whole(plan)
+    places: Counter[tuple[int, str, int]] = Counter()
+    counts: Counter[int] = Counter()
+    latest = ALWAYS
+    for source, events, lost, file, block in parsed:
+        yield from map(lost_message, lost)
+        for event in events:
+            counts[source] += len(event.facts) + len(event.removed)
+            if event.time < earliest:
+                lost_facts = (*event.facts, *event.removed)
+                yield from (lost_message(late(event.stream, event.time, fact)) for fact in lost_facts)
+                continue
+            latest = max(latest, event.time)
+            for kind, fact in _parts(event, predicates, whole):
+                yield _message(source, file, block, places[source, file, block], event, kind, fact)
+                places[source, file, block] += 1
+    if latest > ALWAYS:
+        yield _message(0, "", 0, 0, heartbeat(latest), "event", None)
+    for source, count in counts.items():
+        yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
+
+
+def _is_told_whole(plan: Plan) -> bool:
+    """Whether each event is an instant at which something may be told."""
+    return any(isinstance(node.op, Deliver | Feed) and node.op.output == "rstream" for node in plan.nodes)
+
+
+def _parts(event: Event, predicates: Collection[Term] | None, whole: bool) -> Iterator[tuple[str, Fact | None]]:
+    """The facts of an event that are of use; if there are none, the event by itself where it is an instant."""
+    yield from (("removed", fact) for fact in event.removed)
+    came = [fact for fact in event.facts if predicates is None or _is_wanted(fact, predicates)]
+    yield from (("fact", fact) for fact in came)
+    if whole and not came and not event.removed:
+        yield "event", None
+
+
+def _is_wanted(fact: Fact, predicates: Collection[Term]) -> bool:
+    return not isinstance(fact, Triple) or fact.predicate in predicates
+
+
+def _message(source: int, file: str, block: int, place: int, event: Event, kind: str, fact: Fact | None) -> Message:
+    """A fact, or an event without any. (start: its time; end, weight: where in the file it is.)"""
+    cells = fact_row(fact)[:-1] if fact is not None else ()
+    row = pack((file, event.stream, event.graph, kind, *cells))
+    return Message(ROW, _FACTS, 0, source, 0, row, event.time, block, place)
+
+
+def _in_turn(message: Message) -> tuple[int, int, str, int, int]:
+    """Where among all facts one belongs: by time, then as its source brings it."""
+    return message.start, message.node, message.row.partition("\n")[0], message.end, message.weight
+
+
+@dataclass(frozen=True)
+class Task:
+    """The worker's function of the one task: the state and the facts of a batch in, outputs and new state out.
+
+    progress: of the batch before. first: there is none. last: no more comes for the time being. whole: the state is
+    written as a whole, not what has been added.
+    """
+
+    program: Program
+    progress: Progress
+    steps: int
+    first: bool
+    last: bool
+    whole: bool
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        self.program.prepare()
+        return to_arrow(self._messages(from_arrow(batches)))
+
+    def _messages(self, given: Iterable[Message]) -> Iterator[Message]:
+        running, state = Running(self.program.plan, Options(steps=self.steps)), State()
+        names = list(running.memories)
+        known: list[Message] = []
+        came: list[Message] = []
+        for one in given:
+            (known if one.kind == STATE else came).append(one)
+        if not known and not came:
+            return
+        ordered = orders(self.program.plan)
+        for one in known:
+            state.add([(names[one.node], one.port, [(*unpack(one.row, ordered), one.start, one.end, one.weight)])])
+        if not self.first:
+            running.restore(self.progress.passed, self.progress.begin, state.entries)
+        running.keep()
+        for number, output in enumerate(self._outputs(running, [_event(one) for one in sorted(came, key=_in_turn)])):
+            yield Message(ROW, DELIVER, 0, 0, 0, _packed(output), output.time, FOREVER, number)
+        if self.whole:
+            state.add(running.kept())
+            state.compact(running.memories, running.passed)
+        kept = ((id, slot, found) for (id, slot), found in state.entries.items()) if self.whole else running.kept()
+        for id, slot, entries in kept:
+            for *row, start, end, weight in entries:
+                yield Message(STATE, _STATE, 0, names.index(id), slot, pack(row), start, end, weight)
+        for name, time in (("passed", running.passed), ("earliest", running.earliest), ("due", running.due)):
+            yield Message(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
+
+    def _outputs(self, running: Running, events: list[Event]) -> Iterator[Output]:
+        static = [event for event in events if event.is_static]
+        for outputs in running.start(static, self.progress.begin) if self.first else ():
+            yield from outputs
+        for outputs in running.take(events[len(static) :]):
+            yield from outputs
+        for outputs in running.drain() if self.last else ():
+            yield from outputs
+
+
+def _event(message: Message) -> Event:
+    _, stream, graph, kind, *cells = map(str, unpack(message.row))
+    return event_of(message.start, stream, graph, kind, cells)
+
+
+def _packed(output: Output) -> str:
+    fact = output.fact
+    row = (_EVALUATED, *fact.names) if isinstance(fact, Evaluated) else answer_row(fact)
+    return pack((*row, output.rule))

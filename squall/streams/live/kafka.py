@@ -1,0 +1,247 @@
+"""Kafka (confluent-kafka, which is librdkafka): topics as sources, alone or in a consumer group, and as sinks."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import unquote
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from squall.errors import SourceError, UsageError
+from squall.rdf import Event
+from squall.stages import Ledger
+from squall.streams.address import Address
+from squall.streams.live.base import Lost
+from squall.streams.live.messages import Message, MessageSink, MessageSource
+
+_BLOCK = 0.2  # seconds that one look for new messages takes
+_TIMEOUT = 10.0  # seconds that an answer may take
+_SILENT = logging.getLogger("squall.kafka")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+_BEGIN = {"first": OFFSET_BEGINNING, "new": OFFSET_END}
+
+
+class KafkaSource(MessageSource):
+    """``kafka://host:port,host:port/topic``: the messages of all partitions of a topic.
+
+    ``group``: partitions are shared by the consumers of a group, and offsets are committed when what is before them has
+    been worked off. Without a group it can be read again from a position, which is the offsets by partition. ``from``:
+    where to begin if nothing else says it: ``new`` or ``first``. ``buffer`` messages are a batch at most, and about as
+    many are fetched ahead. Options with a dot in their name are settings of librdkafka (``security.protocol=SSL``).
+    """
+
+    options = ("buffer", "group", "from")
+
+    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+        settings, address = _settings(address)
+        super().__init__(address, ledger, time)
+        self.hosts, self.topic = _place(address)
+        self.group = address.get("group")
+        begin = address.get("from", "new")
+        if begin not in _BEGIN:
+            raise UsageError(f"`from={begin}` in `{self.uri}` is neither new nor first")
+        self._settings = {
+            "queued.min.messages": self.buffer,
+            **settings,
+            "group.id": self.group or "squall",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest" if begin == "first" else "latest",
+            "error_cb": self._on_error,
+            "logger": _SILENT,
+        }
+        self._begin = _BEGIN[begin]
+        self._offsets: dict[int, int] = {}
+        """Of the message that comes next, by partition."""
+        self._committed = ""
+        self._down = threading.Event()
+        self._consumer: Any = None
+
+    def receive(self) -> Iterator[Sequence[Event]]:
+        if self._consumer is None:
+            self._consumer = _made(Consumer, self._settings, self.uri)
+            self._begun(_partitions(self._consumer, self.topic))
+        yield ()
+        gone: float | None = None
+        while not self.stopped.is_set():
+            if messages := self._messages():
+                yield self._batch(messages)
+            gone = self._gone(gone) if self._down.is_set() else None
+
+    def seek(self, position: str) -> None:
+        """See `squall.streams.files.Replayable`; the group, if there is one, says itself where it is."""
+        if not self.group:
+            self._offsets = {int(partition): offset for partition, offset in json.loads(position).items()}
+            self.reached = position
+
+    def acknowledge(self, position: str) -> None:
+        """See `squall.streams.files.Acknowledging`."""
+        self._committed = position
+        if self.group:
+            self._commit(asynchronous=True)
+
+    def close(self) -> None:
+        if self._consumer is None:
+            return
+        if self.group and self._committed:
+            self._commit(asynchronous=False)
+        self._consumer.close()
+
+    def _commit(self, asynchronous: bool) -> None:
+        """Of the partitions that are still this consumer's: somebody else may be further in the others."""
+        mine = {place.partition for place in self._consumer.assignment()}
+        offsets = {int(one): offset for one, offset in json.loads(self._committed).items() if int(one) in mine}
+        if offsets:
+            with suppress(KafkaException):  # then they come again
+                self._consumer.commit(offsets=self._assignment(offsets), asynchronous=asynchronous)
+
+    def _on_revoke(self, _: Any, places: Sequence[TopicPartition]) -> None:
+        for place in places:
+            self._offsets.pop(place.partition, None)
+
+    def _begun(self, partitions: Sequence[int]) -> None:
+        if self.group:
+            self._consumer.subscribe([self.topic], on_revoke=self._on_revoke)
+            return
+        for partition in partitions:
+            place = TopicPartition(self.topic, partition)
+            first, behind = self._consumer.get_watermark_offsets(place, _TIMEOUT)
+            wanted = self._offsets.setdefault(partition, behind if self._begin == OFFSET_END else first)
+            if wanted < first:
+                reason = f"the messages from offset {wanted} to {first - 1} are no longer there"
+                self.ledger.record("lost", self._name(partition), None, reason, "")
+        self._consumer.assign(self._assignment(self._offsets))
+
+    def _assignment(self, offsets: dict[Any, int]) -> list[TopicPartition]:
+        return [TopicPartition(self.topic, int(partition), offset) for partition, offset in offsets.items()]
+
+    def _messages(self) -> list[Any]:
+        first = self._consumer.poll(_BLOCK)
+        found = [] if first is None else [first, *self._consumer.consume(self.buffer - 1, 0)]
+        for one in found:
+            if one.error() is not None and not one.error().retriable():
+                raise SourceError(f"`{self.uri}` cannot be read: {one.error().str()}")
+        return [one for one in found if one.error() is None]
+
+    def _batch(self, messages: Sequence[Any]) -> list[Event]:
+        for one in messages:
+            self._offsets[one.partition()] = one.offset() + 1
+        self.reached = json.dumps(self._offsets)
+        return self.events([self._message(one) for one in messages])
+
+    def _message(self, one: Any) -> Message:
+        return Message(one.value() or b"", self._name(one.partition()), f"offset {one.offset()}")
+
+    def _name(self, partition: int) -> str:
+        return f"{self.uri.partition('?')[0]}[{partition}]"
+
+    def _on_error(self, error: KafkaError) -> None:
+        """Called by librdkafka while it is polled. It connects again by itself."""
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self._down.set()
+
+    def _gone(self, since: float | None) -> float | None:
+        """Since when (seconds, monotonic) no broker has answered. Raises SourceError if that is too long."""
+        now = time.monotonic()
+        try:
+            self._consumer.list_topics(self.topic, _BLOCK)
+        except KafkaException as error:
+            if now - (since or now) > self.retry / 1000:
+                raise SourceError(f"`{self.uri}` cannot be read: {_said(error)}") from error
+            return since or now
+        self._down.clear()
+        return None
+
+
+class KafkaSink(MessageSink):
+    """``kafka://host:port,host:port/topic``: a message for each output or evaluation, each written once for as long as
+    the run goes on (the idempotent producer). Options with a dot in their name are settings of librdkafka."""
+
+    def __init__(self, address: Address) -> None:
+        settings, address = _settings(address)
+        super().__init__(address)
+        self.hosts, self.topic = _place(address)
+        self._settings = {"message.timeout.ms": self.retry, "enable.idempotence": True, **settings, "logger": _SILENT}
+        self._producer: Any = None
+        self._failure: KafkaError | None = None
+
+    def start(self, resume: bool = False, prompt: bool = False) -> None:
+        self._producer = _made(Producer, self._settings, self.uri)
+        try:
+            _partitions(self._producer, self.topic)
+        except (Lost, SourceError) as error:
+            self.refused(error)
+
+    def send(self, data: bytes) -> None:
+        while True:
+            try:
+                self._producer.produce(self.topic, data, on_delivery=self._on_delivery)
+                break
+            except BufferError:  # it is full: the broker is slower than the run
+                self._producer.poll(_BLOCK)
+                self._check()
+            except KafkaException as error:
+                self.refused(_said(error))
+        self._producer.poll(0)
+        self._check()
+
+    def flush(self) -> None:
+        self._producer.flush()  # ends at the latest when the messages are too old
+        self._check()
+
+    def leave(self) -> None:
+        self._producer = None
+
+    def _on_delivery(self, error: KafkaError | None, _: Any) -> None:
+        self._failure = self._failure or error
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            self.refused(self._failure.str())
+
+
+def _settings(address: Address) -> tuple[dict[str, Any], Address]:
+    """What an address says to librdkafka, and the address without that."""
+    hosts, _ = _place(address)
+    found: dict[str, Any] = {name: value for name, value in address.options if "." in name}
+    login, at, servers = hosts.rpartition("@")
+    if at:
+        user, _, password = login.partition(":")
+        found |= {"sasl.username": unquote(user), "sasl.password": unquote(password)}
+    return {"bootstrap.servers": servers, **found}, address.without(*found)
+
+
+def _made(client: Callable[[dict[str, Any]], Any], settings: dict[str, Any], uri: str) -> Any:
+    try:
+        return client(settings)
+    except KafkaException as error:
+        raise UsageError(f"`{uri}` cannot be used: {_said(error)}") from error
+
+
+def _place(address: Address) -> tuple[str, str]:
+    """The servers and the topic."""
+    hosts, _, topic = address.path.removeprefix("//").partition("/")
+    if not hosts or not topic or not address.path.startswith("//"):
+        raise UsageError(f"`{address.text}` names no topic", hint="write `kafka://HOST:PORT/TOPIC`")
+    return hosts, unquote(topic)
+
+
+def _partitions(client: Any, topic: str) -> list[int]:
+    """The partitions of a topic. Raises Lost if nobody answers, SourceError if there is no such topic."""
+    try:
+        found = client.list_topics(topic, _TIMEOUT).topics[topic]
+    except KafkaException as error:
+        raise Lost(_said(error)) from error
+    if found.error is not None:
+        raise SourceError(f"the topic `{topic}` cannot be used: {found.error.str()}")
+    return sorted(found.partitions)
+
+
+def _said(error: KafkaException) -> str:
+    return str(error.args[0].str())

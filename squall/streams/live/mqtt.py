@@ -1,0 +1,243 @@
+"""MQTT 5 (paho-mqtt): topics of a broker as sources and sinks.
+
+Specification: https://docs.oasis-open.org/mqtt/mqtt/v5.0/mqtt-v5.0.html
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from paho.mqtt.client import Client, MQTTMessage, MQTTMessageInfo, error_string
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+
+from squall.errors import SourceError, UsageError
+from squall.rdf import Event
+from squall.stages import Ledger
+from squall.streams.address import Address, Endpoint
+from squall.streams.live.base import Lost, delays
+from squall.streams.live.buffer import Buffer
+from squall.streams.live.messages import Message, MessageSink, MessageSource
+
+_CONNECT = 10.0  # seconds that the broker may take to answer
+_KEPT = 24 * 3600  # seconds for which the broker keeps the session of a client that has a name
+_MOST = 65535  # messages on their way, by the protocol
+_PENDING = 1000  # messages of a sink that the broker has not confirmed yet
+
+
+class MqttSource(MessageSource):
+    """``mqtt://host:port/topic`` (``mqtts:`` with TLS; ports 1883 and 8883); the topic may have wildcards.
+
+    ``qos`` (1): at most that. Of QoS 1 and 2 no more messages are on their way than ``buffer``, and each is
+    acknowledged when it has been worked off; where lateness holds back more than these, nothing goes on, so it has to
+    be large enough. Of QoS 0 what comes while ``buffer`` messages wait is dropped and counted. ``client``: a name, by
+    which the broker keeps for a day what this client has not acknowledged. It cannot be read again from a position.
+    """
+
+    options = ("buffer", "qos", "client")
+
+    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+        super().__init__(address, ledger, time)
+        self.endpoint, self.tls = _endpoint(address)
+        self.qos = _qos(address)
+        self.client = address.get("client")
+        self.buffer = min(self.buffer, _MOST)
+        self._waiting: Buffer[Any] = Buffer(2 * self.buffer)
+        self._lock = threading.Lock()
+        self._count = 0
+        self._unacknowledged: deque[tuple[int, Any, int, int]] = deque()
+        """The number, connection, identifier and QoS of messages that have been handed on."""
+        self._client: Any = None
+
+    def receive(self) -> Iterator[Sequence[Event]]:
+        self._waiting = Buffer(2 * self.buffer)
+        client = self._connected()
+        if self.stopped.is_set():
+            self._waiting.close()
+        try:
+            while taken := self._waiting.take():
+                if any(not isinstance(word, Exception) for word in taken):
+                    yield self._batch([word for word in taken if isinstance(word, MQTTMessage)])
+                for word in taken:
+                    if isinstance(word, Exception):
+                        raise word
+        except (Lost, SourceError):
+            client.loop_stop()
+            raise
+
+    def interrupt(self) -> None:
+        self._waiting.close()
+
+    def acknowledge(self, position: str) -> None:
+        """See `squall.streams.files.Acknowledging`. What another connection brought will be brought again."""
+        with self._lock:
+            while self._unacknowledged and self._unacknowledged[0][0] <= int(position):
+                _, client, mid, qos = self._unacknowledged.popleft()
+                if client is self._client:
+                    client.ack(mid, qos)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        if self._client is not None:
+            self._client.disconnect()
+            self._client.loop_stop()
+
+    def _connected(self) -> Client:
+        client = Client(CallbackAPIVersion.VERSION2, self.client, protocol=MQTTProtocolVersion.MQTTv5,
+                        reconnect_on_failure=False, manual_ack=True)  # fmt: skip
+        client.on_connect = self._on_connect
+        client.on_subscribe = self._on_subscribe
+        client.on_message = self._on_message
+        client.on_disconnect = self._on_disconnect
+        self._client = client
+        properties = Properties(PacketTypes.CONNECT)
+        properties.ReceiveMaximum = self.buffer
+        if self.client:
+            properties.SessionExpiryInterval = _KEPT
+        _connect(client, self.endpoint, self.tls, clean_start=not self.client, properties=properties)
+        return client
+
+    def _batch(self, messages: Sequence[MQTTMessage]) -> list[Event]:
+        events = self.events([self._message(message) for message in messages])
+        with self._lock:
+            self.reached = str(self._count)
+        return events
+
+    def _message(self, message: MQTTMessage) -> Message:
+        with self._lock:
+            self._count += 1
+            if message.qos:
+                self._unacknowledged.append((self._count, self._client, message.mid, message.qos))
+            return Message(message.payload, self._place(message), f"message {self._count}")
+
+    def _place(self, message: MQTTMessage) -> str:
+        return f"mqtt://{self.endpoint.host}:{self.endpoint.port}/{message.topic}"
+
+    def _on_connect(self, client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
+        if reason.is_failure:
+            self._waiting.put(Lost(str(reason)))
+        else:
+            client.subscribe(self.endpoint.path, self.qos)
+
+    def _on_subscribe(self, client: Client, _: Any, __: Any, reasons: Any, ___: Any) -> None:
+        if reasons[0].is_failure:
+            self._waiting.put(SourceError(f"`{self.uri}` cannot be subscribed to: {reasons[0]}"))
+        else:
+            self._waiting.put(_SUBSCRIBED)
+
+    def _on_message(self, client: Client, _: Any, message: MQTTMessage) -> None:
+        if message.qos:
+            self._waiting.put(message)  # there is room: no more are on their way than half of it
+        elif not self._waiting.offer(message, self.buffer) and not self.stopped.is_set():
+            self.drop(Message(message.payload, self._place(message), "a message of QoS 0"))
+
+    def _on_disconnect(self, client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
+        self._waiting.put(Lost(str(reason)))
+
+
+_SUBSCRIBED = "subscribed"
+
+
+class MqttSink(MessageSink):
+    """``mqtt://host:port/topic``: a message for each output or evaluation, with ``qos`` (1); the broker keeps the last
+    one with ``retain=yes``.
+
+    What the broker has not confirmed is sent again on the next connection.
+    """
+
+    options = ("qos", "retain")
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(address)
+        self.endpoint, self.tls = _endpoint(address)
+        if {"+", "#"} & set(self.endpoint.path):
+            raise UsageError(f"`{self.uri}` has a wildcard in its topic", hint="name the topic that is written to")
+        self.qos = _qos(address)
+        self.retain = address.flag("retain")
+        self._sent: deque[MQTTMessageInfo] = deque()
+        self._connected = threading.Event()
+        self._client: Client | None = None
+
+    def start(self, resume: bool = False, prompt: bool = False) -> None:
+        client = Client(CallbackAPIVersion.VERSION2, protocol=MQTTProtocolVersion.MQTTv5)
+        client.reconnect_delay_set(1, 5)
+        client.on_connect = lambda _, __, ___, reason, ____: None if reason.is_failure else self._connected.set()
+        try:
+            _connect(client, self.endpoint, self.tls)
+        except Lost as error:
+            self.refused(error)
+        self._client = client
+        if not self._connected.wait(_CONNECT):
+            self.refused("the broker does not let it in")
+
+    def send(self, data: bytes) -> None:
+        for delay in delays(self.retry / 1000):
+            if self._published(data):
+                break
+            time.sleep(delay)
+        else:
+            self.refused("there is no connection")
+        if len(self._sent) > _PENDING:
+            self._confirm()
+
+    def _published(self, data: bytes) -> bool:
+        """Whether the message is on its way, or will be on the next connection."""
+        assert self._client is not None
+        info = self._client.publish(self.endpoint.path, data, self.qos, self.retain)
+        if info.rc == MQTTErrorCode.MQTT_ERR_NO_CONN and self.qos == 0:
+            return False  # those of a higher QoS are kept, and this one is not
+        if info.rc not in (MQTTErrorCode.MQTT_ERR_SUCCESS, MQTTErrorCode.MQTT_ERR_NO_CONN):
+            self.refused(error_string(info.rc))
+        info.rc = MQTTErrorCode.MQTT_ERR_SUCCESS
+        self._sent.append(info)
+        return True
+
+    def flush(self) -> None:
+        while self._sent:
+            self._confirm()
+
+    def leave(self) -> None:
+        if self._client is not None:
+            self._client.disconnect()
+            self._client.loop_stop()
+
+    def _confirm(self) -> None:
+        """Waits for the confirmation of the oldest message; while it does not come, it is sent again as often as there
+        is a new connection."""
+        info = self._sent.popleft()
+        info.wait_for_publish(self.retry / 1000)
+        if not info.is_published():
+            self.refused("the broker does not confirm it")
+
+
+def _endpoint(address: Address) -> tuple[Endpoint, bool]:
+    tls = address.scheme == "mqtts"
+    endpoint = address.endpoint(8883 if tls else 1883)
+    if not endpoint.path:
+        raise UsageError(f"`{address.text}` names no topic", hint=f"write `{address.scheme}://HOST/TOPIC`")
+    return endpoint._replace(host=endpoint.host or "localhost"), tls
+
+
+def _qos(address: Address) -> int:
+    qos = address.integer("qos", 1)
+    if qos not in (0, 1, 2):
+        raise UsageError(f"`qos={qos}` in `{address.text}` is not 0, 1 or 2")
+    return qos
+
+
+def _connect(client: Client, endpoint: Endpoint, tls: bool, **options: Any) -> None:
+    """Connects, and lets a thread go on with it. Raises Lost."""
+    if endpoint.user is not None:
+        client.username_pw_set(endpoint.user, endpoint.password)
+    if tls:
+        client.tls_set()
+    try:
+        client.connect(endpoint.host, endpoint.port, **options)
+    except OSError as error:
+        raise Lost(error.strerror or str(error)) from error
+    client.loop_start()

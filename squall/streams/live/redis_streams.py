@@ -1,0 +1,229 @@
+"""Redis Streams (redis-py): a stream's entries as messages, alone or in a consumer group.
+
+Commands: https://redis.io/docs/latest/develop/data-types/streams/
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from redis import Redis
+from redis.exceptions import ConnectionError, RedisError, TimeoutError
+
+from squall.errors import SourceError, UsageError
+from squall.rdf import Event
+from squall.stages import Ledger
+from squall.streams.address import Address
+from squall.streams.live.base import Lost, delays
+from squall.streams.live.messages import Message, MessageSink, MessageSource
+
+_BLOCK = 200  # ms that one look for new entries takes
+_TIMEOUT = 10.0  # seconds that an answer may take
+_TOGETHER = 500  # entries that a sink adds at once, unless each is to go at once
+
+Entry = tuple[bytes, dict[bytes, bytes] | None]
+
+
+class RedisSource(MessageSource):
+    """``redis://host:port/KEY`` (``rediss:`` with TLS): the entries of a stream, whose ``field`` (data) is a message.
+
+    ``from``: ``new`` (what is added from now on), ``first``, or the entry behind which to begin. ``group``: entries are
+    shared by the consumers of a group, which begins there if it is new, and are acknowledged when they have been worked
+    off; ``consumer`` (the machine's name) is the name by which those that were not come again. Without a group it can
+    be read again from a position, which is an entry. ``buffer`` entries are asked for at a time.
+    """
+
+    options = ("buffer", "db", "field", "from", "group", "consumer")
+
+    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+        super().__init__(address, ledger, time)
+        self.key = _key(address)
+        self.field = address.get("field", "data").encode()
+        self.group = address.get("group")
+        self.consumer = address.get("consumer", socket.gethostname())
+        if "consumer" in dict(address.options) and not self.group:
+            raise UsageError(f"`{self.uri}` has a consumer without a group", hint="add `&group=NAME`")
+        begin = address.get("from", "new")
+        self._begin = {"new": "$", "first": "0-0"}.get(begin, begin)
+        self._last = "" if self.group else self._begin
+        """The entry that was read last; of a group, none of this run's."""
+        self._is_own = bool(self.group)
+        """Whether entries are read that this consumer was given before."""
+        self._unacknowledged: deque[str] = deque()
+        self._redis = _client(address)
+
+    def receive(self) -> Iterator[Sequence[Event]]:
+        try:
+            self._prepare()
+            yield ()
+            while not self.stopped.is_set():
+                if entries := self._read_entries():
+                    yield self._events(entries)
+        except (ConnectionError, TimeoutError) as error:
+            raise Lost(str(error)) from error
+        except RedisError as error:
+            raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
+
+    def seek(self, position: str) -> None:
+        """See `squall.streams.files.Replayable`; the group, if there is one, says itself where it is."""
+        if not self.group:
+            self._last = self.reached = position
+
+    def acknowledge(self, position: str) -> None:
+        """See `squall.streams.files.Acknowledging`. Where there is no connection, the next one is told."""
+        if not self.group:
+            return
+        done = [*self._unacknowledged]
+        done = done[: done.index(position) + 1] if position in done else []
+        try:
+            if done:
+                self._redis.xack(self.key, self.group, *done)
+        except (ConnectionError, TimeoutError):
+            return
+        for _ in done:
+            self._unacknowledged.popleft()
+
+    def close(self) -> None:
+        self._redis.close()
+
+    def _prepare(self) -> None:
+        """Makes the group if there is none; finds out where new entries begin."""
+        if self.group:
+            known = {group["name"] for group in self._redis.xinfo_groups(self.key)} if self._exists() else set()
+            if self.group.encode() not in known:
+                self._redis.xgroup_create(self.key, self.group, self._begin, mkstream=True)
+            self._is_own = True
+        elif self._last == "$":
+            self._last = self._redis.xinfo_stream(self.key)["last-generated-id"].decode() if self._exists() else "0-0"
+        elif self._exists():
+            self._check_gone()
+
+    def _exists(self) -> bool:
+        return bool(self._redis.exists(self.key))
+
+    def _check_gone(self) -> None:
+        """Entries behind the last one that have been deleted are lost."""
+        if not self.reached:
+            return
+        deleted = self._redis.xinfo_stream(self.key).get("max-deleted-entry-id", b"0-0").decode()
+        if _order(deleted) > _order(self.reached):
+            reason = f"entries behind {self.reached} have been deleted, the last of them {deleted}"
+            self.ledger.record("lost", self._place(), None, reason, "")
+
+    def _read_entries(self) -> list[Entry]:
+        if not self.group:
+            return _entries(self._redis.xread({self.key: self._last}, self.buffer, _BLOCK))
+        behind = (self._last or "0-0") if self._is_own else ">"
+        found = self._redis.xreadgroup(self.group, self.consumer, {self.key: behind}, self.buffer, _BLOCK)
+        entries = _entries(found)
+        self._is_own = self._is_own and bool(entries)
+        return entries
+
+    def _events(self, entries: Sequence[Entry]) -> list[Event]:
+        names = [name.decode() for name, _ in entries]
+        self._unacknowledged.extend(names if self.group else ())
+        self._last = self.reached = names[-1]
+        return self.events(
+            [self._message(name, fields or {}) for name, (_, fields) in zip(names, entries, strict=True)]
+        )
+
+    def _message(self, name: str, fields: dict[bytes, bytes]) -> Message:
+        if self.field not in fields:
+            reason = f"entry {name}: it has no field `{self.field.decode()}`"
+            self.ledger.record("malformed", self._place(), None, reason, "")
+        return Message(fields.get(self.field, b""), self._place(), f"entry {name}")
+
+    def _place(self) -> str:
+        return self.uri.partition("?")[0]
+
+
+class RedisSink(MessageSink):
+    """``redis://host:port/KEY``: an entry for each output or evaluation, in its ``field`` (data). ``maxlen``: about how
+    many entries the stream keeps (0: all).
+
+    What was being added when a connection was lost is added anew on the next one, and may then be there twice.
+    """
+
+    options = ("db", "field", "maxlen")
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(address)
+        self.key = _key(address)
+        self.field = address.get("field", "data")
+        self.most = address.integer("maxlen", 0) or None
+        self._redis = _client(address)
+        self._together = _TOGETHER
+        self._waiting: list[bytes] = []
+
+    def start(self, resume: bool = False, prompt: bool = False) -> None:
+        self._together = 1 if prompt else _TOGETHER
+        try:
+            self._redis.ping()
+        except RedisError as error:
+            self.refused(error)
+
+    def send(self, data: bytes) -> None:
+        self._waiting.append(data)
+        if len(self._waiting) >= self._together:
+            self.flush()
+
+    def flush(self) -> None:
+        left = delays(self.retry / 1000)
+        while self._waiting:
+            try:
+                self._add()
+            except (ConnectionError, TimeoutError) as error:
+                if (delay := next(left, None)) is None:
+                    self.refused(error)
+                time.sleep(delay)
+            except RedisError as error:
+                self.refused(error)
+
+    def leave(self) -> None:
+        self._redis.close()
+
+    def _add(self) -> None:
+        with self._redis.pipeline() as adding:  # all of them or none
+            for data in self._waiting:
+                adding.xadd(self.key, {self.field: data}, maxlen=self.most)
+            adding.execute()
+        self._waiting = []
+
+
+def _key(address: Address) -> str:
+    key = address.endpoint(6379).path
+    if not key:
+        raise UsageError(f"`{address.text}` names no stream", hint=f"write `{address.scheme}://HOST/KEY`")
+    return key
+
+
+def _client(address: Address) -> Redis:
+    """A client that has not connected yet."""
+    endpoint = address.endpoint(6379)
+    options: dict[str, Any] = {"ssl": True} if address.scheme == "rediss" else {}
+    return Redis(
+        endpoint.host or "localhost",
+        endpoint.port,
+        address.integer("db", 0),
+        endpoint.password,
+        username=endpoint.user or None,
+        protocol=2,
+        socket_timeout=_TIMEOUT,
+        socket_connect_timeout=_TIMEOUT,
+        retry=None,
+        **options,
+    )
+
+
+def _entries(answer: Any) -> list[Entry]:
+    """The entries of one stream in the answer to a command that may read several."""
+    return [entry for _, entries in answer or () for entry in entries]
+
+
+def _order(entry: str) -> tuple[int, int]:
+    milliseconds, _, number = entry.partition("-")
+    return int(milliseconds), int(number or 0)

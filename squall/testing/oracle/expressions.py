@@ -1,0 +1,126 @@
+"""Expressions of a solution, and aggregates of several (SPARQL 1.1, section 18.5.1)."""
+
+from __future__ import annotations
+
+import math
+import struct
+from decimal import Decimal
+from fractions import Fraction
+
+from squall import functions
+from squall.errors import PlannerError
+from squall.functions import values
+from squall.functions.ordering import key
+from squall.rdf import XSD, Term, is_blank, literal
+from squall.system import Aggregate, Call, Expression, Variable
+from squall.testing.oracle.base import Bindings, Instant, once
+
+
+def evaluated(expression: Expression, solution: Bindings, instant: Instant, place: object = None) -> Term | bool | None:
+    match expression:
+        case Variable():
+            return solution.get(expression, instant.given.get(expression))
+        case Call(function=iri, arguments=arguments):
+            function = functions.lookup(iri)
+            given = [evaluated(argument, solution, instant, place) for argument in arguments]
+            clock = [instant.start((place, frozenset(solution.items())))] if function.timed else []
+            return function.evaluate(*clock, *given)
+        case str():
+            return expression
+
+
+def term_of(expression: Expression, solution: Bindings, instant: Instant, place: object = None) -> Term | None:
+    """The term that an expression comes to; None if it comes to none."""
+    value = evaluated(expression, solution, instant, place)
+    return Term(value) if isinstance(value, str) else None
+
+
+def aggregated(aggregate: Aggregate, members: list[Bindings], instant: Instant) -> Term | None:
+    """The value of an aggregate of a group; None if it has none."""
+    if aggregate.expression is None:
+        return values.integer(len(once(members) if aggregate.distinct else members))
+    given = [term_of(aggregate.expression, solution, instant) for solution in members]
+    if aggregate.distinct:
+        given = list(dict.fromkeys(given))
+    there = sorted((term for term in given if term is not None), key=key)
+    failed = len(there) < len(given)
+    match aggregate.kind:
+        case "count":
+            return values.integer(len(there))
+        case "sample":
+            return there[0] if there else None
+        case "min":
+            return there[0] if there and not failed else None
+        case "max":
+            return there[-1] if there and not failed else None
+        case "group_concat":
+            failed = failed or any(map(is_blank, there))
+            return None if failed else literal(aggregate.separator.join(map(values.text, there)))
+        case "sum":
+            return _sum(given)
+        case "avg":
+            return _average(given)
+        case kind:
+            raise PlannerError(f"there is no aggregate `{kind}`")
+
+
+_TYPES = ("integer", "decimal", "float", "double")
+"""The numeric types, each promoted to those after it (SPARQL 1.1, section 17.3)."""
+
+
+def _amount(term: Term | None) -> tuple[int, int | Decimal | float] | None:
+    """The type, by its place in `_TYPES`, and the value of a number; None of anything else."""
+    found = None if term is None else values.number(term)
+    if found is None:
+        return None
+    kind = "integer" if isinstance(found.value, int) else found.kind
+    return _TYPES.index(kind), found.value
+
+
+def _total(amounts: list[tuple[int, int | Decimal | float]]) -> tuple[int, Fraction | float]:
+    """The type and the exact sum; a float where that is INF, -INF or NaN."""
+    kind = max((kind for kind, _ in amounts), default=0)
+    beyond = [value for _, value in amounts if isinstance(value, float) and not math.isfinite(value)]
+    return kind, sum(beyond) if beyond else sum((Fraction(value) for _, value in amounts), Fraction())
+
+
+def _sum(given: list[Term | None]) -> Term | None:
+    amounts = [amount for amount in map(_amount, given) if amount is not None]
+    return _number(*_total(amounts)) if len(amounts) == len(given) else None
+
+
+def _average(given: list[Term | None]) -> Term | None:
+    amounts = [amount for amount in map(_amount, given) if amount is not None]
+    if not amounts or len(amounts) < len(given):
+        return None if given else values.integer(0)
+    kind, total = _total(amounts)
+    return _number(max(kind, _TYPES.index("decimal")), total / len(amounts))
+
+
+def _number(kind: int, value: Fraction | float) -> Term:
+    """The literal of a number, rounded once to its type."""
+    match _TYPES[kind]:
+        case "integer":
+            return values.integer(int(value))
+        case "decimal":
+            top, bottom = value.as_integer_ratio()
+            return values.decimal(values.ARITHMETIC.divide(Decimal(top), Decimal(bottom)))
+        case "float":
+            return _float(value)
+        case _:
+            return values.double(float(value))
+
+
+def _float(value: Fraction | float) -> Term:
+    """The xsd:float nearest to a value, with as few digits as tell it from all others."""
+    single = _single(value) if isinstance(value, Fraction) else value
+    numerals = (values.text(values.double(float(f"{single:.{digits}g}"))) for digits in range(1, 10))
+    terms = [literal(numeral, XSD + "float") for numeral in numerals]
+    return next((term for term in terms if values.number(term) == (single, "float")), terms[-1])
+
+
+def _single(value: Fraction) -> float:
+    """The nearest value of single precision. Its neighbours are tried as well: it was rounded to a double first."""
+    bits = struct.unpack("<i", struct.pack("<f", value))[0]
+    near: list[float] = [struct.unpack("<f", struct.pack("<i", bits + step))[0] for step in (0, 1, -1)]
+    return min(filter(math.isfinite, near), key=lambda one: abs(Fraction(one) - value))

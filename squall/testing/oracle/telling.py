@@ -1,0 +1,80 @@
+"""What comes out at which instants (relation to stream)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from squall.rdf import ALWAYS, Event, Fact, Quad
+from squall.system import Report, Telling
+from squall.testing.oracle.base import Answer, Item, Names
+from squall.testing.oracle.validity import is_heard, sources_of
+
+_Answered = tuple[str, Item]
+"""What is answered, with the query that does: each has answers of its own. Facts are everybody's."""
+Items = list[tuple[_Answered, Names]]
+"""An answer, each item as often as it is in it, with the rules that may be named."""
+
+
+def with_makers(timeline: dict[int, Answer]) -> dict[int, Items]:
+    found: dict[int, Items] = {}
+    since: dict[Fact | Quad, Names] = {}
+    for time, answer in timeline.items():
+        since = {fact: names | since.get(fact, frozenset()) for fact, names in answer.facts.items()}
+        items: Items = [(("", fact), since[fact]) for fact in sorted(answer.facts, key=str)]
+        items += [((query, item), frozenset((query,))) for item, query in answer.solutions]
+        found[time] = items
+    return found
+
+
+def reported(
+    telling: Telling, events: Sequence[Event], timeline: dict[int, Items], instants: set[int]
+) -> Iterator[tuple[int, Items]]:
+    """The instants at which the answer is told, with the answer."""
+    if telling.report.policy == "periodic":
+        yield from _periodic(telling, events, timeline, instants)
+        return
+    previous: Counter[_Answered] = Counter()
+    for time, items in timeline.items():
+        if telling.output != "rstream":
+            yield time, items
+        elif time in instants:
+            bag = Counter(item for item, _ in items)
+            if _is_told(telling.report, previous, bag):
+                yield time, items
+            previous = bag
+
+
+def _is_told(report: Report, previous: Counter[_Answered], bag: Counter[_Answered]) -> bool:
+    return {"close": True, "change": bag != previous, "nonempty": bool(bag)}[report.policy]
+
+
+def _periodic(
+    telling: Telling, events: Sequence[Event], timeline: dict[int, Items], instants: set[int]
+) -> Iterator[tuple[int, Items]]:
+    """The multiples of the period from the first event that is read to the last instant, rounded up."""
+    yield ALWAYS, timeline[ALWAYS]
+    period = telling.report.period
+    last = max(instants if telling.output == "rstream" else timeline)
+    read = [event.time for source in sources_of(telling.rules) for event in events if is_heard(source, event)]
+    if read:
+        for time in range(_up(min(read), period), _up(last, period) + 1, period):
+            yield time, timeline[max(at for at in timeline if at <= time)]
+
+
+def _up(time: int, period: int) -> int:
+    return -(-time // period) * period
+
+
+def handed_on(output: str, before: Items, now: Items) -> Items:
+    """All (rstream), or what one answer has more than the other: a fact once, a solution as often as it is more."""
+    if output == "rstream":
+        return now
+    left, right = (now, before) if output == "istream" else (before, now)
+    others = Counter(item for item, _ in right)
+    found: Items = []
+    for item, names in left:
+        others[item] -= 1
+        if others[item] < 0:
+            found.append((item, names))
+    return found

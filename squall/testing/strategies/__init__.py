@@ -1,0 +1,201 @@
+"""Hypothesis strategies: programs over a vocabulary so small that everything meets everything, and streams for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from squall.errors import SquallError
+from squall.rdf import QUAD, Term
+from squall.strata import stratify
+from squall.system import (
+    AtomPattern,
+    Bind,
+    Consequence,
+    Construct,
+    FactPattern,
+    Pattern,
+    Source,
+    System,
+    Without,
+    is_update,
+    variables,
+    visible,
+)
+from squall.testing.strategies.rules import rules
+from squall.testing.strategies.streams import event_streams, facts, graphs_of, one_in, reports, sources_of, static_data
+from squall.testing.strategies.texts import jena_text
+from squall.testing.strategies.vocabulary import (
+    ALL,
+    BASE,
+    CORE,
+    DERIVED,
+    FEATURES,
+    GRAPHS,
+    LEVELS,
+    LITERALS,
+    MADE,
+    MADE_STREAMS,
+    MEASURE,
+    NAMES,
+    NODES,
+    NUMBERS,
+    STREAMS,
+    TOP,
+    WHOLE,
+    Shape,
+)
+
+__all__ = [
+    "ALL",
+    "CORE",
+    "FEATURES",
+    "GRAPHS",
+    "LEVELS",
+    "LITERALS",
+    "MADE_STREAMS",
+    "MEASURE",
+    "NODES",
+    "NUMBERS",
+    "STREAMS",
+    "event_streams",
+    "facts",
+    "jena_text",
+    "jena_texts",
+    "static_data",
+    "systems",
+]
+
+
+@st.composite
+def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str] = CORE) -> System:
+    """A program of one to four rules and queries that can be stratified, planned, and ends: recursion makes no new
+    terms, and no variable that may be unbound is joined on.
+
+    Joins, repeated variables, constants (literals that are equal by value among them), several heads, tests, binds;
+    and each of the `features`. In half of the programs nothing needs a whole stratum (negation, aggregates and so on).
+    `output` is drawn where it is not given. Events for it are those of `event_streams` with the same features.
+    """
+    chosen = features if draw(st.booleans()) else features - WHOLE
+    if chosen >= {"delete", "insert"}:
+        chosen -= draw(st.sampled_from((frozenset(), frozenset({"delete"}), frozenset({"insert"}))))
+    default = draw(sources_of("", chosen))
+    sources: list[tuple[Source, ...]] = [(default,)]
+    if "streams" in features:
+        one, two = (draw(sources_of(stream, chosen)) for stream in STREAMS[1:])
+        sources = [*5 * [(default,)], (one,), (one, two), (default, one)]
+    if "tellings" in features:
+        made, more = (draw(sources_of(stream, chosen)) for stream in MADE_STREAMS)
+        sources += [(made,), (made, more), (default, made)]
+    if "named" in features:
+        sources += [(draw(graphs_of(chosen)),), (default, draw(graphs_of(chosen)))]
+    top = TOP if features & {"select", "delete", "insert", "ask"} else TOP - 1
+    levels = draw(st.lists(st.integers(0, top), min_size=2, max_size=4))
+    program = [draw(rules(f"r{number}", Shape(level, chosen, tuple(sources)))) for number, level in enumerate(levels)]
+    if "exact" in features:
+        program = [_exactly(rule) if draw(one_in(3)) else rule for rule in program]
+    if "transitive" in features and draw(one_in(4)):
+        program.append(_transitive(draw(st.sampled_from((*BASE, *DERIVED))), draw(st.sampled_from(sources))))
+    if "alike" in features and draw(one_in(4)):
+        like = draw(st.sampled_from(program))
+        program += [replace(_turned(like), name="alike"), replace(_turned(_turned(like)), name="alike too")]
+    report = draw(reports()) if "reports" in features and draw(one_in(3)) else None
+    system = System(subsystems=tuple(program), output=output or draw(_outputs(chosen)), report=report)
+    return draw(_told(system, chosen)) if "tellings" in features else system
+
+
+def _outputs(features: frozenset[str]) -> st.SearchStrategy[str]:
+    return st.sampled_from(("istream", "istream", "rstream", *(["dstream"] if features & _FALLING else [])))
+
+
+@st.composite
+def _told(draw: st.DrawFn, system: System, features: frozenset[str]) -> System:
+    """The program, some of its rules told in a way of their own; some make a stream, where no cycle comes of that."""
+    updated = any(map(is_update, system.subsystems))  # what is told to streams would be told to itself, in time
+    for place, rule in enumerate(system.subsystems):
+        if is_update(rule) or not draw(one_in(3)):
+            continue
+        report = draw(reports()) if "reports" in features and draw(one_in(3)) else None
+        own = System(subsystems=(rule,), output=draw(_outputs(features)), report=report)
+        made = draw(_quads(rule)) if "named" in features else rule
+        stream = replace(own, stream=draw(st.sampled_from(MADE_STREAMS)), subsystems=(replace(made, reentrant=False),))
+        system = _put(system, place, own)
+        if not updated and draw(st.booleans()):
+            with suppress(SquallError):
+                stratify(_put(system, place, stream))
+                system = _put(system, place, stream)
+    return system
+
+
+@st.composite
+def _quads(draw: st.DrawFn, rule: System) -> System:
+    """The rule, some of whose triples are made in a named graph."""
+    graphs = st.sampled_from((None, *map(Term, GRAPHS[2:4]), *visible(rule)[:1]))
+
+    def template(one: FactPattern) -> FactPattern:
+        graph = draw(graphs)
+        return AtomPattern(QUAD, (graph, *one.slots)) if isinstance(one, Pattern) and graph else one
+
+    def made(one: Consequence) -> Consequence:
+        return replace(one, template=tuple(map(template, one.template))) if isinstance(one, Construct) else one
+
+    return replace(rule, consequences=tuple(map(made, rule.consequences)))
+
+
+def _put(system: System, place: int, rule: System) -> System:
+    return replace(system, subsystems=(*system.subsystems[:place], rule, *system.subsystems[place + 1 :]))
+
+
+def _transitive(predicate: Term, sources: tuple[Source, ...]) -> System:
+    x, y, z = NAMES
+    head = Construct((Pattern(x, predicate, z),))
+    return System("transitive", sources, (Pattern(x, predicate, y), Pattern(y, predicate, z)), consequences=(head,))
+
+
+def _turned(part: Any) -> Any:
+    """The same with each node put in another's place."""
+    if isinstance(part, str):
+        return NODES[(NODES.index(part) + 1) % len(NODES)] if part in NODES else part
+    return _changed(part, _turned)
+
+
+def _exactly(part: Any) -> Any:
+    """The same with patterns whose literals match by term."""
+    made = _changed(part, _exactly)
+    return replace(made, exact=True) if isinstance(made, Pattern) else made
+
+
+def _changed(part: Any, change: Callable[[Any], Any]) -> Any:
+    """What has parts, with each of these changed."""
+    if isinstance(part, tuple):
+        return tuple(map(change, part))
+    if is_dataclass(part) and not isinstance(part, type):
+        return replace(part, **{field.name: change(getattr(part, field.name)) for field in fields(part)})
+    return part
+
+
+_FALLING = WHOLE | {"windows", "count", "removals", "delete", "insert"}
+"""Features by which answers come to an end."""
+
+
+def jena_texts() -> st.SearchStrategy[tuple[str, System]]:
+    """A program as Jena rules, and the system that it has to mean, for a translator to be held against."""
+    sayable = systems(output="istream").filter(lambda system: all(map(_is_jena, system.subsystems)))
+    return sayable.map(lambda system: (jena_text(system), system))
+
+
+def _is_jena(rule: System) -> bool:
+    """Whether Jena rules can say it: they compute of what is bound only, and a wildcard of ``noValue`` has no name."""
+    bound = {name for pattern in rule.joinables for name in variables(pattern)} | {MADE}
+    for part in rule.predicates:
+        if isinstance(part, Bind) and not bound.issuperset(variables(part.expression)):
+            return False
+        if isinstance(part, Without):
+            wild = [name for pattern in part.joinables for name in variables(pattern) if name not in bound]
+            if len(set(wild)) < len(wild):
+                return False
+    return True

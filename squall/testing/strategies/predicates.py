@@ -1,0 +1,188 @@
+"""Predicates: tests, values, negation, left joins, MINUS and EXISTS."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import product
+
+from hypothesis import strategies as st
+
+from squall import functions
+from squall.functions.jena import function_iri
+from squall.rdf import Term
+from squall.system import (
+    Bind,
+    Call,
+    Compute,
+    Either,
+    Exists,
+    Joinable,
+    Maybe,
+    Pattern,
+    Predicate,
+    Select,
+    Slot,
+    Source,
+    System,
+    Variable,
+    Without,
+    visible,
+)
+from squall.testing.strategies.joinables import (
+    calls,
+    conditions,
+    drawn_of,
+    extended,
+    of_patterns,
+    parts_of,
+    patterns_of,
+    renamed,
+    some,
+    unions,
+)
+from squall.testing.strategies.streams import one_in
+from squall.testing.strategies.vocabulary import ALSO, LITERALS, MADE, NAMES, NODES, THERE, TRUTHS, Known, Shape
+
+
+@st.composite
+def predicates_of(
+    draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...], binds: bool
+) -> tuple[tuple[Predicate, ...], Known]:
+    """Tests, binds, table functions, negations and left joins; variables that the body does not know are unbound."""
+    found: list[Predicate] = []
+    if draw(one_in(4)) and known.all:
+        found.append(draw(conditions(known)))
+    if binds:
+        keeps = "keeps" in shape.features and draw(st.booleans())
+        found.append(Bind(MADE, draw(calls(known)), keeps))
+        known = known.plus(Known(maybe=(MADE,))) if keeps else extended(known, MADE.name)
+    if shape.below:
+        chosen = drawn_of(draw, shape, {"negation": 2, "maybe": 4, "compute": 5, "minus": 6, "exists": 1})
+        for kind in draw(st.permutations(sorted(chosen))):
+            predicate, known = draw(_PREDICATES[kind](shape, known, sources))
+            found.append(predicate)
+        # What a left join or a table function gives may be asked for as well.
+        if draw(one_in(3)) and chosen - {"negation", "minus"} and known.all:
+            found.append(draw(conditions(known)))
+    return tuple(found), known
+
+
+@st.composite
+def _negations(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...]) -> tuple[Predicate, Known]:
+    joinables: tuple[Joinable, ...] = (draw(_negated(shape.below, known.bound)),)
+    if "parts" in shape.features and draw(one_in(3)):
+        more = (
+            draw(parts_of(shape, shape.below, sources, "w"))[0]
+            if draw(st.booleans())
+            else draw(_negated(shape.below, known.bound))
+        )
+        joinables = (*joinables, more)
+    return Without(joinables), known
+
+
+@cache
+def _negated(predicates: tuple[Term, ...], bound: tuple[Variable, ...]) -> st.SearchStrategy[Pattern]:
+    """One pattern over what lies below, mostly about what is bound; ``?u`` and ``?v`` are variables of its own."""
+    subjects: tuple[Slot, ...] = (*6 * bound, *NAMES, Variable("u"), NODES[0])
+    values: tuple[Slot, ...] = (*2 * bound, *NAMES, Variable("v"), Variable("v"), *NODES, LITERALS[1])
+    slots = product(subjects, predicates, values)
+    return st.sampled_from([Pattern(*slot) for slot in slots])
+
+
+@st.composite
+def _left_joins(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...]) -> tuple[Predicate, Known]:
+    """A left join on what is bound; every other variable of its right side has a name of its own."""
+    most = 2 if "parts" in shape.features else 1
+    patterns = draw(st.lists(patterns_of(shape.below), min_size=1, max_size=most))
+    if not draw(one_in(4)):
+        # One of its own, or else all that it does is to multiply.
+        patterns[0] = replace(patterns[0], object=Variable("o"))
+    inner = of_patterns(patterns)
+    own = [name for name in inner.bound if name not in known.bound]
+    unsure = "unsure" in shape.features and draw(st.booleans())
+    names = {name: name if unsure else Variable(f"m{name.name}") for name in own}
+    right = System("", sources, tuple(renamed(pattern, names) for pattern in patterns))
+    after = known.plus(Known(maybe=tuple(names.values())))
+    condition = draw(conditions(after)).expression if draw(one_in(3)) else None
+    asked: tuple[Exists, ...] = ()
+    if "exists" in shape.features and draw(one_in(4)):
+        asked = (Exists(ALSO, draw(_asked_for(shape, after, sources))),)
+        condition = Call(function_iri("equal"), (ALSO, draw(st.sampled_from(TRUTHS))))
+    return Maybe(right, condition, asked), after
+
+
+@st.composite
+def _minuses(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...]) -> tuple[Predicate, Known]:
+    """MINUS of a pattern, or of a union in which a variable may be unbound."""
+    joinable: Joinable = draw(_negated(shape.below, known.bound))
+    if "unsure" in shape.features and draw(one_in(3)):
+        joinable, _ = draw(unions(shape, shape.below, sources))
+    return Without((joinable,), minus=True), known
+
+
+@st.composite
+def _existences(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...]) -> tuple[Predicate, Known]:
+    asked = draw(_asked_for(shape, known, sources))
+    wanted = draw(st.sampled_from((True, False, None)))
+    if wanted is not None and draw(st.booleans()):
+        return Exists(None, asked, wanted), known
+    return Exists(THERE, asked, wanted), extended(known, THERE.name)
+
+
+@st.composite
+def _asked_for(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...], deep: int = 1) -> System:
+    """What is to exist: patterns or a union, and predicates that may read what is known outside."""
+    least = 0 if deep and "axioms" in shape.features else 1
+    patterns = draw(st.lists(_negated(shape.below, known.all), min_size=least, max_size=2))
+    joinables: tuple[Joinable, ...] = tuple(patterns)
+    inner = known.plus(of_patterns(patterns))
+    if "either" in shape.features and draw(one_in(4)):
+        branches = [draw(_asked_for(shape, known, sources, 0)) for _ in range(2)]
+        joinables = (*joinables[:1], Either(tuple(branches)))
+    predicates: list[Predicate] = []
+    if draw(one_in(3)) and inner.all:
+        predicates.append(draw(conditions(inner)))
+    if draw(one_in(5)):
+        predicates.append(Maybe(System("", sources, (draw(_negated(shape.below, inner.all)),))))
+    if draw(one_in(6)):
+        predicates.append(Without((draw(_negated(shape.below, inner.all)),)))
+    if deep and draw(one_in(4)):
+        nested = draw(_asked_for(shape, inner, sources, 0))
+        predicates.append(Exists(None, nested, draw(st.booleans())))
+    if draw(one_in(3)) and inner.all:
+        predicates.append(draw(conditions(inner)))
+    part = System("", sources, joinables, tuple(predicates))
+    if "parts" in shape.features and deep and draw(one_in(6)) and visible(part):
+        part = replace(part, consequences=(Select(draw(some(visible(part), 1))),))
+        part = System("", sources, (part,)) if draw(st.booleans()) else part
+    return part
+
+
+@st.composite
+def _computations(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...]) -> tuple[Predicate, Known]:
+    result = Variable("t")
+    return Compute((result,), _table(), (draw(st.sampled_from(NAMES)),)), extended(known, result.name)
+
+
+_PREDICATES = {
+    "negation": _negations,
+    "minus": _minuses,
+    "exists": _existences,
+    "maybe": _left_joins,
+    "compute": _computations,
+}
+
+
+@cache
+def _table() -> str:
+    """The IRI of a table function that makes none, one or several rows, one of them twice."""
+    made = functions.Function("urn:x-squall:testing:table", _rows_of, 1, 1)
+    functions.register(made)
+    return made.iri
+
+
+def _rows_of(value: Term | None) -> list[tuple[Term]]:
+    if value is None:
+        return []
+    return [(value,)] if value[0] == '"' else [(NODES[0],), (NODES[1],), (NODES[1],)]

@@ -1,0 +1,110 @@
+"""Events, static data, sources, windows and report policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import accumulate
+
+from hypothesis import strategies as st
+
+from squall.rdf import ALWAYS, Event, Fact, Triple
+from squall.system import Graph, Report, Source
+from squall.testing.strategies.vocabulary import CORE, FACTS, GRAPHS, MADE_STREAMS, MEASURES, STREAMS
+from squall.windows import LANDMARK, Count, Range, Stepped, Window
+
+
+def facts(features: frozenset[str] = CORE) -> st.SearchStrategy[Triple]:
+    """A triple of the vocabulary."""
+    return st.sampled_from(FACTS + 4 * MEASURES if features & {"grouping", "totals"} else FACTS)
+
+
+@st.composite
+def event_streams(draw: st.DrawFn, least: int = 7, most: int = 12, features: frozenset[str] = CORE) -> list[Event]:
+    """Events in the order of time: several facts at once, the same fact twice, several events at one time, none with
+    facts; pauses, with windows also such as are longer than all of them; with removals mostly of what has come."""
+    together = st.lists(facts(features), min_size=3, max_size=8).map(tuple)
+    given = st.one_of(together, together, together, together, st.just(()))
+    pauses = st.sampled_from((0, 0, 0, 1, 1, 1, 2, 2, 3, 17) if "windows" in features else (0, 0, 0, 1, 1, 2))
+    times = accumulate(draw(st.lists(pauses, min_size=least, max_size=most)))
+    streams = st.sampled_from((*STREAMS[:2], *STREAMS) if "streams" in features else STREAMS[:1])
+    graphs = st.sampled_from(GRAPHS if "named" in features else GRAPHS[:1])
+    events = [Event(time, draw(given), draw(streams), graph=draw(graphs)) for time in times]
+    return draw(_removing(events)) if "removals" in features else events
+
+
+@st.composite
+def _removing(draw: st.DrawFn, events: Sequence[Event]) -> list[Event]:
+    """The events, of which some remove what came before them, or what never came."""
+    found: list[Event] = []
+    came: list[Fact] = []
+    for event in events:
+        removed = draw(st.lists(st.sampled_from((*came, *FACTS[:2])), max_size=2)) if draw(one_in(4)) else []
+        found.append(event._replace(removed=tuple(removed)))
+        came += event.facts
+    return found
+
+
+def static_data(most: int = 3, features: frozenset[str] = CORE) -> st.SearchStrategy[list[Event]]:
+    """Facts that always hold."""
+    streams = st.sampled_from((*STREAMS[:1], *STREAMS) if "streams" in features else STREAMS[:1])
+    graphs = st.sampled_from(GRAPHS if "named" in features else GRAPHS[:1])
+
+    def event(fact: Fact, stream: str, graph: str) -> Event:
+        return Event(ALWAYS, (fact,), stream, graph=graph)
+
+    return st.lists(st.builds(event, facts(features), streams, graphs), max_size=most)
+
+
+def one_in(many: int) -> st.SearchStrategy[bool]:
+    """True once in so many times, and the more seldom the simpler hypothesis makes an example."""
+    return st.integers(1, many).map(lambda number: number == many)
+
+
+def reports() -> st.SearchStrategy[Report]:
+    periodic = st.builds(Report, st.just("periodic"), st.sampled_from((2, 3, 4, 12)))
+    policies = st.one_of(st.sampled_from((Report("change"), Report("nonempty"), Report("close"))), periodic)
+    return st.builds(lambda report, empty: replace(report, empty=empty), policies, st.booleans())
+
+
+def sources_of(stream: str, features: frozenset[str]) -> st.SearchStrategy[Source]:
+    windows = _windows(features)
+    own = st.lists(windows, min_size=2, max_size=2).map(lambda found: tuple(zip(STREAMS[1:], found, strict=True)))
+    apart = st.one_of(st.just(()), own) if stream == "" and "streams" in features else st.just(())
+    strict = st.booleans() if "named" in features else st.just(False)
+    return st.builds(Source, st.just(stream), windows, apart, st.just("removals" in features), apart=strict)
+
+
+def graphs_of(features: frozenset[str]) -> st.SearchStrategy[Graph]:
+    """Sources of a named graph, of all streams or within one."""
+    found = sources_of("", features)
+    within = st.sampled_from(("", "", STREAMS[1], *(MADE_STREAMS if "tellings" in features else ())))
+
+    def graph(source: Source, name: str, within: str) -> Graph:
+        return Graph(name[1:-1], source.window, source.windows, source.removals, within=within)
+
+    return st.builds(graph, found, st.sampled_from(GRAPHS[2:4]), within)
+
+
+@cache
+def _windows(features: frozenset[str]) -> st.SearchStrategy[Window]:
+    """Windows whose sizes are of the order of the pauses between events. Their steps divide 12."""
+    sizes, steps = st.integers(2, 12), st.sampled_from((1, 2, 3, 4))
+    kinds: list[st.SearchStrategy[Window]] = []
+    if "landmark" in features:
+        kinds.append(st.just(LANDMARK))
+    if "windows" in features:
+        delays = st.sampled_from((0, 0, 0, 3))
+        kinds += [st.builds(Range, sizes, delays), st.builds(Range, sizes)]
+        kinds += [
+            st.builds(Stepped, sizes, steps, st.integers(0, 3), st.booleans(), delays),
+            steps.map(lambda size: Stepped(size, size)),
+        ]
+    if "count" in features:
+        kinds += [st.builds(Count, st.integers(3, 16), st.sampled_from((1, 1, 2, 5))), st.integers(3, 16).map(_blocks)]
+    return st.one_of(kinds)
+
+
+def _blocks(size: int) -> Count:
+    return Count(size, size)

@@ -1,0 +1,123 @@
+"""What tests of live sources share: a run in a thread, and statements that tell their times."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from squall.rdf import Event, iri, triple
+from squall.stages import Output
+from squall.streams import Sources
+from tests.test_docs import ROOT, blocks, expect
+
+PATIENCE = 20  # seconds until a test is given up
+
+P = iri("http://example.org/p")
+
+
+def output(time: int) -> Output:
+    return Output(triple(iri(f"http://example.org/{time}"), P, iri("http://example.org/o")), time, "rule")
+
+
+def line(time: int) -> bytes:
+    """A line of timed N-Triples."""
+    return f"{time} {output(time).fact}\n".encode()
+
+
+def times(events: Sequence[Event]) -> list[int]:
+    return [event.time for event in events if event.facts]
+
+
+def example(name: str, folder: Path, environment: Mapping[str, str], **replaced: str) -> None:
+    """Runs a script of docs/live.md with the page's program, and holds what it prints against what the page says.
+
+    replaced: what stands for servers at their usual places, by what it stands for.
+    """
+    found = list(blocks((ROOT / "docs" / "live.md").read_text()))
+    (program,) = (block.text for block in found if block.rest == "hot.jena")
+    (number,) = (number for number, block in enumerate(found) if block.rest == name)
+    (folder / "hot.jena").write_text(program)
+    script = found[number].text
+    for there, here in replaced.items():
+        assert there in script
+        script = script.replace(there, here)
+    script = f"squall() {{ exec '{sys.executable}' -m squall \"$@\"; }}\n{script}"
+    process = subprocess.Popen(
+        ["bash", "-euc", script],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=2 * PATIENCE)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, err
+    expect(found[number + 1].text, out, name)
+
+
+class Run:
+    """A live source (`squall.streams.live.base.LiveSource`) that is read by a thread, as a run does.
+
+    seen: the times of the events so far. failed: it is known to have failed.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+        self.seen: list[int] = []
+        self.failed = False
+        self._changed = threading.Condition()
+        self._pool = ThreadPoolExecutor(1)
+        self._done: Future[None] = self._pool.submit(self._read)
+
+    def __enter__(self) -> Run:
+        while not self.source.connected.wait(0.05):
+            if self._done.done():
+                self._done.result()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.source.stop()
+        self._pool.shutdown()
+        if error[0] is None and not self.failed:
+            self._done.result(PATIENCE)
+
+    def until(self, *wanted: int) -> list[int]:
+        """Waits until all of these times have been seen."""
+        return self.when(lambda: {*wanted} <= {*self.seen})
+
+    def when(self, found: Callable[[], bool]) -> list[int]:
+        """Waits until something holds; it is looked at whenever a batch has come."""
+        with self._changed:
+            done = self._changed.wait_for(lambda: found() or self._done.done(), PATIENCE)
+            if self._done.done():
+                self._done.result()
+            assert done, f"only {self.seen} came"
+            return list(self.seen)
+
+    def end(self) -> list[int]:
+        """Waits for the end of the source."""
+        self._done.result(PATIENCE)
+        return self.seen
+
+    def _read(self) -> None:
+        try:
+            for batch in Sources([self.source]):
+                with self._changed:
+                    self.seen += times(batch)
+                    self._changed.notify_all()
+        finally:
+            with self._changed:
+                self._changed.notify_all()

@@ -1,0 +1,187 @@
+"""Kafka as source and sink, over its real protocol: with the emulation of a cluster that librdkafka has built in.
+
+It cannot be killed and started again at the same place: that is librdkafka's own business, and tested there.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from squall.errors import SinkError, SourceError, UsageError
+from squall.rdf import XSD
+from squall.streams import LedgerFile, Sources, open_sink, open_source
+from tests import brokers
+from tests.live import PATIENCE, Run, example, line, output, times
+
+pytest.importorskip("confluent_kafka")
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from squall.streams.live import kafka
+from squall.streams.live.kafka import KafkaSource
+
+
+class Cluster:
+    """A cluster of one broker, with a producer."""
+
+    def __init__(self) -> None:
+        self.producer: Any = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "ignored"})
+        (broker,) = self.producer.list_topics("t", PATIENCE).brokers.values()
+        self.server = f"{broker.host}:{broker.port}"
+
+    def say(self, *payloads: bytes | None, partition: int = 0) -> None:
+        for payload in payloads:
+            self.producer.produce("t", payload, partition=partition)
+        assert self.producer.flush(PATIENCE) == 0
+
+    def at(self, rest: str) -> str:
+        return f"kafka://{self.server}/{rest}"
+
+    def opened(self, rest: str, ledger: LedgerFile | None = None) -> KafkaSource:
+        source: object = open_source(self.at(rest), ledger)
+        assert isinstance(source, KafkaSource)
+        return source
+
+    def committed(self, group: str, partition: int = 0) -> int:
+        consumer = Consumer({"bootstrap.servers": self.server, "group.id": group})
+        (place,) = consumer.committed([TopicPartition("t", partition)], PATIENCE)
+        consumer.close()
+        return int(place.offset)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def test_messages_of_all_partitions_are_read(cluster: Cluster) -> None:
+    ledger = LedgerFile()
+    with Run(cluster.opened("t?format=ntt", ledger)) as run:
+        cluster.say(line(1) + line(2), b"nonsense\n" + line(3), None)
+        cluster.say(line(4), partition=1)
+        assert sorted(run.until(1, 2, 3, 4)) == [1, 2, 3, 4]
+    assert ledger.counts == {("malformed", f"kafka://{cluster.server}/t[0]"): 1}
+
+
+def test_where_reading_begins(cluster: Cluster) -> None:
+    cluster.say(line(1))
+    with Run(cluster.opened("t?format=ntt&from=new")) as run:
+        cluster.say(line(2))
+        assert run.until(2) == [2]
+    with Run(cluster.opened("t?format=ntt&from=first")) as run:
+        assert run.until(1, 2) == [1, 2]
+
+
+def test_it_can_be_read_again_from_a_position(cluster: Cluster) -> None:
+    cluster.say(*map(line, range(10)))
+    source = cluster.opened("t?format=ntt&from=first&buffer=4")
+    found: list[int] = []
+    positions: dict[int, str] = {}
+    for batch in source.batches():
+        found += times(list(batch))
+        positions[len(found)] = source.position()
+        if len(found) == 10:
+            source.stop()
+    source.close()
+    assert found == list(range(10))
+    for count, position in positions.items():
+        again = cluster.opened("t?format=ntt")
+        again.seek(position)
+        with Run(again) as run:
+            if count < 10:
+                assert run.until(9) == list(range(count, 10))
+
+
+def test_a_group_is_given_again_what_was_not_worked_off(cluster: Cluster) -> None:
+    cluster.say(*map(line, range(6)))
+    # The emulation lets a member in again only when the session of the one before is over.
+    address = "t?format=ntt&group=g&from=first&buffer=2&session.timeout.ms=4000&heartbeat.interval.ms=200"
+    batches = iter(Sources([cluster.opened(address)]))
+    seen: list[int] = []
+    while len(seen) < 4:
+        before = len(seen)
+        seen += times(list(next(batches)))
+    batches.close()  # type: ignore[attr-defined]
+    assert cluster.committed("g") == before
+    with Run(cluster.opened(address)) as run:
+        assert run.until(5) == list(range(before, 6))
+    assert cluster.committed("g") == 6
+
+
+def test_no_more_than_the_buffer_is_a_batch(cluster: Cluster) -> None:
+    cluster.say(*map(line, range(50)))
+    source = cluster.opened("t?format=ntt&from=first&buffer=7")
+    found: list[int] = []
+    for batch in source.batches():
+        assert len(batch) <= 7
+        found += times(list(batch))
+        if len(found) == 50:
+            source.stop()
+    source.close()
+    assert found == list(range(50))
+
+
+def test_no_broker_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka, "_TIMEOUT", 1)
+    address = f"kafka://127.0.0.1:{brokers.free_port()}/t?format=nt"
+    with pytest.raises(SourceError, match="cannot be read"):
+        list(open_source(address).batches())
+    with pytest.raises(SinkError, match="cannot be written"):
+        open_sink(address).start()
+
+
+def test_a_broker_that_stays_away_is_an_error_in_the_end() -> None:
+    cluster = Cluster()
+    with Run(cluster.opened("t?format=ntt&retry=500")) as run:
+        cluster.producer = None  # the cluster ends with it
+        with pytest.raises(SourceError, match="cannot be read"):
+            run.end()
+        run.failed = True
+
+
+def test_a_sink_writes_what_a_source_reads(cluster: Cluster) -> None:
+    with closing(open_sink(cluster.at("t?format=ntt&linger.ms=1"))) as sink:
+        sink.start(prompt=True)
+        for number in range(500):
+            sink.write(output(number))
+    with Run(cluster.opened("t?format=ntt&from=first")) as run:
+        assert sorted(run.until(*range(500))) == list(range(500))
+
+
+def test_what_a_broker_refuses_is_an_error(cluster: Cluster) -> None:
+    sink = open_sink(cluster.at("t?format=nt&message.max.bytes=1000"))
+    sink.start()
+    long = output(1)._replace(fact=output(int("9" * 2000)).fact)
+    with pytest.raises(SinkError, match="too large"):
+        sink.write(long)
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("kafka://host?format=nt", "names no topic"),
+        ("kafka:topic?format=nt", "names no topic"),
+        ("kafka://host/t?format=nt&from=5", "neither new nor first"),
+        ("kafka://host/t?format=nt&groop=g", "unknown option"),
+    ],
+)
+def test_what_is_wrong_with_an_address_is_said(uri: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        open_source(uri)
+
+
+def test_settings_of_librdkafka(cluster: Cluster) -> None:
+    with pytest.raises(UsageError, match=r"no.such"):
+        next(iter(cluster.opened("t?format=nt&no.such=1").batches()))
+
+
+def test_the_example_of_the_page_runs(cluster: Cluster, tmp_path: Path) -> None:
+    reading = f'1 <http://example.org/1> <http://example.org/reads> "35"^^<{XSD}integer> .'
+    cluster.producer.produce("readings", reading)
+    cluster.producer.flush(PATIENCE)
+    example("kafka.sh", tmp_path, {}, **{"localhost:9092": cluster.server, "python ": f"{sys.executable} "})

@@ -1,0 +1,218 @@
+"""MQTT as source and sink, with mosquitto."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from squall.errors import SinkError, SourceError, UsageError
+from squall.rdf import Event
+from squall.stages import Output
+from squall.streams import LedgerFile, Sources, open_sink, open_source
+from tests import brokers
+from tests.live import PATIENCE, Run, example, line, output, times
+
+pytest.importorskip("paho.mqtt.client")
+
+from paho.mqtt import publish
+
+from squall.streams.live.mqtt import MqttSource
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[brokers.Broker]:
+    yield from brokers.mosquitto(tmp_path).running()
+
+
+def at(broker: brokers.Broker, rest: str) -> str:
+    return f"mqtt://127.0.0.1:{broker.port}/{rest}"
+
+
+def opened(broker: brokers.Broker, rest: str, ledger: LedgerFile | None = None) -> MqttSource:
+    source: object = open_source(at(broker, rest), ledger)
+    assert isinstance(source, MqttSource)
+    return source
+
+
+def say(broker: brokers.Broker, *payloads: bytes, topic: str = "t/1", qos: int = 1) -> None:
+    messages = [{"topic": topic, "payload": payload, "qos": qos} for payload in payloads]
+    publish.multiple(messages, "127.0.0.1", broker.port)
+
+
+def test_what_a_topic_brings_is_read_message_by_message(broker: brokers.Broker) -> None:
+    ledger = LedgerFile()
+    source = opened(broker, "t/+?format=ntt&stream=s", ledger)
+    with Run(source) as run:
+        say(broker, line(1) + line(2), b"nonsense\n" + line(3), b"\xff\x00", line(4), topic="t/x")
+        assert run.until(1, 2, 3, 4) == [1, 2, 3, 4]
+    assert ledger.counts == {("malformed", f"mqtt://127.0.0.1:{broker.port}/t/x"): 2}
+    assert source.reading.statements == 4
+
+
+def test_messages_are_documents_of_their_own(broker: brokers.Broker) -> None:
+    source = opened(broker, "t/1?format=ttl&time=5")
+    with ThreadPoolExecutor(1) as pool:
+        batches = source.batches()
+        first = pool.submit(next, batches)
+        assert source.connected.wait(PATIENCE)
+        say(broker, b"_:a <http://example.org/p> 1 .", b"_:a <http://example.org/p> 2 .")
+        events = list(first.result(PATIENCE))
+        while sum(len(event.facts) for event in events) < 2:
+            events += next(batches)
+        source.stop()
+        source.close()
+    assert {event.time for event in events} == {5}
+    subjects = {fact[0] for event in events for fact in event.facts}
+    assert len(subjects) == 2
+
+
+def interrupted(source: MqttSource, broker: brokers.Broker, *payloads: bytes) -> list[Event]:
+    """The first batch of a run that is killed while it works on it."""
+    with ThreadPoolExecutor(1) as pool:
+        batches = iter(Sources([source]))
+        first = pool.submit(next, batches)
+        assert source.connected.wait(PATIENCE)
+        say(broker, *payloads)
+        events = list(first.result(PATIENCE))
+        batches.close()  # type: ignore[attr-defined]
+        return events
+
+
+def test_what_was_not_worked_off_comes_again_to_a_client_that_has_a_name(broker: brokers.Broker) -> None:
+    assert times(interrupted(opened(broker, "t/1?format=ntt&client=c"), broker, line(1))) == [1]
+    say(broker, line(2))
+    with Run(opened(broker, "t/1?format=ntt&client=c")) as run:
+        assert run.until(1, 2) == [1, 2]
+    say(broker, line(3))
+    with Run(opened(broker, "t/1?format=ntt&client=c")) as run:
+        assert run.until(3) == [3]
+
+
+def test_a_broker_that_is_killed_is_connected_to_again(broker: brokers.Broker) -> None:
+    with Run(opened(broker, "t/1?format=ntt")) as run:
+        say(broker, line(1))
+        run.until(1)
+        broker.kill()
+        broker.start()
+        while 3 not in run.seen:
+            say(broker, line(3))
+            run.when(lambda: True)
+        assert run.seen[0] == 1
+
+
+def test_a_broker_that_stays_away_is_an_error_in_the_end(broker: brokers.Broker) -> None:
+    with Run(opened(broker, "t/1?format=ntt&retry=200")) as run:
+        broker.kill()
+        with pytest.raises(SourceError, match="refused"):
+            run.end()
+        run.failed = True
+
+
+def test_no_broker_is_an_error_at_once() -> None:
+    with pytest.raises(SourceError, match="refused"):
+        list(open_source(f"mqtt://127.0.0.1:{brokers.free_port()}/t?format=nt").batches())
+
+
+def test_no_more_are_on_their_way_than_there_is_room_for(broker: brokers.Broker) -> None:
+    """A run that works on the first batch gets nothing more than fits in the buffer, and drops nothing of QoS 1."""
+    ledger = LedgerFile()
+    source = opened(broker, "t/1?format=ntt&buffer=5", ledger)
+    with ThreadPoolExecutor(1) as pool:
+        batches = iter(Sources([source]))
+        first = pool.submit(next, batches)
+        assert source.connected.wait(PATIENCE)
+        say(broker, *(line(number) for number in range(100)))
+        found = times(first.result(PATIENCE))
+        while len(found) < 100:
+            batch = times(next(batches))
+            assert len(batch) <= 10  # the broker may be a step ahead of what it was told
+            found += batch
+        batches.close()  # type: ignore[attr-defined]
+    assert found == list(range(100))
+    assert not ledger.counts
+
+
+def test_what_there_is_no_room_for_is_counted(broker: brokers.Broker) -> None:
+    ledger = LedgerFile()
+    source = opened(broker, "t/1?format=ntt&buffer=5&qos=0", ledger)
+    with ThreadPoolExecutor(1) as pool:
+        batches = iter(Sources([source]))
+        first = pool.submit(next, batches)
+        assert source.connected.wait(PATIENCE)
+        say(broker, line(0))
+        found = times(first.result(PATIENCE))
+        say(broker, *(line(number) for number in range(1, 100)), qos=0)
+        while len(found) + ledger.total("dropped") < 100:
+            found += times(next(batches))
+        batches.close()  # type: ignore[attr-defined]
+    assert len(found) + ledger.total("dropped") == 100
+    assert ledger.counts.keys() <= {("dropped", f"mqtt://127.0.0.1:{broker.port}/t/1")}
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_a_sink_publishes_what_a_source_reads(broker: brokers.Broker, qos: int) -> None:
+    with Run(opened(broker, f"t/out?format=ntt&qos={qos}")) as run:
+        with closing(open_sink(at(broker, f"t/out?format=ntt&qos={qos}"))) as sink:
+            sink.start()
+            for number in range(50):
+                sink.write(output(number))
+        assert run.until(*range(50)) == list(range(50))
+
+
+def test_a_sink_goes_on_when_the_broker_is_back(broker: brokers.Broker) -> None:
+    with closing(open_sink(at(broker, "t/out?format=ntt&retain=yes"))) as sink:
+        sink.start()
+        sink.write(output(1))
+        broker.kill()
+        sink.write(output(2))
+        broker.start()
+    with Run(opened(broker, "t/out?format=ntt")) as run:
+        assert run.until(2) == [2]
+
+
+def test_a_message_is_an_evaluation_in_formats_of_these(broker: brokers.Broker) -> None:
+    from paho.mqtt import subscribe
+
+    with ThreadPoolExecutor(1) as pool:
+        with closing(open_sink(at(broker, "t/out?format=srj&retain=yes"))) as sink:
+            sink.start()
+            for one in (output(1), output(1), output(2)):
+                sink.write(Output(*one))
+        message = pool.submit(subscribe.simple, "t/out", 1, hostname="127.0.0.1", port=broker.port).result(PATIENCE)
+    assert message.payload.count(b'"subject": {') == 1
+
+
+def test_a_sink_without_a_broker_is_an_error() -> None:
+    with pytest.raises(SinkError, match="refused"):
+        open_sink(f"mqtt://127.0.0.1:{brokers.free_port()}/t").start()
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("mqtt://host?format=nt", "names no topic"),
+        ("mqtt://host/t?format=nt&qos=3", "not 0, 1 or 2"),
+        ("mqtt://host/t?format=nt&buffer=0", "too small"),
+        ("mqtt://host/t?format=nt&reconnect=yes", "unknown option"),
+    ],
+)
+def test_what_is_wrong_with_an_address_is_said(uri: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        open_source(uri)
+
+
+@pytest.mark.parametrize(("uri", "message"), [("mqtt://host/t/#", "wildcard"), ("mqtt://h/t?format=csv", "cannot be")])
+def test_what_is_wrong_with_an_address_of_a_sink_is_said(uri: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        open_sink(uri)
+
+
+def test_the_example_of_the_page_runs(broker: brokers.Broker, tmp_path: Path) -> None:
+    brokers.program("mosquitto_pub")
+    port = str(broker.port)
+    replaced = {"localhost": f"127.0.0.1:{port}", "_sub ": f"_sub -p {port} ", "_pub ": f"_pub -p {port} "}
+    example("mqtt.sh", tmp_path, brokers.environment(), **replaced)

@@ -1,0 +1,198 @@
+"""Redis Streams as source and sink, with redis-server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from squall.errors import SinkError, SourceError, UsageError
+from squall.rdf import Event
+from squall.streams import LedgerFile, Sources, open_sink, open_source
+from tests import brokers
+from tests.live import PATIENCE, Run, example, line, output, times
+
+pytest.importorskip("redis")
+
+from redis import Redis
+
+from squall.streams.live.redis_streams import RedisSource
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[brokers.Broker]:
+    yield from brokers.redis(tmp_path).running()
+
+
+@pytest.fixture
+def redis(broker: brokers.Broker) -> Iterator[Any]:
+    with Redis("127.0.0.1", broker.port) as client:
+        yield client
+
+
+def at(broker: brokers.Broker, rest: str) -> str:
+    return f"redis://127.0.0.1:{broker.port}/{rest}"
+
+
+def opened(broker: brokers.Broker, rest: str, ledger: LedgerFile | None = None) -> RedisSource:
+    source: object = open_source(at(broker, rest), ledger)
+    assert isinstance(source, RedisSource)
+    return source
+
+
+def say(redis: Any, *payloads: bytes) -> list[str]:
+    return [redis.xadd("k", {"data": payload}).decode() for payload in payloads]
+
+
+def test_entries_are_messages(broker: brokers.Broker, redis: Any) -> None:
+    ledger = LedgerFile()
+    with Run(opened(broker, "k?format=ntt", ledger)) as run:
+        say(redis, line(1) + line(2), b"nonsense\n" + line(3))
+        redis.xadd("k", {"other": "x"})
+        say(redis, line(4))
+        assert run.until(1, 2, 3, 4) == [1, 2, 3, 4]
+    assert ledger.counts == {("malformed", f"redis://127.0.0.1:{broker.port}/k"): 2}
+
+
+def test_where_reading_begins(broker: brokers.Broker, redis: Any) -> None:
+    first, _ = say(redis, line(1), line(2))
+    for begin, expected in (("first", [1, 2, 3]), (first, [2, 3]), ("new", [3])):
+        with Run(opened(broker, f"k?format=ntt&from={begin}")) as run:
+            if begin == "first":
+                say(redis, line(3))
+            if begin == "new":
+                say(redis, line(3))
+            assert run.until(3) == expected
+
+
+def test_it_can_be_read_again_from_a_position(broker: brokers.Broker, redis: Any) -> None:
+    say(redis, *map(line, range(10)))
+    source = opened(broker, "k?format=ntt&from=first&buffer=4")
+    batches = source.batches()
+    assert times(list(next(batches))) == [0, 1, 2, 3]
+    again = opened(broker, "k?format=ntt&from=first&buffer=4")
+    again.seek(source.position())
+    assert times(list(next(again.batches()))) == [4, 5, 6, 7]
+
+
+def test_what_was_deleted_before_it_was_read_is_counted(broker: brokers.Broker, redis: Any) -> None:
+    names, ledger = say(redis, *map(line, range(5))), LedgerFile()
+    redis.xdel("k", names[2])
+    source = opened(broker, "k?format=ntt", ledger)
+    source.seek(names[1])
+    assert times(list(next(source.batches()))) == [3, 4]
+    assert ledger.total("lost") == 1
+
+
+def interrupted(source: RedisSource) -> list[Event]:
+    """The first batch of a run that is killed while it works on it."""
+    batches = iter(Sources([source]))
+    events = list(next(batches))
+    batches.close()  # type: ignore[attr-defined]
+    return events
+
+
+def test_a_group_is_given_again_what_was_not_worked_off(broker: brokers.Broker, redis: Any) -> None:
+    say(redis, *map(line, range(6)))
+    address = "k?format=ntt&group=g&consumer=c&from=first&buffer=2"
+    assert times(interrupted(opened(broker, address))) == [0, 1]
+    with Run(opened(broker, address)) as run:
+        assert run.until(*range(6)) == list(range(6))
+    assert redis.xpending("k", "g")["pending"] == 0
+    say(redis, line(6))
+    with Run(opened(broker, address)) as run:
+        assert run.until(6) == [6]
+
+
+def test_consumers_of_a_group_share_its_entries(broker: brokers.Broker, redis: Any) -> None:
+    address = "k?format=ntt&group=g&from=first&buffer=1&consumer="
+    one, other = (opened(broker, address + name) for name in "ab")
+    with Run(one) as first, Run(other) as second:
+        say(redis, *map(line, range(20)))
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(lambda: [first.when(lambda: len(first.seen) + len(second.seen) == 20)])
+        second.when(lambda: True)
+        while len(first.seen) + len(second.seen) < 20:
+            second.when(lambda: True)
+    assert sorted(first.seen + second.seen) == list(range(20))
+
+
+@pytest.mark.parametrize("group", ["", "&group=g"])
+def test_a_server_that_is_killed_is_connected_to_again(broker: brokers.Broker, redis: Any, group: str) -> None:
+    with Run(opened(broker, f"k?format=ntt{group}")) as run:
+        say(redis, line(1))
+        run.until(1)
+        broker.kill()
+        broker.start()
+        say(redis, line(2))
+        assert run.until(2) == [1, 2]
+
+
+def test_a_server_that_stays_away_is_an_error_in_the_end(broker: brokers.Broker) -> None:
+    with Run(opened(broker, "k?format=ntt&retry=200")) as run:
+        broker.kill()
+        with pytest.raises(SourceError, match="refused"):
+            run.end()
+        run.failed = True
+
+
+def test_what_is_no_stream_is_an_error(broker: brokers.Broker, redis: Any) -> None:
+    redis.set("k", "text")
+    with pytest.raises(SourceError, match="WRONGTYPE"):
+        list(opened(broker, "k?format=nt&from=first").batches())
+    with pytest.raises(SourceError, match="refused"):
+        list(open_source(f"redis://127.0.0.1:{brokers.free_port()}/k?format=nt").batches())
+
+
+def test_a_sink_adds_what_a_source_reads(broker: brokers.Broker, redis: Any) -> None:
+    with closing(open_sink(at(broker, "k?format=ntt&maxlen=1000000"))) as sink:
+        sink.start()
+        for number in range(1200):
+            sink.write(output(number))
+    with Run(opened(broker, "k?format=ntt&from=first")) as run:
+        assert run.until(1199) == list(range(1200))
+    assert redis.xlen("k") == 1200
+
+
+def test_a_sink_goes_on_when_the_server_is_back(broker: brokers.Broker, redis: Any) -> None:
+    with ThreadPoolExecutor(1) as pool, closing(open_sink(at(broker, "k?format=ntt"))) as sink:
+        sink.start(prompt=True)
+        sink.write(output(1))
+        broker.kill()
+        written = pool.submit(sink.write, output(2))
+        broker.start()
+        written.result(PATIENCE)
+    assert redis.xlen("k") == 2
+
+
+def test_a_sink_without_a_server_is_an_error(broker: brokers.Broker, redis: Any) -> None:
+    with pytest.raises(SinkError, match="refused"):
+        open_sink(f"redis://127.0.0.1:{brokers.free_port()}/k").start()
+    redis.set("k", "text")
+    sink = open_sink(at(broker, "k"))
+    sink.start(prompt=True)
+    with pytest.raises(SinkError, match="WRONGTYPE"):
+        sink.write(output(1))
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("redis://host?format=nt", "names no stream"),
+        ("redis://host/k?format=nt&consumer=c", "without a group"),
+        ("redis://host/k?format=nt&db=x", "not a whole number"),
+    ],
+)
+def test_what_is_wrong_with_an_address_is_said(uri: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        open_source(uri)
+
+
+def test_the_example_of_the_page_runs(broker: brokers.Broker, tmp_path: Path) -> None:
+    brokers.program("redis-cli")
+    replaced = {"localhost": f"127.0.0.1:{broker.port}", "redis-cli ": f"redis-cli -p {broker.port} "}
+    example("redis.sh", tmp_path, brokers.environment(), **replaced)
