@@ -33,22 +33,28 @@ class Origin:
 
     @property
     def excerpt(self) -> str:
-        """The line, and carets under the place."""
+        """The line, or of a long one what is around the place, and carets under the place."""
         lines = _lines(self.text)
-        shown = lines[self.line - 1] if 0 < self.line <= len(lines) else ""
-        shown = shown.replace("\t", " ")
-        carets = "^" * max(1, min(self.length, len(shown) - self.column + 1))
+        whole = lines[self.line - 1] if 0 < self.line <= len(lines) else ""
+        start = max(0, min(self.column - 1 - _LONG // 2, len(whole) - _LONG))
+        shown = whole[start : start + _LONG].replace("\t", " ")
+        before, after = "... " if start else "", " ..." if start + _LONG < len(whole) else ""
+        at = self.column - 1 - start
+        carets = "^" * max(1, min(self.length, len(shown) - at))
         margin = f"{self.line} | "
-        return f"{margin}{shown}\n{' ' * (len(margin) - 2)}| {' ' * (self.column - 1)}{carets}"
+        return f"{margin}{before}{shown}{after}\n{' ' * (len(margin) - 2)}| {' ' * (len(before) + at)}{carets}"
 
+
+_LONG = 200
+"""How much is shown of a line, in characters."""
 
 _ELEMENT = re.compile(r"<[\w:.-]+")
 
 
 @lru_cache(maxsize=1)
 def _lines(text: str) -> list[str]:
-    """The lines of a text, kept for its next error: a long text may have many."""
-    return text.splitlines()
+    """The lines of a text, kept for its next error: a long text may have many. A line feed ends a line."""
+    return [line.rstrip("\r") for line in text.split("\n")]
 
 
 class SquallError(Exception):

@@ -49,11 +49,15 @@ def example(name: str, folder: Path, environment: Mapping[str, str], **replaced:
     for there, here in replaced.items():
         assert there in script
         script = script.replace(there, here)
-    script = f"squall() {{ exec '{sys.executable}' -m squall \"$@\"; }}\n{script}"
+    (folder / "bin").mkdir()
+    command = folder / "bin" / "squall"
+    command.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m squall \"$@\"\n")
+    command.chmod(0o755)
+    found_at = os.pathsep.join([str(folder / "bin"), environment.get("PATH", os.environ["PATH"])])
     process = subprocess.Popen(
         ["bash", "-euc", script],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment, "PATH": found_at},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

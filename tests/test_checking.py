@@ -152,6 +152,11 @@ FAULTS = {
         "[r: (?a rdfs:subclassOf ?b) -> (?a :r ?b)]",
         "[r: (?a rdfs:subClassOf ?b) (?b rdf:_1 ?c) -> (?a :r ?c)]",
     ),
+    "no datatype of XSD": (
+        "unknown-term", WARNING, "(?a :p '5'^^xsd:intger)",
+        "[r: (?a :p '5'^^xsd:intger) -> (?a :r :b)]",
+        "[r: (?a :p '5'^^xsd:integer) (?a :q '5'^^<urn:mine>) (?b :in xsd:anyType) (?b :of ?a) -> (?a :r ?b)]",
+    ),
     "a slip in a predicate": (
         "misspelt-predicate", WARNING, "(?a :haz ?b)",
         "[r: (?a :p ?b) -> (?a :has ?b)] [s: (?a :haz ?b) -> (?a :r ?b)]",
@@ -433,6 +438,13 @@ def test_queries_are_not_duplicates_where_each_has_an_answer_of_its_own(tmp_path
 def test_several_values_of_one_call_are_used_if_one_is() -> None:
     assert said("[r: (?a :p ?b) regex(?b, '(.*) (.*)', ?c, ?d) -> (?a :r ?d)]") == []
     assert codes(said("[r: (?a :p ?b) regex(?b, '(.*) (.*)', ?c, ?d) -> (?a :r ?b)]")) == ["unused-value"] * 2
+
+
+def test_a_rule_may_make_lists_longer_without_an_end() -> None:
+    rule = "Forall ?x ?y (<urn:p>(List(?y | {})) :- And(<urn:p>(?x) <urn:q>(?y)))"
+    program = f"Document(Group(<urn:p>(List()) <urn:q>(1) {rule}))"
+    assert codes(said(program.format("?x"), "rifps")) == ["endless-recursion"]
+    assert codes(said(program.format("List(?y)"), "rifps")) != ["endless-recursion"]
 
 
 def test_a_function_of_ones_own_may_make_new_terms() -> None:

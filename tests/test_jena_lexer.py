@@ -72,6 +72,10 @@ def test_an_axiom_has_no_body(text: str) -> None:
         ("1e3", literal("1e3")),
         ("3000000000", literal("3000000000")),
         ("1.2.3", literal("1.2.3")),
+        ("2147483648", literal("2147483648")),
+        ("-2147483648", literal("-2147483648", XSD + "int")),
+        ("9" * 5000, literal("9" * 5000)),
+        ("-" + "0" * 5000 + "7", literal("-" + "0" * 5000 + "7", XSD + "int")),
         ("'text'", literal("text")),
         ('"it\'s, (so) [to] say"', literal("it's, (so) [to] say")),
         (r"'a\nb\\c\'d'", literal("anb\\c'd")),
@@ -216,6 +220,7 @@ def test_a_rule_set_is_included_by_name() -> None:
         ("@includes <a.rules>", "`@includes <a.rules>` includes nothing"),
         ("@include <a.rules> <b.rules>", "`<b.rules>` follows what is included on its line"),
         ("@include <.>", "cannot be read"),
+        ("@include </dev/zero>", "cannot be read: it is no file"),
     ],
 )
 def test_what_cannot_be_included_is_refused(text: str, message: str) -> None:

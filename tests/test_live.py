@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,14 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall.clock import EventClock, WallClock
-from squall.errors import SinkError
+from squall.errors import PluginError, SinkError
 from squall.interrupts import endable
 from squall.rdf import ALWAYS, XSD, Event, iri, literal, triple
-from squall.streams import LedgerFile, Source, Sources
+from squall.streams import LedgerFile, Source, Sources, open_sink, open_source
 from squall.streams.address import parse
 from squall.streams.derived import Ordered, TimedByProperty
+from squall.streams.formats import BY_NAME
 from squall.streams.live.base import delays
 from squall.streams.live.buffer import Buffer
+from squall.streams.live.messages import Message, MessageSource
 from squall.streams.reading import Reading
 
 AT = iri("http://example.org/at")
@@ -274,3 +277,61 @@ def test_endpoints(uri: str, endpoint: tuple[str, int, str, str | None, str | No
 
 def test_a_password_is_not_shown() -> None:
     assert parse("mqtt://me:secret@host/topic?format=nt", "stdin").text == "mqtt://me:***@host/topic?format=nt"
+
+
+class Messages(MessageSource):
+    """Messages that are given, all at once."""
+
+    given: Sequence[bytes] = ()
+
+    def receive(self) -> Iterator[Sequence[Event]]:
+        yield self.events([Message(data, "test", f"message {number}") for number, data in enumerate(self.given)])
+
+
+FRAMES = st.one_of(
+    st.binary(max_size=100),
+    st.text(max_size=100).map(str.encode),
+    st.lists(
+        st.sampled_from(
+            ["<a:b>", '"x"', "_:b", ".", "{", "}", "12", "-infinity", "TX", "TC", "A", "D", "H", "\n", "@prefix"]
+        )
+    ).map(lambda words: " ".join(words).encode()),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(FRAMES, max_size=4), st.sampled_from(sorted(BY_NAME)))
+def test_whatever_messages_hold_is_read_or_counted(frames: list[bytes], format: str) -> None:
+    """And what is malformed in one is not the business of the others."""
+    good = b"1 <urn:a:b> <urn:a:b> <urn:a:b> ." if format in ("ntt", "nqt") else b"<urn:a:b> <urn:a:b> <urn:a:b> ."
+    ledger = LedgerFile()
+    source = Messages(parse(f"test:?format={format}", "stdin"), ledger)
+    source.given = [*frames, good]
+    events = [one for batch in source.batches() for one in batch]
+    assert source.reading.bytes == sum(map(len, source.given))
+    assert source.reading.statements == sum(len(one.facts) + len(one.removed) for one in events)
+    assert ledger.counts.keys() <= {("malformed", "test")}
+    if format not in ("rdfp", "rdf", "jsonld"):
+        assert iri("urn:a:b") in {fact[0] for one in events for fact in one.facts}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "module", "missing", "extra"),
+    [
+        ("mqtt", "mqtt", "paho", "mqtt"),
+        ("kafka", "kafka", "confluent_kafka", "kafka"),
+        ("redis", "redis_streams", "redis", "redis"),
+        ("ws", "websocket", "websockets", "websocket"),
+    ],
+)
+def test_a_library_that_is_missing_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, module: str, missing: str, extra: str
+) -> None:
+    monkeypatch.delitem(sys.modules, f"squall.streams.live.{module}", raising=False)
+    for name in [name for name in sys.modules if name.partition(".")[0] == missing]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    for opening in (open_source, open_sink):
+        with pytest.raises(PluginError, match=f"needs `{missing}`") as caught:
+            opening(f"{scheme}://host/t?format=nt")
+        assert f"squall[{extra}]" in str(caught.value)

@@ -501,12 +501,18 @@ def test_the_command_line(tmp_path: Path) -> None:
         ("SELECT (:f(1) AS ?x) {}", ["there is no function <http://example.org/f>"]),
         ("SELECT (<http://www.w3.org/2001/XMLSchema#integer>(1, 2) AS ?x) {}",
          ["<http://www.w3.org/2001/XMLSchema#integer> does not take 2 arguments"]),
+        ("SELECT (<http://www.w3.org/2001/XMLSchema#integer>(DISTINCT 1) AS ?x) {}",
+         ["`DISTINCT` in <http://www.w3.org/2001/XMLSchema#integer> is not supported yet"]),
         ("LOAD <x> ; CLEAR ALL ; COPY :a TO :b",
          ["`LOAD` is no standing rule", "`CLEAR` is no standing rule", "`COPY` is no standing rule"]),
     ],
 )  # fmt: skip
 def test_refused(text: str, expected: list[str]) -> None:
     assert messages(text) == expected
+    with pytest.raises((SquallError, Errors)) as caught:
+        compiled(text)
+    errors = caught.value.errors if isinstance(caught.value, Errors) else [caught.value]
+    assert all(error.origin and error.hint for error in errors)
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,12 @@ def _trimmed(line: str, place: int) -> str:
 
 def _number(word: str) -> Term:
     """``5`` is an xsd:int, ``2.5`` an xsd:float, and what is neither a plain literal, as in Jena."""
-    if _INTEGER.fullmatch(word) and int(word) in _INT:
+    if _INTEGER.fullmatch(word) and _is_int(word):
         return literal(word, XSD + "int")
     return literal(word, XSD + "float" if _FLOAT.fullmatch(word) else None)
+
+
+def _is_int(digits: str) -> bool:
+    """Whether an integer is an xsd:int: Python itself reads no long ones."""
+    significant = digits.lstrip("-").lstrip("0") or "0"
+    return len(significant) <= len(str(_INT.stop)) and int(digits[: digits.startswith("-")] + significant) in _INT

@@ -48,8 +48,10 @@ class Including:
     def _include(self, path: Path, origin: Origin, depth: int) -> None:
         if depth > MOST_DEEP:
             raise LexerError(f"files include each other more than {MOST_DEEP} deep", origin)
+        whole = _whole(path)
         try:
-            whole = _whole(path)
+            if path.exists() and not path.is_file():
+                raise LexerError(f"`{path}` cannot be read: it is no file", origin)
             text = "" if whole in self.seen else path.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise LexerError(f"`{path}` cannot be read: {error}", origin) from error

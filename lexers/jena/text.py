@@ -9,6 +9,7 @@ from squall.errors import LexerError, Origin
 from squall.lexers.jena.tree import PREFIXES
 
 IRI = re.compile(r'[^<>"{}|^`\\\x00-\x20]*')
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _INCLUDED = re.compile(r"<([^<>]+)>\.?|([^<>]+?)\.?")
 
 
@@ -22,9 +23,12 @@ class Text:
         self.prefixes = dict(PREFIXES)
         self.includes: list[tuple[str, Origin]] = []
         """What is included, as it is written, and where."""
-        self.rules = "".join(self._line(number, line) for number, line in enumerate(lines(text), 1))
         self.starts = [0, *(feed.end() for feed in re.finditer("\n", text))]
         """Where the lines of origins begin: a line feed ends a line."""
+        if found := _SURROGATE.search(text):
+            self.fail("half a character (a lone surrogate) cannot stand in a text", self.at(*found.span()))
+            text = _SURROGATE.sub("\ufffd", text)
+        self.rules = "".join(self._line(number, line) for number, line in enumerate(lines(text), 1))
 
     def origin(self, line: int, column: int, length: int = 1) -> Origin:
         return Origin(self.name, self.text, line, column, length)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from squall import functions
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, mentions, origin_of, readings
-from squall.compounds import BUILD
+from squall.compounds import BUILD, JOIN, LIMIT
 from squall.errors import Origin
 from squall.rdf import iri_text
 from squall.strata import Shape, components, overlap, shape, shortest_path
@@ -24,7 +24,7 @@ _MAKE = frozenset((
     "addOne", "difference", "makeSkolem", "makeTemp", "product", "quotient", "strConcat", "subtractOne", "sum",
     "uriConcat", "bnode", "concat", "divide", "encode-for-uri", "md5", "multiply", "plus", "replace", "sha1", "sha256",
     "sha384", "sha512", "struuid", "subtract", "uuid", "numeric-add", "numeric-subtract", "numeric-multiply",
-    "numeric-divide", "string-join", "append", "concatenate", "insert-before", "make-list", "build", "join",
+    "numeric-divide", "string-join", "append", "concatenate", "insert-before", "make-list", "build",
     "makeInstance", *(f"{sign}-{duration}{what}" for sign in ("add", "subtract")
                       for duration in ("dayTimeDuration", "yearMonthDuration")
                       for what in ("s", *(f"-{word}-{kind}" for word in ("to", "from")
@@ -185,7 +185,10 @@ def _maker(expression: Expression) -> str | None:
 
 
 def _name(call: Call) -> str | None:
-    """The name of a function that makes new terms; of a compound term, its own."""
+    """The name of a function that makes new terms; of a compound term, its own. Lists that a rule makes longer have the
+    limit of terms that are made: others that are joined are those of the data."""
+    if call.function == LIMIT:
+        return "List" if JOIN in {one.function for one in call.arguments if isinstance(one, Call)} else None
     if call.function == BUILD and isinstance(call.arguments[0], str):
         return _local(iri_text(call.arguments[0]))
     local = _local(call.function)

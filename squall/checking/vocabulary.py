@@ -11,16 +11,17 @@ from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Rule, readings
 from squall.checking.spelling import is_slip, parted
 from squall.errors import Origin, near
-from squall.rdf import OWL, RDF, RDFS, Term, iri_text, is_iri
+from squall.rdf import OWL, RDF, RDFS, XSD, Term, iri, iri_text, is_iri, is_literal, parts
 from squall.strata import made_of
 from squall.system import Construct, Delete, FactPattern, Insert, Pattern
 
-_VOCABULARIES = {RDF: "rdf", RDFS: "rdfs", OWL: "owl"}
+_VOCABULARIES = {RDF: "rdf", RDFS: "rdfs", OWL: "owl", XSD: "xsd"}
 
 
 def check(program: Program) -> Iterator[Finding]:
-    """A finding for each term that is none of RDF's, RDFS's or OWL's, though it is in their namespace; and for each
-    predicate that one pattern only reads, which no rule makes, while other rules make one that is spelt nearly so."""
+    """A finding for each term that is none of RDF's, RDFS's, OWL's or XSD's, though it is in their namespace, be it the
+    datatype of a literal; and for each predicate that one pattern only reads, which no rule makes, while other rules
+    make one that is spelt nearly so."""
     for rule in program.rules:
         for pattern in _patterns(rule):
             yield from (_unknown(term, pattern.origin or rule.origin) for term in _terms(pattern) if _is_unknown(term))
@@ -36,10 +37,16 @@ def _patterns(rule: Rule) -> Iterator[FactPattern]:
 
 
 def _terms(pattern: FactPattern) -> Iterator[Term]:
-    return (slot for slot in dict.fromkeys(pattern.slots) if isinstance(slot, str) and is_iri(slot))
+    slots = (slot for slot in pattern.slots if isinstance(slot, str))
+    named = (iri(parts(slot).datatype) if is_literal(slot) else slot for slot in slots)
+    return (term for term in dict.fromkeys(named) if is_iri(term))
 
 
 # What vocabularies have
+
+
+_ALSO = {"anyType", "anySimpleType", "anyAtomicType", "JSON", "dirLangString", "reifies"}
+"""What rdflib does not know of RDF 1.2 and XSD."""
 
 
 @cache
@@ -47,8 +54,8 @@ def _vocabulary(namespace: str) -> frozenset[str]:
     """The local names of the terms of a vocabulary."""
     import rdflib
 
-    terms = {RDF: rdflib.RDF, RDFS: rdflib.RDFS, OWL: rdflib.OWL}[namespace]
-    return frozenset(terms.__annotations__)
+    terms = {RDF: rdflib.RDF, RDFS: rdflib.RDFS, OWL: rdflib.OWL, XSD: rdflib.XSD}[namespace]
+    return frozenset(terms.__annotations__) | _ALSO
 
 
 def _split(term: Term) -> tuple[str, str]:

@@ -13,6 +13,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: `C:` 
 _NAMED = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9_.-]*|[A-Za-z][A-Za-z0-9+.-]+:[A-Za-z0-9_.:/#-]*)=(.+)", re.DOTALL)
 
 _PASSWORD = re.compile(r"(//[^/@:?]*:)[^/?]*(?=@)")
+_SECRET = re.compile(r"([?&](?:header\.[^=&]*|[^=&]*password)=)[^&]*")
 _ENDPOINT = re.compile(
     r"//(?:(?P<user>[^/@:]*)(?::(?P<password>[^/]*))?@)?(?P<host>\[[^\]]*\]|[^/:@]*)(?::(?P<port>\d+))?(?:/(?P<path>.*))?",
     re.DOTALL,
@@ -129,5 +130,5 @@ def parse(text: str, standard: str) -> Address:
 
 
 def _shown(text: str) -> str:
-    """An address without the password that it may hold."""
-    return _PASSWORD.sub(r"\1***", text)
+    """An address without the passwords and headers that it may hold."""
+    return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1***", text))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from squall import functions
-from squall.errors import Origin, PluginError, TranslatorError
+from squall.errors import Origin, PluginError
 from squall.functions.sparql import calls
 from squall.functions.sparql.names import LANGUAGE
 from squall.lexers.sparql import tree as q
@@ -98,7 +98,8 @@ class Expressions:
                     return self.times.of_pattern(variable, inner, body, origin)
                 return self.times.of_variable(variable, body, within, origin)
             case q.Aggregate(origin=origin):
-                return self._unsupported(f"the aggregate `{expression.kind}` cannot be here", origin)
+                hint = "compute it in a sub-query, and use its variable"
+                return self._refused(f"the aggregate `{expression.kind}` cannot be here", origin, hint)
             case Variable() | str():
                 return expression
 
@@ -150,18 +151,22 @@ class Expressions:
     def _named(self, call: q.Call, arguments: Sequence[Expression]) -> Expression:
         name = iri_text(call.function)
         if call.distinct:
-            return self._unsupported(f"the aggregate {call.function} is not supported yet", call.origin)
+            hint = "only SPARQL's own aggregates take DISTINCT: leave it out"
+            return self._refused(f"`DISTINCT` in {call.function} is not supported yet", call.origin, hint)
         try:
             found = functions.lookup(name)
         except PluginError as error:
-            self.state.notes.errors.append(TranslatorError(error.message, call.origin, error.hint))
+            hint = error.hint or "`squall list` shows the functions that there are; others come as plug-ins"
+            self.state.notes.fail(error.message, call.origin, hint)
             return _UNKNOWN
         if len(arguments) < found.least or (found.most is not None and len(arguments) > found.most):
-            return self._unsupported(f"{call.function} does not take {len(arguments)} arguments", call.origin)
+            most = "or more" if found.most is None else f"to {found.most}"
+            hint = f"it takes {found.least}" if found.least == found.most else f"it takes {found.least} {most}"
+            return self._refused(f"{call.function} does not take {len(arguments)} arguments", call.origin, hint)
         return calls.by_iri(name, arguments, origin=call.origin)
 
-    def _unsupported(self, message: str, origin: Origin | None) -> Term:
-        self.state.notes.fail(message, origin)
+    def _refused(self, message: str, origin: Origin | None, hint: str) -> Term:
+        self.state.notes.fail(message, origin, hint)
         return _UNKNOWN
 
 

@@ -19,6 +19,9 @@ from squall.streams.reading import Reading, Settings
 COMMON = ("format", "stream", "time", "idle", "retry", *EVERYWHERE)
 """Options of all live sources."""
 
+LONGEST = 1 << 24
+"""Bytes of a line or a message at most, where the protocol does not limit them."""
+
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0  # seconds between two attempts to connect
 
 

@@ -16,13 +16,10 @@ from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.live.base import LiveSource, Lost, delays
+from squall.streams.live.base import LONGEST, LiveSource, Lost, delays
 from squall.streams.live.buffer import Buffer
 from squall.streams.reading import decoded
 from squall.streams.sinks import StreamSink, check_format
-
-LONGEST = 1 << 24
-"""Bytes without the end of a line, in a format of lines: who sends more is not listened to any longer."""
 
 _CONNECT = 10.0  # seconds that connecting may take
 _POLL = 0.2  # seconds between two looks whether a listening source was stopped

@@ -1,0 +1,112 @@
+"""Windows, and the clauses of data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from squall.errors import Origin
+from squall.lexers.sparql.tree.printing import iso_duration
+from squall.rdf import Term
+from squall.windows import duration
+
+
+@dataclass(frozen=True)
+class TimeRange:
+    """``RANGE size [STEP step]``, in integer ms; TUMBLING is a step of the window's size."""
+
+    size: int
+    step: int | None = None
+
+    def text(self, length: Callable[[int], str]) -> str:
+        return f"[RANGE {length(self.size)}{'' if self.step is None else f' STEP {length(self.step)}'}]"
+
+
+@dataclass(frozen=True)
+class CountRange:
+    """The last so many triples: ``RANGE TRIPLES size`` (C-SPARQL), ``ELEMENTS size [STEP step]`` (RSP-QL)."""
+
+    size: int
+    step: int | None = None
+
+
+@dataclass(frozen=True)
+class PastRange:
+    """``FROM NOW-begin TO NOW-end [STEP step]`` in integer ms: a window that lies back (RSP-QL, drafts)."""
+
+    begin: int
+    end: int
+    step: int | None = None
+
+
+Range = TimeRange | CountRange | PastRange
+
+
+@dataclass(frozen=True)
+class From:
+    """``FROM graph``; in an update, ``USING graph``."""
+
+    graph: Term
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"FROM {self.graph}"
+
+
+@dataclass(frozen=True)
+class FromNamed:
+    """``FROM NAMED graph``; in an update, ``USING NAMED graph``. whole: there are no graphs in it, as there may be in a
+    document."""
+
+    graph: Term
+    whole: bool = field(default=False, kw_only=True)
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"FROM NAMED {self.graph}"
+
+
+@dataclass(frozen=True)
+class FromStream:
+    """``FROM [NAMED] STREAM stream [window]`` (C-SPARQL); range: None where none is written."""
+
+    stream: Term
+    range: TimeRange | CountRange | None = None
+    named: bool = False
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        clause = f"FROM {'NAMED ' if self.named else ''}STREAM {self.stream}"
+        match self.range:
+            case TimeRange():
+                return f"{clause} {self.range.text(duration)}"
+            case CountRange(size=size, step=step):
+                return f"{clause} [RANGE TRIPLES {size}{'' if step is None else f' STEP {step}'}]"
+            case None:
+                return clause
+
+
+@dataclass(frozen=True)
+class FromWindow:
+    """``FROM NAMED WINDOW name ON STREAM stream [window]`` (RSP-QL)."""
+
+    name: Term
+    stream: Term
+    range: Range
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"FROM NAMED WINDOW {self.name} ON STREAM {self.stream} {self._window()}"
+
+    def _window(self) -> str:
+        match self.range:
+            case TimeRange():
+                return self.range.text(iso_duration)
+            case CountRange(size=size, step=step):
+                return f"[ELEMENTS {size}{'' if step is None else f' STEP {step}'}]"
+            case PastRange(begin=begin, end=end, step=step):
+                moves = "" if step is None else f" STEP {iso_duration(step)}"
+                return f"[FROM NOW-{iso_duration(begin)} TO NOW-{iso_duration(end)}{moves}]"
+
+
+DatasetClause = From | FromNamed | FromStream | FromWindow

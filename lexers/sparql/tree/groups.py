@@ -1,0 +1,198 @@
+"""Elements of a group: triples, filters, OPTIONAL, UNION, GRAPH, windows and others; and quads of templates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from squall.errors import Origin
+from squall.lexers.sparql.tree.expressions import Expression
+from squall.lexers.sparql.tree.paths import Alternative, Inverse, Negated, Path, Repeat, Steps
+from squall.lexers.sparql.tree.printing import Slot, braced, bracketed, expressed, lines, silent_text, slot
+from squall.rdf import Term
+from squall.system import Variable
+
+if TYPE_CHECKING:
+    from squall.lexers.sparql.tree.queries import SelectQuery
+
+
+@dataclass(frozen=True)
+class TriplePattern:
+    """A triple pattern, or one with a property path for its predicate."""
+
+    subject: Slot
+    predicate: Path | Variable
+    object: Slot
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        path = self.predicate
+        verb = path if isinstance(path, Inverse | Steps | Alternative | Repeat | Negated) else slot(path)
+        return f"{slot(self.subject)} {verb} {slot(self.object)} ."
+
+
+@dataclass(frozen=True)
+class TriplesBlock:
+    """Triple patterns beside each other."""
+
+    triples: tuple[TriplePattern, ...]
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return lines(self.triples)
+
+
+@dataclass(frozen=True)
+class Group:
+    """``{ ... }``."""
+
+    elements: tuple[Element, ...] = ()
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return braced(lines(self.elements))
+
+
+@dataclass(frozen=True)
+class Optional:
+    """``OPTIONAL { ... }``."""
+
+    group: Group
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"OPTIONAL {self.group}"
+
+
+@dataclass(frozen=True)
+class Union:
+    """``{ ... } UNION { ... }``, two or more."""
+
+    branches: tuple[Group, ...]
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return " UNION ".join(map(str, self.branches))
+
+
+@dataclass(frozen=True)
+class Minus:
+    """``MINUS { ... }``."""
+
+    group: Group
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"MINUS {self.group}"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """``GRAPH name { ... }``."""
+
+    name: Slot
+    group: Group
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"GRAPH {slot(self.name)} {self.group}"
+
+
+@dataclass(frozen=True)
+class Window:
+    """``WINDOW name { ... }`` (RSP-QL)."""
+
+    name: Slot
+    group: Group
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"WINDOW {slot(self.name)} {self.group}"
+
+
+@dataclass(frozen=True)
+class Service:
+    """``SERVICE [SILENT] name { ... }``."""
+
+    name: Slot
+    group: Group
+    silent: bool = False
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"SERVICE {silent_text(self.silent)}{slot(self.name)} {self.group}"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """``FILTER (expression)``."""
+
+    expression: Expression
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"FILTER {bracketed(self.expression)}"
+
+
+@dataclass(frozen=True)
+class Bind:
+    """``BIND (expression AS ?variable)``."""
+
+    expression: Expression
+    variable: Variable
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"BIND ({expressed(self.expression)} AS {self.variable})"
+
+
+@dataclass(frozen=True)
+class Values:
+    """``VALUES (?variables) { (terms) ... }``; None is ``UNDEF``."""
+
+    variables: tuple[Variable, ...]
+    rows: tuple[tuple[Term | None, ...], ...]
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        rows = "\n".join(f"({' '.join('UNDEF' if term is None else slot(term) for term in row)})" for row in self.rows)
+        return f"VALUES ({' '.join(map(str, self.variables))}) {braced(rows)}"
+
+
+@dataclass(frozen=True)
+class SubSelect:
+    """A sub-query; it is the only element of its group."""
+
+    query: SelectQuery
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return str(self.query)
+
+
+Element = (
+    TriplesBlock | Group | Optional | Union | Minus | Graph | Window | Service | Filter | Bind | Values | SubSelect
+)
+
+
+@dataclass(frozen=True)
+class QuadPattern:
+    """A triple of a template or of data, in a graph or (None) in the default one. Its blank nodes are terms."""
+
+    subject: Slot
+    predicate: Slot
+    object: Slot
+    graph: Slot | None = None
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{slot(self.subject)} {slot(self.predicate)} {slot(self.object)} ."
+
+
+def quads_text(quads: tuple[QuadPattern, ...]) -> str:
+    pieces = []
+    for graph, members in groupby(quads, lambda quad: quad.graph):
+        text = lines(members)
+        pieces.append(text if graph is None else f"GRAPH {slot(graph)} {braced(text)}")
+    return braced("\n".join(pieces))

@@ -1,0 +1,88 @@
+"""Slots of triples, and how parts of a tree are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from squall.rdf import XSD, Term, is_literal, literal, parts
+from squall.system import Variable
+from squall.windows import duration
+
+if TYPE_CHECKING:
+    from squall.lexers.sparql.tree.expressions import Expression
+
+Slot = Term | Variable
+_SHORT = {
+    XSD + "integer": re.compile(r"[+-]?[0-9]+"),
+    XSD + "decimal": re.compile(r"[+-]?[0-9]*\.[0-9]+"),
+    XSD + "double": re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)[eE][+-]?[0-9]+"),
+    XSD + "boolean": re.compile(r"true|false"),
+}
+"""The datatypes of literals that need no quotes, with what these look like."""
+
+
+def is_unnamed(variable: Variable) -> bool:
+    """Whether a variable stands for a blank node of a pattern."""
+    return variable.name.startswith("_:")
+
+
+def slot(one: Slot) -> str:
+    """A term or variable as text. A number or truth value is printed without its datatype where that says the same."""
+    if isinstance(one, Variable):
+        return one.name if is_unnamed(one) else str(one)
+    if is_literal(one) and one.endswith(">"):
+        lexical, datatype, _ = parts(one)
+        shape = _SHORT.get(datatype)
+        if shape and shape.fullmatch(lexical):
+            return lexical
+    return one
+
+
+def expressed(expression: Expression) -> str:
+    """An expression as text."""
+    return slot(expression) if isinstance(expression, str | Variable) else str(expression)
+
+
+def iso_duration(milliseconds: int) -> str:
+    """A length of time as an xsd:dayTimeDuration: ``PT10S``, ``PT0.5S``, ``P1D``."""
+    if milliseconds % 1000:
+        return f"PT{milliseconds // 1000}.{milliseconds % 1000:03}".rstrip("0") + "S"
+    plain = duration(milliseconds).upper()
+    return f"P{plain}" if plain.endswith("D") else f"PT{plain}"
+
+
+def clause_text(keyword: str, parts: Iterable[object]) -> list[str]:
+    text = " ".join(map(str, parts))
+    return [f"{keyword} {text}"] if text else []
+
+
+def named_text(expression: Expression | None, variable: Variable) -> str:
+    return str(variable) if expression is None else f"({expressed(expression)} AS {variable})"
+
+
+def bracketed(expression: Expression) -> str:
+    text = expressed(expression)
+    return text if text.startswith("(") else f"({text})"
+
+
+def braced(text: str) -> str:
+    indented = text.replace("\n", "\n  ")
+    return f"{{\n  {indented}\n}}" if text else "{}"
+
+
+def lines(parts: Iterable[object]) -> str:
+    return "\n".join(map(str, parts))
+
+
+def silent_text(silent: bool) -> str:
+    return "SILENT " if silent else ""
+
+
+def graph_text(graph: str) -> str:
+    return f"GRAPH {graph}" if graph.startswith("<") else graph
+
+
+def quoted(text: str) -> str:
+    return str(literal(text))

@@ -1,0 +1,79 @@
+"""Scope: which variables a part of a tree mentions, binds and shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING
+
+from squall.lexers.sparql.tree.groups import (
+    Bind,
+    Element,
+    Filter,
+    Graph,
+    Group,
+    Minus,
+    Optional,
+    Service,
+    SubSelect,
+    TriplesBlock,
+    Union,
+    Values,
+    Window,
+)
+from squall.lexers.sparql.tree.printing import is_unnamed
+from squall.system import Variable
+
+if TYPE_CHECKING:
+    from squall.lexers.sparql.tree.queries import SelectQuery
+
+
+def mentioned(part: object) -> frozenset[Variable]:
+    """All variables in a part of a tree, in scope or not."""
+    if isinstance(part, Variable):
+        return frozenset((part,))
+    if isinstance(part, tuple):
+        inner: Iterable[object] = part
+    elif is_dataclass(part):
+        inner = (getattr(part, one.name) for one in fields(part))
+    else:
+        return frozenset()
+    return frozenset().union(*map(mentioned, inner))
+
+
+def in_scope(element: Element) -> tuple[Variable, ...]:
+    """The variables that an element may bind and its surroundings see, each once, in the order of the text; blank nodes
+    are none of them (SPARQL 1.1 Query, section 18.2.1)."""
+    return tuple(dict.fromkeys(_bound(element)))
+
+
+def _bound(element: Element) -> Iterable[Variable]:
+    match element:
+        case TriplesBlock(triples=triples):
+            slots = [one for triple in triples for one in (triple.subject, triple.predicate, triple.object)]
+            return [one for one in slots if isinstance(one, Variable) and not is_unnamed(one)]
+        case Group(elements=elements):
+            return [name for inner in elements for name in _bound(inner)]
+        case Union(branches=branches):
+            return [name for branch in branches for name in _bound(branch)]
+        case Optional(group=group):
+            return _bound(group)
+        case Graph(name=name, group=group) | Window(name=name, group=group) | Service(name=name, group=group):
+            return [*([name] if isinstance(name, Variable) else []), *_bound(group)]
+        case Bind(variable=variable):
+            return [variable]
+        case Values(variables=variables):
+            return variables
+        case SubSelect(query=query):
+            return shown(query)
+        case Filter() | Minus():
+            return []
+
+
+def shown(query: SelectQuery) -> tuple[Variable, ...]:
+    """The variables of a query's solutions, in the order in which they are selected."""
+    if query.items is not None:
+        return tuple(item.variable for item in query.items)
+    added = [one.variable for clause in query.modifiers.aggregates for one in clause.additions]
+    after = query.values.variables if query.values else ()
+    return tuple(dict.fromkeys([*in_scope(query.where), *added, *after]))

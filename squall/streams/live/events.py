@@ -1,0 +1,56 @@
+"""Server-sent events: what is in an event stream, as its bytes come.
+
+Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+class EventStream:
+    """An event stream. id: that of the last event that was complete and had one (``""``: none had)."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._text = ""
+        self._is_first = True
+        self._data: list[str] = []
+        self._id = ""
+
+    @property
+    def waiting(self) -> int:
+        """The length of what has come of an event that is not complete."""
+        return len(self._text) + sum(map(len, self._data))
+
+    def read(self, chunk: bytes) -> list[str]:
+        """The data of the events that more bytes complete."""
+        self._text += self._decoder.decode(chunk)
+        if self._is_first and self._text:
+            self._text = self._text.removeprefix("\ufeff")
+            self._is_first = False
+        *lines, rest = _LINE_END.split(self._text)
+        if self._text.endswith("\r"):  # a line feed may follow, which belongs to it
+            rest = lines.pop() + "\r"
+        self._text = rest
+        return [data for line in lines if (data := self._line(line)) is not None]
+
+    def _line(self, line: str) -> str | None:
+        if not line:
+            return self._dispatched()
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+        elif name == "id" and "\0" not in value:
+            self._id = value
+        return None
+
+    def _dispatched(self) -> str | None:
+        self.id = self._id
+        data, self._data = self._data, []
+        return "\n".join(data) if data else None

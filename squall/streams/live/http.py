@@ -1,0 +1,188 @@
+"""HTTP: server-sent events and long polling as sources, and requests that post as sinks.
+
+Server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any
+
+from squall.errors import SourceError
+from squall.rdf import Event
+from squall.stages import Ledger
+from squall.streams.address import Address
+from squall.streams.live.base import LONGEST, Lost, delays
+from squall.streams.live.events import EventStream
+from squall.streams.live.messages import CONTENT_TYPES, Message, MessageSink, MessageSource
+from squall.streams.live.web import Target, target
+
+_CONNECT = 10.0  # seconds that connecting may take
+_CHUNK = 1 << 16
+_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+"""What a server answers that may do better later."""
+
+
+class HttpSource(MessageSource):
+    """``http://host/path`` and ``https:``: what a server answers with, in one of two ways.
+
+    Server-sent events (``text/event-stream``): each event is a message. When the server ends the stream, it is asked
+    for what came after the last event; 204 ends the source. It can be read again behind an event, if the server can.
+    Anything else: the body is a message, and the server is asked anew, at most every ``poll`` ms (1000); it may hold
+    its answer back until there is something new. 204 and 304 (there is an ``ETag``) are nothing new.
+    """
+
+    options = ("poll",)
+
+    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+        self.target, address = target(address)
+        super().__init__(address, ledger, time)
+        self.poll = address.integer("poll", 1000)
+        self._is_stream = False
+        self._count = 0
+        self._tag = ""
+        self._socket: socket.socket | None = None
+
+    def receive(self) -> Iterator[Sequence[Event]]:
+        while not self.stopped.is_set():
+            began = time.monotonic()
+            try:
+                with closing(_connected(self.target)) as connection:
+                    self._socket = connection.sock
+                    yield from self._answered(connection)
+            except (OSError, HTTPException) as error:
+                raise Lost(str(error) or type(error).__name__) from error
+            if self._is_stream:
+                return
+            self.stopped.wait(max(0.0, began + self.poll / 1000 - time.monotonic()))
+
+    def seek(self, position: str) -> None:
+        """See `squall.streams.files.Replayable`: behind the event of that name."""
+        self.reached = position
+        self._is_stream = bool(position)
+
+    def acknowledge(self, position: str) -> None:
+        """See `squall.streams.files.Acknowledging`: the server does not ask."""
+
+    def close(self) -> None:
+        pass
+
+    def interrupt(self) -> None:
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _answered(self, connection: HTTPConnection) -> Iterator[Sequence[Event]]:
+        connection.request("GET", self.target.path, headers=self._headers())
+        if self.stopped.is_set():
+            return
+        response = connection.getresponse()
+        if response.status in _AGAIN:
+            raise Lost(f"the server answers {response.status}")
+        if response.status in (204, 304):
+            yield ()  # of a stream of events: that is the end
+        elif response.status != 200:
+            hint = f"it is at {response.headers['Location']}" if "Location" in response.headers else None
+            raise SourceError(f"`{self.uri}` cannot be read: the server answers {response.status}", hint=hint)
+        elif response.headers.get_content_type() == "text/event-stream":
+            yield from self._events_of(response)
+        else:
+            yield self._body(response)
+
+    def _headers(self) -> dict[str, str]:
+        accepted = f"text/event-stream, {self.format.syntax.media_type}, */*;q=0.1"
+        headers = {"Accept": accepted, "Cache-Control": "no-cache", **self.target.headers}
+        if self.reached:
+            headers["Last-Event-ID"] = self.reached
+        if self._tag:
+            headers["If-None-Match"] = self._tag
+        return headers
+
+    def _events_of(self, response: HTTPResponse) -> Iterator[Sequence[Event]]:
+        self._is_stream = True
+        yield ()
+        stream = EventStream()
+        while data := response.read1(_CHUNK):
+            found = stream.read(data)
+            if stream.waiting > LONGEST:
+                raise SourceError(f"`{self.uri}` cannot be read: an event is longer than {LONGEST} bytes")
+            messages = [self._message(text.encode()) for text in found]
+            self.reached = stream.id or self.reached
+            yield self.events(messages)
+        if not self.stopped.is_set():
+            raise Lost("the server has ended the stream")
+
+    def _body(self, response: HTTPResponse) -> list[Event]:
+        self._tag = response.headers.get("ETag", "")
+        data = response.read(LONGEST + 1)
+        if len(data) > LONGEST:
+            reason = f"an answer is longer than {LONGEST} bytes"
+            self.ledger.record("malformed", self.uri, None, reason, "")
+            return []
+        return self.events([self._message(data)])
+
+    def _message(self, data: bytes) -> Message:
+        self._count += 1
+        return Message(data, self.uri, f"message {self._count}")
+
+
+class HttpSink(MessageSink):
+    """``http://host/path`` and ``https:``: posts a request for each output or evaluation.
+
+    What is refused for now, or meets a connection that is lost, is posted again, and may then come twice.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self.target, address = target(address)
+        super().__init__(address)
+        self._connection: Any = None
+
+    def start(self, resume: bool = False, prompt: bool = False) -> None:
+        try:
+            self._connection = _connected(self.target)
+        except OSError as error:
+            self.refused(error)
+
+    def send(self, data: bytes) -> None:
+        left = delays(self.retry / 1000)
+        while (problem := self._posted(data)) is not None:
+            if (delay := next(left, None)) is None:
+                self.refused(problem)
+            time.sleep(delay)
+
+    def flush(self) -> None:
+        pass
+
+    def leave(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def _posted(self, data: bytes) -> str | None:
+        """What is in the way of it now, and may not be later. Raises SinkError if the server refuses it for good."""
+        headers = {"Content-Type": CONTENT_TYPES.get(self.format, "text/plain; charset=utf-8"), **self.target.headers}
+        try:
+            self._connection.request("POST", self.target.path, data, headers)
+            response = self._connection.getresponse()
+            response.read()
+        except (OSError, HTTPException) as error:
+            self._connection.close()  # the next request connects again
+            return str(error) or type(error).__name__
+        if response.status in _AGAIN:
+            return f"the server answers {response.status}"
+        if not 200 <= response.status < 300:
+            self.refused(f"the server answers {response.status}")
+        return None
+
+
+def _connected(target: Target) -> HTTPConnection:
+    """A connection. Raises OSError."""
+    kind = HTTPSConnection if target.is_safe else HTTPConnection
+    connection = kind(target.endpoint.host, target.endpoint.port, timeout=_CONNECT)
+    connection.connect()
+    connection.sock.settimeout(None)
+    connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a stream may say nothing for long
+    return connection
