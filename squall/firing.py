@@ -8,7 +8,7 @@ concludes for as long as that is noted and the patterns hold; one forgets what w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -29,6 +29,7 @@ from squall.system import (
     Variable,
     Without,
     is_update,
+    rebuilt,
     variables,
     visible,
 )
@@ -121,9 +122,4 @@ def _apart(part: Any) -> Any:
     """The part with default graphs that do not have what is noted."""
     if isinstance(part, Source):
         return part if part.iri else replace(part, windows=tuple(sorted((*part.windows, (NOTES, Nothing())))))
-    if isinstance(part, tuple):
-        return tuple(map(_apart, part))
-    if is_dataclass(part) and type(part).__module__ == System.__module__:
-        changed = {one.name: _apart(getattr(part, one.name)) for one in fields(part)}
-        return replace(part, **changed)  # type: ignore[type-var]
-    return part
+    return rebuilt(part, _apart)

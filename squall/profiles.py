@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from squall.errors import UsageError, near
 from squall.firing import fired
-from squall.system import CLOSE, Either, Maybe, Report, Source, System, Test, is_told, over
+from squall.system import CLOSE, Either, Maybe, Report, Source, System, Test, is_told, over, rebuilt
 from squall.windows import LANDMARK, Count, Range, Stepped, Window, milliseconds
 
 
@@ -36,7 +36,7 @@ def _unchanged(system: System) -> System:
 
 def _with_unextended(part: Any) -> Any:
     """The part of a system in which each optional part is a union: what it would extend, by itself, beside the join."""
-    changed = _inside(part, _with_unextended)
+    changed = rebuilt(part, _with_unextended)
     while isinstance(changed, System) and any(isinstance(one, Maybe) for one in changed.predicates):
         changed = _beside(changed)
     return changed
@@ -148,16 +148,7 @@ def _windowed(part: Any, change: Callable[[Window], Window]) -> Any:
     if isinstance(part, Source):
         windows = tuple((stream, change(window)) for stream, window in part.windows)
         return replace(part, window=change(part.window), windows=windows)
-    return _inside(part, lambda one: _windowed(one, change))
-
-
-def _inside(part: Any, change: Callable[[Any], Any]) -> Any:
-    """The part of a system with all changed that is directly in it."""
-    if isinstance(part, tuple):
-        return tuple(map(change, part))
-    if is_dataclass(part) and type(part).__module__ == System.__module__:
-        return replace(part, **{field.name: change(getattr(part, field.name)) for field in fields(part)})  # type: ignore[type-var]
-    return part
+    return rebuilt(part, lambda one: _windowed(one, change))
 
 
 def parse_report(text: str) -> Report:

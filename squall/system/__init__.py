@@ -25,6 +25,7 @@ from squall.system.expressions import (
 )
 from squall.system.patterns import UNNAMED, AtomPattern, FactPattern, Pattern, Slot, Variable
 from squall.system.reading import documents, is_initial, is_update, rules, streams, variables, visible, warnings
+from squall.system.rewriting import rebuilt
 from squall.system.sources import CAME, GRAPH, Arrivals, Graph, Graphs, Source
 from squall.system.systems import CLOSE, Document, Joinable, Report, Stream, System
 from squall.system.tellings import Telling, is_told, made_streams, tellings
@@ -35,6 +36,6 @@ __all__ = [
     "Consequence", "Construct", "Delete", "Document", "Either", "Exists", "Expression", "FactPattern", "Graph",
     "Graphs", "Grouping", "Insert", "Joinable", "Maybe", "Order", "Pattern", "Predicate", "Report", "Select",
     "Slice", "Slot", "Source", "Stream", "System", "Telling", "Test", "Variable", "Without", "documents",
-    "is_initial", "is_told", "is_update", "made_streams", "over", "rules", "streams", "tellings", "variables",
-    "visible", "warnings",
+    "is_initial", "is_told", "is_update", "made_streams", "over", "rebuilt", "rules", "streams", "tellings",
+    "variables", "visible", "warnings",
 ]  # fmt: skip
