@@ -42,6 +42,7 @@ from squall.builders.worker import (
     lost_message,
     to_arrow,
 )
+from squall.errors import BuilderError
 from squall.operators import Deliver, Feed, Operator, Read, Update
 from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Evaluated, Event, Fact, Term, Triple, heartbeat
@@ -150,11 +151,19 @@ class SingleTask:
             return
         task = Task(self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=base == self.done)
         found = self.exchange.write(self.exchange.worked(given, task, 1), self._folder("work"))
+        self._raise()
         times = {name: time for name, _, time in found.instants}
         self.next = Progress(begin=self.progress.begin, base=base, **times)
         answers = self.exchange.stored(ROW, DELIVER, [self._folder("work")])
         for time, _, text in self.exchange.answers(answers) if answers is not None else ():
             yield _output(text, time)
+
+    def _raise(self) -> None:
+        """Raises BuilderError if the task had to give up."""
+        failed = self.exchange.stored(LOST, 0, [self._folder("work")])
+        for text in self.exchange.texts(failed) if failed is not None else ():
+            message, hint = json.loads(text)
+            raise BuilderError(message, hint=hint)
 
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
@@ -281,8 +290,12 @@ class Task:
         if not self.first:
             running.restore(self.progress.passed, self.progress.begin, state.entries)
         running.keep()
-        for number, output in enumerate(self._outputs(running, [_event(one) for one in sorted(came, key=_in_turn)])):
-            yield Message(ROW, DELIVER, 0, 0, 0, _packed(output), output.time, FOREVER, number)
+        try:
+            for number, output in enumerate(self._outputs(running, list(map(_event, sorted(came, key=_in_turn))))):
+                yield Message(ROW, DELIVER, 0, 0, 0, _packed(output), output.time, FOREVER, number)
+        except BuilderError as error:
+            yield Message(LOST, 0, 0, 0, 0, json.dumps([error.message, error.hint]), 0, 0, 0)
+            return
         if self.whole:
             state.add(running.kept())
             state.compact(running.memories, running.passed)

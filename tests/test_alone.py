@@ -10,12 +10,14 @@ import pytest
 
 import squall
 from squall.builders.alone import alone
+from squall.errors import BuilderError
 from squall.plan import Plan
-from squall.rdf import iri
+from squall.rdf import Event, Triple, iri
 from squall.stages import Options, Output
 from squall.streams import Sources, open_source
 from squall.system import Construct, Delete, Pattern, Source, System, Variable
 from squall.windows import Count
+from tests import in_memory
 
 X, Y = map(Variable, "xy")
 P, Q = iri("urn:p"), iri("urn:q")
@@ -46,6 +48,19 @@ def test_it_is_said_why_a_plan_has_one_task(what: str, system: System) -> None:
 
 def test_other_plans_are_distributed() -> None:
     assert alone(squall.plan(squall.compile(RULE, lexer="jena"))) is None
+
+
+def test_updates_that_do_not_come_to_rest_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as in process, with what to do about it."""
+    text = """
+    DELETE { ?x <urn:p> ?y } INSERT { ?x <urn:q> ?y } WHERE { ?x <urn:p> ?y } ;
+    DELETE { ?x <urn:q> ?y } INSERT { ?x <urn:p> ?y } WHERE { ?x <urn:q> ?y }
+    """
+    monkeypatch.setattr(Options, "steps", 20)
+    plan = squall.plan(squall.compile(text, lexer="sparql"))
+    with pytest.raises(BuilderError, match="after 20 steps without an event") as caught:
+        in_memory.run(plan, [[Event(1, (Triple(iri("urn:a"), P, iri("urn:b")),))]])
+    assert "`steps` in the options" in (caught.value.hint or "")
 
 
 # On Spark, file by file
