@@ -9,11 +9,37 @@ from hypothesis import given, settings
 
 import squall
 from squall.builders.cut import describe, hops, levels
-from squall.operators import AntiJoin, Deliver, Distinct, Group, Join, LeftJoin, Slice, Update, is_stateful, is_timed
-from squall.plan import Node, Plan
+from squall.operators import (
+    AntiJoin,
+    Deliver,
+    Distinct,
+    Group,
+    Join,
+    LeftJoin,
+    Match,
+    Project,
+    Read,
+    Slice,
+    Update,
+    is_stateful,
+    is_timed,
+)
+from squall.plan import Input, Node, Plan
 from squall.planners import rete
 from squall.rdf import Term, iri
-from squall.system import Aggregate, Construct, Delete, Either, Grouping, Maybe, Pattern, Select, System, Variable
+from squall.system import (
+    Aggregate,
+    Construct,
+    Delete,
+    Either,
+    Grouping,
+    Maybe,
+    Pattern,
+    Select,
+    Source,
+    System,
+    Variable,
+)
 from squall.system import Slice as Part
 from squall.testing.strategies import systems
 
@@ -241,6 +267,21 @@ def cut(of: Plan) -> list[tuple[list[str], bool, bool]]:
 
 def test_without_memory_but_for_facts_there_is_one_level() -> None:
     assert cut(plan("[r: (?x :p ?y) -> (?x :q ?y)]")) == [(["Distinct"], False, False)]
+
+
+def test_what_looks_at_whole_instants_is_above_the_rounds_that_it_depends_on() -> None:
+    """Where its rows need not move on the way to it, too."""
+    nodes = (
+        Node("edges", Read(Source())), Node("match", Match((0, P, 1)), (Input("edges"),)),
+        Node("set", Distinct(2), (Input("match", (0,)), Input("longer", (0,), feedback=True))),
+        Node("join", Join(((1, 0),), (0, 3)), (Input("set", (1,)), Input("set", (0,)))),
+        Node("longer", Project((0, 1)), (Input("join"),)),
+        Node("group", Group((0,), ()), (Input("set", (0,)),)),
+        Node("end", Deliver()),
+    )  # fmt: skip
+    below, above = levels(Plan(nodes))
+    assert (below.nodes, below.recursive) == (("set", "join"), True)
+    assert (above.nodes, above.timely) == (("group",), True)
 
 
 def test_no_rules_have_no_levels() -> None:

@@ -13,8 +13,9 @@ import squall
 from squall.builders import alone, supersteps
 from squall.rdf import Event
 from squall.system import System
-from squall.testing import assert_as_oracle
+from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies import ALL, event_streams, static_data, systems
+from squall.windows import Range
 from tests import in_memory
 
 APART = ALL - {"count", "removals", "delete", "insert", "tellings"}
@@ -64,3 +65,13 @@ def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
         assert_as_oracle(system, in_memory.run(plan, cut(events, cuts), facts), events, facts)
 
     settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(ALL))(law))()
+
+
+def test_what_has_not_ended_outlives_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supersteps, "COMPACT", 1)
+    rule = "@prefix : <http://example.org/>.\n[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]"
+    system = squall.compile(rule, lexer="jena", window=Range(4))
+    events = stream("1 :a :p :b\n2 :c :p :d\n4 :b :p :e\n5 :e :p :f\n6 :d :p :g")
+    found = in_memory.run(squall.plan(system), [[event] for event in events])
+    assert_as_oracle(system, found, events)
+    assert [out.time for out in found] == [4, 5]
