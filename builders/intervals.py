@@ -14,6 +14,8 @@ Intervals = tuple[Interval, ...]
 """Disjoint, in order, with gaps between them."""
 Steps = dict[int, int]
 """By how much a count changes at an instant."""
+FEW = 8
+"""Up to so many changes of a count are left as they are."""
 
 
 def add_step(steps: Steps, start: int, end: int, weight: int) -> None:
@@ -68,6 +70,25 @@ def union(intervals: Iterable[Interval]) -> Intervals:
     for start, end in intervals:
         add_step(steps, start, end, 1)
     return positive(steps)
+
+
+def unended(intervals: Intervals, passed: int) -> Intervals:
+    """The intervals without those that ended before an instant."""
+    return tuple(one for one in intervals if one[1] >= passed) if intervals and intervals[0][1] < passed else intervals
+
+
+def forget(steps: Steps, passed: int) -> None:
+    """Forgets how a count came about before an instant, if that is much. What is left says how high it is then, since
+    when it is, and since when it has been above 0: those of its intervals that end then or later stay as they are."""
+    if len(steps) <= FEW:
+        return
+    past = sorted(instant for instant in steps if instant < passed)
+    count, began = 0, passed
+    for instant in past[:-1]:
+        before, count = count, count + steps.pop(instant)
+        began = instant if before <= 0 or count <= 0 else began
+    if count:
+        steps[began] = count
 
 
 def outside(start: int, end: int, intervals: Intervals) -> Iterator[Interval]:

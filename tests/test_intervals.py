@@ -10,15 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall.builders.intervals import (
+    FEW,
     Interval,
     Intervals,
     Steps,
     add_step,
     changes,
+    forget,
     inside,
     levels,
     outside,
     positive,
+    unended,
     union,
 )
 from squall.rdf import ALWAYS, FOREVER
@@ -51,6 +54,26 @@ def counts(weighted: list[tuple[Interval, int]]) -> Counter[int]:
         for instant in range(start, end):
             found[instant] += weight
     return found
+
+
+@given(st.lists(st.tuples(SPANS, st.integers(-2, 2).filter(bool)), max_size=30), st.integers(0, 14))
+def test_what_is_forgotten_lies_in_the_past(weighted: list[tuple[Interval, int]], passed: int) -> None:
+    """The counts from then on, and since when what goes on has held, are as they were; little else is left."""
+    steps = steps_of(weighted)
+    before = [(start, end, count) for start, end, count in levels(steps) if end >= passed]
+    whole = unended(positive(steps), passed)
+    many = len(steps) > FEW
+    forget(steps, passed)
+    assert [level for level in levels(steps) if level[1] >= passed] == before
+    assert unended(positive(steps), passed) == whole
+    assert 0 not in steps.values()
+    assert not many or sum(instant < passed for instant in steps) <= 2
+
+
+@given(WEIGHTED, st.integers(0, 14))
+def test_what_has_not_ended(weighted: list[tuple[Interval, int]], passed: int) -> None:
+    whole = positive(steps_of(weighted))
+    assert unended(whole, passed) == tuple(one for one in whole if one[1] >= passed)
 
 
 @given(WEIGHTED)

@@ -25,13 +25,14 @@ Script = Callable[[ServerConnection], None]
 
 @contextmanager
 def serving(*scripts: Script) -> Iterator[int]:
-    """A server with a script for each connection; the last one is for all that follow."""
+    """A server with a script for each connection; the last one is for all that follow. Nothing is compressed:
+    very much would fit between the two."""
     left = list(scripts)
 
     def handle(connection: ServerConnection) -> None:
         (left.pop(0) if len(left) > 1 else left[0])(connection)
 
-    with serve(handle, "127.0.0.1", 0) as server:
+    with serve(handle, "127.0.0.1", 0, compression=None) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

@@ -414,6 +414,31 @@ def test_memories_stay_small_however_long_the_stream_is(rules: str) -> None:
     assert max(largest) < 1200
 
 
+@pytest.mark.parametrize("every", [3, 30])
+@pytest.mark.parametrize("rules", WINDOWED, ids=["continuous", "open", "reaches", "join", "join without"])
+def test_memories_stay_small_where_the_same_comes_again_and_again(rules: str, every: int) -> None:
+    """With and without a gap: what is kept of each row is what is still to come, not how it was."""
+    made = IteratorJob(windowed(rules, "dstream"), Options())
+    facts = [Triple(iri(f"{E}a"), EDGE, iri(f"{E}b")), Triple(iri(f"{E}b"), EDGE, iri(f"{E}a"))]
+    events = [Event(every * time, (facts[time % 2],)) for time in range(4000)]
+    largest = 0
+    list(made.start([], 0))
+    for start in range(0, len(events), 50):
+        list(made.take(events[start : start + 50]))
+        largest = max(largest, *map(_held, made.machine.keeping.values()))
+    assert largest < 4000
+
+
+def _held(memory: object) -> int:
+    """How many things are in a memory, all in all."""
+    if isinstance(memory, dict):
+        return len(memory) + sum(map(_held, memory.values()))
+    if isinstance(memory, list | tuple | set):
+        return len(memory) + sum(map(_held, memory))
+    own = type(memory).__module__.startswith("squall.builders") and hasattr(memory, "__dict__")
+    return sum(map(_held, vars(memory).values())) if own else 0
+
+
 @pytest.mark.parametrize("rules", WINDOWED, ids=["continuous", "open", "reaches", "join", "join without"])
 @given(events=EVENTS)
 @settings(max_examples=8, deadline=None)

@@ -6,11 +6,23 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from squall import operators as ops
-from squall.builders.intervals import Intervals, Steps, add_step, changes, inside, outside, positive, union
+from squall.builders.intervals import (
+    Intervals,
+    Steps,
+    add_step,
+    changes,
+    forget,
+    inside,
+    outside,
+    positive,
+    unended,
+    union,
+)
 from squall.builders.rows import plain
 from squall.builders.rows.code import column_names, compiled, entry
 from squall.builders.rows.entries import Entry, key_of
 from squall.builders.rows.memory import SWEPT, Index, Keeping
+from squall.rdf import ALWAYS
 
 
 def _store(key: Sequence[int], growing: bool) -> str:
@@ -116,6 +128,8 @@ class AntiJoin(Keeping):
         self.left = Index()
         self.right: dict[Hashable, Steps] = {}
         self.covered: dict[Hashable, Intervals] = {}
+        self.passed = ALWAYS
+        """Nothing that is still to come begins before."""
         self.limit = SWEPT
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
@@ -142,19 +156,24 @@ class AntiJoin(Keeping):
         """The keys of some right rows, with the instants that were covered before and those that are now."""
         if not self.growing:
             for key in self._cover(entries):
-                old = self.covered.get(key, ())
+                old = self._known(key)
                 yield key, old, self._settle(key)
             return
         for one in entries:
             key, (start, end, _) = self.keys[1](one), one[-3:]
-            old = self.covered.get(key, ())
+            old = self._known(key)
             self.covered[key] = new = union((*old, (start, end)))
             yield key, old, new
+
+    def _known(self, key: Hashable) -> Intervals:
+        """When a right row has the key, from the time that has passed on."""
+        return unended(self.covered.get(key, ()), self.passed)
 
     def _settle(self, key: Hashable) -> Intervals:
         """The instants at which a right row has the key. What adds up to nothing is forgotten."""
         steps = self.right[key]
-        covered = positive(steps)
+        forget(steps, self.passed)
+        covered = unended(positive(steps), self.passed)
         if covered:
             self.covered[key] = covered
         else:
@@ -180,6 +199,7 @@ class AntiJoin(Keeping):
                 pass
 
     def expire(self, now: int) -> None:
+        self.passed = max(self.passed, now)
         self.left.sweep(now)
         if max(len(self.covered), len(self.right)) < self.limit:
             return

@@ -12,10 +12,12 @@ from squall.builders.intervals import (
     Steps,
     add_step,
     changes,
+    forget,
     inside,
     levels,
     outside,
     positive,
+    unended,
     union,
 )
 from squall.builders.rows.code import computed
@@ -35,6 +37,7 @@ class GrowingDistinct(Keeping):
         super().__init__()
         self.by = by
         self.valid: dict[Row, Intervals | int] = {}
+        self.passed = ALWAYS
         self.limit = SWEPT
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
@@ -65,7 +68,7 @@ class GrowingDistinct(Keeping):
         return ((known, FOREVER),) if isinstance(known, int) else known
 
     def _add(self, key: Row, interval: Interval) -> None:
-        together = union((*self._intervals(key), interval))
+        together = union((*unended(self._intervals(key), self.passed), interval))
         self.valid[key] = together[0][0] if len(together) == 1 and together[0][1] == FOREVER else together
 
     def together(self, slot: int) -> int | None:
@@ -77,13 +80,13 @@ class GrowingDistinct(Keeping):
 
     def expire(self, now: int) -> None:
         # What ends at `now` is kept: a row that begins then goes on with it.
+        self.passed = max(self.passed, now)
         if len(self.valid) < self.limit:
             return
         valid = self.valid
         ended = [key for key, known in valid.items() if not isinstance(known, int) and known[0][1] < now]
         for key in ended:
-            left = tuple(interval for interval in self._intervals(key) if interval[1] >= now)
-            if left:
+            if left := unended(self._intervals(key), now):
                 valid[key] = left
             else:
                 del valid[key]
@@ -135,6 +138,8 @@ class CountingDistinct(Keeping):
         self.valid: dict[Row, Intervals] = {}
         self.named: dict[Row, dict[int, tuple[Row, int]]] = {}
         """What rows were told to be made by, by the instant from which on they are valid; and until when."""
+        self.passed = ALWAYS
+        """Nothing that is still to come begins before."""
         self.limit = SWEPT
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
@@ -157,14 +162,20 @@ class CountingDistinct(Keeping):
         """Says how the validity of rows has changed, and forgets those of which nothing is left."""
         found: list[Entry] = []
         for key in keys:
-            new = positive(self.counts.get(key, {}))
-            for start, end, sign in changes(self.valid.get(key, ()), new):
+            self._forget(key)
+            new = unended(positive(self.counts.get(key, {})), self.passed)
+            for start, end, sign in changes(unended(self.valid.get(key, ()), self.passed), new):
                 # Where something is taken back in the middle, the row begins anew behind it.
                 found.append((*self._row(key, start if sign > 0 else end), start, end, sign))
             if key in self.makers:
                 found += self._told_anew(key, new)
             self._set(key, new)
         return found
+
+    def _forget(self, key: Row) -> None:
+        """Forgets how a row became valid in the past: one that comes again and again would keep all of it."""
+        for steps in (self.counts.get(key, {}), *self.makers.get(key, {}).values()):
+            forget(steps, self.passed)
 
     def _row(self, key: Row, instant: int) -> Row:
         """The row with what makes it valid at an instant behind it, if anything does."""
@@ -182,7 +193,7 @@ class CountingDistinct(Keeping):
         for start, end in valid:
             before = named[start][0] if start in named else self._maker(key, start)
             now[start] = before, end
-            if before not in makers or not _holds(makers[before], start):
+            if start >= self.passed and (before not in makers or not _holds(makers[before], start)):
                 after = self._maker(key, start)
                 now[start] = after, end
                 yield (*key, *before, start, end, -1)
@@ -194,7 +205,7 @@ class CountingDistinct(Keeping):
         if now:
             self.named[key] = now
         if self.log is not None and now != before:
-            self.note(_NAMED, _told_by(key, before, -1))
+            self.note(_NAMED, (one for one in _told_by(key, before, -1) if one[-2] >= self.passed))
             self.note(_NAMED, _told_by(key, now, 1))
 
     def _set(self, key: Row, valid: Intervals) -> None:
@@ -222,6 +233,7 @@ class CountingDistinct(Keeping):
             self.named.setdefault(tuple(row[: self.by]), {})[start] = tuple(row[self.by :]), end
 
     def expire(self, now: int) -> None:
+        self.passed = max(self.passed, now)
         if len(self.counts) < self.limit:
             return
         for key in [key for key, steps in self.counts.items() if not steps or max(steps) < now]:
@@ -318,11 +330,15 @@ class Timed(CountingDistinct):
     def _update(self, keys: Iterable[Row]) -> list[Entry]:
         found: list[Entry] = []
         for key in keys:
-            old, new = self.told.get(key, ()), tuple(_stretches(self.counts[key]))
+            self._forget(key)
+            old, new = (self._going_on(told) for told in (self.told.get(key, ()), _stretches(self.counts[key])))
             found += self._rows(key, [one for one in old if one not in new], -1)
             found += self._rows(key, [one for one in new if one not in old], 1)
             self._tell(key, new)
         return found
+
+    def _going_on(self, told: Iterable[_Stretch]) -> tuple[_Stretch, ...]:
+        return tuple(one for one in told if one[2] >= self.passed)
 
     def _tell(self, key: Row, told: tuple[_Stretch, ...]) -> None:
         self._set(key, positive(self.counts[key]))
