@@ -90,7 +90,7 @@ class Progress:
     """How far a job has come: what the commit of its last batch says. All times are integer ms.
 
     passed: the time that has been worked off. earliest: what is before is late. due: when something is left to do, if
-    nothing comes; FOREVER: never. begin: what functions of time take for the time of what always holds.
+    nothing comes; FOREVER: never.
     number: Spark's own number of the last micro-batch; -1 before the first. base: the batch that wrote its state as a
     whole; those since have written what was added.
     """
@@ -98,7 +98,6 @@ class Progress:
     passed: int = ALWAYS - 1
     earliest: int = ALWAYS
     due: int = ALWAYS
-    begin: int = 0
     number: int = -1
     base: int = 0
 
@@ -114,7 +113,7 @@ class SingleTask:
         self.steps = steps
         self.done = len(store.numbers("commits"))
         known = store.read("commits", f"{self.done - 1}.json")
-        self.progress = Progress(**known) if known else Progress(begin=program.begin)
+        self.progress = Progress(**known) if known else Progress()
         self.next = self.progress
         self.told = Told()
 
@@ -153,7 +152,7 @@ class SingleTask:
         found = self.exchange.write(self.exchange.worked(given, task, 1), self._folder("work"))
         self._raise()
         times = {name: time for name, _, time in found.instants}
-        self.next = Progress(begin=self.progress.begin, base=base, **times)
+        self.next = Progress(base=base, **times)
         answers = self.exchange.stored(ROW, DELIVER, [self._folder("work")])
         for time, _, text in self.exchange.answers(answers) if answers is not None else ():
             yield _output(text, time)
@@ -288,7 +287,7 @@ class Task:
         for one in known:
             state.add([(names[one.node], one.port, [(*unpack(one.row, ordered), one.start, one.end, one.weight)])])
         if not self.first:
-            running.restore(self.progress.passed, self.progress.begin, state.entries)
+            running.restore(self.progress.passed, self.program.begin, state.entries)
         running.keep()
         try:
             for number, output in enumerate(self._outputs(running, list(map(_event, sorted(came, key=_in_turn))))):
@@ -308,7 +307,7 @@ class Task:
 
     def _outputs(self, running: Running, events: list[Event]) -> Iterator[Output]:
         static = [event for event in events if event.is_static]
-        for outputs in running.start(static, self.progress.begin) if self.first else ():
+        for outputs in running.start(static, self.program.begin) if self.first else ():
             yield from outputs
         for outputs in running.take(events[len(static) :]):
             yield from outputs

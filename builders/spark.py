@@ -86,7 +86,7 @@ def build(plan: Plan, options: Options) -> SparkJob:
     return SparkJob(plan, options)
 
 
-META = "meta.json"
+META, BEGIN = "meta.json", "begin.json"
 
 
 def _meaning(plan: Plan) -> dict[str, object]:
@@ -169,7 +169,9 @@ class _Run:
         self.spark = spark
         self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), folder.absolute().as_uri())
         self.store.write(_meaning(plan), META)
-        self.program = Program(plan, levels(plan), functions.own(), begin)
+        if self.store.read(BEGIN) is None:
+            self.store.write(begin, BEGIN)
+        self.program = Program(plan, levels(plan), functions.own(), self.store.read(BEGIN))
         together = int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
         self.exchange = SparkExchange(spark, self.store)
         self.batches: Batches | SingleTask

@@ -1,6 +1,7 @@
 """The folder in which a Spark job keeps what must outlive it, through Hadoop's file systems; all workers must reach it.
 
 meta.json               what the folder belongs to: the plan, the number of buckets
+begin.json              what functions of time take for the time of what always holds (integer ms)
 spark/                  Structured Streaming's own checkpoint: offsets and commits
 spool/                  events that Spark cannot read by itself, as files that it can
 runs/<n>/<step>/        batch n: the messages of each step, by kind and level (Parquet)

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ import pytest
 import squall
 from squall import functions
 from squall.errors import BuilderError, SourceError
-from squall.rdf import Event, Term, Triple, iri
+from squall.rdf import ALWAYS, Event, Term, Triple, iri
 from squall.stages import Options, Output
 from squall.streams import LedgerFile, Sources, open_source, open_static
 
@@ -101,6 +102,32 @@ def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
     (tmp_path / "in" / "later.ntt").write_text(f"2 {triple('bob', 'parent', 'cat')}\n")
     assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == [(2, str(triple("ann", "grandparent", "cat")))]
     assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == []
+
+
+NOTED = """
+@prefix : <http://example.org/>.
+[(?x :parent ?y) noValue(?x, :gone) now(?t) -> (?x :noted ?t)]
+"""
+
+
+def test_a_restart_knows_when_the_first_run_began(tmp_path: Path) -> None:
+    """What functions of time said of what always holds is what is taken back."""
+    plan = squall.plan(replace(squall.compile(NOTED, lexer="jena"), output="dstream"))
+    always = [Event(ALWAYS, (triple("ann", "parent", "bob"),))]
+    facts = [(1, triple("eve", "parent", "dan")), (5, triple("ann", "gone", "yes"))]
+
+    def outputs(now: int, fact: tuple[int, Triple]) -> list[tuple[int, str]]:
+        write(tmp_path / str(now), [fact], files=1)
+        os.rename(tmp_path / str(now) / "part000.ntt", _into(tmp_path) / f"part{now}.ntt")
+        options = Options(checkpoint=tmp_path / "checkpoint", now=now)
+        return plain(squall.build(plan, "spark", options).run(Sources([open_source(str(tmp_path / "in"))]), always))
+
+    events = [Event(time, (fact,)) for time, fact in facts]
+    undisturbed = squall.build(plan, options=Options(now=1000)).run([events], always)
+    taken_back = plain(undisturbed)
+    assert len(taken_back) == 1
+    assert outputs(1000, facts[0]) == []
+    assert outputs(2000, facts[1]) == taken_back
 
 
 def test_the_state_survives_its_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
