@@ -36,6 +36,7 @@ from squall.builders.worker import (
     ROW,
     SCHEMA,
     Document,
+    Failed,
     Lost,
     Program,
     late,
@@ -152,6 +153,14 @@ class SparkJob:
         A list of batches, and `Sources` none of which is live, are worked off as far as they go; anything else is
         worked as it comes.
         """
+        try:
+            yield from self._outputs(batches, static)
+        except Exception as error:
+            if (failed := Failed.found(error)) is None:
+                raise
+            raise failed from None
+
+    def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         spark = session(self.options.conf)
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:

@@ -8,7 +8,9 @@ for what a node keeps between batches, for answers on their way out, and for sta
 from __future__ import annotations
 
 import json
+import re
 import zlib
+from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ from squall.builders.network import Address
 from squall.builders.packing import orders, pack, unpack
 from squall.builders.rows.entries import Entry, fact_row, row_fact
 from squall.builders.state import compacted
-from squall.errors import UsageError
+from squall.errors import BuilderError, UsageError
 from squall.operators import Group, Operator, is_stateful
 from squall.plan import Plan
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, HEARTBEAT, Event, Fact
@@ -77,15 +79,35 @@ _CHUNK = 20_000
 
 
 def to_arrow(messages: Iterable[Message]) -> Iterator[pyarrow.RecordBatch]:
-    """Messages in batches."""
+    """Messages in batches. A BuilderError on the way is raised as `Failed`."""
     chunk: list[Message] = []
-    for message in messages:
-        chunk.append(message)
-        if len(chunk) == _CHUNK:
-            yield _batch(chunk)
-            chunk = []
+    try:
+        for message in messages:
+            chunk.append(message)
+            if len(chunk) == _CHUNK:
+                yield _batch(chunk)
+                chunk = []
+    except BuilderError as error:
+        raise Failed(error) from None
     if chunk:
         yield _batch(chunk)
+
+
+class Failed(Exception):
+    """A run that failed in a worker for a reason the user can mend. All that the driver gets of it is its text."""
+
+    def __init__(self, error: BuilderError) -> None:
+        told = json.dumps([error.message, error.hint])
+        super().__init__(f"<squall {b64encode(told.encode()).decode()}>")
+
+    @staticmethod
+    def found(error: BaseException) -> BuilderError | None:
+        """The error of a worker that an engine's error tells of; None if there is none."""
+        told = re.search("<squall ([A-Za-z0-9+/=]+)>", str(error))
+        if told is None:
+            return None
+        message, hint = json.loads(b64decode(told[1]))
+        return BuilderError(message, hint=hint)
 
 
 def _batch(chunk: Sequence[Message]) -> pyarrow.RecordBatch:

@@ -44,6 +44,31 @@ def test_suite(suite: str, planner: str) -> None:
     assert not failed, "\n".join(failed)
 
 
+SAMPLES = {
+    "squall": 9, "jena-rules": 50, "rif-w3c": 30, "w3c-rdf-tests": 150, "csparql-engine": 15, "csrbench": 50,
+    "instans": 20,
+}  # fmt: skip
+"""Of these suites' cases, each of so many is run on Spark in `make test`, and all are in `make test-all`."""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("suite", "every"),
+    [
+        *((suite, every) for suite, every in SAMPLES.items()),
+        *(pytest.param(suite, 1, marks=pytest.mark.slow) for suite in SAMPLES),
+    ],
+)
+def test_suite_on_spark(suite: str, every: int) -> None:
+    pytest.importorskip("pyspark")
+    if not place_of(suite, WHERE).exists():
+        pytest.skip("conformance data not found: set SQUALL_CONFORMANCE")
+    outcomes = list(run(suite, WHERE, Stages(builder="spark"), every))
+    assert any(outcome.status == "passed" for outcome in outcomes)
+    failed = [str(outcome) for outcome in outcomes if outcome.status == "failed"]
+    assert not failed, "\n".join(failed)
+
+
 def _iri(name: str) -> dict[str, str]:
     return {"iri": name}
 

@@ -156,6 +156,18 @@ def test_a_checkpoint_is_one_programs_own(tmp_path: Path) -> None:
         list(run_folder(REACH, tmp_path / "in", options))
 
 
+def test_what_a_worker_finds_wrong_is_an_error_as_in_process(tmp_path: Path) -> None:
+    program = "@prefix : <http://example.org/>.\n[grows: (?x :parent ?y) -> (?x :parent child(?y)) (?x :is :parent)]"
+    write(tmp_path / "in", [(1, triple("ann", "parent", "bob"))], files=1)
+    plan, options = squall.plan(squall.compile(program, lexer="jena")), Options(max_depth=3)
+    said = []
+    for builder in ("iterator", "spark"):
+        with pytest.raises(BuilderError, match="grows") as caught:
+            list(squall.build(plan, builder, options).run(Sources([open_source(str(tmp_path / "in"))])))
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
 def test_late_statements_go_to_the_ledger(tmp_path: Path) -> None:
     with closing(LedgerFile(tmp_path / "lost.ndjson")) as ledger:
         options = Options(checkpoint=tmp_path / "checkpoint", ledger=ledger)
