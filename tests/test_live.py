@@ -24,7 +24,7 @@ from squall.streams.derived import Ordered, TimedByProperty
 from squall.streams.formats import BY_NAME
 from squall.streams.live.base import delays
 from squall.streams.live.buffer import Buffer
-from squall.streams.live.messages import Message, MessageSource
+from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.reading import Reading
 
 AT = iri("http://example.org/at")
@@ -335,3 +335,41 @@ def test_a_library_that_is_missing_is_named_with_its_extra(
         with pytest.raises(PluginError, match=f"needs `{missing}`") as caught:
             opening(f"{scheme}://host/t?format=nt")
         assert f"squall[{extra}]" in str(caught.value)
+
+
+class Insisting(MessageSink):
+    """A sink that nothing can be sent to until it has been tried so often."""
+
+    def __init__(self, uri: str, fails: int) -> None:
+        super().__init__(parse(uri, "-"))
+        self.fails = fails
+        self.tried = 0
+
+    def start(self, resume: bool = False, prompt: bool = False) -> None: ...
+    def flush(self) -> None: ...
+    def leave(self) -> None: ...
+
+    def send(self, data: bytes) -> None:
+        self.insist(self._problem)
+
+    def _problem(self) -> str | None:
+        self.tried += 1
+        return "nobody is there" if self.tried <= self.fails else None
+
+
+def test_a_sink_tries_again_for_as_long_as_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("squall.streams.live.messages.time.sleep", lambda seconds: None)
+    patient = Insisting("x://y/z?retry=60000", fails=3)
+    patient.send(b"")
+    assert patient.tried == 4
+
+
+@pytest.mark.parametrize("fails", [0, 1])
+def test_a_sink_that_is_not_to_try_again_tries_once(fails: int) -> None:
+    hasty = Insisting("x://y/z?retry=0", fails)
+    if fails:
+        with pytest.raises(SinkError, match="cannot be written: nobody is there"):
+            hasty.send(b"")
+    else:
+        hasty.send(b"")
+    assert hasty.tried == 1

@@ -16,7 +16,7 @@ from squall.errors import SourceError
 from squall.rdf import Event
 from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.live.base import LONGEST, Lost, delays
+from squall.streams.live.base import LONGEST, Lost
 from squall.streams.live.events import EventStream
 from squall.streams.live.messages import CONTENT_TYPES, Message, MessageSink, MessageSource
 from squall.streams.live.web import Target, target
@@ -148,11 +148,7 @@ class HttpSink(MessageSink):
             self.refused(error)
 
     def send(self, data: bytes) -> None:
-        left = delays(self.retry / 1000)
-        while (problem := self._posted(data)) is not None:
-            if (delay := next(left, None)) is None:
-                self.refused(problem)
-            time.sleep(delay)
+        self.insist(lambda: self._posted(data))
 
     def flush(self) -> None:
         pass

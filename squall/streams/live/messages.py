@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, NamedTuple, NoReturn
@@ -12,7 +13,7 @@ from squall.rdf import Event
 from squall.stages import Ledger, Output
 from squall.streams.address import Address
 from squall.streams.evaluations import Evaluation, Gathering
-from squall.streams.live.base import LiveSource
+from squall.streams.live.base import LiveSource, delays
 from squall.streams.reading import decoded
 from squall.streams.results import DOCUMENTS
 from squall.streams.sinks import EVALUATIONS, LINES
@@ -124,6 +125,15 @@ class MessageSink:
             self.flush()
         finally:
             self.leave()
+
+    def insist(self, attempt: Callable[[], object]) -> None:
+        """Makes an attempt again and again, until it says that nothing is in the way (None) or it has taken too long
+        (`retry`). Raises SinkError then."""
+        left = delays(self.retry / 1000)
+        while (problem := attempt()) is not None:
+            if (delay := next(left, None)) is None:
+                self.refused(problem)
+            time.sleep(delay)
 
     def refused(self, why: object) -> NoReturn:
         raise SinkError(f"`{self.uri}` cannot be written: {why}")

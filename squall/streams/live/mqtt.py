@@ -6,7 +6,6 @@ Specification: https://docs.oasis-open.org/mqtt/mqtt/v5.0/mqtt-v5.0.html
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,7 +19,7 @@ from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.stages import Ledger
 from squall.streams.address import Address, Endpoint
-from squall.streams.live.base import Lost, delays
+from squall.streams.live.base import Lost
 from squall.streams.live.buffer import Buffer
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 
@@ -176,12 +175,7 @@ class MqttSink(MessageSink):
             self.refused("the broker does not let it in")
 
     def send(self, data: bytes) -> None:
-        for delay in delays(self.retry / 1000):
-            if self._published(data):
-                break
-            time.sleep(delay)
-        else:
-            self.refused("there is no connection")
+        self.insist(lambda: None if self._published(data) else "there is no connection")
         if len(self._sent) > _PENDING:
             self._confirm()
 

@@ -6,7 +6,6 @@ Commands: https://redis.io/docs/latest/develop/data-types/streams/
 from __future__ import annotations
 
 import socket
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,7 +17,7 @@ from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.live.base import Lost, delays
+from squall.streams.live.base import Lost
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 
 _BLOCK = 200  # ms that one look for new entries takes
@@ -172,26 +171,25 @@ class RedisSink(MessageSink):
             self.flush()
 
     def flush(self) -> None:
-        left = delays(self.retry / 1000)
-        while self._waiting:
-            try:
-                self._add()
-            except (ConnectionError, TimeoutError) as error:
-                if (delay := next(left, None)) is None:
-                    self.refused(error)
-                time.sleep(delay)
-            except RedisError as error:
-                self.refused(error)
+        if self._waiting:
+            self.insist(self._added)
 
     def leave(self) -> None:
         self._redis.close()
 
-    def _add(self) -> None:
-        with self._redis.pipeline() as adding:  # all of them or none
-            for data in self._waiting:
-                adding.xadd(self.key, {self.field: data}, maxlen=self.most)
-            adding.execute()
+    def _added(self) -> RedisError | None:
+        """What is in the way of what waits, and may not be later."""
+        try:
+            with self._redis.pipeline() as adding:  # all of them or none
+                for data in self._waiting:
+                    adding.xadd(self.key, {self.field: data}, maxlen=self.most)
+                adding.execute()
+        except (ConnectionError, TimeoutError) as error:
+            return error
+        except RedisError as error:
+            self.refused(error)
         self._waiting = []
+        return None
 
 
 def _key(address: Address) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -14,7 +13,7 @@ from squall.errors import SourceError
 from squall.rdf import Event
 from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.live.base import LONGEST, Lost, delays
+from squall.streams.live.base import LONGEST, Lost
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.live.web import Target, target
 
@@ -94,11 +93,7 @@ class WebSocketSink(MessageSink):
             self.refused(error)
 
     def send(self, data: bytes) -> None:
-        left = delays(self.retry / 1000)
-        while (problem := self._sent(data)) is not None:
-            if (delay := next(left, None)) is None:
-                self.refused(problem)
-            time.sleep(delay)
+        self.insist(lambda: self._sent(data))
 
     def flush(self) -> None:
         pass
