@@ -123,7 +123,8 @@ class _Reader(Reader):
         if word.upper() in _OF_STREAMS and not self.streams:
             return "streams are of C-SPARQL and RSP-QL: name the file `*.csparql` or `*.rspql`, or say which `--lexer`"
         if word.upper() == "STREAM" and "_OPTIONAL" in accepted:
-            return "a stream is named before the pattern: `FROM STREAM <http://example.org/stream> [RANGE 10s]`"
+            before = "a stream is named before the pattern: `FROM STREAM <http://example.org/stream> [RANGE 10s]`"
+            return f"{before}; in CQELS-QL (`*.cqels`) inside of it"
         if {"DISTINCT", "REDUCED"} <= accepted:
             return "what is not a variable is selected with a name: `(COUNT(?x) AS ?n)`"
         if {"VAR", "PNAME_LN"} <= accepted and "DOT" not in accepted:
