@@ -8,7 +8,7 @@ import pytest
 
 import squall
 from squall.compounds import LIST, compound
-from squall.errors import BuilderError, Errors, SquallError
+from squall.errors import BuilderError, Errors, SquallError, UsageError
 from squall.lexers.rif import exchange, presentation
 from squall.rdf import OWL, RDF, RDFS, XSD, Atom, Event, Fact, Term, Triple, iri, literal
 from squall.streams.documents import load
@@ -248,6 +248,15 @@ def test_a_document_that_is_not_there_is_refused(tmp_path: Path) -> None:
             imported(tmp_path, text(before=f"Import(<{location}>)"))
     with pytest.raises(SquallError, match="an individual here, and a predicate before"):
         imported(tmp_path, text("ex:p(1)", before="Import(<other.rifps>)"), other=text("ex:q(ex:p)"))
+
+
+def test_an_ontology_does_not_come_as_a_source(tmp_path: Path) -> None:
+    """Nobody would check that it is in OWL 2 RL; other data may."""
+    location = "Import(<urn:o> <http://www.w3.org/ns/entailment/{}>)"
+    ontology = imported(tmp_path, text("ex:p(1)", before=location.format("OWL-Direct")))
+    with pytest.raises(UsageError, match="the ontology <urn:o> cannot come as a source"):
+        load(ontology, given=("urn:o",))
+    assert list(load(imported(tmp_path, text("ex:p(1)", before=location.format("RDFS"))), given=("urn:o",))) == []
 
 
 def data(folder: Path, profile: str, content: str, *sentences: str) -> set[Fact]:
