@@ -96,16 +96,13 @@ class Run:
         """The outputs of a batch, its losses told, the sink cut back to where it began if it is done for a second
         time."""
         self._mark()
-        outputs = self.batches.work(messages, last)
-        first = next(outputs, None)
+        self.batches.work(messages, last)
         for lost in self.batches.losses():
             self._lose(lost)
         for number, count in self.batches.told.counts:
             if sources and (source := sources[number]) is not None:
                 source.reading.statements += count
-        if first is not None:
-            yield first
-            yield from outputs
+        yield from self.batches.outputs()
 
     def _mark(self) -> None:
         """Notes where sink and ledger end before the batch, or cuts them back to there."""
