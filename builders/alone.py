@@ -16,33 +16,15 @@ from typing import NamedTuple
 
 import pyarrow
 
-from squall.builders.exchange import Exchange, Folder, Frame, Step, Told
+from squall.builders.addressing import DELIVER, Program
+from squall.builders.exchange import Exchange, Files, Folder, Frame, Told
+from squall.builders.lines import Lost, Parse, Parsed, event_of, late, lost_message
+from squall.builders.messages import COUNT, INSTANT, LOST, ROW, STATE, TIME, Message, Step, from_arrow, to_arrow
 from squall.builders.packing import orders, pack, unpack
 from squall.builders.rows.entries import answer_row, fact_row, row_fact
 from squall.builders.rows.read import wanted
 from squall.builders.running import Running
 from squall.builders.state import State
-from squall.builders.store import Files
-from squall.builders.worker import (
-    COUNT,
-    DELIVER,
-    INSTANT,
-    LOST,
-    ROW,
-    STATE,
-    TIME,
-    Lost,
-    Message,
-    Parse,
-    Parsed,
-    Program,
-    event_of,
-    from_arrow,
-    late,
-    lost_message,
-    to_arrow,
-)
-from squall.errors import BuilderError
 from squall.operators import Deliver, Feed, Operator, Read, Update
 from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Evaluated, Event, Fact, Term, Triple, heartbeat
@@ -150,19 +132,11 @@ class SingleTask:
             return
         task = Task(self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=base == self.done)
         found = self.exchange.write(self.exchange.worked(given, task, 1), self._folder("work"))
-        self._raise()
         times = {name: time for name, _, time in found.instants}
         self.next = Progress(base=base, **times)
         answers = self.exchange.stored(ROW, DELIVER, [self._folder("work")])
         for time, _, text in self.exchange.answers(answers) if answers is not None else ():
             yield _output(text, time)
-
-    def _raise(self) -> None:
-        """Raises BuilderError if the task had to give up."""
-        failed = self.exchange.stored(LOST, 0, [self._folder("work")])
-        for text in self.exchange.texts(failed) if failed is not None else ():
-            message, hint = json.loads(text)
-            raise BuilderError(message, hint=hint)
 
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
@@ -289,12 +263,8 @@ class Task:
         if not self.first:
             running.restore(self.progress.passed, self.program.begin, state.entries)
         running.keep()
-        try:
-            for number, output in enumerate(self._outputs(running, list(map(_event, sorted(came, key=_in_turn))))):
-                yield Message(ROW, DELIVER, 0, 0, 0, _packed(output), output.time, FOREVER, number)
-        except BuilderError as error:
-            yield Message(LOST, 0, 0, 0, 0, json.dumps([error.message, error.hint]), 0, 0, 0)
-            return
+        for number, output in enumerate(self._outputs(running, list(map(_event, sorted(came, key=_in_turn))))):
+            yield Message(ROW, DELIVER, 0, 0, 0, _packed(output), output.time, FOREVER, number)
         if self.whole:
             state.add(running.kept())
             state.compact(running.memories, running.passed)

@@ -15,36 +15,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from squall.builders.addressing import DELIVER, Program
 from squall.builders.cut import Level
 from squall.builders.delivery import Evaluations, changes_only, changing, delivery, whole
-from squall.builders.exchange import Exchange, Folder, Frame, Step, Told
+from squall.builders.exchange import Exchange, Files, Folder, Frame, Told
 from squall.builders.instants import Instants
+from squall.builders.lines import Lost, Parse
+from squall.builders.messages import COUNT, INSTANT, LOST, ROW, STATE, TIME, Message, Step
 from squall.builders.packing import unpack
 from squall.builders.rows import deliver
 from squall.builders.rows.entries import row_fact
 from squall.builders.rows.timeline import TimeDriven
-from squall.builders.store import Files
-from squall.builders.worker import (
-    COUNT,
-    DELETE,
-    DELIVER,
-    INSTANT,
-    LOST,
-    PLAIN,
-    REDERIVE,
-    ROW,
-    STATE,
-    TIME,
-    Lost,
-    Message,
-    Parse,
-    Program,
-    Span,
-    axioms,
-    compaction,
-    source_step,
-    superstep,
-)
+from squall.builders.worker import DELETE, PLAIN, REDERIVE, Span, axioms, compaction, source_step, superstep
 from squall.operators import Deliver, windows_of
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Evaluated, Event
