@@ -106,7 +106,7 @@ class SingleTask:
 
     def first(self) -> list[Message]:
         """The messages that start a program."""
-        return [_message(0, "", 0, 0, Event(ALWAYS, ()), "event", None)]
+        return [start_message()]
 
     def reading(self, parse: Parse) -> Step:
         """The worker's function from lines to messages."""
@@ -136,7 +136,7 @@ class SingleTask:
         self.next = Progress(base=base, **times)
         answers = self.exchange.stored(ROW, DELIVER, [self._folder("work")])
         for time, _, text in self.exchange.answers(answers) if answers is not None else ():
-            yield _output(text, time)
+            yield output_of(text, time)
 
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
@@ -164,7 +164,8 @@ class SingleTask:
         return [("runs", batch, "work") for batch in range(self.progress.base, self.done)]
 
 
-def _output(text: str, time: int) -> Output:
+def output_of(text: str, time: int) -> Output:
+    """The output that a row of the task stands for. time: its time (integer ms)."""
     *cells, rule = unpack(text)
     if cells[0] == _EVALUATED:
         return Output(Evaluated(tuple(map(str, cells[1:]))), time, str(rule))
@@ -172,6 +173,11 @@ def _output(text: str, time: int) -> Output:
 
 
 # What workers do
+
+
+def start_message() -> Message:
+    """The message that starts a program, whatever else comes."""
+    return _message(0, "", 0, 0, Event(ALWAYS, ()), "event", None)
 
 
 def facts(plan: Plan, earliest: int, parsed: Iterable[Parsed]) -> Iterator[Message]:
