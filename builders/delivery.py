@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import itemgetter
 
 from squall.builders.addressing import DELIVER, TOGETHER, Program
+from squall.builders.instants import Instants
 from squall.builders.messages import INSTANT, ROW, STATE, Message, Step
 from squall.builders.packing import orders, pack_output, unpack
 from squall.builders.rows import deliver
@@ -20,7 +22,7 @@ from squall.builders.worker import PLAIN, Span, superstep_messages
 from squall.operators import Answer, Operator
 from squall.operators import Deliver as DeliverNode
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER
+from squall.rdf import ALWAYS, FOREVER, Event
 from squall.system import CLOSE
 
 
@@ -33,6 +35,18 @@ class Evaluations:
 
     last: Mapping[int, int] = field(default_factory=dict)
     instants: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(known: Mapping[int, Instants], came: Iterable[tuple[str, int, int]], now: int) -> Evaluations:
+        """Those up to `now` (integer ms). known: what is known of them, by number of the operation node; it goes on.
+        came: when streams brought something: stream and graph as one text, a number, and the time."""
+        last = {number: instants.passed for number, instants in known.items()}
+        ordered = sorted(came, key=itemgetter(2))
+        for instants in known.values():
+            for place, _, time in ordered:
+                stream, graph = unpack(place)
+                instants.add([Event(time, (), str(stream), graph=str(graph))])
+        return Evaluations(last, {number: tuple(instants.upto(now)) for number, instants in known.items()})
 
     def reported(self, plan: Plan, changed: Collection[tuple[int, int]]) -> Evaluations:
         """Only those at which something is told. changed: (number of the operation node, instant) where an answer has
