@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby, repeat
+from itertools import chain, groupby, repeat
 from operator import itemgetter
 from typing import NamedTuple, cast
 
@@ -168,17 +168,12 @@ class Reader(Keeping):
         validity = self.validity.get(columns.stream) or self._validity(columns.stream)
         if validity in (_UNREAD, _CAREFUL) or self.every or self.atoms or not self.source.is_plain:
             return self.read(columns)
-        spans = {time: validity(time) for time in dict.fromkeys(columns.times)}
-        if any(start >= end for start, end in spans.values()):
+        spans = list(map(validity, columns.times))
+        if any(start >= end for start, end in spans):
             return self.read(columns)
-        starts = {time: start for time, (start, _) in spans.items()}
-        ends = {time: end for time, (_, end) in spans.items()}
+        starts, ends = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in zip(*spans, strict=True))
         found: Boxes = {predicate: [] for predicate in dict.fromkeys(columns.predicates) if predicate in self.wanted}
-        times = columns.times
-        pairs = zip(
-            columns.subjects, columns.objects,
-            map(starts.__getitem__, times), map(ends.__getitem__, times), repeat(1),
-        )  # fmt: skip
+        pairs = zip(columns.subjects, columns.objects, starts, ends, repeat(1), strict=False)
         for predicate, pair in zip(columns.predicates, pairs, strict=False):
             if predicate in found:
                 found[predicate].append(pair)

@@ -66,7 +66,8 @@ if TYPE_CHECKING:
               "[default: 1s].")  # fmt: skip
 @click.option("--max-depth", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How deep "
               "rules may nest the terms that they make.")  # fmt: skip
-@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine (Spark).")
+@click.option("--conf", "--beam-option", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine "
+              "(Spark), or an option of the pipeline (Beam: runner=...).")  # fmt: skip
 @STATISTICS
 @click.option("--collect-statistics", "counted", type=click.Path(path_type=Path), metavar="FILE", help="Count a sample "
               "of the data, for --statistics.")  # fmt: skip

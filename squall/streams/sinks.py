@@ -287,8 +287,11 @@ def check_writable(path: Path) -> None:
 
 
 def _nt(output: Output) -> bytes:
-    fact = output[0]  # by number and in one go: every line of every run is made here
-    return ("%s %s %s .\n" % fact).encode() if isinstance(fact, Triple) else comment_line(output)  # noqa: UP031
+    fact = output[0]  # by number and at once: every line of every run is made here
+    if not isinstance(fact, Triple):
+        return comment_line(output)
+    subject, predicate, object = fact
+    return f"{subject} {predicate} {object} .\n".encode()
 
 
 def _ntt(output: Output) -> bytes:

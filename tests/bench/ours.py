@@ -12,7 +12,7 @@ import squall
 from squall.rdf import ALWAYS, Event, Term, Triple
 from squall.stages import Job
 from squall.streams import Sources, open_sink, open_source, open_static
-from tests.bench.works import OBSERVATION, Answer, Evaluate, Statement, Task, statement
+from tests.bench.works import OBSERVATION, Answer, Evaluate, Statement, Task, statement, written
 
 
 def prepare(task: Task, planner: str, builder: str) -> Evaluate:
@@ -67,7 +67,7 @@ def from_file_to_file(job: Job, task: Task) -> Answer:
         sink.start()
         for output in job.run(source, static):
             sink.write(output)
-    return Answer(line for line in task.files.out.read_text().splitlines())
+    return Answer(written(task.files.out))
 
 
 def event_by_event(job: Job, events: Sequence[Event], static: Sequence[Event]) -> Answer:
