@@ -273,7 +273,7 @@ def test_a_spool_that_cannot_be_written_ends_the_run(monkeypatch: pytest.MonkeyP
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
     events = (Event(number, (triple("ann", "parent", "bob"),)) for number in range(3))
     job = squall.build(plan, "spark")
-    monkeypatch.setattr("squall.builders.spark._spool", lambda folder, *rest: folder.name == "events" and full())
+    monkeypatch.setattr("squall.builders.spark.spool.write", lambda folder, *rest: folder.name == "events" and full())
     with pytest.raises(OSError, match="no space left"):
         list(job.run([event] for event in events))
 
