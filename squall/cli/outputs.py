@@ -28,6 +28,14 @@ def sink_of(uri: str, format: str | None, timed: bool, system: System) -> Sink:
     return sink
 
 
+def recoverable(sink: Sink) -> Sink:
+    """The sink as one that goes on where a checkpoint is: what cannot be cut back gets nothing before."""
+    from squall.stages import Recoverable
+    from squall.streams.outbox import Outbox
+
+    return sink if isinstance(sink, Recoverable) else Outbox(sink)
+
+
 def _fitting(system: System) -> str:
     """The format of standard output, where none is asked for."""
     solved, graphs = _ends(system)
