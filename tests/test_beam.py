@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import os
 import random
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from squall.streams import LedgerFile, Sources, open_source, open_static
 pytestmark = [pytest.mark.beam, pytest.mark.skipif(find_spec("apache_beam") is None, reason="Beam is not installed")]
 
 GOLDEN = Path(__file__).parent / "golden" / "beam"
+IMPORTING = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
 PREFIX = "@prefix : <http://example.org/>.\n"
 GRANDPARENTS = PREFIX + "[grand: (?a :parent ?b) (?b :parent ?c) -> (?a :grandparent ?c)]"
 REACH = (
@@ -124,6 +126,16 @@ def test_what_a_worker_finds_wrong_is_an_error_as_in_process() -> None:
     assert said[0] == said[1]
 
 
+def test_an_error_of_a_worker_is_all_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "family.nt").write_text(f"{triple('ann', 'parent', 'bob')}\n")
+    (tmp_path / "grows.jena").write_text(PREFIX + "[grows: (?x :parent ?y) -> (?x :parent child(?y)) (?x :is :parent)]")
+    command = [sys.executable, "-m", "squall", "build", "grows.jena", "--source", "family.nt", "--builder", "beam"]
+    done = subprocess.run(command, cwd=tmp_path, env=IMPORTING, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("build error: ")
+    assert "Traceback" not in done.stderr
+
+
 def test_a_users_function_runs_in_the_workers() -> None:
     @functions.function("cry", languages=("jena",))
     def cry(name: Term) -> Term:
@@ -140,7 +152,7 @@ def test_the_root_logger_keeps_its_handlers() -> None:
     run(GRANDPARENTS, [parents(4)], ("runner", "BundleBasedDirectRunner"))
     assert logging.getLogger().handlers == before
     code = "import logging, squall.builders.beam; print(logging.getLogger().handlers)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], env=IMPORTING, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
@@ -279,7 +291,7 @@ def test_there_is_no_checkpoint(tmp_path: Path) -> None:
 def test_without_beam_it_says_what_to_install() -> None:
     code = "import sys; sys.modules['apache_beam'] = None\nfrom squall.__main__ import main\nmain()"
     command = [sys.executable, "-c", code, "build", "--builder", "beam", "--rules", "rdfs"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, env=IMPORTING, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == (
         "plug-in error: the builder `beam` needs `apache_beam`, which is not installed\n"

@@ -9,13 +9,13 @@ from os.path import getsize
 from pathlib import Path
 
 from squall import functions
-from squall.builders.addressing import Program
 from squall.builders.alone import Progress, Task
 from squall.builders.beam import files
 from squall.builders.beam.files import Part
 from squall.builders.beam.graph import describe, graph
 from squall.builders.beam.options import Runner
 from squall.builders.beam.pipeline import Input, Layout, Turn, answers, evaluations, lay_whole, made, told
+from squall.builders.beam.shipped import Shipped
 from squall.builders.cut import levels
 from squall.builders.intake import document_of, lose, readable, timely
 from squall.builders.lines import Document, Lost, lines_parser
@@ -73,7 +73,7 @@ class BeamJob:
 
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         begin = beginning(batches) if self.options.now is None else self.options.now
-        program = Program(self.plan, levels(self.plan), functions.own(), begin)
+        program = Shipped(self.plan, levels(self.plan), functions.own(), begin)
         folder = files.made(self.runner.temporary or tempfile.gettempdir(), "squall")
         run = _Run(program, self.options, self.runner, folder)
         ends = isinstance(batches, list) or (isinstance(batches, Sources) and not batches.live)
@@ -86,7 +86,7 @@ class BeamJob:
 class _Run:
     """One run of a job: the driver's side. folder: where it reads and writes."""
 
-    def __init__(self, program: Program, options: Options, runner: Runner, folder: str) -> None:
+    def __init__(self, program: Shipped, options: Options, runner: Runner, folder: str) -> None:
         self.program = program
         self.options = options
         self.runner = runner

@@ -168,7 +168,7 @@ class Layout:
         sources = self.graph.sources.name
         worker = source_step(self.program, ALWAYS, self.given.parse)
         self.sent[sources] = _sources(self.root, sources, worker, self._routes_of(sources), self.given)
-        for step in self.graph.stages:
+        for step in self.graph.levels:
             if (rows := self._rows(step)) is not None:
                 routes = self._routes_of(step.name)
                 work = _working(self._worker(step), routes)
