@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pyarrow
 
-from squall.errors import BuilderError
+from squall.errors import BuilderError, SquallError
 
 ROW, STATE, LOST, TIME, COUNT, INSTANT = "row", "state", "lost", "time", "count", "instant"
 """The kinds of message: a row for a node; what a node keeps; a statement that could not be used; the latest time; how
@@ -67,9 +67,14 @@ def to_arrow(messages: Iterable[Message]) -> Iterator[pyarrow.RecordBatch]:
 class Failed(Exception):
     """A run that failed in a worker for a reason the user can mend. All that the driver gets of it is its text."""
 
-    def __init__(self, error: BuilderError) -> None:
+    def __init__(self, error: SquallError) -> None:
+        super().__init__(self.text(error))
+
+    @staticmethod
+    def text(error: SquallError) -> str:
+        """What an engine's error is to hold, for `found`."""
         told = json.dumps([error.message, error.hint])
-        super().__init__(f"<squall {b64encode(told.encode()).decode()}>")
+        return f"<squall {b64encode(told.encode()).decode()}>"
 
     @staticmethod
     def found(error: BaseException) -> BuilderError | None:

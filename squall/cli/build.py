@@ -57,6 +57,8 @@ if TYPE_CHECKING:
               "ndjson-evaluations, csv, tsv, table, srj, srx, srcsv or srtsv [default: table for answers of queries, "
               "nq for triples in graphs, else nt].")  # fmt: skip
 @click.option("--timed", is_flag=True, help="Standard output with times: --format ntt, or with nq nqt.")
+@click.option("--typed", "types", multiple=True, metavar="NAME=TYPE", help="In a folder of tables the "
+              "values of a variable as Spark has them (double, timestamp, ...); of all others: *=string.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Stop at the first malformed statement; exit code 1 for any loss.")
 @click.option("--ledger", "--dead-letter", "lost", type=click.Path(path_type=Path), metavar="FILE", help="Keep what "
               "could not be used (malformed, late) as lines of JSON.")  # fmt: skip
@@ -87,6 +89,7 @@ def build(
     heartbeat: str,
     format: str | None,
     timed: bool,
+    types: tuple[str, ...],
     strict: bool,
     lost: Path | None,
     checkpoint: Path | None,
@@ -114,6 +117,7 @@ def build(
       --sink derived.nt
       --sink 'out.txt?format=table'
       --sink 'answers-{time}.srj'             a file for each evaluation
+      --sink 'out/?format=parquet'            a folder of files, which Spark writes
     A line of .ntt is a time (integer ms, ISO 8601, or -infinity), blanks, and an N-Triples statement.
 
     \b
@@ -134,7 +138,7 @@ def build(
     make = planner_of(planner, statistics)
     _usable("squall.builders", builder)
     settings = tuple(_setting(text) for text in conf)
-    target = sink_of(sink, format, timed, system)
+    target = sink_of(sink, format, timed, types, system)
     apart(sink, (*sources, *statics))
     _timing(clock, lateness, sources, builder)
     begin = None if now is None else _moment(now)
@@ -243,8 +247,9 @@ def _options(
 ) -> Options:
     from squall.stages import Options
     from squall.streams import FileSink
+    from squall.streams.folders import FolderSink
 
-    rewound = sink if isinstance(sink, FileSink) else None
+    rewound = sink if isinstance(sink, FileSink | FolderSink) else None
     return Options(checkpoint, conf, ledger, rewound, measure, now=now)
 
 
