@@ -42,7 +42,8 @@ def build(plan: Plan, options: Options) -> BeamJob:
     """
     if options.checkpoint is not None:
         raise BuilderError(
-            "the beam builder keeps no checkpoint", hint="use `--builder iterator` or `spark`, or leave `--checkpoint` out"
+            "the beam builder keeps no checkpoint",
+            hint="use `--builder iterator` or `spark`, or leave `--checkpoint` out",
         )
     return BeamJob(plan, options, Runner(options.conf))
 

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
               "ndjson-evaluations, csv, tsv, table, srj, srx, srcsv or srtsv [default: table for answers of queries, "
               "nq for triples in graphs, else nt].")  # fmt: skip
 @click.option("--timed", is_flag=True, help="Standard output with times: --format ntt, or with nq nqt.")
+@click.option("--typed", "types", multiple=True, metavar="NAME=TYPE", help="In a folder of tables the "
+              "values of a variable as Spark has them (double, timestamp, ...); of all others: *=string.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Stop at the first malformed statement; exit code 1 for any loss.")
 @click.option("--ledger", "--dead-letter", "lost", type=click.Path(path_type=Path), metavar="FILE", help="Keep what "
               "could not be used (malformed, late) as lines of JSON.")  # fmt: skip
@@ -90,6 +92,7 @@ def build(
     heartbeat: str,
     format: str | None,
     timed: bool,
+    types: tuple[str, ...],
     strict: bool,
     lost: Path | None,
     checkpoint: Path | None,
@@ -118,6 +121,7 @@ def build(
       --sink derived.nt
       --sink 'out.txt?format=table'
       --sink 'answers-{time}.srj'             a file for each evaluation
+      --sink 'out/?format=parquet'            a folder of files, which Spark writes
     A line of .ntt is a time (integer ms, ISO 8601, or -infinity), blanks, and an N-Triples statement.
 
     \b
@@ -138,7 +142,7 @@ def build(
     make = planner_of(planner, statistics)
     _usable("squall.builders", builder)
     settings = tuple(_setting(text) for text in conf)
-    target = sink_of(sink, format, timed, system)
+    target = sink_of(sink, format, timed, types, system)
     apart(sink, (*sources, *statics))
     _timing(clock, lateness, sources, builder)
     begin = None if now is None else _moment(now)
@@ -277,9 +281,9 @@ def _options(
     measure: bool,
     now: int | None,
 ) -> Options:
-    from squall.stages import Options, Recoverable, Rewindable
+    from squall.stages import Folder, Options, Recoverable, Rewindable
 
-    rewound = sink if isinstance(sink, Rewindable | Recoverable) else None
+    rewound = sink if isinstance(sink, Rewindable | Recoverable | Folder) else None
     return Options(checkpoint, conf, ledger, rewound, measure, now=now)
 
 

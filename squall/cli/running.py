@@ -102,6 +102,7 @@ def run(
     from squall.interrupts import endable
     from squall.progress import Tally, shown, summary
     from squall.rdf import Evaluated
+    from squall.stages import Folder
     from squall.streams.sinks import Settling
 
     tally = Tally()
@@ -117,6 +118,7 @@ def run(
                     continue
                 sink.write(output)
                 tally.outputs += 1
+            tally.outputs += sink.written if isinstance(sink, Folder) else 0
     except BrokenPipeError:
         leave_quietly()
         return 0
