@@ -308,6 +308,15 @@ def test_options_that_are_wrong(conf: tuple[str, str], message: str) -> None:
         squall.build(planned(PREFIX + LAST), "beam", Options(conf=(conf,)))
 
 
+def test_options_of_the_command_line(squall: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "rule.jena").write_text(GRANDPARENTS)
+    command = ("build", str(tmp_path / "rule.jena"), "--builder", "beam")
+    code, _, said = squall(*command, "--beam-option", "direct_num_worker=2")
+    assert (code, said.splitlines()[0]) == (2, "build error: Beam has no option `direct_num_worker`")
+    code, _, said = squall(*command, "--beam-option", "runner=BundleBasedDirectRunner", "--conf", "streaming=true")
+    assert (code, said.splitlines()[0].partition(",")[0]) == (0, "0 statements read")
+
+
 def test_a_runner_elsewhere_knows_its_options_itself() -> None:
     conf = (("runner", "PortableRunner"), ("parallelism_of_that_engine", "7"))
     squall.build(planned(PREFIX + LAST), "beam", Options(conf=conf))
