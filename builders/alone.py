@@ -20,14 +20,14 @@ from squall.builders.addressing import DELIVER, Program
 from squall.builders.exchange import Exchange, Files, Folder, Frame, Told
 from squall.builders.lines import Lost, Parse, Parsed, event_of, late, lost_message
 from squall.builders.messages import COUNT, INSTANT, LOST, ROW, STATE, TIME, Message, Step, from_arrow, to_arrow
-from squall.builders.packing import orders, pack, unpack
-from squall.builders.rows.entries import answer_row, fact_row, row_fact
+from squall.builders.packing import orders, pack, pack_output, unpack, unpack_output
+from squall.builders.rows.entries import fact_row
 from squall.builders.rows.read import wanted
 from squall.builders.running import Running
 from squall.builders.state import State
 from squall.operators import Deliver, Feed, Operator, Read, Update
 from squall.plan import Node, Plan
-from squall.rdf import ALWAYS, FOREVER, Evaluated, Event, Fact, Term, Triple, heartbeat
+from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
 from squall.stages import Options, Output
 from squall.windows import Count
 
@@ -35,8 +35,6 @@ COMPACT = 16
 """After how many batches the state is written as a whole again."""
 _FACTS = _STATE = 0
 """The levels of the facts that the plan reads, and of what it keeps."""
-_EVALUATED = "="
-"""The first cell of the row that says that an evaluation is complete."""
 
 
 class Reason(NamedTuple):
@@ -118,8 +116,8 @@ class SingleTask:
 
         return step
 
-    def work(self, messages: Frame | None, last: bool = False) -> Iterator[Output]:
-        """The outputs of a batch, in the order of time. Nothing of it counts before `commit`.
+    def work(self, messages: Frame | None, last: bool = False) -> None:
+        """Works a batch off. Nothing of it counts before `commit`.
 
         messages: of the sources; None if there are none. last: no more events will come for the time being.
         """
@@ -134,9 +132,16 @@ class SingleTask:
         found = self.exchange.write(self.exchange.worked(given, task, 1), self._folder("work"))
         times = {name: time for name, _, time in found.instants}
         self.next = Progress(base=base, **times)
-        answers = self.exchange.stored(ROW, DELIVER, [self._folder("work")])
+
+    def answers(self) -> Frame | None:
+        """What the batch has to hand on, as messages: `start` is the time, `weight` the place."""
+        return self.exchange.stored(ROW, DELIVER, [self._folder("work")])
+
+    def outputs(self) -> Iterator[Output]:
+        """The outputs of the batch, in the order of time."""
+        answers = self.answers()
         for time, _, text in self.exchange.answers(answers) if answers is not None else ():
-            yield output_of(text, time)
+            yield unpack_output(text, time)
 
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
@@ -162,14 +167,6 @@ class SingleTask:
 
     def _state(self) -> list[Folder]:
         return [("runs", batch, "work") for batch in range(self.progress.base, self.done)]
-
-
-def output_of(text: str, time: int) -> Output:
-    """The output that a row of the task stands for. time: its time (integer ms)."""
-    *cells, rule = unpack(text)
-    if cells[0] == _EVALUATED:
-        return Output(Evaluated(tuple(map(str, cells[1:]))), time, str(rule))
-    return Output(row_fact(cells), time, str(rule))
 
 
 # What workers do
@@ -270,7 +267,7 @@ class Task:
             running.restore(self.progress.passed, self.program.begin, state.entries)
         running.keep()
         for number, output in enumerate(self._outputs(running, list(map(_event, sorted(came, key=_in_turn))))):
-            yield Message(ROW, DELIVER, 0, 0, 0, _packed(output), output.time, FOREVER, number)
+            yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, number)
         if self.whole:
             state.add(running.kept())
             state.compact(running.memories, running.passed)
@@ -294,9 +291,3 @@ class Task:
 def _event(message: Message) -> Event:
     _, stream, graph, kind, *cells = map(str, unpack(message.row))
     return event_of(message.start, stream, graph, kind, cells)
-
-
-def _packed(output: Output) -> str:
-    fact = output.fact
-    row = (_EVALUATED, *fact.names) if isinstance(fact, Evaluated) else answer_row(fact)
-    return pack((*row, output.rule))

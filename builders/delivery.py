@@ -14,10 +14,10 @@ from operator import itemgetter
 from squall.builders.addressing import DELIVER, TOGETHER, Program
 from squall.builders.instants import Instants
 from squall.builders.messages import INSTANT, ROW, STATE, Message, Step
-from squall.builders.packing import orders, pack, unpack
+from squall.builders.packing import orders, pack_output, unpack
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
-from squall.builders.rows.entries import Entry, answer_row
+from squall.builders.rows.entries import Entry
 from squall.builders.worker import PLAIN, Span, superstep_messages
 from squall.operators import Answer, Operator
 from squall.operators import Deliver as DeliverNode
@@ -113,10 +113,10 @@ def _delivered(
             at_work.keep()
         at_work.apply(0, entries.get((ROW, number), []))
         now = span.now if isinstance(at_work, Deliver) else FOREVER - 1
-        for place, (answer, time, rule) in enumerate(at_work.flush(now, evaluations.instants.get(number, ()))):
-            rank = ranks.get(rule, 0) if not op.name else min(len(ranks), 1)
-            row = pack((*answer_row(answer), rule))
-            yield Message(ROW, DELIVER, rank, number, 0, row, time, FOREVER, place if rank else 0)
+        for place, output in enumerate(at_work.flush(now, evaluations.instants.get(number, ()))):
+            rank = ranks.get(output.rule, 0) if not op.name else min(len(ranks), 1)
+            row = pack_output(output)
+            yield Message(ROW, DELIVER, rank, number, 0, row, output.time, FOREVER, place if rank else 0)
         for slot, kept in at_work.kept():
             yield from addressing.state(node.id, slot, kept)
 

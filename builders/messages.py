@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pyarrow
 
-from squall.errors import BuilderError
+from squall.errors import BuilderError, SquallError
 
 ROW, STATE, LOST, TIME, COUNT, INSTANT = "row", "state", "lost", "time", "count", "instant"
 """The kinds of message: a row for a node; what a node keeps; a statement that could not be used; the latest time; how
@@ -70,9 +70,14 @@ class Failed(Exception):
     MARK = "<squall "
     """How what the text holds of it begins."""
 
-    def __init__(self, error: BuilderError) -> None:
+    def __init__(self, error: SquallError) -> None:
+        super().__init__(self.text(error))
+
+    @classmethod
+    def text(cls, error: SquallError) -> str:
+        """What an engine's error is to hold, for `found`."""
         told = json.dumps([error.message, error.hint])
-        super().__init__(f"{self.MARK}{b64encode(told.encode()).decode()}>")
+        return f"{cls.MARK}{b64encode(told.encode()).decode()}>"
 
     @staticmethod
     def found(error: BaseException) -> BuilderError | None:

@@ -6,13 +6,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from squall.builders.rows.entries import Head, Row
+from squall.builders.rows.entries import Head, Row, answer_row, row_fact
 from squall.builders.rows.timeline import order_name, ordering
 from squall.operators import Answer
 from squall.plan import Plan
+from squall.rdf import Evaluated
+from squall.stages import Output
 
 _JSON = "\0"
 """What stands in front of a row that is written as JSON."""
+_EVALUATED = "="
+"""The first cell of the row that says that an evaluation is complete."""
 Orders = Mapping[str, Callable[[Row], Any]]
 """By the name of an order the sort key of the row that a solution is made of."""
 
@@ -45,6 +49,21 @@ def _head(cell: list[Any], orders: Orders) -> Head:
     first, order, *row = cell
     origin = tuple(row)
     return Head(first, orders[order](origin), origin, order)
+
+
+def pack_output(output: Output) -> str:
+    """An output as one string, but for its time."""
+    fact = output.fact
+    row = (_EVALUATED, *fact.names) if isinstance(fact, Evaluated) else answer_row(fact)
+    return pack((*row, output.rule))
+
+
+def unpack_output(text: str, time: int) -> Output:
+    """The output of a string, at its time (integer ms)."""
+    *cells, rule = unpack(text)
+    if cells[0] == _EVALUATED:
+        return Output(Evaluated(tuple(map(str, cells[1:]))), time, str(rule))
+    return Output(row_fact(cells), time, str(rule))
 
 
 def orders(plan: Plan) -> dict[str, Callable[[Row], Any]]:

@@ -22,9 +22,8 @@ from squall.builders.exchange import Exchange, Files, Folder, Frame, Told
 from squall.builders.instants import Instants
 from squall.builders.lines import Lost, Parse
 from squall.builders.messages import COUNT, INSTANT, LOST, ROW, STATE, TIME, Message, Step
-from squall.builders.packing import unpack
+from squall.builders.packing import unpack_output
 from squall.builders.rows import deliver
-from squall.builders.rows.entries import row_fact
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.worker import DELETE, PLAIN, REDERIVE, Span, axioms, compaction, source_step, superstep
 from squall.operators import Deliver, windows_of
@@ -93,6 +92,7 @@ class Batches:
         self.delivered: list[Folder] = []
         """and the one that holds the answers."""
         self.told = Told()
+        self.evaluations = Evaluations()
         self.kept = 0
         self.span = Span(ALWAYS - 1, ALWAYS)
 
@@ -117,8 +117,8 @@ class Batches:
         """The worker's function from lines to messages."""
         return source_step(self.program, self.earliest, parse)
 
-    def work(self, messages: Frame | None, last: bool = False) -> Iterator[Output]:
-        """The outputs of a batch, in the order of time. Nothing of it counts before `commit`.
+    def work(self, messages: Frame | None, last: bool = False) -> None:
+        """Works a batch off. Nothing of it counts before `commit`.
 
         messages: of the sources; None if there are none. last: no more events will come, so that every instant is
         whole.
@@ -137,9 +137,17 @@ class Batches:
                 phases = (DELETE, REDERIVE) if level.recursive and level.deletes else (PLAIN,)
                 self._level(level, phases)
             evaluations = self._deliver(evaluations)
-        found = self.exchange.stored(ROW, DELIVER, self.delivered)
+        self.evaluations = evaluations
+
+    def answers(self) -> Frame | None:
+        """What the batch has to hand on, as the messages of `delivery`."""
+        return self.exchange.stored(ROW, DELIVER, self.delivered)
+
+    def outputs(self) -> Iterator[Output]:
+        """The outputs of the batch, in the order of time."""
+        found = self.answers()
         answers = self.exchange.answers(found) if found is not None else iter(())
-        yield from told_whole(answers, self.deliveries, evaluations)
+        yield from told_whole(answers, self.deliveries, self.evaluations)
 
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
@@ -316,8 +324,7 @@ def told_whole(
             yield from _complete(waiting[place], deliveries, waiting[place] == last)
             place += 1
         last = time, number
-        *cells, rule = unpack(text)
-        yield Output(row_fact(cells), time, str(rule))
+        yield unpack_output(text, time)
     for evaluation in waiting[place:]:
         yield from _complete(evaluation, deliveries, evaluation == last)
 

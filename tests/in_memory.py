@@ -129,7 +129,8 @@ def run(
 
     def work(messages: Iterable[Message] | None, last: bool = False) -> None:
         job = anew()
-        found.extend(job.work(None if messages is None else list(messages), last))
+        job.work(None if messages is None else list(messages), last)
+        found.extend(job.outputs())
         assert not list(job.losses())
         job.commit(None)
 

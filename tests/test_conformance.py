@@ -11,7 +11,6 @@ import squall
 from squall.rdf import XSD, iri, literal
 from tests.conformance import SUITES, Outcome, Stages, corpus, made_up, place_of, run
 from tests.conformance.__main__ import counted, main
-from tests.conformance.cqels import as_csparql
 from tests.conformance.evaluations import compare, timed_lines
 
 WHERE = corpus()
@@ -188,14 +187,6 @@ def test_a_stream_with_times(tmp_path: Path) -> None:
     path.write_text("<urn:s> <urn:p> <urn:o> .")
     with pytest.raises(AssertionError, match="no triple with a time"):
         timed_lines(path)
-
-
-def test_cqels_in_the_words_of_csparql() -> None:
-    text = "SELECT ?x WHERE { STREAM <urn:s> [RANGE 5s SLIDE 1s] { ?x ?y ?z } STREAM ?t [NOW] { ?z ?y ?x } }"
-    assert " ".join(as_csparql(text, ("urn:a", "urn:b")).split()) == (
-        "REGISTER QUERY q AS SELECT ?x FROM NAMED STREAM <urn:s> [RANGE 5s] FROM NAMED STREAM <urn:a> [RANGE 1ms] "
-        "FROM NAMED STREAM <urn:b> [RANGE 1ms] WHERE { GRAPH <urn:s> { ?x ?y ?z } GRAPH ?t { ?z ?y ?x } }"
-    )
 
 
 def test_streams_made_up_for_a_query() -> None:

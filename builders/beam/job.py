@@ -9,7 +9,7 @@ from os.path import getsize
 from pathlib import Path
 
 from squall import functions
-from squall.builders.alone import Progress, Task, output_of
+from squall.builders.alone import Progress, Task
 from squall.builders.beam import files
 from squall.builders.beam.files import Part
 from squall.builders.beam.graph import describe, graph
@@ -20,6 +20,7 @@ from squall.builders.cut import levels
 from squall.builders.intake import document_of, lose, readable, timely
 from squall.builders.lines import Document, Lost, lines_parser
 from squall.builders.messages import COUNT, INSTANT, LOST, ROW, Failed, Message
+from squall.builders.packing import unpack_output
 from squall.builders.supersteps import told_whole
 from squall.clock import beginning
 from squall.errors import BuilderError
@@ -41,7 +42,8 @@ def build(plan: Plan, options: Options) -> BeamJob:
     """
     if options.checkpoint is not None:
         raise BuilderError(
-            "the beam builder keeps no checkpoint", hint="use `--builder spark`, or leave `--checkpoint` out"
+            "the beam builder keeps no checkpoint",
+            hint="use `--builder iterator` or `spark`, or leave `--checkpoint` out",
         )
     return BeamJob(plan, options, Runner(options.conf))
 
@@ -176,7 +178,7 @@ class _Run:
         return said
 
     def _outputs_of_one(self, folder: str) -> Iterator[Output]:
-        return (output_of(one.row, one.start) for one in answers(folder) if one.kind == ROW)
+        return (unpack_output(one.row, one.start) for one in answers(folder) if one.kind == ROW)
 
     def _lose(self, lost: Lost) -> None:
         lose(lost, self.options.ledger)

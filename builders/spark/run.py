@@ -18,6 +18,7 @@ from squall.builders.lines import Document, Lost, lines_parser
 from squall.builders.messages import ROW, SCHEMA
 from squall.builders.spark import spool
 from squall.builders.spark.exchange import SparkExchange
+from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.inputs import (
     Inputs,
     pattern,
@@ -31,7 +32,7 @@ from squall.builders.spark.store import Store
 from squall.builders.supersteps import Batches
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
-from squall.stages import Options, Output, Rewindable
+from squall.stages import Folder, Options, Output, Rewindable
 from squall.streams import Source, Sources
 
 if TYPE_CHECKING:
@@ -54,11 +55,16 @@ class Run:
             self.batches = SingleTask(self.exchange, self.store, self.program, options.steps)
         else:
             self.batches = Batches(self.exchange, self.store, self.program, together)
+        self.folder = self._folder(plan, options.sink) if isinstance(options.sink, Folder) else None
         self.spooled = folder.absolute() / "spool"
         self.spool = Spool(self.spooled / "events", self._fail)
         self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
         self.failure: BaseException | None = None
         self.abandoned = False
+
+    def _folder(self, plan: Plan, folder: Folder) -> FolderWriter:
+        store = Store(self.spark._jvm, self.spark._jsc.hadoopConfiguration(), folder.path.absolute().as_uri())
+        return FolderWriter(plan, folder, store, self.store.run())
 
     # The run
 
@@ -93,16 +99,16 @@ class Run:
         """The outputs of a batch, its losses told, the sink cut back to where it began if it is done for a second
         time."""
         self._mark()
-        outputs = self.batches.work(messages, last)
-        first = next(outputs, None)
+        self.batches.work(messages, last)
         for lost in self.batches.losses():
             self._lose(lost)
         for number, count in self.batches.told.counts:
             if sources and (source := sources[number]) is not None:
                 source.reading.statements += count
-        if first is not None:
-            yield first
-            yield from outputs
+        if self.folder is None:
+            yield from self.batches.outputs()
+        elif (answers := self.batches.answers()) is not None:
+            self.folder.write(answers, self.batches.done)
 
     def _mark(self) -> None:
         """Notes where sink and ledger end before the batch, or cuts them back to there."""
