@@ -137,10 +137,16 @@ def _sources(root: Any, name: str, worker: Worker, routes: Routes, given: Input)
     return parts | name >> beam.FlatMap(_reading(worker, routes)).with_outputs(*routes.all)
 
 
+def _grouped(came: Sequence[Any], name: str) -> Any:
+    """What comes from several steps, by key. That keys are integers has to be said: what is encoded for want of a type
+    need not be the same everywhere."""
+    rows = came | f"{name}: rows" >> beam.Flatten().with_output_types(Keyed)
+    return rows | f"{name}: by key" >> beam.GroupByKey()
+
+
 def _tell(messages: Any, folder: str, name: str) -> None:
     """Writes messages down for the driver."""
-    grouped = messages | f"{name}: in one" >> beam.GroupByKey()
-    _ = grouped | name >> beam.FlatMap(_writing(folder, name, _decoded))
+    _ = _grouped([messages], name) | name >> beam.FlatMap(_writing(folder, name, _decoded))
 
 
 # Plans whose rows are grouped by key
@@ -197,7 +203,7 @@ class Layout:
         came = [self.sent[sender][name] for sender in self.graph.senders[name] if sender in self.sent]
         if name in self.axioms:
             came.append(self.root | f"{name}: axioms" >> beam.Create(self.axioms[name]))
-        return came | f"{name}: rows" >> beam.Flatten() | f"{name}: by key" >> beam.GroupByKey() if came else None
+        return _grouped(came, name) if came else None
 
     def _end(self, rows: Any, instants: Any) -> Any:
         """Makes the answers; at which instants there is something to tell. Of an answer that is told where it has
@@ -287,7 +293,7 @@ def lay_whole(root: Any, graph: Graph, program: Program, given: Input, turn: Tur
     worker = _finding(program, turn.task.progress.earliest, given.parse)
     sent = _sources(root, graph.sources.name, worker, routes, given)
     start = root | f"{name}: start" >> beam.Create([one.value for one in routes(to_arrow([start_message()]))])
-    rows = [sent[name], start] | f"{name}: rows" >> beam.Flatten() | f"{name}: in one" >> beam.GroupByKey()
+    rows = _grouped([sent[name], start], name)
     _ = rows | name >> beam.FlatMap(_writing(given.folder, _ANSWERS, _taking(turn)))
     _tell(sent[_TOLD], given.folder, _TOLD)
 
