@@ -51,7 +51,7 @@ class IteratorJob(Running):
         """What each node has done so far, if the options asked to measure it; only what it keeps, otherwise."""
         if isinstance(self.machine, Measured):
             return self.machine.figures(self.outputs)
-        state = self.bulk.state() if self.bulk else self.machine.state()
+        state = bulk.state() if (bulk := self.bulk) else self.machine.state()
         return {id: NodeFigures(state=size) for id, size in state.items()}
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:

@@ -23,7 +23,7 @@ from squall.cli.programs import (
     planner_of,
     with_semantics,
 )
-from squall.cli.running import calm_collector, check_sampled, run, warn_of_risks, watched, write_measures
+from squall.cli.running import asked_at, calm_collector, check_sampled, run, warn_of_risks, watched, write_measures
 from squall.cli.shared import LEXER, RULES, show_prints
 from squall.errors import UsageError
 
@@ -75,6 +75,8 @@ if TYPE_CHECKING:
               "of the data, for --statistics.")  # fmt: skip
 @click.option("--profile-nodes", "profiled", type=click.Path(path_type=Path), metavar="FILE", help="Measure each node, "
               "for `squall explain --figures`.")  # fmt: skip
+@click.option("--metrics", metavar="PORT", help="Answer there with metrics for Prometheus; on the loopback, or at "
+              "HOST:PORT.")  # fmt: skip
 @click.option("--progress/--no-progress", default=None, help="[default: if standard error is a terminal]")
 def build(
     programs: tuple[str, ...],
@@ -102,6 +104,7 @@ def build(
     statistics: Path | None,
     counted: Path | None,
     profiled: Path | None,
+    metrics: str | None,
     progress: bool | None,
     **semantics: str,
 ) -> None:
@@ -133,6 +136,7 @@ def build(
       squall build query.rq --rules owl2rl --source ontology.ttl --source data.ttl
       sensors | squall build alarm.jena --source '-?format=nt' --clock wall --window 'RANGE 1m'
     """
+    from squall.progress import Tally
     from squall.streams import LedgerFile
     from squall.streams.sinks import check_writable
 
@@ -168,8 +172,9 @@ def build(
     sample: list[Event] = []
     calm_collector()
     show_prints()
-    inputs = watched(streams, static, sample if counted else None)
-    code = run(job, *inputs, target, ledger, resume, progress, columns_of(system, target))
+    inputs, tally = watched(streams, static, sample if counted else None), Tally()
+    with asked_at(metrics, job, inputs[0], ledger, tally):
+        code = run(job, *inputs, target, ledger, resume, progress, columns_of(system, target), tally)
     write_measures(job, plan, sample, counted, profiled)
     sys.exit(code)
 
