@@ -109,7 +109,7 @@ def _delivered(
         # Whether it is reported has been decided, and that all has been told is for the driver to say.
         alike = replace(op, queries=(), report=CLOSE if changes_only(op) else op.report)
         at_work = _resumed(deliver(node, alike, program.plan), number, span, evaluations, entries)
-        if at_work.remembers:
+        if at_work.remembers and not span.over:
             at_work.keep()
         at_work.apply(0, entries.get((ROW, number), []))
         now = span.now if isinstance(at_work, Deliver) else FOREVER - 1

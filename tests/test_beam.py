@@ -317,6 +317,13 @@ def test_options_of_the_command_line(squall: Callable[..., tuple[int, str, str]]
     assert (code, said.splitlines()[0].partition(",")[0]) == (0, "0 statements read")
 
 
+def test_a_folder_is_no_sink(squall: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "rule.jena").write_text(GRANDPARENTS)
+    sink = f"{tmp_path / 'out'}/?format=parquet"
+    code, _, said = squall("build", str(tmp_path / "rule.jena"), "--builder", "beam", "--sink", sink)
+    assert (code, said.splitlines()[0]) == (2, "build error: the beam builder writes no folder")
+
+
 def test_a_runner_elsewhere_knows_its_options_itself() -> None:
     conf = (("runner", "PortableRunner"), ("parallelism_of_that_engine", "7"))
     squall.build(planned(PREFIX + LAST), "beam", Options(conf=conf))

@@ -26,7 +26,7 @@ from squall.clock import beginning
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event
-from squall.stages import Options, Output
+from squall.stages import Folder, Options, Output
 from squall.streams import FileSource, FolderSource, Source, Sources
 
 LIVE = "what comes live is worked batch by batch"
@@ -45,6 +45,8 @@ def build(plan: Plan, options: Options) -> BeamJob:
             "the beam builder keeps no checkpoint",
             hint="use `--builder iterator` or `spark`, or leave `--checkpoint` out",
         )
+    if isinstance(options.sink, Folder):
+        raise BuilderError("the beam builder writes no folder", hint="name a file, or use `--builder spark`")
     return BeamJob(plan, options, Runner(options.conf))
 
 
@@ -103,7 +105,8 @@ class _Run:
         given, sources = self._given(batches, static)
         program, steps = self.program, graph(self.program.plan)
         if steps.end.why:
-            turn = Turn(Task(program, Progress(), self.options.steps, first=True, last=True, whole=False))
+            task = Task(program, Progress(), self.options.steps, first=True, last=True, whole=False, over=True)
+            turn = Turn(task)
             self.runner.run(lambda pipeline: lay_whole(pipeline, steps, program, given, turn))
         else:
             self.runner.run(lambda pipeline: Layout(pipeline, steps, program, given).lay())

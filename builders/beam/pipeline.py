@@ -24,12 +24,12 @@ from squall.builders.beam.quiet import beam
 from squall.builders.delivery import Evaluations, changes_only, changing, delivery
 from squall.builders.instants import Instants
 from squall.builders.lines import Parse
-from squall.builders.messages import COUNT, INSTANT, LOST, ROW, STATE, Message, from_arrow, to_arrow
+from squall.builders.messages import COUNT, INSTANT, LOST, STATE, TIME, Message, from_arrow, to_arrow
 from squall.builders.messages import Step as Worker
 from squall.builders.worker import PLAIN, Span, axioms, source_step, superstep
 from squall.rdf import ALWAYS, FOREVER
 
-ALL = Span(ALWAYS - 1, FOREVER - 1)
+ALL = Span(ALWAYS - 1, FOREVER - 1, over=True)
 """All of time."""
 _EACH = tuple(range(BUCKETS))
 """Each bucket is a group of its own."""
@@ -40,6 +40,10 @@ _ROWS = 20_000
 """How many messages are sent on at once."""
 Keyed = tuple[int, bytes]
 """Messages on their way, behind the key of the group that they are for."""
+
+
+_FOR_DRIVER = {LOST: _TOLD, COUNT: _TOLD, INSTANT: _INSTANTS}
+"""Where messages go that are no rows for a node."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +61,12 @@ class Routes:
         return (_TOLD, _INSTANTS, *dict.fromkeys(self.tags.values()), *filter(None, [self.otherwise]))
 
     def __call__(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Any]:
-        """The messages of batches, by where they go. Nothing is sent of what a run needs that goes on: the latest time,
-        and what nodes keep."""
+        """The messages of batches, by where they go."""
         boxes: dict[tuple[str, int], list[Message]] = {}
         for message in from_arrow(batches):
-            if message.kind == ROW:
-                tag = self.otherwise or self.tags[message.node]
-            elif message.kind in (LOST, COUNT):
-                tag = _TOLD
-            elif message.kind == INSTANT:
-                tag = _INSTANTS
-            else:
+            if message.kind == TIME:  # the latest time is for runs that go on
                 continue
+            tag = _FOR_DRIVER.get(message.kind) or self.otherwise or self.tags[message.node]
             place = tag, message.bucket if tag in self.spread else 0
             box = boxes.setdefault(place, [])
             box.append(message)
@@ -263,8 +261,7 @@ def _answering(program: Program, known: Evaluations) -> Callable[[Iterable[bytes
     worker = delivery(program, ALL, known)
 
     def answer(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
-        found = (one for one in from_arrow(worker(_decoded(parts))) if one.kind == ROW)
-        return to_arrow(sorted(found, key=_in_turn))
+        return to_arrow(sorted(from_arrow(worker(_decoded(parts))), key=_in_turn))
 
     return answer
 
