@@ -231,3 +231,11 @@ def test_the_example_of_the_page_runs(broker: brokers.Broker, tmp_path: Path) ->
     port = str(broker.port)
     replaced = {"localhost": f"127.0.0.1:{port}", "_sub ": f"_sub -p {port} ", "_pub ": f"_pub -p {port} "}
     example("mqtt.sh", tmp_path, brokers.environment(), **replaced)
+
+
+def test_the_tutorial_runs(broker: brokers.Broker, tmp_path: Path) -> None:
+    """Its live stream: the rest of it is run with the other pages."""
+    brokers.program("mosquitto_sub")
+    port = str(broker.port)
+    replaced = {"localhost": f"127.0.0.1:{port}", "_sub ": f"_sub -p {port} ", "_pub ": f"_pub -p {port} "}
+    example("live.sh", tmp_path, brokers.environment(), "tutorial.md", "alarm/rules.jena", **replaced)
