@@ -16,8 +16,10 @@ from squall.builders.alone import alone
 from squall.builders.cut import describe
 from squall.builders.messages import Failed
 from squall.builders.spark.folder import check as check_folder
+from squall.builders.spark.frames import to_dataframe
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import DEFAULTS, FILES_PER_BATCH, ROWS_TOGETHER, session
+from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.store import check_owner
 from squall.clock import beginning
 from squall.operators import is_stateful
@@ -25,7 +27,16 @@ from squall.plan import Plan
 from squall.rdf import Event
 from squall.stages import Folder, Options, Output
 
-__all__ = ["DEFAULTS", "FILES_PER_BATCH", "ROWS_TOGETHER", "SparkJob", "build", "session"]
+__all__ = [
+    "DEFAULTS",
+    "FILES_PER_BATCH",
+    "ROWS_TOGETHER",
+    "FrameSource",
+    "SparkJob",
+    "build",
+    "session",
+    "to_dataframe",
+]
 
 
 def build(plan: Plan, options: Options) -> SparkJob:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from squall.builders.lines import Document, Lost
 from squall.builders.spark.session import FILES_PER_BATCH
-from squall.streams import FileSource, FolderSource, Source
+from squall.builders.spark.sources import FrameSource
+from squall.rdf import Event
+from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.formats import of_path, told
 
 if TYPE_CHECKING:
@@ -29,38 +31,50 @@ class Inputs(NamedTuple):
 
 
 def readable(source: Source) -> bool:
-    """Whether Spark can read a source by itself: files of lines, which it can split."""
+    """Whether Spark can read a source by itself: files of lines, which it can split, and DataFrames."""
     if isinstance(source, FileSource):
         by_ending = of_path(source.path)
         compression_shows = source.compressed == source.path.endswith(".gz")
         return source.format.lines and not source.live and compression_shows and by_ending is not None
     if isinstance(source, FolderSource):
         return all(told(path, source.settings.format)[0].lines for path in source.files())
-    return False
+    return isinstance(source, FrameSource)
+
+
+def is_live(batches: Iterable[Sequence[Event]]) -> bool:
+    """Whether more may come than what is there."""
+    return batches.live if isinstance(batches, Sources) else not isinstance(batches, list)
 
 
 def document_of(source: Source) -> Document:
+    """How the lines of a source that Spark can read are read."""
+    if isinstance(source, FrameSource):
+        return Document(source.uri, source.stream, source.format)
     assert isinstance(source, FileSource | FolderSource)
     settings = source.settings
     return Document(source.path, settings.stream, settings.format, settings.time, isinstance(source, FolderSource))
 
 
-def text_stream(spark: SparkSession, document: Document) -> DataFrame:
-    """The lines of a file or folder as a stream. (Spark streams folders only: a file is one by a filter on names.)"""
+def lines(spark: SparkSession, inputs: Inputs, streaming: bool) -> DataFrame:
+    """The lines of all sources, with the places that they are from and the number of their source. streaming: as they
+    come; else all that there are."""
+    found = (
+        source.lines() if isinstance(source, FrameSource) else _file_lines(spark, document, streaming)
+        for document, source in zip(inputs.documents, inputs.sources, strict=True)
+    )
+    numbered = (frame.selectExpr("*", f"{number} as source") for number, frame in enumerate(found))
+    return reduce(lambda one, other: one.union(other), numbered)
+
+
+def _file_lines(spark: SparkSession, document: Document, streaming: bool) -> DataFrame:
+    """The lines of a file or folder. (Spark streams folders only: a file is one by a filter on names.)"""
+    path = _glob(Path(document.name).absolute(), document.folder)
+    if not streaming:
+        return placed(spark.read.format("text").load(path))
     reader = spark.readStream.format("text")
     if files := spark.conf.get(FILES_PER_BATCH, ""):
         reader = reader.option("maxFilesPerTrigger", files)
-    return reader.load(pattern(document))
-
-
-def pattern(document: Document) -> str:
-    return _glob(Path(document.name).absolute(), document.folder)
-
-
-def united(texts: Iterable[DataFrame]) -> DataFrame:
-    """The lines of several sources."""
-    lines = [placed_lines(text, number) for number, text in enumerate(texts)]
-    return reduce(lambda one, other: one.union(other), lines)
+    return placed(reader.load(path))
 
 
 def _glob(path: Path, folder: bool) -> str:
@@ -73,11 +87,9 @@ def _glob(path: Path, folder: bool) -> str:
     return "file:" + "/".join(["", *escaped[1:]])
 
 
-def placed_lines(text: DataFrame, number: int) -> DataFrame:
-    """Lines with the place that they are from, and the number of their source."""
-    return text.selectExpr(
-        "value", "_metadata.file_path as file", "_metadata.file_block_start as block", f"{number} as source"
-    )
+def placed(text: DataFrame) -> DataFrame:
+    """Lines with the place that they are from."""
+    return text.selectExpr("value", "_metadata.file_path as file", "_metadata.file_block_start as block")
 
 
 def line_number(lost: Lost) -> int | None:
