@@ -26,6 +26,8 @@ def build(plan: Plan, options: Options) -> IteratorJob:
         )
     if options.conf:
         raise BuilderError(f"the iterator builder has no setting `{options.conf[0][0]}`", hint="leave `--conf` out")
+    if options.batch:
+        raise BuilderError("the iterator builder makes no batches", hint="leave `--batch` out: what ends, ends")
     if isinstance(options.sink, Folder):
         raise BuilderError("the iterator builder writes no folder", hint="name a file, or use `--builder spark`")
     return IteratorJob(plan, options)

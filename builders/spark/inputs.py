@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from squall.builders.lines import Document, Lost
 from squall.builders.spark.session import FILES_PER_BATCH
 from squall.builders.spark.sources import FrameSource
+from squall.errors import BuilderError
 from squall.rdf import Event
 from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.formats import of_path, told
@@ -44,6 +45,14 @@ def readable(source: Source) -> bool:
 def is_live(batches: Iterable[Sequence[Event]]) -> bool:
     """Whether more may come than what is there."""
     return batches.live if isinstance(batches, Sources) else not isinstance(batches, list)
+
+
+def check_bounded(batches: Iterable[Sequence[Event]]) -> None:
+    """Raises BuilderError where more may come than what is there, by the name of the source."""
+    if is_live(batches):
+        sources = batches.sources if isinstance(batches, Sources) else ()
+        name = next((f"`{source.uri}`" for source in sources if source.live), "what events come from")
+        raise BuilderError(f"{name} is live: one batch is all that is there", hint="leave `--batch` out")
 
 
 def document_of(source: Source) -> Document:

@@ -82,7 +82,8 @@ class Run:
 
     def _is_one_batch(self, inputs: Inputs) -> bool:
         """Whether all there is can be worked off at once: it ends, and nothing is to be done with it later."""
-        return self.options.checkpoint is None and not inputs.live and not self.spark.conf.get(FILES_PER_BATCH, "")
+        ends = self.options.checkpoint is None and not inputs.live
+        return self.options.batch or (ends and not self.spark.conf.get(FILES_PER_BATCH, ""))
 
     def _directly(
         self, messages: DataFrame | None, sources: Sequence[Source | None] = (), last: bool = False

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
               "could not be used (malformed, late) as lines of JSON.")  # fmt: skip
 @click.option("--checkpoint", type=click.Path(path_type=Path), metavar="DIR", help="Keep offsets and state there, so "
               "that a killed run goes on where it was.")  # fmt: skip
+@click.option("--batch", is_flag=True, help="Work off all there is as one batch (Spark): nothing live, no checkpoint.")
 @click.option("--max-depth", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How deep "
               "rules may nest the terms that they make.")  # fmt: skip
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine (Spark).")
@@ -93,6 +94,7 @@ def build(
     strict: bool,
     lost: Path | None,
     checkpoint: Path | None,
+    batch: bool,
     max_depth: int,
     conf: tuple[str, ...],
     statistics: Path | None,
@@ -153,7 +155,7 @@ def build(
     _check_streams(system, streams, sources, statics)
     plan = make(system)
     options = _options(checkpoint, settings, ledger, target, profiled is not None, begin)
-    job = job_of(plan, builder, replace(options, max_depth=max_depth))
+    job = job_of(plan, builder, replace(options, max_depth=max_depth, batch=batch))
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []
@@ -250,7 +252,7 @@ def _options(
     from squall.streams.folders import FolderSink
 
     rewound = sink if isinstance(sink, FileSink | FolderSink) else None
-    return Options(checkpoint, conf, ledger, rewound, measure, now=now)
+    return Options(checkpoint, conf, ledger, rewound, measure=measure, now=now)
 
 
 def _moment(text: str) -> int:
