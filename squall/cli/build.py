@@ -66,6 +66,8 @@ if TYPE_CHECKING:
               "that a killed run goes on where it was.")  # fmt: skip
 @click.option("--checkpoint-every", "every", metavar="TIME|N", help="How often that is saved, in time or in statements "
               "[default: 1s].")  # fmt: skip
+@click.option("--batch", is_flag=True, help="Work off all there is as one batch (Spark, Beam): nothing live, no "
+              "checkpoint.")  # fmt: skip
 @click.option("--max-depth", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How deep "
               "rules may nest the terms that they make.")  # fmt: skip
 @click.option("--conf", "--beam-option", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine "
@@ -99,6 +101,7 @@ def build(
     lost: Path | None,
     checkpoint: Path | None,
     every: str | None,
+    batch: bool,
     max_depth: int,
     conf: tuple[str, ...],
     statistics: Path | None,
@@ -166,7 +169,7 @@ def build(
         target = recoverable(target)
         warn_of_risks(streams)
     options = _options(checkpoint, settings, ledger, target, profiled is not None, begin)
-    job = job_of(plan, builder, replace(options, max_depth=max_depth, every=interval))
+    job = job_of(plan, builder, replace(options, max_depth=max_depth, every=interval, batch=batch))
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []
@@ -289,7 +292,7 @@ def _options(
     from squall.stages import Folder, Options, Recoverable, Rewindable
 
     rewound = sink if isinstance(sink, Rewindable | Recoverable | Folder) else None
-    return Options(checkpoint, conf, ledger, rewound, measure, now=now)
+    return Options(checkpoint, conf, ledger, rewound, measure=measure, now=now)
 
 
 def _moment(text: str) -> int:
