@@ -67,19 +67,20 @@ def run(program: str, batches: Any, *conf: tuple[str, str], builder: str = "beam
 # Runners
 
 
-@pytest.mark.parametrize(
-    "conf",
-    [
-        (("runner", "BundleBasedDirectRunner"),),
-        (("direct_num_workers", "2"), ("direct_running_mode", "multi_threading")),
-        (("runner", "PortableRunner"), ("job_endpoint", "embed"), ("environment_type", "LOOPBACK")),
-    ],
-    ids=["bundles", "threads", "portable"],
-)
-@pytest.mark.parametrize("program", [GRANDPARENTS, pytest.param(REACH, marks=pytest.mark.slow)], ids=["keys", "one"])
-def test_every_runner_gives_the_same(program: str, conf: tuple[tuple[str, str], ...]) -> None:
+RUNNERS = {
+    "bundles": (("runner", "BundleBasedDirectRunner"),),
+    "threads": (("direct_num_workers", "2"), ("direct_running_mode", "multi_threading")),
+    "portable": (("runner", "PortableRunner"), ("job_endpoint", "embed"), ("environment_type", "LOOPBACK")),
+    "processes": (("direct_num_workers", "2"), ("direct_running_mode", "multi_processing")),
+}
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("name", [*list(RUNNERS)[:-1], pytest.param("processes", marks=SLOW)])
+@pytest.mark.parametrize("program", [GRANDPARENTS, pytest.param(REACH, marks=SLOW)], ids=["keys", "one"])
+def test_every_runner_gives_the_same(program: str, name: str) -> None:
     events = parents(40)
-    found = run(program, [events], *conf)
+    found = run(program, [events], *RUNNERS[name])
     assert found == run(program, [events], builder="iterator")
     assert len(found) > 10
 

@@ -125,8 +125,7 @@ class _Run:
         if isinstance(batches, Sources):
             rest = Sources(others, batches.clock, batches.heartbeat) if others else ()
         parts = [part for number, source in enumerate(own) for part in _parts(number, source)]
-        always = [event._replace(time=ALWAYS) for event in static]
-        parts += self._spooled(len(own), f"{self.folder}/static.json", [always])
+        parts += self._spooled(len(own), f"{self.folder}/static.json", _always(static))
         parts += self._spooled(len(own) + 1, f"{self.folder}/events.json", timely(rest, self._lose))
         documents = (*map(document_of, own), *(Document(name, spooled=True) for name in ("static", "events")))
         return Input(parts, lines_parser(documents), self.folder), (*own, None, None)
@@ -144,7 +143,7 @@ class _Run:
 
     def batch_by_batch(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         """The outputs of each batch as it comes."""
-        yield from self._turn([[event._replace(time=ALWAYS) for event in static]])
+        yield from self._turn(_always(static))
         for batch in timely(batches, self._lose):
             if batch:
                 yield from self._turn([batch])
@@ -186,6 +185,10 @@ class _Run:
 
     def _lose(self, lost: Lost) -> None:
         lose(lost, self.options.ledger)
+
+
+def _always(static: Iterable[Event]) -> Iterator[Sequence[Event]]:
+    return ([event._replace(time=ALWAYS)] for event in static)
 
 
 def _parts(number: int, source: Source) -> list[Part]:
