@@ -15,6 +15,7 @@ import pytest
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import XSD
 from squall.streams import LedgerFile, Sources, open_sink, open_source
+from squall.streams.derived import resume
 from squall.streams.outbox import Identifying
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output, times
@@ -121,6 +122,19 @@ def test_what_a_group_gives_again_is_passed_over_behind_a_position(cluster: Clus
     with Run(source) as run:
         assert run.until(3, 4, 5) == [3, 4, 5]
     assert cluster.committed("g") == 6
+
+
+def test_what_is_new_is_known_before_anything_is_read(cluster: Cluster) -> None:
+    cluster.say(line(1))
+    sources = Sources([cluster.opened("t?format=ntt")])
+    sources.keep((), 200)
+    cluster.say(line(2))
+    again = cluster.opened("t?format=ntt")
+    resume(again, sources.standings()[0]["source"])
+    cluster.say(line(3))
+    with Run(again) as run:
+        assert run.until(2, 3) == [2, 3]
+    sources.close()
 
 
 def test_a_message_says_which_one_it_is(cluster: Cluster) -> None:

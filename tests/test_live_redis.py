@@ -13,6 +13,7 @@ import pytest
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Event
 from squall.streams import LedgerFile, Sources, open_sink, open_source
+from squall.streams.derived import resume
 from squall.streams.outbox import Identifying
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output, times
@@ -181,6 +182,21 @@ def test_what_a_group_gives_again_is_passed_over_behind_a_position(broker: broke
     with Run(again) as run:
         assert run.until(3, 4, 5) == [3, 4, 5]
     assert redis.xpending("k", "g")["pending"] == 0
+
+
+def test_what_is_new_is_known_before_anything_is_read(broker: brokers.Broker, redis: Any) -> None:
+    say(redis, line(1))
+    sources = Sources([opened(broker, "k?format=ntt")])
+    sources.keep((), 200)
+    say(redis, line(2))
+    again = opened(broker, "k?format=ntt")
+    resume(again, sources.standings()[0]["source"])
+    say(redis, line(3))
+    with Run(again) as run:
+        assert run.until(2, 3) == [2, 3]
+    broker.kill()
+    with pytest.raises(SourceError, match="refused"):
+        Sources([opened(broker, "k?format=ntt")]).keep((), 200)
 
 
 def test_a_delivery_that_comes_again_is_added_once(broker: brokers.Broker, redis: Any) -> None:
