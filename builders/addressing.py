@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow
 
 from squall import functions
 from squall.builders.cut import Level
-from squall.builders.messages import ROW, STATE, Message, Step, from_arrow, to_arrow
+from squall.builders.messages import ROW, STATE, Message, Step, apart, from_arrow, to_arrow
 from squall.builders.network import Address
 from squall.builders.packing import pack
 from squall.builders.rows.entries import Entry
@@ -44,12 +44,17 @@ class Program:
         """Makes the users' functions known in this process."""
         functions.register(*self.own)
 
-    def step(self, work: Callable[[Iterator[Message]], Iterable[Message]]) -> Step:
-        """The worker's function of what makes messages of messages."""
+    def step(
+        self, work: Callable[[Iterator[Message]], Iterable[Message]], levels: Collection[int] | None = None
+    ) -> Step:
+        """The worker's function of what makes messages of messages. levels: those whose messages it takes, the others
+        being handed on as they are; None: all."""
 
         def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             self.prepare()
-            return to_arrow(work(from_arrow(batches)))
+            own: list[pyarrow.RecordBatch] = []
+            yield from apart(batches, levels, own)
+            yield from to_arrow(work(from_arrow(own)))
 
         return step
 

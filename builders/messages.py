@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow
+from pyarrow import compute
 
 from squall.errors import BuilderError
 
@@ -86,6 +87,21 @@ def _batch(chunk: Sequence[Message]) -> pyarrow.RecordBatch:
         pyarrow.array(values, type=field.type) for values, field in zip(zip(*chunk, strict=True), ARROW, strict=True)
     ]
     return pyarrow.RecordBatch.from_arrays(columns, schema=ARROW)
+
+
+def apart(
+    batches: Iterable[pyarrow.RecordBatch], levels: Collection[int] | None, own: list[pyarrow.RecordBatch]
+) -> Iterator[pyarrow.RecordBatch]:
+    """The messages that are not for some levels; those that are (None: all) go into `own`."""
+    numbers = None if levels is None else pyarrow.array(levels, pyarrow.int32())
+    for batch in batches:
+        mine = compute.is_in(batch["level"], numbers) if numbers is not None else None
+        if mine is None or mine.true_count == len(batch):
+            own.append(batch)
+            continue
+        if mine.true_count:
+            own.append(batch.filter(mine))
+        yield batch.filter(compute.invert(mine))
 
 
 def from_arrow(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Message]:

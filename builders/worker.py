@@ -130,12 +130,16 @@ class Span(NamedTuple):
     now: int
 
 
-def superstep(program: Program, levels: Sequence[Level], phase: str, owners: Owners, span: Span) -> Step:
-    """The worker's function for one round of some levels: a partition's state and new rows in, what they lead to out.
+def superstep(
+    program: Program, levels: Sequence[Level], phase: str, owners: Owners, span: Span, keep: bool = True
+) -> Step:
+    """The worker's function for one round of some levels: a partition's state and new rows in, what they lead to out,
+    and messages for other levels as they are.
 
-    Rows whose bucket is here are worked off at once; others are left for the next round.
+    Rows whose bucket is here are worked off at once; others are left for the next round. keep: what is kept is told.
     """
-    return program.step(partial(superstep_messages, program, levels, phase, owners, span))
+    work = partial(superstep_messages, program, levels, phase, owners, span, keep)
+    return program.step(work, [level.number for level in levels])
 
 
 def superstep_messages(
@@ -144,6 +148,7 @@ def superstep_messages(
     phase: str,
     owners: Owners,
     span: Span,
+    keep: bool,
     messages: Iterable[Message],
 ) -> Iterator[Message]:
     """What one round of some levels makes of the messages of a partition."""
@@ -163,7 +168,8 @@ def superstep_messages(
     machine = _Partition(program, levels, addressing, owners, here)
     machine.begin(program.begin)
     machine.restore(span.before, {(addressing.ids[number], slot): kept for (number, slot), kept in state.items()})
-    machine.keep()
+    if keep:
+        machine.keep()
     for (number, port), entries in fresh.items():
         if port != WAKE:
             machine.receive((addressing.ids[number], port), entries)

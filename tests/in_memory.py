@@ -116,7 +116,8 @@ def _told(messages: Messages) -> Told:
 def run(
     plan: Plan, batches: Iterable[Sequence[Event]], static: Sequence[Event] = (), together: int = 0
 ) -> list[Output]:
-    """The outputs of a plan, each of the batches a micro-batch; before each of them the job starts anew."""
+    """The outputs of a plan, each of the batches a micro-batch; before each of them the job starts anew. One batch is
+    worked off with all that is static, and nothing is kept of it."""
     files = MemoryFiles()
     exchange = MemoryExchange(files)
     program = Program(plan, levels(plan))
@@ -127,15 +128,22 @@ def run(
             return SingleTask(exchange, files, program, Options.steps)
         return Batches(exchange, files, program, together)
 
-    def work(messages: Iterable[Message] | None, last: bool = False) -> None:
+    def work(messages: Iterable[Message] | None, last: bool = False, keep: bool = True) -> None:
         job = anew()
-        job.work(None if messages is None else list(messages), last)
+        job.work(None if messages is None else list(messages), last, keep)
         found.extend(job.outputs())
+        if not keep and not any(level.recursive for level in program.levels):
+            assert not any(f"kind={STATE}" in path for path in files.values)
         assert not list(job.losses())
         job.commit(None)
 
     facts = [event._replace(time=ALWAYS) for event in static]
-    work([*anew().first(), *_read(anew(), facts, (ROW,))])
+    first = [*anew().first(), *_read(anew(), facts, (ROW,))]
+    batches = list(batches)
+    if len(batches) == 1:
+        work([*first, *_read(anew(), batches[0])], last=True, keep=False)
+        return found
+    work(first)
     for batch in batches:
         work(_read(anew(), batch))
     if anew().unfinished:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+import pyarrow
+
 from squall.builders.addressing import BUCKETS, Owners
 from squall.builders.exchange import Folder, Told
 from squall.builders.messages import COUNT, INSTANT, ROW, SCHEMA, STATE, TIME, Message, Step
@@ -60,10 +62,20 @@ class SparkExchange:
             yield row[0]
 
     def answers(self, messages: DataFrame) -> Iterator[tuple[int, int, str]]:
-        # One task puts them in order: they leave through the driver, one by one, anyhow.
+        # One task puts them in order: they leave through the driver, block by block, anyhow.
         ordered = messages.coalesce(1).sortWithinPartitions("start", "node", "bucket", "weight", "row")
-        for row in ordered.select("start", "node", "row").toLocalIterator():
-            yield row[0], row[1], row[2]
+        for (block,) in ordered.select("start", "node", "row").mapInArrow(_as_blocks, "block binary").toLocalIterator():
+            for batch in pyarrow.ipc.open_stream(block):
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _as_blocks(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """Each batch as one value, so that Spark hands on few of them."""
+    for batch in batches:
+        sink = pyarrow.BufferOutputStream()
+        with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        yield pyarrow.RecordBatch.from_pydict({"block": [sink.getvalue().to_pybytes()]})
 
 
 def _observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
