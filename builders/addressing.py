@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import pyarrow
 
 from squall import functions
 from squall.builders.cut import Level
-from squall.builders.messages import ROW, STATE, Message, Step, apart, from_arrow, to_arrow
+from squall.builders.messages import ROW, STATE, Message, Parcel, Step, apart, parcels, to_arrow
 from squall.builders.network import Address
-from squall.builders.packing import pack
+from squall.builders.packing import orders
 from squall.builders.rows.entries import Entry
 from squall.operators import is_stateful
 from squall.plan import Plan
@@ -45,16 +46,18 @@ class Program:
         functions.register(*self.own)
 
     def step(
-        self, work: Callable[[Iterator[Message]], Iterable[Message]], levels: Collection[int] | None = None
+        self,
+        work: Callable[[Iterator[Parcel]], Iterable[Message | Parcel]],
+        levels: Collection[int] | None = None,
     ) -> Step:
-        """The worker's function of what makes messages of messages. levels: those whose messages it takes, the others
+        """The worker's function of what makes messages of entries. levels: those whose messages it takes, the others
         being handed on as they are; None: all."""
 
         def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             self.prepare()
             own: list[pyarrow.RecordBatch] = []
             yield from apart(batches, levels, own)
-            yield from to_arrow(work(from_arrow(own)))
+            yield from to_arrow(work(parcels(own, orders(self.plan))))
 
         return step
 
@@ -87,16 +90,28 @@ class Addressing:
         """The message that lets a node work whose rows all meet in one place, though none has come for it."""
         return Message(ROW, self.levels[id], self.bucket((id, 0), ()), self.numbers[id], WAKE, "", ALWAYS, FOREVER, 1)
 
-    def rows(self, address: Address, entries: Iterable[Entry]) -> Iterator[Message]:
+    def rows(self, address: Address, entries: Sequence[Entry]) -> Parcel:
         """Entries for an address, as messages."""
         id, port = address
-        level, number = self.levels[id], self.numbers[id]
-        for *row, start, end, weight in entries:
-            yield Message(ROW, level, self.bucket(address, row), number, port, pack(row), start, end, weight)
+        return Parcel(ROW, self.levels[id], self.numbers[id], port, self._buckets(address, entries), entries)
 
-    def state(self, id: str, slot: int, entries: Iterable[Entry]) -> Iterator[Message]:
+    def state(self, id: str, slot: int, entries: Sequence[Entry]) -> Parcel:
         """What a node keeps, as messages. The bucket of a slot's rows is that of the input they came on."""
-        level, number = self.levels[id], self.numbers[id]
         address = (id, slot) if (id, slot) in self.keys else (id, 0)
-        for *row, start, end, weight in entries:
-            yield Message(STATE, level, self.bucket(address, row), number, slot, pack(row), start, end, weight)
+        return Parcel(STATE, self.levels[id], self.numbers[id], slot, self._buckets(address, entries), entries)
+
+    def _buckets(self, address: Address, entries: Sequence[Entry]) -> list[int]:
+        """The bucket of each row: of entries with the same key it is found once."""
+        key = self.keys[address]
+        if not key:
+            return [self.bucket(address, ())] * len(entries)
+        known: dict[Hashable, int] = {}
+        found = []
+        of = itemgetter(*key)
+        for entry in entries:
+            cells = of(entry)
+            bucket = known.get(cells)
+            if bucket is None:
+                bucket = known[cells] = self.bucket(address, entry)
+            found.append(bucket)
+        return found

@@ -112,7 +112,7 @@ class SingleTask:
 
         def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             program.prepare()
-            return to_arrow(facts(program.plan, earliest, parse(batches)))
+            return to_arrow(facts(program.plan, earliest, parse(batches, None, earliest)))
 
         return step
 
@@ -181,7 +181,7 @@ def facts(plan: Plan, earliest: int, parsed: Iterable[Parsed]) -> Iterator[Messa
     places: Counter[tuple[int, str, int]] = Counter()
     counts: Counter[int] = Counter()
     latest = ALWAYS
-    for source, events, lost, file, block in parsed:
+    for source, events, lost, _, file, block in parsed:
         yield from map(lost_message, lost)
         for event in events:
             counts[source] += len(event.facts) + len(event.removed)

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from squall.builders.addressing import DELIVER, TOGETHER, Program
-from squall.builders.messages import INSTANT, ROW, STATE, Message, Step
-from squall.builders.packing import orders, pack_output, unpack
+from squall.builders.messages import INSTANT, ROW, STATE, Message, Parcel, Step
+from squall.builders.packing import pack_output
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.entries import Entry
-from squall.builders.worker import PLAIN, Span, superstep_messages
+from squall.builders.worker import PLAIN, Span, worked_off
 from squall.operators import Answer, Operator
 from squall.operators import Deliver as DeliverNode
 from squall.plan import Plan
@@ -69,17 +69,17 @@ def whole(program: Program, span: Span, evaluations: Evaluations, keep: bool) ->
 
 
 def _whole(
-    program: Program, span: Span, evaluations: Evaluations, keep: bool, messages: Iterable[Message]
-) -> Iterator[Message]:
-    told: list[Message] = []
-    rest: list[Message] = []
-    for message in messages:
-        (told if message.level == DELIVER else rest).append(message)
-    for message in superstep_messages(program, program.levels, PLAIN, TOGETHER, span, keep, rest):
-        if message.kind == ROW:
-            told.append(message)
+    program: Program, span: Span, evaluations: Evaluations, keep: bool, given: Iterable[Parcel]
+) -> Iterator[Message | Parcel]:
+    told: list[Parcel] = []
+    rest: list[Parcel] = []
+    for parcel in given:
+        (told if parcel.level == DELIVER else rest).append(parcel)
+    for parcel in worked_off(program, program.levels, PLAIN, TOGETHER, span, keep, rest):
+        if parcel.kind == ROW:
+            told.append(parcel)
         else:
-            yield message
+            yield parcel
     changed = list(_changes(program, span, evaluations, told))
     yield from changed
     reported = evaluations.reported(program.plan, {(message.node, message.start) for message in changed})
@@ -87,9 +87,9 @@ def _whole(
 
 
 def _delivered(
-    program: Program, span: Span, evaluations: Evaluations, keep: bool, messages: Iterable[Message]
-) -> Iterator[Message]:
-    entries = _gathered(program.plan, messages)
+    program: Program, span: Span, evaluations: Evaluations, keep: bool, given: Iterable[Parcel]
+) -> Iterator[Message | Parcel]:
+    entries = _gathered(given)
     addressing = program.addressing()
     ranks = _ranks(program.plan)
     for node, op in program.plan.deliveries:
@@ -106,11 +106,11 @@ def _delivered(
             row = pack_output(output)
             yield Message(ROW, DELIVER, rank, number, 0, row, output.time, FOREVER, place if rank else 0)
         for slot, kept in at_work.kept():
-            yield from addressing.state(node.id, slot, kept)
+            yield addressing.state(node.id, slot, kept)
 
 
-def _changes(program: Program, span: Span, evaluations: Evaluations, messages: Iterable[Message]) -> Iterator[Message]:
-    entries = _gathered(program.plan, messages)
+def _changes(program: Program, span: Span, evaluations: Evaluations, given: Iterable[Parcel]) -> Iterator[Message]:
+    entries = _gathered(given)
     numbers = program.addressing().numbers
     for node, op in program.plan.deliveries:
         if changes_only(op):
@@ -126,11 +126,10 @@ Entries = dict[tuple[str, int], list[Entry]]
 """By kind of message and number of the node."""
 
 
-def _gathered(plan: Plan, messages: Iterable[Message]) -> Entries:
+def _gathered(given: Iterable[Parcel]) -> Entries:
     found: Entries = {}
-    ordered = orders(plan)
-    for kind, _, _, node, _, row, start, end, weight in messages:
-        found.setdefault((kind, node), []).append((*unpack(row, ordered), start, end, weight))
+    for parcel in given:
+        found.setdefault((parcel.kind, parcel.node), []).extend(parcel.entries)
     return found
 
 

@@ -16,6 +16,8 @@ from typing import NamedTuple
 import pyarrow
 from pyarrow import compute
 
+from squall.builders.packing import Orders, pack_all, unpack_all
+from squall.builders.rows.entries import Entry
 from squall.errors import BuilderError
 
 ROW, STATE, LOST, TIME, COUNT, INSTANT = "row", "state", "lost", "time", "count", "instant"
@@ -40,6 +42,17 @@ class Message(NamedTuple):
     weight: int
 
 
+class Parcel(NamedTuple):
+    """Messages that are alike: entries for one input of a node, or of one slot of what it keeps; a bucket for each."""
+
+    kind: str
+    level: int
+    node: int
+    port: int
+    buckets: list[int]
+    entries: Sequence[Entry]
+
+
 ARROW = pyarrow.schema(
     [
         ("kind", pyarrow.string()), ("level", pyarrow.int32()), ("bucket", pyarrow.int32()), ("node", pyarrow.int32()),
@@ -50,11 +63,14 @@ ARROW = pyarrow.schema(
 _CHUNK = 20_000
 
 
-def to_arrow(messages: Iterable[Message]) -> Iterator[pyarrow.RecordBatch]:
+def to_arrow(messages: Iterable[Message | Parcel]) -> Iterator[pyarrow.RecordBatch]:
     """Messages in batches. A BuilderError on the way is raised as `Failed`."""
     chunk: list[Message] = []
     try:
         for message in messages:
+            if isinstance(message, Parcel):
+                yield from _parcel_batches(message)
+                continue
             chunk.append(message)
             if len(chunk) == _CHUNK:
                 yield _batch(chunk)
@@ -87,6 +103,37 @@ def _batch(chunk: Sequence[Message]) -> pyarrow.RecordBatch:
         pyarrow.array(values, type=field.type) for values, field in zip(zip(*chunk, strict=True), ARROW, strict=True)
     ]
     return pyarrow.RecordBatch.from_arrays(columns, schema=ARROW)
+
+
+def _parcel_batches(parcel: Parcel) -> Iterator[pyarrow.RecordBatch]:
+    for first in range(0, len(parcel.entries), _CHUNK):
+        entries = parcel.entries[first : first + _CHUNK]
+        same = (parcel.kind, parcel.level, parcel.node, parcel.port)
+        kind, level, node, port = (
+            pyarrow.repeat(pyarrow.scalar(value, field.type), len(entries))
+            for value, field in zip(same, map(ARROW.field, ("kind", "level", "node", "port")), strict=True)
+        )
+        bucket = pyarrow.array(parcel.buckets[first : first + _CHUNK], pyarrow.int32())
+        row = pyarrow.array(pack_all([entry[:-3] for entry in entries]))
+        start, end = (pyarrow.array([entry[place] for entry in entries], pyarrow.int64()) for place in (-3, -2))
+        weight = pyarrow.array([entry[-1] for entry in entries], pyarrow.int32())
+        columns = [kind, level, bucket, node, port, row, start, end, weight]
+        yield pyarrow.RecordBatch.from_arrays(columns, schema=ARROW)
+
+
+def parcels(batches: Iterable[pyarrow.RecordBatch], orders: Orders) -> Iterator[Parcel]:
+    """The messages of batches that are entries, those that are alike together."""
+    for batch in batches:
+        places = pyarrow.Table.from_batches([batch]).group_by(["kind", "level", "node", "port"]).aggregate([])
+        for kind, level, node, port in zip(*(column.to_pylist() for column in places.columns), strict=True):
+            part = batch if len(places) == 1 else batch.filter(_is_at(batch, kind, node, port))
+            buckets, texts, *spans = (part[name].to_pylist() for name in ("bucket", "row", "start", "end", "weight"))
+            yield Parcel(kind, level, node, port, buckets, list(unpack_all(texts, spans, orders)))
+
+
+def _is_at(batch: pyarrow.RecordBatch, kind: str, node: int, port: int) -> pyarrow.BooleanArray:
+    here = compute.and_(compute.equal(batch["node"], node), compute.equal(batch["port"], port))
+    return compute.and_(here, compute.equal(batch["kind"], kind))
 
 
 def apart(

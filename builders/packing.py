@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from squall.builders.rows.entries import Head, Row, answer_row, row_fact
+from squall.builders.rows.entries import Entry, Head, Row, answer_row, row_fact
 from squall.builders.rows.timeline import order_name, ordering
 from squall.operators import Answer
 from squall.plan import Plan
@@ -31,6 +31,27 @@ def pack(row: Sequence[str | None]) -> str:
     if text.count("\n") != len(row) - 1 or not text or text[0] == _JSON:
         return _as_json(row) if row else ""
     return text
+
+
+def pack_all(rows: Sequence[Sequence[str | None]]) -> list[str]:
+    """`pack` for each of some rows."""
+    try:
+        texts = list(map("\n".join, rows))  # type: ignore[arg-type]
+    except TypeError:
+        return list(map(pack, rows))
+    whole = "\n".join(texts)
+    plain = all(texts) and _JSON not in whole and whole.count("\n") == sum(map(len, rows)) - 1
+    return texts if plain else list(map(pack, rows))
+
+
+def unpack_all(texts: Sequence[str], spans: Sequence[Sequence[int]], orders: Orders) -> Iterable[Entry]:
+    """The entries of rows as strings, and of their columns of starts, ends and weights."""
+    widths = {text.count("\n") for text in texts}
+    whole = "\n".join(texts)
+    if len(widths) == 1 and _JSON not in whole and all(texts):
+        cells, width = whole.split("\n"), widths.pop() + 1
+        return zip(*(cells[column::width] for column in range(width)), *spans, strict=True)
+    return ((*unpack(text, orders), *span) for text, span in zip(texts, zip(*spans, strict=True), strict=True))
 
 
 def _as_json(row: Sequence[str | None]) -> str:

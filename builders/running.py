@@ -132,7 +132,7 @@ class Running:
         """Whether columns can be read as they are: none of it is late, and all that follows is handed on at once."""
         if self.whole_instants or self.bulk or self.updating:
             return False
-        return (columns.times or [columns.last])[0] >= self.passed
+        return columns.first >= self.passed
 
     def _timely(self, batch: Sequence[Event]) -> Sequence[Event]:
         """The events that are not late; the others go to the ledger."""

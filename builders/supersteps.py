@@ -1,8 +1,8 @@
 """One micro-batch of a distributed builder: a chain of bounded jobs, from messages of the sources to outputs and state.
 
 Each *superstep* shuffles the rows on their way to a level together with what the level keeps, and works them off in
-Python workers (the bulk synchronous model: Valiant 1990). Levels follow each other in one job, messages for later levels
-being handed on. A level inside which rows move takes supersteps, each a job, until nothing moves any more. What a job
+Python workers (the bulk synchronous model: Valiant 1990). Levels follow each other in one job; messages for later ones
+are handed on. A level inside which rows move takes supersteps, each a job, until nothing moves any more. What a job
 leaves is written as Parquet, which cuts the lineage and makes the batch repeatable.
 
 Where the answer depends on all of an instant, rows wait until time has passed the instant at which they begin; then

@@ -154,6 +154,11 @@ class Columns(Sequence[Event]):
         self.stream = stream
         self.last = last
 
+    @property
+    def first(self) -> int:
+        """The time of the first event (integer ms)."""
+        return self.times[0] if self.times else self.last
+
     @cached_property
     def events(self) -> list[Event]:
         """The events themselves."""

@@ -159,5 +159,6 @@ def _read(job: Batches | SingleTask, events: Sequence[Event], kinds: Sequence[st
 
 
 def _of_file(job: Batches | SingleTask, name: str, events: Sequence[Event]) -> Iterator[Message]:
-    step = job.reading(lambda _: iter([Parsed(0, list(events), [], name)]))
+    count = sum(len(event.facts) for event in events)
+    step = job.reading(lambda *_: iter([Parsed(0, list(events), [], count, name)]))
     return from_arrow(step(iter(())))
