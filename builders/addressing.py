@@ -14,10 +14,9 @@ from squall.builders.cut import Level
 from squall.builders.messages import ROW, STATE, Message, Parcel, Step, apart, parcels, to_arrow
 from squall.builders.network import Address
 from squall.builders.packing import orders
-from squall.builders.rows.entries import Entry
+from squall.builders.rows.entries import UNIT, Entry
 from squall.operators import is_stateful
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER
 
 WAKE = -1
 """The port of a message without a row: a node has something to do though nothing has come for it."""
@@ -86,32 +85,30 @@ class Addressing:
         text = row[key[0]] if len(key) == 1 else "\n".join([row[column] or "" for column in key])
         return zlib.crc32((text or "").encode()) % BUCKETS
 
-    def wake(self, id: str) -> Message:
+    def wake(self, id: str) -> Parcel:
         """The message that lets a node work whose rows all meet in one place, though none has come for it."""
-        return Message(ROW, self.levels[id], self.bucket((id, 0), ()), self.numbers[id], WAKE, "", ALWAYS, FOREVER, 1)
+        return Parcel(ROW, self.levels[id], self.bucket((id, 0), ()), self.numbers[id], WAKE, [UNIT])
 
-    def rows(self, address: Address, entries: Sequence[Entry]) -> Parcel:
+    def rows(self, address: Address, entries: Iterable[Entry]) -> Iterator[Parcel]:
         """Entries for an address, as messages."""
         id, port = address
-        return Parcel(ROW, self.levels[id], self.numbers[id], port, self._buckets(address, entries), entries)
+        for bucket, part in self._by_bucket(address, entries):
+            yield Parcel(ROW, self.levels[id], bucket, self.numbers[id], port, part)
 
-    def state(self, id: str, slot: int, entries: Sequence[Entry]) -> Parcel:
+    def state(self, id: str, slot: int, entries: Iterable[Entry]) -> Iterator[Parcel]:
         """What a node keeps, as messages. The bucket of a slot's rows is that of the input they came on."""
         address = (id, slot) if (id, slot) in self.keys else (id, 0)
-        return Parcel(STATE, self.levels[id], self.numbers[id], slot, self._buckets(address, entries), entries)
+        for bucket, part in self._by_bucket(address, entries):
+            yield Parcel(STATE, self.levels[id], bucket, self.numbers[id], slot, part)
 
-    def _buckets(self, address: Address, entries: Sequence[Entry]) -> list[int]:
-        """The bucket of each row: of entries with the same key it is found once."""
+    def _by_bucket(self, address: Address, entries: Iterable[Entry]) -> Iterable[tuple[int, list[Entry]]]:
         key = self.keys[address]
-        if not key:
-            return [self.bucket(address, ())] * len(entries)
-        known: dict[Hashable, int] = {}
-        found = []
-        of = itemgetter(*key)
+        of = itemgetter(*key) if key else lambda _: ()
+        places: dict[Hashable, list[Entry]] = {}  # a bucket's entries by each of its keys: most are met several times
+        found: dict[int, list[Entry]] = {}
         for entry in entries:
             cells = of(entry)
-            bucket = known.get(cells)
-            if bucket is None:
-                bucket = known[cells] = self.bucket(address, entry)
-            found.append(bucket)
-        return found
+            if (part := places.get(cells)) is None:
+                part = places[cells] = found.setdefault(self.bucket(address, entry), [])
+            part.append(entry)
+        return found.items()

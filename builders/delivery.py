@@ -16,7 +16,7 @@ from squall.builders.packing import pack_output
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.entries import Entry
-from squall.builders.worker import PLAIN, Span, worked_off
+from squall.builders.worker import PLAIN, Span, in_time, worked_off
 from squall.operators import Answer, Operator
 from squall.operators import Deliver as DeliverNode
 from squall.plan import Plan
@@ -73,7 +73,7 @@ def _whole(
 ) -> Iterator[Message | Parcel]:
     told: list[Parcel] = []
     rest: list[Parcel] = []
-    for parcel in given:
+    for parcel in in_time(given, span):
         (told if parcel.level == DELIVER else rest).append(parcel)
     for parcel in worked_off(program, program.levels, PLAIN, TOGETHER, span, keep, rest):
         if parcel.kind == ROW:
@@ -89,7 +89,7 @@ def _whole(
 def _delivered(
     program: Program, span: Span, evaluations: Evaluations, keep: bool, given: Iterable[Parcel]
 ) -> Iterator[Message | Parcel]:
-    entries = _gathered(given)
+    entries = _gathered(in_time(given, span))
     addressing = program.addressing()
     ranks = _ranks(program.plan)
     for node, op in program.plan.deliveries:
@@ -106,11 +106,11 @@ def _delivered(
             row = pack_output(output)
             yield Message(ROW, DELIVER, rank, number, 0, row, output.time, FOREVER, place if rank else 0)
         for slot, kept in at_work.kept():
-            yield addressing.state(node.id, slot, kept)
+            yield from addressing.state(node.id, slot, kept)
 
 
 def _changes(program: Program, span: Span, evaluations: Evaluations, given: Iterable[Parcel]) -> Iterator[Message]:
-    entries = _gathered(given)
+    entries = _gathered(in_time(given, span))
     numbers = program.addressing().numbers
     for node, op in program.plan.deliveries:
         if changes_only(op):

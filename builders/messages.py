@@ -19,17 +19,23 @@ from pyarrow import compute
 from squall.builders.packing import Orders, pack_all, unpack_all
 from squall.builders.rows.entries import Entry
 from squall.errors import BuilderError
+from squall.rdf import FOREVER
 
-ROW, STATE, LOST, TIME, COUNT, INSTANT = "row", "state", "lost", "time", "count", "instant"
-"""The kinds of message: a row for a node; what a node keeps; a statement that could not be used; the latest time; how
+ROW, DUE, STATE, LOST, TIME, COUNT, INSTANT = "row", "due", "state", "lost", "time", "count", "instant"
+"""The kinds of message: rows for a node; rows for a node that are worked off in their time; what a node keeps; a
+statement that could not be used; the latest time; how
 many statements (`start`) of a source (`node`) were read; a time at which a stream, in a graph, brought something."""
 Step = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 """A worker's function, over Arrow."""
-SCHEMA = "kind string, level int, bucket int, node int, port int, row string, start long, `end` long, weight int"
+SCHEMA = (
+    "kind string, level int, bucket int, node int, port int, row string, start long, `end` long, weight int, "
+    "many int, spans binary"
+)
 
 
 class Message(NamedTuple):
-    """A flat record of `SCHEMA`."""
+    """A flat record of `SCHEMA`. many, spans: of a `Parcel` how many entries there are, and when they are valid; start,
+    end: the latest time at which one of them begins, and ends, if one does (integer ms)."""
 
     kind: str
     level: int
@@ -40,41 +46,52 @@ class Message(NamedTuple):
     start: int
     end: int
     weight: int
+    many: int = 1
+    spans: bytes = b""
 
 
 class Parcel(NamedTuple):
-    """Messages that are alike: entries for one input of a node, or of one slot of what it keeps; a bucket for each."""
+    """Entries of one bucket for one input of a node, or of one slot of what it keeps: a message as workers have it.
+    (Together, so that an engine that moves it has little to do.)"""
 
     kind: str
     level: int
+    bucket: int
     node: int
     port: int
-    buckets: list[int]
     entries: Sequence[Entry]
+
+    def message(self) -> Message:
+        """The parcel as a record."""
+        row, spans = pack_all(self.entries)
+        start = max(entry[-3] for entry in self.entries)
+        end = max((entry[-2] for entry in self.entries if entry[-2] != FOREVER), default=FOREVER)
+        return Message(*self[:-1], row, start, end, 0, len(self.entries), spans)
 
 
 ARROW = pyarrow.schema(
     [
         ("kind", pyarrow.string()), ("level", pyarrow.int32()), ("bucket", pyarrow.int32()), ("node", pyarrow.int32()),
         ("port", pyarrow.int32()), ("row", pyarrow.string()), ("start", pyarrow.int64()), ("end", pyarrow.int64()),
-        ("weight", pyarrow.int32()),
+        ("weight", pyarrow.int32()), ("many", pyarrow.int32()), ("spans", pyarrow.binary()),
     ]
 )  # fmt: skip
 _CHUNK = 20_000
+"""How many entries go together over Arrow, about."""
 
 
 def to_arrow(messages: Iterable[Message | Parcel]) -> Iterator[pyarrow.RecordBatch]:
     """Messages in batches. A BuilderError on the way is raised as `Failed`."""
     chunk: list[Message] = []
+    size = 0
     try:
-        for message in messages:
-            if isinstance(message, Parcel):
-                yield from _parcel_batches(message)
-                continue
+        for one in messages:
+            message = one.message() if isinstance(one, Parcel) else one
             chunk.append(message)
-            if len(chunk) == _CHUNK:
+            size += message.many
+            if size >= _CHUNK:
                 yield _batch(chunk)
-                chunk = []
+                chunk, size = [], 0
     except BuilderError as error:
         raise Failed(error) from None
     if chunk:
@@ -105,35 +122,10 @@ def _batch(chunk: Sequence[Message]) -> pyarrow.RecordBatch:
     return pyarrow.RecordBatch.from_arrays(columns, schema=ARROW)
 
 
-def _parcel_batches(parcel: Parcel) -> Iterator[pyarrow.RecordBatch]:
-    for first in range(0, len(parcel.entries), _CHUNK):
-        entries = parcel.entries[first : first + _CHUNK]
-        same = (parcel.kind, parcel.level, parcel.node, parcel.port)
-        kind, level, node, port = (
-            pyarrow.repeat(pyarrow.scalar(value, field.type), len(entries))
-            for value, field in zip(same, map(ARROW.field, ("kind", "level", "node", "port")), strict=True)
-        )
-        bucket = pyarrow.array(parcel.buckets[first : first + _CHUNK], pyarrow.int32())
-        row = pyarrow.array(pack_all([entry[:-3] for entry in entries]))
-        start, end = (pyarrow.array([entry[place] for entry in entries], pyarrow.int64()) for place in (-3, -2))
-        weight = pyarrow.array([entry[-1] for entry in entries], pyarrow.int32())
-        columns = [kind, level, bucket, node, port, row, start, end, weight]
-        yield pyarrow.RecordBatch.from_arrays(columns, schema=ARROW)
-
-
 def parcels(batches: Iterable[pyarrow.RecordBatch], orders: Orders) -> Iterator[Parcel]:
-    """The messages of batches that are entries, those that are alike together."""
-    for batch in batches:
-        places = pyarrow.Table.from_batches([batch]).group_by(["kind", "level", "node", "port"]).aggregate([])
-        for kind, level, node, port in zip(*(column.to_pylist() for column in places.columns), strict=True):
-            part = batch if len(places) == 1 else batch.filter(_is_at(batch, kind, node, port))
-            buckets, texts, *spans = (part[name].to_pylist() for name in ("bucket", "row", "start", "end", "weight"))
-            yield Parcel(kind, level, node, port, buckets, list(unpack_all(texts, spans, orders)))
-
-
-def _is_at(batch: pyarrow.RecordBatch, kind: str, node: int, port: int) -> pyarrow.BooleanArray:
-    here = compute.and_(compute.equal(batch["node"], node), compute.equal(batch["port"], port))
-    return compute.and_(here, compute.equal(batch["kind"], kind))
+    """The parcels in batches."""
+    for message in from_arrow(batches):
+        yield Parcel(*message[:5], unpack_all(message.row, message.spans, orders))
 
 
 def apart(

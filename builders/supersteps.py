@@ -22,7 +22,7 @@ from squall.builders.delivery import Evaluations, changes_only, changing, delive
 from squall.builders.exchange import Exchange, Files, Folder, Frame, Told
 from squall.builders.instants import Instants
 from squall.builders.lines import Lost, Parse
-from squall.builders.messages import COUNT, INSTANT, LOST, ROW, STATE, TIME, Message, Step
+from squall.builders.messages import COUNT, DUE, INSTANT, LOST, ROW, STATE, TIME, Message, Step
 from squall.builders.packing import unpack, unpack_output
 from squall.builders.rows import deliver
 from squall.builders.rows.timeline import TimeDriven
@@ -229,7 +229,7 @@ class Batches:
         waited = [tuple(folder) for folder, _ in self.progress.held]
         rows = self.exchange.stored(ROW, level, [*waited, *self.sources])
         if rows is not None and self.whole_instants:
-            rows = self.exchange.between(rows, self.span.before + 1, self.span.now + 1)
+            rows = self.exchange.of_kind(DUE, rows)
         others = [folder for folder in self._of_batch(self.steps) if folder not in self.sources]
         return self.exchange.union([rows, self.exchange.stored(ROW, level, others)])
 

@@ -14,7 +14,7 @@ from squall.builders.addressing import WAKE, Addressing, Owners, Program
 from squall.builders.cut import Level
 from squall.builders.lines import Parse, Parsed, late, lost_message
 from squall.builders.machine import Machine
-from squall.builders.messages import COUNT, INSTANT, STATE, TIME, Message, Parcel, Step, from_arrow, to_arrow
+from squall.builders.messages import COUNT, DUE, INSTANT, ROW, STATE, TIME, Message, Parcel, Step, to_arrow
 from squall.builders.network import Address
 from squall.builders.packing import pack
 from squall.builders.rows.entries import Entry
@@ -26,6 +26,8 @@ from squall.rdf import ALWAYS, HEARTBEAT, Columns, Event, Term
 from squall.windows import Count, Window
 
 _TIME = attrgetter("time")
+_ROWS = 50_000
+"""How many rows of the sources are gathered, so that those of a bucket are together."""
 
 # Sources
 
@@ -67,7 +69,9 @@ def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> 
         latest = max(latest, timely.last if isinstance(timely, Columns) else max(map(_TIME, timely), default=ALWAYS))
         evaluations.add(timely)
         machine.run()
-        yield from _outbox(machine, addressing)
+        if sum(map(len, machine.outbox.values())) >= _ROWS:
+            yield from _outbox(machine, addressing)
+    yield from _outbox(machine, addressing)
     if latest > ALWAYS:
         yield Message(TIME, 0, 0, 0, 0, "", latest, 0, 0)
     yield from evaluations.messages()
@@ -110,7 +114,7 @@ class _Evaluations:
 def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
     waiting, machine.outbox = machine.outbox, {}
     for address, entries in waiting.items():
-        yield addressing.rows(address, entries)
+        yield from addressing.rows(address, entries)
 
 
 def axioms(program: Program) -> list[Message]:
@@ -121,7 +125,7 @@ def axioms(program: Program) -> list[Message]:
     machine.run()
     addressing = program.addressing()
     waking = [addressing.wake(node.id) for node in program.plan.nodes if _tells_of_nothing(node.op)]
-    return [*from_arrow(to_arrow(_outbox(machine, addressing))), *waking]
+    return [parcel.message() for parcel in (*_outbox(machine, addressing), *waking)]
 
 
 def _tells_of_nothing(op: Operator) -> bool:
@@ -140,6 +144,15 @@ class Span(NamedTuple):
 
     before: int
     now: int
+
+
+def in_time(given: Iterable[Parcel], span: Span) -> Iterator[Parcel]:
+    """What is at work now: rows that have their time only if that is in the span."""
+    for parcel in given:
+        if parcel.kind != DUE:
+            yield parcel
+        elif entries := [entry for entry in parcel.entries if span.before < entry[-3] <= span.now]:
+            yield parcel._replace(kind=ROW, entries=entries)
 
 
 def superstep(
@@ -167,10 +180,10 @@ def worked_off(
     state: dict[tuple[int, int], list[Entry]] = {}
     fresh: dict[tuple[int, int], list[Entry]] = {}
     here: set[int] = set()
-    for kind, _, node, port, buckets, entries in given:
+    for kind, _, bucket, node, port, entries in in_time(given, span):
         box = state if kind == STATE else fresh
         box.setdefault((node, port), []).extend(entries)
-        here.update(owners[bucket] for bucket in set(buckets))
+        here.add(owners[bucket])
     if len(here) > 1:
         raise AssertionError(f"rows of the partitions {sorted(here)} in one task")
     timely = span.before < span.now and any(level.timely for level in levels)
@@ -188,7 +201,7 @@ def worked_off(
     machine.work(phase, span.now)
     yield from _outbox(machine, addressing)
     for id, slot, entries in machine.kept():
-        yield addressing.state(id, slot, entries)
+        yield from addressing.state(id, slot, entries)
 
 
 class _Partition(Machine):
@@ -254,4 +267,4 @@ def _compacted(program: Program, passed: int, given: Iterable[Parcel]) -> Iterat
     memories = Machine(program.plan).memories
     for (number, slot), entries in slots.items():
         id = addressing.ids[number]
-        yield addressing.state(id, slot, compacted(entries, passed, memories[id].together(slot)))
+        yield from addressing.state(id, slot, compacted(entries, passed, memories[id].together(slot)))

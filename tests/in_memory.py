@@ -70,8 +70,8 @@ class MemoryExchange:
         found = [self.files.read(*part) for part in parts if self.files.exists(*part)]
         return [message for messages in found for message in messages] if found else None
 
-    def between(self, messages: Messages, first: int, end: int) -> Messages:
-        return [message for message in messages if first <= message.start < end]
+    def of_kind(self, kind: str, messages: Messages) -> Messages:
+        return [message._replace(kind=kind) for message in messages]
 
     def union(self, frames: Iterable[Messages | None]) -> Messages | None:
         found = [frame for frame in frames if frame is not None]
@@ -106,10 +106,10 @@ def _told(messages: Messages) -> Told:
         latest=max((message.start for message in messages if message.kind == TIME), default=ALWAYS),
         instants=tuple(sorted({(one.row, one.node, one.start) for one in messages if one.kind == INSTANT})),
         counts=tuple((message.node, message.start) for message in messages if message.kind == COUNT),
-        rows=len(rows),
+        rows=sum(row.many for row in rows),
         starts=starts,
         ends=max([starts, *(row.end for row in rows if row.end != FOREVER)]),
-        kept=sum(message.kind == STATE for message in messages),
+        kept=sum(message.many for message in messages if message.kind == STATE),
     )
 
 
