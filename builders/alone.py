@@ -104,7 +104,7 @@ class SingleTask:
 
     def first(self) -> list[Message]:
         """The messages that start a program."""
-        return [_message(0, "", 0, 0, Event(ALWAYS, ()), "event", None)]
+        return [start_message()]
 
     def reading(self, parse: Parse) -> Step:
         """The worker's function from lines to messages."""
@@ -172,6 +172,11 @@ class SingleTask:
 
 
 # What workers do
+
+
+def start_message() -> Message:
+    """The message that starts a program, whatever else comes."""
+    return _message(0, "", 0, 0, Event(ALWAYS, ()), "event", None)
 
 
 def facts(plan: Plan, earliest: int, parsed: Iterable[Parsed]) -> Iterator[Message]:
@@ -243,7 +248,7 @@ class Task:
     first: bool
     last: bool
     whole: bool
-    keep: bool
+    keep: bool = True
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         self.program.prepare()

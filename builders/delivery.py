@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import itemgetter
 
 from squall.builders.addressing import DELIVER, TOGETHER, Program
+from squall.builders.instants import Instants
 from squall.builders.messages import INSTANT, ROW, STATE, Message, Parcel, Step
-from squall.builders.packing import pack_output
+from squall.builders.packing import pack_output, unpack, unpack_output
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.entries import Entry
@@ -20,7 +22,8 @@ from squall.builders.worker import PLAIN, Span, in_time, worked_off
 from squall.operators import Answer, Operator
 from squall.operators import Deliver as DeliverNode
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER
+from squall.rdf import ALWAYS, FOREVER, Evaluated, Event
+from squall.stages import Output
 from squall.system import CLOSE
 
 
@@ -33,6 +36,18 @@ class Evaluations:
 
     last: Mapping[int, int] = field(default_factory=dict)
     instants: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(known: Mapping[int, Instants], came: Iterable[tuple[str, int, int]], now: int) -> Evaluations:
+        """Those up to `now` (integer ms). known: what is known of them, by number of the operation node; it goes on.
+        came: when streams brought something: stream and graph as one text, a number, and the time."""
+        last = {number: instants.passed for number, instants in known.items()}
+        ordered = sorted(came, key=itemgetter(2))
+        for instants in known.values():
+            for place, _, time in ordered:
+                stream, graph = unpack(place)
+                instants.add([Event(time, (), str(stream), graph=str(graph))])
+        return Evaluations(last, {number: tuple(instants.upto(now)) for number, instants in known.items()})
 
     def reported(self, plan: Plan, changed: Collection[tuple[int, int]]) -> Evaluations:
         """Only those at which something is told. changed: (number of the operation node, instant) where an answer has
@@ -50,7 +65,7 @@ def changes_only(op: Operator) -> bool:
     return isinstance(op, DeliverNode) and op.output == "rstream" and op.report.policy == "change"
 
 
-def delivery(program: Program, span: Span, evaluations: Evaluations, keep: bool) -> Step:
+def delivery(program: Program, span: Span, evaluations: Evaluations, keep: bool = True) -> Step:
     """The worker's function that ends a batch: new state, and answers out, of kind ``row``: start is their time; node,
     bucket and weight say in which order those of a time are told. keep: what is kept is told."""
     return program.step(partial(_delivered, program, span, evaluations, keep), [DELIVER])
@@ -148,3 +163,34 @@ def _ranks(plan: Plan) -> dict[str, int]:
     answers = (node.op for node in plan.nodes if isinstance(node.op, Answer))
     names = {name for op in answers if op.order for name in op.rules[:1]}
     return {name: rank for rank, name in enumerate(sorted(names), 1)}
+
+
+# What the driver hands on
+
+
+def told_whole(
+    answers: Iterator[tuple[int, int, str]], deliveries: Mapping[int, DeliverNode], evaluations: Evaluations
+) -> Iterator[Output]:
+    """The outputs in order, and behind all those of an evaluation, for queries that are told so, that they are all."""
+    waiting = sorted(
+        (time, number) for number, times in evaluations.instants.items() if deliveries[number].queries for time in times
+    )
+    last: tuple[int, int] | None = None
+    place = 0
+    for time, number, text in answers:
+        while place < len(waiting) and waiting[place] < (time, number):
+            yield from _complete(waiting[place], deliveries, waiting[place] == last)
+            place += 1
+        last = time, number
+        yield unpack_output(text, time)
+    for evaluation in waiting[place:]:
+        yield from _complete(evaluation, deliveries, evaluation == last)
+
+
+def _complete(evaluation: tuple[int, int], deliveries: Mapping[int, DeliverNode], told: bool) -> Iterator[Output]:
+    """That all of an evaluation has been told. told: there was something to tell."""
+    time, number = evaluation
+    op = deliveries[number]
+    if told or op.report.policy != "nonempty":
+        for query, names in op.queries:
+            yield Output(Evaluated(names), time, query)

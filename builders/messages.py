@@ -18,7 +18,7 @@ from pyarrow import compute
 
 from squall.builders.packing import Orders, pack_all, unpack_all
 from squall.builders.rows.entries import Entry
-from squall.errors import BuilderError
+from squall.errors import BuilderError, SquallError
 from squall.rdf import FOREVER
 
 ROW, DUE, STATE, LOST, TIME, COUNT, INSTANT = "row", "due", "state", "lost", "time", "count", "instant"
@@ -101,14 +101,22 @@ def to_arrow(messages: Iterable[Message | Parcel]) -> Iterator[pyarrow.RecordBat
 class Failed(Exception):
     """A run that failed in a worker for a reason the user can mend. All that the driver gets of it is its text."""
 
-    def __init__(self, error: BuilderError) -> None:
+    MARK = "<squall "
+    """How what the text holds of it begins."""
+
+    def __init__(self, error: SquallError) -> None:
+        super().__init__(self.text(error))
+
+    @classmethod
+    def text(cls, error: SquallError) -> str:
+        """What an engine's error is to hold, for `found`."""
         told = json.dumps([error.message, error.hint])
-        super().__init__(f"<squall {b64encode(told.encode()).decode()}>")
+        return f"{cls.MARK}{b64encode(told.encode()).decode()}>"
 
     @staticmethod
     def found(error: BaseException) -> BuilderError | None:
         """The error of a worker that an engine's error tells of; None if there is none."""
-        told = re.search("<squall ([A-Za-z0-9+/=]+)>", str(error))
+        told = re.search(f"{Failed.MARK}([A-Za-z0-9+/=]+)>", str(error))
         if told is None:
             return None
         message, hint = json.loads(b64decode(told[1]))

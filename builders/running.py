@@ -96,7 +96,7 @@ class Running:
         """Works off what is at hand."""
         if isinstance(batch, Columns) and self._takes(batch):
             self.machine.read(batch)
-            yield from self._advance(batch.last)
+            yield from self._advance(batch.times[-1])
             return
         for first in range(0, len(batch), TOGETHER):
             part = batch[first : first + TOGETHER]
@@ -132,7 +132,7 @@ class Running:
         """Whether columns can be read as they are: none of it is late, and all that follows is handed on at once."""
         if self.whole_instants or self.bulk or self.updating:
             return False
-        return columns.first >= self.passed
+        return columns.times[0] >= self.passed
 
     def _timely(self, batch: Sequence[Event]) -> Sequence[Event]:
         """The events that are not late; the others go to the ledger."""

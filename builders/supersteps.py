@@ -12,24 +12,23 @@ what looks at instants as a whole goes through all of them, in order.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from squall.builders.addressing import DELIVER, Program
 from squall.builders.cut import Level
-from squall.builders.delivery import Evaluations, changes_only, changing, delivery, whole
+from squall.builders.delivery import Evaluations, changes_only, changing, delivery, told_whole, whole
 from squall.builders.exchange import Exchange, Files, Folder, Frame, Told
 from squall.builders.instants import Instants
 from squall.builders.lines import Lost, Parse
 from squall.builders.messages import COUNT, DUE, INSTANT, LOST, ROW, STATE, TIME, Message, Step
-from squall.builders.packing import unpack, unpack_output
 from squall.builders.rows import deliver
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.worker import DELETE, PLAIN, REDERIVE, Span, axioms, compaction, source_step, superstep
-from squall.operators import Deliver, windows_of
+from squall.operators import windows_of
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER, Evaluated, Event
+from squall.rdf import ALWAYS, FOREVER
 from squall.stages import Output
 from squall.windows import Landmark, Nothing, Range
 
@@ -137,7 +136,7 @@ class Batches:
                 self.told = self._write(messages)
                 self.sources = self._of_batch(self.steps)
             self.span = Span(self.progress.worked, self._now(last))
-            evaluations = self._evaluations()
+            evaluations = Evaluations.of(self.instants, self.told.instants, self.span.now)
             if self.progress.rows + self.progress.waiting + self.told.rows <= self.together:
                 evaluations = self._in_one_task(evaluations)
             else:
@@ -355,16 +354,6 @@ class Batches:
     def _reported(self, evaluations: Evaluations, told: Told) -> Evaluations:
         return evaluations.reported(self.program.plan, {(number, time) for _, number, time in told.instants})
 
-    def _evaluations(self) -> Evaluations:
-        """The evaluation instants of the batch, of what is told whole."""
-        last = {number: instants.passed for number, instants in self.instants.items()}
-        for instants in self.instants.values():
-            for place, _, time in sorted(self.told.instants, key=_time):
-                stream, graph = unpack(place)
-                instants.add([Event(time, (), str(stream), graph=str(graph))])
-        upto = {number: tuple(instants.upto(self.span.now)) for number, instants in self.instants.items()}
-        return Evaluations(last, upto)
-
     def _compact(self) -> None:
         """Adds up the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
         number = self.done - 1
@@ -386,38 +375,6 @@ class Batches:
             if old < number:
                 self.store.delete("base", old)
         self.base, self.state = number, [("base", number)]
-
-
-def _time(told: tuple[str, int, int]) -> int:
-    return told[-1]
-
-
-def told_whole(
-    answers: Iterator[tuple[int, int, str]], deliveries: Mapping[int, Deliver], evaluations: Evaluations
-) -> Iterator[Output]:
-    """The outputs in order, and behind all those of an evaluation, for queries that are told so, that they are all."""
-    waiting = sorted(
-        (time, number) for number, times in evaluations.instants.items() if deliveries[number].queries for time in times
-    )
-    last: tuple[int, int] | None = None
-    place = 0
-    for time, number, text in answers:
-        while place < len(waiting) and waiting[place] < (time, number):
-            yield from _complete(waiting[place], deliveries, waiting[place] == last)
-            place += 1
-        last = time, number
-        yield unpack_output(text, time)
-    for evaluation in waiting[place:]:
-        yield from _complete(evaluation, deliveries, evaluation == last)
-
-
-def _complete(evaluation: tuple[int, int], deliveries: Mapping[int, Deliver], told: bool) -> Iterator[Output]:
-    """That all of an evaluation has been told. told: there was something to tell."""
-    time, number = evaluation
-    op = deliveries[number]
-    if told or op.report.policy != "nonempty":
-        for query, names in op.queries:
-            yield Output(Evaluated(names), time, query)
 
 
 def waits(plan: Plan) -> bool:

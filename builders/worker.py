@@ -61,12 +61,14 @@ def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> 
         counts[part.source] += part.statements
         yield from map(lost_message, part.lost)
         timely: Sequence[Event] = part.events
-        if not (isinstance(timely, Columns) and timely.first >= passed):
+        if not (isinstance(timely, Columns) and timely.times[0] >= passed):
             timely = [event for event in part.events if event.time >= passed]
             tardy = (event for event in part.events if event.time < passed)
             yield from (lost_message(late(event.stream, event.time, fact)) for event in tardy for fact in event.facts)
         machine.read(timely)
-        latest = max(latest, timely.last if isinstance(timely, Columns) else max(map(_TIME, timely), default=ALWAYS))
+        latest = max(
+            latest, timely.times[-1] if isinstance(timely, Columns) else max(map(_TIME, timely), default=ALWAYS)
+        )
         evaluations.add(timely)
         machine.run()
         if sum(map(len, machine.outbox.values())) >= _ROWS:

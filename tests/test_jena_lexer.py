@@ -314,9 +314,9 @@ def test_a_text_of_many_lines_is_trimmed_line_by_line(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[-> " * 5000 + "]" * 5000, "brackets nest more than 100 deep"),
-        ("[-> (<urn:a> <urn:b> " + "f(" * 5000 + ")" * 5001 + "]", "brackets nest more than 100 deep"),
-        ("[" * 5000, "brackets nest more than 100 deep"),
+        ("[-> " * 5000 + "]" * 5000, "brackets are nested deeper than 100"),
+        ("[-> (<urn:a> <urn:b> " + "f(" * 5000 + ")" * 5001 + "]", "brackets are nested deeper than 100"),
+        ("[" * 5000, "brackets are nested deeper than 100"),
     ],
 )
 def test_what_nests_too_deep_is_refused(text: str, message: str) -> None:

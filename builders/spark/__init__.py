@@ -15,6 +15,7 @@ from pathlib import Path
 from squall.builders.alone import alone
 from squall.builders.cut import describe
 from squall.builders.messages import Failed
+from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import DEFAULTS, FILES_PER_BATCH, ROWS_TOGETHER, session
 from squall.builders.spark.store import check_owner
@@ -22,7 +23,7 @@ from squall.clock import beginning
 from squall.operators import is_stateful
 from squall.plan import Plan
 from squall.rdf import Event
-from squall.stages import Options, Output
+from squall.stages import Folder, Options, Output
 
 __all__ = ["DEFAULTS", "FILES_PER_BATCH", "ROWS_TOGETHER", "SparkJob", "build", "session"]
 
@@ -30,10 +31,13 @@ __all__ = ["DEFAULTS", "FILES_PER_BATCH", "ROWS_TOGETHER", "SparkJob", "build", 
 def build(plan: Plan, options: Options) -> SparkJob:
     """The plan as a job on the active Spark session, or on one of our own with `options.conf`.
 
-    Raises BuilderError where the checkpoint is that of another plan. Spark is not started yet.
+    Raises BuilderError where the checkpoint is that of another plan, or a folder cannot hold what it answers. Spark is
+    not started yet.
     """
     if options.checkpoint is not None:
         check_owner(plan, options.checkpoint)
+    if isinstance(options.sink, Folder):
+        check_folder(plan, options.sink)
     return SparkJob(plan, options)
 
 

@@ -7,10 +7,9 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from squall.builders.lines import Document, Lost
+from squall.builders.lines import Document
 from squall.builders.spark.session import FILES_PER_BATCH
-from squall.streams import FileSource, FolderSource, Source
-from squall.streams.formats import of_path, told
+from squall.streams import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,23 +25,6 @@ class Inputs(NamedTuple):
     sources: tuple[Source | None, ...]
     live: bool
     endless: bool
-
-
-def readable(source: Source) -> bool:
-    """Whether Spark can read a source by itself: files of lines, which it can split."""
-    if isinstance(source, FileSource):
-        by_ending = of_path(source.path)
-        compression_shows = source.compressed == source.path.endswith(".gz")
-        return source.format.lines and not source.live and compression_shows and by_ending is not None
-    if isinstance(source, FolderSource):
-        return all(told(path, source.settings.format)[0].lines for path in source.files())
-    return False
-
-
-def document_of(source: Source) -> Document:
-    assert isinstance(source, FileSource | FolderSource)
-    settings = source.settings
-    return Document(source.path, settings.stream, settings.format, settings.time, isinstance(source, FolderSource))
 
 
 def text_stream(spark: SparkSession, document: Document) -> DataFrame:
@@ -78,13 +60,3 @@ def placed_lines(text: DataFrame, number: int) -> DataFrame:
     return text.selectExpr(
         "value", "_metadata.file_path as file", "_metadata.file_block_start as block", f"{number} as source"
     )
-
-
-def line_number(lost: Lost) -> int | None:
-    """The number of a lost statement's line in its file, from 1. A later block of a file begins behind the line that
-    its first byte lies in."""
-    if not lost.line or not lost.block:
-        return lost.line or None
-    with open(lost.source, "rb") as file:
-        before = file.read(lost.block).count(b"\n")
-    return before + 1 + lost.line

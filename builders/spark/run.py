@@ -13,17 +13,16 @@ from squall import functions
 from squall.builders.addressing import Program
 from squall.builders.alone import SingleTask, alone
 from squall.builders.cut import levels
-from squall.builders.lines import Document, Lost, late, lines_parser
+from squall.builders.intake import document_of, lose, readable, timely
+from squall.builders.lines import Document, Lost, lines_parser
 from squall.builders.messages import ROW, SCHEMA
 from squall.builders.spark import spool
 from squall.builders.spark.exchange import SparkExchange
+from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.inputs import (
     Inputs,
-    document_of,
-    line_number,
     pattern,
     placed_lines,
-    readable,
     text_stream,
     united,
 )
@@ -31,10 +30,9 @@ from squall.builders.spark.session import FILES_PER_BATCH, ROWS_TOGETHER
 from squall.builders.spark.spool import Spool
 from squall.builders.spark.store import Store
 from squall.builders.supersteps import Batches
-from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
-from squall.stages import Options, Output, Rewindable
+from squall.stages import Folder, Options, Output, Rewindable
 from squall.streams import Source, Sources
 
 if TYPE_CHECKING:
@@ -57,11 +55,16 @@ class Run:
             self.batches = SingleTask(self.exchange, self.store, self.program, options.steps)
         else:
             self.batches = Batches(self.exchange, self.store, self.program, together)
+        self.folder = self._folder(plan, options.sink) if isinstance(options.sink, Folder) else None
         self.spooled = folder.absolute() / "spool"
         self.spool = Spool(self.spooled / "events", self._fail)
         self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
         self.failure: BaseException | None = None
         self.abandoned = False
+
+    def _folder(self, plan: Plan, folder: Folder) -> FolderWriter:
+        store = Store(self.spark._jvm, self.spark._jsc.hadoopConfiguration(), folder.path.absolute().as_uri())
+        return FolderWriter(plan, folder, store, self.store.run())
 
     # The run
 
@@ -103,7 +106,10 @@ class Run:
         for number, count in self.batches.told.counts:
             if sources and (source := sources[number]) is not None:
                 source.reading.statements += count
-        yield from self.batches.outputs()
+        if self.folder is None:
+            yield from self.batches.outputs()
+        elif (answers := self.batches.answers()) is not None:
+            self.folder.write(answers, self.batches.done)
 
     def _mark(self) -> None:
         """Notes where sink and ledger end before the batch, or cuts them back to there."""
@@ -128,11 +134,7 @@ class Run:
         self.batches.commit(number)
 
     def _lose(self, lost: Lost) -> None:
-        if self.options.ledger is None:
-            place = f"{lost.source}:{lost.line}" if lost.line else lost.source
-            raise BuilderError(f"{lost.cause}: {place}: {lost.reason}", hint="give a `ledger` to keep what is lost")
-        line = line_number(lost)
-        self.options.ledger.record(lost.cause, lost.source, line, lost.reason, lost.text)
+        lose(lost, self.options.ledger)
 
     def _start(self, static: Iterable[Event]) -> DataFrame | None:
         """The messages of axioms and static data, if there are any."""
@@ -170,28 +172,14 @@ class Run:
         live = any(source.live for source in sources) if sources else not isinstance(batches, list)
         if rest is not None:
             documents.append(Document(str(self.spool.folder), folder=True, spooled=True))
-            timely = self._timely(rest)
+            # Of what Spark reads by itself the order is not known: late is there what is earlier than a batch before.
+            came = timely(rest, self._lose)
             self.spool.folder.mkdir(parents=True, exist_ok=True)
             if live:
-                self.spool.start(timely)
+                self.spool.start(came)
             else:
-                spool.write(self.spool.folder, timely, self.spool.name)
+                spool.write(self.spool.folder, came, self.spool.name)
         return Inputs(tuple(documents), (*own, None), live, any(source.live for source in own))
-
-    def _timely(self, batches: Iterable[Sequence[Event]]) -> Iterator[Sequence[Event]]:
-        """The batches without what comes after something later. (Of what Spark reads by itself the order is not known:
-        there an event is late if it is earlier than a batch before its own.)"""
-        latest = ALWAYS
-        for batch in batches:
-            timely = []
-            for event in batch:
-                if event.time < latest:
-                    for fact in (*event.facts, *event.removed):
-                        self._lose(late(event.stream, event.time, fact))
-                else:
-                    latest = event.time
-                    timely.append(event)
-            yield timely
 
     # The query
 

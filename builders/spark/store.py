@@ -2,6 +2,7 @@
 
 meta.json               what the folder belongs to: the plan, the number of buckets
 begin.json              what functions of time take for the time of what always holds (integer ms)
+run.json                the name of the run: a folder that is its sink has it as well
 spark/                  Structured Streaming's own checkpoint: offsets and commits
 spool/                  events that Spark cannot read by itself, as files that it can
 runs/<n>/<step>/        batch n: the messages of each step, by kind and level (Parquet)
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from squall.builders.addressing import BUCKETS
 from squall.errors import BuilderError
 from squall.plan import Plan
 
-META, BEGIN = "meta.json", "begin.json"
+META, BEGIN, RUN = "meta.json", "begin.json", "run.json"
 
 
 class Store:
@@ -94,6 +96,12 @@ class Store:
         if self.read(BEGIN) is None:
             self.write(begin, BEGIN)
         return int(self.read(BEGIN))
+
+    def run(self) -> str:
+        """The name of the run, the same after each restart."""
+        if self.read(RUN) is None:
+            self.write(uuid.uuid4().hex, RUN)
+        return str(self.read(RUN))
 
 
 def _meaning(plan: Plan) -> dict[str, object]:

@@ -13,7 +13,7 @@ from squall.rdf import ALWAYS, Event, Term, Triple
 from squall.stages import Job
 from squall.streams import Sources, open_sink, open_source, open_static
 from tests.bench import spark
-from tests.bench.works import OBSERVATION, Answer, Evaluate, Statement, Task, Work, statement
+from tests.bench.works import OBSERVATION, Answer, Evaluate, Statement, Task, Work, statement, written
 
 
 def prepare(task: Task, planner: str, builder: str) -> Evaluate:
@@ -77,7 +77,7 @@ def from_file_to_file(job: Job, task: Task) -> Answer:
         sink.start()
         for output in job.run(source, static):
             sink.write(output)
-    return Answer(line for line in task.files.out.read_text().splitlines())
+    return Answer(written(task.files.out))
 
 
 def event_by_event(job: Job, events: Sequence[Event], static: Sequence[Event]) -> Answer:

@@ -163,6 +163,11 @@ def statements(path: Path) -> list[Statement]:
     return [statement(line) for line in path.read_text().splitlines()]
 
 
+def written(path: Path) -> Lines:
+    """The lines of a file, which is read when they are asked for."""
+    yield from path.read_text().splitlines()
+
+
 def statement(line: str) -> Statement:
     subject, predicate, rest = line.split(" ", 2)
     return sys.intern(subject), sys.intern(predicate), sys.intern(rest[:-2])
