@@ -138,20 +138,20 @@ def run(
         job.commit(None)
 
     facts = [event._replace(time=ALWAYS) for event in static]
-    first = [*anew().first(), *_read(anew(), facts, (ROW,))]
+    first = [*anew().first(), *read(anew(), facts, (ROW,))]
     batches = list(batches)
     if len(batches) == 1:
-        work([*first, *_read(anew(), batches[0])], last=True, keep=False)
+        work([*first, *read(anew(), batches[0])], last=True, keep=False)
         return found
     work(first)
     for batch in batches:
-        work(_read(anew(), batch))
+        work(read(anew(), batch))
     if anew().unfinished:
         work(None, last=True)
     return found
 
 
-def _read(job: Batches | SingleTask, events: Sequence[Event], kinds: Sequence[str] = ()) -> list[Message]:
+def read(job: Batches | SingleTask, events: Sequence[Event], kinds: Sequence[str] = ()) -> list[Message]:
     """What two tasks make of the events, each of a file with one half of them."""
     half = len(events) // 2
     parts = (_of_file(job, "first", events[:half]), _of_file(job, "second", events[half:]))
