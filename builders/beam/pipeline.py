@@ -29,7 +29,7 @@ from squall.builders.messages import Step as Worker
 from squall.builders.worker import PLAIN, Span, axioms, source_step, superstep
 from squall.rdf import ALWAYS, FOREVER
 
-ALL = Span(ALWAYS - 1, FOREVER - 1, over=True)
+ALL = Span(ALWAYS - 1, FOREVER - 1)
 """All of time."""
 _EACH = tuple(range(BUCKETS))
 """Each bucket is a group of its own."""
@@ -187,7 +187,7 @@ class Layout:
     def _worker(self, step: Step) -> Worker:
         assert step.level is not None
         owners = TOGETHER if step.why else _EACH
-        return superstep(self.program, [step.level], PLAIN, owners, ALL)
+        return superstep(self.program, [step.level], PLAIN, owners, ALL, keep=False)
 
     def _routes_of(self, sender: str) -> Routes:
         return self._routes(step for step in self.graph.steps if sender in self.graph.senders.get(step.name, ()))
@@ -258,10 +258,11 @@ def _delivering(program: Program, folder: str) -> Callable[[Group, Iterable[Keye
 
 def _answering(program: Program, known: Evaluations) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
     """What makes the answers of a group, in order."""
-    worker = delivery(program, ALL, known)
+    worker = delivery(program, ALL, known, keep=False)
 
     def answer(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
-        return to_arrow(sorted(from_arrow(worker(_decoded(parts))), key=_in_turn))
+        ordered = sorted(from_arrow(worker(_decoded(parts))), key=_in_turn)
+        return to_arrow(ordered)
 
     return answer
 
@@ -298,7 +299,7 @@ def lay_whole(root: Any, graph: Graph, program: Program, given: Input, turn: Tur
 def _finding(program: Program, earliest: int, parse: Parse) -> Worker:
     def find(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
-        return to_arrow(facts(program.plan, earliest, parse(batches)))
+        return to_arrow(facts(program.plan, earliest, parse(batches, None, earliest)))
 
     return find
 
