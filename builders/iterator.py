@@ -15,13 +15,17 @@ from squall.operators import Deliver as DeliverNode
 from squall.operators import Feed
 from squall.plan import Plan
 from squall.rdf import Event, Term
-from squall.stages import Choosy, Options, Output
+from squall.stages import Choosy, Folder, Options, Output
 
 
 def build(plan: Plan, options: Options) -> IteratorJob:
     """The plan as a job in this process. Raises BuilderError where options ask for what it does not have."""
     if options.conf:
         raise BuilderError(f"the iterator builder has no setting `{options.conf[0][0]}`", hint="leave `--conf` out")
+    if options.batch:
+        raise BuilderError("the iterator builder makes no batches", hint="leave `--batch` out: what ends, ends")
+    if isinstance(options.sink, Folder):
+        raise BuilderError("the iterator builder writes no folder", hint="name a file, or use `--builder spark`")
     return IteratorJob(plan, options)
 
 

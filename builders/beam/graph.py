@@ -1,14 +1,14 @@
 """The steps of a plan's pipeline: which nodes each runs, and by which keys its rows are grouped, or why they are not.
 
-A step for each stage of each level (`squall.builders.cut`): its rows are grouped by key, and worked by squall's own
-operators, key by key. What needs to see all rows takes them as one group: a recursion in which rows move, and the whole
+A step for each level (`squall.builders.cut`): its rows are grouped by key, and worked by squall's own operators, key by
+key. What needs to see all rows takes them as one group: a recursion in which rows move, and the whole
 plan where it takes facts one after the other (`squall.builders.alone`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from squall.builders.alone import alone
 from squall.builders.cut import Level, grouping, hops, levels
@@ -24,8 +24,8 @@ class Step:
     """A step of the pipeline.
 
     nodes: those of its nodes that keep rows; chain: those without memory that its rows go through on their way out.
-    level: the nodes as the part of a level; None of the first step and the last one. why: for what reason all rows have
-    to be in one group; "": they need not.
+    level: of its nodes; None of the first step and the last one. why: for what reason all rows have to be in one group;
+    "": they need not.
     """
 
     name: str
@@ -37,18 +37,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Graph:
-    """The steps of a plan. sources: reads lines, and does what needs no memory. stages: those in between, each behind
+    """The steps of a plan. sources: reads lines, and does what needs no memory. levels: those in between, each behind
     those that send it rows. end: makes the answers. senders: by the name of a step, those that send it rows."""
 
     sources: Step
-    stages: tuple[Step, ...]
+    levels: tuple[Step, ...]
     end: Step
     senders: Mapping[str, tuple[str, ...]]
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """All of them, in order."""
-        return (self.sources, *self.stages, self.end)
+        return (self.sources, *self.levels, self.end)
 
 
 def graph(plan: Plan, whole: str = "") -> Graph:
@@ -61,17 +61,14 @@ def graph(plan: Plan, whole: str = "") -> Graph:
         return Graph(sources, (), end, {end.name: (sources.name,)})
     first = _chain(plan, (node.id for node in plan.nodes if not node.inputs))
     last = tuple(node.id for node, _ in plan.deliveries)
-    stages = [step for level in levels(plan) for step in _stages(plan, level)]
-    steps = (Step(_named("sources", first), (), first), *stages, Step(_named("end", last), last, ()))
+    inner = (_of_level(plan, level) for level in levels(plan))
+    steps = (Step(_named("sources", first), (), first), *inner, Step(_named("end", last), last, ()))
     return Graph(steps[0], steps[1:-1], steps[-1], _senders(plan, steps))
 
 
-def _stages(plan: Plan, level: Level) -> Iterator[Step]:
-    parts = (level.nodes,) if level.recursive else level.stages
-    for number, nodes in enumerate(parts, 1):
-        name = _named(f"level {level.number}" if len(parts) == 1 else f"level {level.number}, part {number}", nodes)
-        why = "rows move inside of the recursion" if level.recursive else ""
-        yield Step(name, nodes, _chain(plan, nodes), replace(level, nodes=nodes, stages=(nodes,)), why)
+def _of_level(plan: Plan, level: Level) -> Step:
+    why = "rows move inside of the recursion" if level.recursive else ""
+    return Step(_named(f"level {level.number}", level.nodes), level.nodes, _chain(plan, level.nodes), level, why)
 
 
 def _chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
@@ -100,14 +97,17 @@ def _senders(plan: Plan, steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
 
 
 def describe(plan: Plan) -> str:
-    """The steps, what they are grouped by or why they are not, and which of them send them rows, as text."""
+    """The steps, what each of their nodes is grouped by or why it is not, and which steps send them rows, as text."""
     found = graph(plan)
-    lines = [found.sources.name, "  row by row, as lines are read"]
+    lines = [found.sources.name, "  lines are parsed where they are read", *_row_by_row(found.sources)]
     for step in found.steps[1:]:
-        rows = f"all rows in one group: {step.why}" if step.why else "rows grouped by key"
-        lines += [step.name, f"  {rows}", f"  from {'; '.join(found.senders[step.name]) or 'axioms alone'}"]
-        if not step.why:
-            lines += [f"    {id}{grouping(plan.by_id[id])}" for id in step.nodes]
-        if step.chain:
-            lines.append(f"    then, row by row: {', '.join(step.chain)}")
+        sent = (name.partition(":")[0] for name in found.senders[step.name])
+        lines += [step.name, f"  from {', '.join(sent) or 'axioms alone'}"]
+        lines.append(f"  all rows in one group: {step.why}" if step.why else "  rows grouped by key")
+        lines += [f"    {id}{'' if step.why else grouping(plan.by_id[id])}" for id in step.nodes]
+        lines += _row_by_row(step)
     return "\n".join(lines)
+
+
+def _row_by_row(step: Step) -> list[str]:
+    return [f"  then, row by row: {', '.join(step.chain)}"] if step.chain else []

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from squall.builders.messages import Failed
+
 
 @contextmanager
 def logging_kept() -> Iterator[None]:
@@ -14,10 +16,20 @@ def logging_kept() -> Iterator[None]:
     before = root.handlers[:]
     if not before and logging.lastResort is not None:
         root.addHandler(logging.lastResort)  # through which goes what nobody handles: so there is one
+    guarded = root.handlers[:]
+    for handler in guarded:
+        handler.addFilter(_is_news)
     try:
         yield
     finally:
+        for handler in guarded:
+            handler.removeFilter(_is_news)
         root.handlers[:] = before
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a record says anything but what an error will say in better words."""
+    return Failed.MARK not in record.getMessage()
 
 
 def _is_said(record: logging.LogRecord) -> bool:

@@ -136,31 +136,32 @@ class Reader(Keeping):
         Every statement of every stream passes here: most are of no interest, and have to cost little.
         """
         facts = Facts()
-        wanted, boxes = self.wanted, facts.boxes
+        wanted, boxes, is_plain = self.wanted, facts.boxes, self.source.is_plain
         for event in events:
-            if event.graph:
-                validity = self._validity(event.stream, event.graph, event.is_static)
+            time, given, stream, removed, graph = event
+            if graph:
+                validity = self._validity(stream, graph, event.is_static)
             else:
-                validity = self.validity.get(event.stream) or self._validity(event.stream)
+                validity = self.validity.get(stream) or self._validity(stream)
             if validity is _UNREAD:
                 continue
-            if validity is _CAREFUL or event.removed:
+            if validity is _CAREFUL or removed:
                 facts.put(self._carefully(event), wanted, self.every, self.atoms)
                 continue
-            start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else validity(event.time)
+            start, end = (ALWAYS, FOREVER) if time == ALWAYS else validity(time)
             if start >= end:
                 continue
-            if not self.source.is_plain:
+            if not is_plain:
                 self._take_whole(seen(self.source, event), start, end, facts)
                 continue
-            for fact in event.facts:
+            for fact in given:
                 if (predicate := fact[1]) in wanted:
                     if predicate in boxes:
                         boxes[predicate].append((fact[0], fact[2], start, end, 1))  # type: ignore[misc]
                     else:
                         boxes[predicate] = [(fact[0], fact[2], start, end, 1)]  # type: ignore[index, misc]
             if self.every or self.atoms:
-                self._take_whole(event.facts, start, end, facts)
+                self._take_whole(given, start, end, facts)
         return facts
 
     def read_columns(self, columns: Columns) -> Facts:

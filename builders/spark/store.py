@@ -2,6 +2,7 @@
 
 meta.json               what the folder belongs to: the plan, the number of buckets
 begin.json              what functions of time take for the time of what always holds (integer ms)
+run.json                the name of the run: a folder that is its sink has it as well
 spark/                  Structured Streaming's own checkpoint: offsets and commits
 spool/                  events that Spark cannot read by itself, as files that it can
 runs/<n>/<step>/        batch n: the messages of each step, by kind and level (Parquet)
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,9 @@ from squall.builders.addressing import BUCKETS
 from squall.errors import BuilderError
 from squall.plan import Plan
 
-META, BEGIN = "meta.json", "begin.json"
+META, BEGIN, RUN = "meta.json", "begin.json", "run.json"
+FORMAT = 2
+"""How messages are written; 1 had no number, and a record for each row."""
 
 
 class Store:
@@ -95,16 +99,31 @@ class Store:
             self.write(begin, BEGIN)
         return int(self.read(BEGIN))
 
+    def run(self) -> str:
+        """The name of the run, the same after each restart."""
+        if self.read(RUN) is None:
+            self.write(uuid.uuid4().hex, RUN)
+        return str(self.read(RUN))
+
 
 def _meaning(plan: Plan) -> dict[str, object]:
     """What a checkpoint belongs to."""
-    return {"plan": hashlib.sha256(repr(plan.nodes).encode()).hexdigest(), "buckets": BUCKETS}
+    return {"format": FORMAT, "plan": hashlib.sha256(repr(plan.nodes).encode()).hexdigest(), "buckets": BUCKETS}
 
 
 def check_owner(plan: Plan, checkpoint: Path) -> None:
-    """Raises BuilderError where a checkpoint is that of another plan."""
+    """Raises BuilderError where a checkpoint is that of another plan, or was written in another way."""
     meta = checkpoint / META
-    if meta.is_file() and json.loads(meta.read_text()) != _meaning(plan):
+    if not meta.is_file():
+        return
+    known = json.loads(meta.read_text())
+    if known.get("format") != FORMAT:
+        raise BuilderError(
+            f"the checkpoint `{checkpoint}` was written by another version of squall",
+            hint="go on with the version that wrote it, or start from a new checkpoint: name another folder, or remove "
+            "this one",
+        )
+    if known != _meaning(plan):
         raise BuilderError(
             f"the checkpoint `{checkpoint}` is that of another program, or of another planner's plan",
             hint="a plan that has changed starts from a new checkpoint: name another folder, or remove this one",

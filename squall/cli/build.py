@@ -57,6 +57,8 @@ if TYPE_CHECKING:
               "ndjson-evaluations, csv, tsv, table, srj, srx, srcsv or srtsv [default: table for answers of queries, "
               "nq for triples in graphs, else nt].")  # fmt: skip
 @click.option("--timed", is_flag=True, help="Standard output with times: --format ntt, or with nq nqt.")
+@click.option("--typed", "types", multiple=True, metavar="NAME=TYPE", help="In a folder of tables the "
+              "values of a variable as Spark has them (double, timestamp, ...); of all others: *=string.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Stop at the first malformed statement; exit code 1 for any loss.")
 @click.option("--ledger", "--dead-letter", "lost", type=click.Path(path_type=Path), metavar="FILE", help="Keep what "
               "could not be used (malformed, late) as lines of JSON.")  # fmt: skip
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
               "that a killed run goes on where it was.")  # fmt: skip
 @click.option("--checkpoint-every", "every", metavar="TIME|N", help="How often that is saved, in time or in statements "
               "[default: 1s].")  # fmt: skip
+@click.option("--batch", is_flag=True, help="Work off all there is as one batch (Spark, Beam): nothing live, no "
+              "checkpoint.")  # fmt: skip
 @click.option("--max-depth", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How deep "
               "rules may nest the terms that they make.")  # fmt: skip
 @click.option("--conf", "--beam-option", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine "
@@ -92,10 +96,12 @@ def build(
     heartbeat: str,
     format: str | None,
     timed: bool,
+    types: tuple[str, ...],
     strict: bool,
     lost: Path | None,
     checkpoint: Path | None,
     every: str | None,
+    batch: bool,
     max_depth: int,
     conf: tuple[str, ...],
     statistics: Path | None,
@@ -121,6 +127,7 @@ def build(
       --sink derived.nt
       --sink 'out.txt?format=table'
       --sink 'answers-{time}.srj'             a file for each evaluation
+      --sink 'out/?format=parquet'            a folder of files, which Spark writes
     A line of .ntt is a time (integer ms, ISO 8601, or -infinity), blanks, and an N-Triples statement.
 
     \b
@@ -142,7 +149,7 @@ def build(
     make = planner_of(planner, statistics)
     _usable("squall.builders", builder)
     settings = tuple(_setting(text) for text in conf)
-    target = sink_of(sink, format, timed, system)
+    target = sink_of(sink, format, timed, types, system)
     apart(sink, (*sources, *statics))
     _timing(clock, lateness, sources, builder)
     begin = None if now is None else _moment(now)
@@ -162,7 +169,7 @@ def build(
         target = recoverable(target)
         warn_of_risks(streams)
     options = _options(checkpoint, settings, ledger, target, profiled is not None, begin)
-    job = job_of(plan, builder, replace(options, max_depth=max_depth, every=interval))
+    job = job_of(plan, builder, replace(options, max_depth=max_depth, every=interval, batch=batch))
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []
@@ -282,10 +289,10 @@ def _options(
     measure: bool,
     now: int | None,
 ) -> Options:
-    from squall.stages import Options, Recoverable, Rewindable
+    from squall.stages import Folder, Options, Recoverable, Rewindable
 
-    rewound = sink if isinstance(sink, Rewindable | Recoverable) else None
-    return Options(checkpoint, conf, ledger, rewound, measure, now=now)
+    rewound = sink if isinstance(sink, Rewindable | Recoverable | Folder) else None
+    return Options(checkpoint, conf, ledger, rewound, measure=measure, now=now)
 
 
 def _moment(text: str) -> int:

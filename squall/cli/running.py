@@ -122,6 +122,7 @@ def run(
     from squall.interrupts import endable
     from squall.progress import shown, summary
     from squall.rdf import Evaluated
+    from squall.stages import Folder
     from squall.streams.sinks import Settling
 
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)
@@ -136,6 +137,7 @@ def run(
                     continue
                 sink.write(output)
                 tally.outputs += 1
+            tally.outputs += sink.written if isinstance(sink, Folder) else 0
     except BrokenPipeError:
         leave_quietly()
         return 0

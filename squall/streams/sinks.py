@@ -20,6 +20,7 @@ from squall.stages import Output
 from squall.streams.address import Address
 from squall.streams.encoders import Encoder, EvaluationLines, Lines, OneDocument, Rows, comment_line
 from squall.streams.evaluations import answered
+from squall.streams.folders import COLUMNS, FolderSink
 from squall.streams.graphs import TriG, quad, timed_quad
 from squall.streams.patterns import PatternSink, expanded, is_pattern
 from squall.streams.results import DOCUMENTS, json_line
@@ -215,9 +216,11 @@ class FileSink(_PathSink):
 
 
 def open_path(address: Address) -> Sink:
-    """The sink of a ``file:`` address or a path, a file for each evaluation if ``{time}`` is in it; ``format`` is its
-    one option, ``.gz`` compresses."""
+    """The sink of a ``file:`` address or a path, a file for each evaluation if ``{time}`` is in it, a folder of files
+    if it ends in ``/``; ``format`` is its one option, ``.gz`` compresses."""
     address.only("format")
+    if address.path.endswith("/"):
+        return _folder(address)
     name = address.get("format") or _ending(address.path.removesuffix(".gz"))
     if name is None:
         raise UsageError(
@@ -232,6 +235,14 @@ def open_path(address: Address) -> Sink:
         return _opened(address.text, Path(address.path), plain, compressed)
     check_writable(expanded(address.path, 0, ""))
     return PatternSink(address.text, address.path, partial(_write_file, format=plain, compressed=compressed))
+
+
+def _folder(address: Address) -> FolderSink:
+    format, known = address.get("format"), (*COLUMNS, *LINES)
+    if format not in known:
+        hint = f"formats: {', '.join(known)}; for example `{address.path}?format=parquet`"
+        raise UsageError(f"the format of the files in the folder `{address.path}` is not told", hint=hint)
+    return FolderSink(address.text, Path(address.path), format)
 
 
 def _opened(uri: str, path: Path, format: str, compressed: bool) -> StreamSink:
@@ -279,7 +290,8 @@ def check_format(name: str) -> None:
 def check_writable(path: Path) -> None:
     """Raises UsageError if nothing can be written there."""
     if path.is_dir():
-        raise UsageError(f"`{path}` cannot be written: it is a folder")
+        hint = f"a folder of files is told by its last character: `{path}/?format=parquet`"
+        raise UsageError(f"`{path}` cannot be written: it is a folder", hint=hint)
     if not path.parent.is_dir():
         raise UsageError(f"`{path}` cannot be written: there is no folder `{path.parent}`")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
