@@ -132,16 +132,17 @@ class Checkpoint:
     def _checkpoints(self, file: IO[bytes]) -> Iterator[tuple[int, list[Kept], Step]]:
         """The length, entries and step of each checkpoint, up to one that is not whole."""
         entries: list[Kept] = []
-        sum_, length, step = 0, 0, None
+        sum_, length = 0, 0
+        step: dict[str, Any] | None = None
         for line in file:
             length += len(line)
             match _value(line):
                 case [str(id), int(slot), str(text), *valid]:
                     entries.append((id, slot, [(*packing.unpack(text, self.orders), *valid)]))
                 case dict(values):
-                    step = Step(**values)
+                    step = values
                 case int(known) if known == sum_ and step is not None:
-                    yield length, entries, step
+                    yield length, entries, Step(**step)
                     entries, sum_, length, step = [], 0, 0, None
                     continue
                 case _:

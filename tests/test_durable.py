@@ -12,7 +12,7 @@ import os
 import random
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -24,16 +24,18 @@ from hypothesis import strategies as st
 import squall
 from squall.builders import checkpoint
 from squall.errors import BuilderError, PluginError, SourceError
-from squall.rdf import Event
+from squall.rdf import ALWAYS, Event
 from squall.stages import Interval, Options, Output
 from squall.streams import LedgerFile, Sink, Sources, open_sink, open_source
 from squall.streams.files import risk_of
 from squall.streams.ledger import Deferred
 from squall.streams.outbox import Outbox
+from squall.streams.reading import Reading
 from squall.system import System
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from tests.conftest import Squall
+from tests.live import output
 from tests.test_laws import PLANNERS, examples, hold
 
 EACH = Interval(statements=1)
@@ -175,6 +177,7 @@ class Setting:
             self.run(open_sink(f"{sink}?format={format}"), lost, self.folder / "kept", end)
         assert lines(sink) == lines(whole)
         assert lines(lost) == lines(lost_of_whole)
+        assert lines(lost) or ".ttl" in self.addresses[0]
         assert self.ledgers[-1].counts == self.ledgers[0].counts
         assert self.statements == statements
 
@@ -251,9 +254,10 @@ def test_a_folder_that_grows_goes_on(tmp_path: Path) -> None:
 
 
 def test_lines_that_are_added_to_a_file_are_read_by_the_next_run(tmp_path: Path) -> None:
-    setting = Setting(tmp_path, [f"{tmp_path}/a.ntt"])
-    parts = [timed_lines(60, number, first=1000 * number) for number in range(3)]
-    for part in parts:
+    setting = Setting(tmp_path, [f"{tmp_path}/a.ntt"], lateness=100)
+    late = "5 <http://example.org/s1> <http://example.org/in> <http://example.org/r1> .\n"
+    for number in range(3):
+        part = late * (number > 0) + timed_lines(60, number, first=1000 * number)
         with (tmp_path / "a.ntt").open("a") as file:
             file.write(part)
         setting.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
@@ -315,6 +319,63 @@ def test_a_checkpoint_that_was_cut_off_does_not_count(folder: Path) -> None:
         path.write_bytes(data[: length + 1])
         assert {*kept(folder)} <= {*whole}
         path.write_bytes(data)
+
+
+def test_a_checkpoint_that_is_damaged_does_not_count(folder: Path) -> None:
+    kept(folder)
+    path = folder / checkpoint.NAME
+    *_, before, _ = (line for line in path.read_text().splitlines() if line.startswith('{"passed"'))
+    path.write_text(path.read_text()[::-1].replace('0:"nigeb"', '7:"nigeb"', 1)[::-1])
+    belongs = json.loads(path.read_text().splitlines()[0])["belongs"]
+    with closing(checkpoint.Checkpoint(folder, belongs, {})) as found:
+        found.load()
+        assert found.last == checkpoint.Step(**json.loads(before))
+
+
+class Asking:
+    """A source that asks, when it is told what has been worked off, whether the checkpoint has that."""
+
+    uri = "asking"
+    live: bool = False
+    removals: bool = False
+    size: int | None = None
+    idle: int = 0
+    earliest: int = ALWAYS
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.reading = Reading()
+        self.reached = ""
+        self.told: list[str] = []
+
+    def batches(self) -> Iterator[Sequence[Event]]:
+        for batch in open_source(str(self.folder.parent / "a.ntt")).batches():
+            for number, event in enumerate(batch):
+                self.reached = f"position {number}"
+                yield [event]
+
+    def position(self) -> str:
+        return self.reached
+
+    def seek(self, position: str) -> None:
+        raise NotImplementedError
+
+    def acknowledge(self, position: str) -> None:
+        assert not self.told or self.told[-1] != "closed"
+        assert f'"{position}"' in (self.folder / checkpoint.NAME).read_text()
+        self.told.append(position)
+
+    def close(self) -> None:
+        self.told.append("closed")
+
+
+def test_a_source_is_told_what_a_checkpoint_has(folder: Path) -> None:
+    source = Asking(folder)
+    options = Options(checkpoint=folder, every=Interval(statements=3), ledger=LedgerFile())
+    job = squall.build(squall.plan(squall.compile(PROGRAM, lexer="jena")), options=options)
+    list(job.run(Sources([source])))
+    assert len(source.told) > 3
+    assert source.told[-2:] == [source.reached, "closed"]
 
 
 def test_a_checkpoint_belongs_to_a_program(folder: Path) -> None:
@@ -446,6 +507,31 @@ def test_an_outbox_hands_on_what_a_checkpoint_has(folder: Path) -> None:
     again = Posted(there)
     assert list(kept_by(folder, Outbox(again))) == []
     assert {"finish", "flush"} >= {*again.told}
+
+
+def test_what_is_incomplete_waits_for_the_next_run(tmp_path: Path) -> None:
+    """As long as the sources have not ended."""
+    path, first, *others = tmp_path / "out", *(output(1)._replace(rule=rule) for rule in "aba")
+
+    def opened() -> Outbox:
+        box = Outbox(open_sink(f"{path}?format=ndjson-evaluations"))
+        box.start()
+        return box
+
+    with closing(opened()) as box:
+        box.write(first)
+        box.save()
+        assert box.deliver()
+        saved = json.loads(json.dumps(box.save()))
+    assert path.read_text() == ""
+    with closing(opened()) as box:
+        box.recover(saved)
+        for other in others:
+            box.write(other)
+        box.save(last=True)
+        box.deliver()
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(one["query"], len(one["results"]["bindings"])) for one in found] == [("a", 2), ("b", 1)]
 
 
 def kept_by(folder: Path, outbox: Outbox) -> Any:
