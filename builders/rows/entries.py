@@ -35,15 +35,18 @@ _NAMED = "\n"
 
 class Head(str):
     """The first cell of a solution's row that has a place in an order: equal solutions at different places are
-    different rows. key: the place; origin: the row that the solution is made of, which says it."""
+    different rows. key: the place; origin: the row that the solution is made of, which says it by the order of this
+    name (`squall.builders.rows.timeline.order_name`)."""
 
     key: Any
     origin: Row
+    order: str
 
-    def __new__(cls, text: str, key: Any, origin: Row) -> Head:
+    def __new__(cls, text: str, key: Any, origin: Row, order: str) -> Head:
         made = super().__new__(cls, text)
         made.key = key
         made.origin = origin
+        made.order = order
         return made
 
     def __eq__(self, other: object) -> bool:

@@ -69,7 +69,11 @@ def from_file_to_file(task: Task, queries: list[str]) -> Answer:
     """The same with parsing and printing; a fact that holds in several windows is written once."""
     store = Store()
     store.extend(quads(task.files.static))
-    found = dict.fromkeys(over_windows(store, quads(task.files.plain), queries, task))
+    if task.work.window:
+        found = dict.fromkeys(over_windows(store, quads(task.files.plain), queries, task))
+    else:
+        store.extend(quads(task.files.plain))
+        found = dict.fromkeys(fixpoint(store, queries))
     with task.files.out.open("w") as out:
         out.writelines(f"{line}\n" for line in lines(found))
     return Answer(written(task.files.out))
