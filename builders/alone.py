@@ -16,36 +16,18 @@ from typing import NamedTuple
 
 import pyarrow
 
-from squall.builders.exchange import Exchange, Folder, Frame, Step, Told
-from squall.builders.packing import orders, pack, unpack
-from squall.builders.rows.entries import answer_row, fact_row, row_fact
+from squall.builders.addressing import DELIVER, Program
+from squall.builders.exchange import Exchange, Files, Folder, Frame, Told
+from squall.builders.lines import Lost, Parse, Parsed, event_of, late, lost_message
+from squall.builders.messages import COUNT, INSTANT, LOST, ROW, STATE, TIME, Message, Step, from_arrow, to_arrow
+from squall.builders.packing import orders, pack, pack_output, unpack, unpack_output
+from squall.builders.rows.entries import fact_row
 from squall.builders.rows.read import wanted
 from squall.builders.running import Running
 from squall.builders.state import State
-from squall.builders.store import Files
-from squall.builders.worker import (
-    COUNT,
-    DELIVER,
-    INSTANT,
-    LOST,
-    ROW,
-    STATE,
-    TIME,
-    Lost,
-    Message,
-    Parse,
-    Parsed,
-    Program,
-    event_of,
-    from_arrow,
-    late,
-    lost_message,
-    to_arrow,
-)
-from squall.errors import BuilderError
 from squall.operators import Deliver, Feed, Operator, Read, Update
 from squall.plan import Node, Plan
-from squall.rdf import ALWAYS, FOREVER, Evaluated, Event, Fact, Term, Triple, heartbeat
+from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
 from squall.stages import Options, Output
 from squall.windows import Count
 
@@ -53,8 +35,6 @@ COMPACT = 16
 """After how many batches the state is written as a whole again."""
 _FACTS = _STATE = 0
 """The levels of the facts that the plan reads, and of what it keeps."""
-_EVALUATED = "="
-"""The first cell of the row that says that an evaluation is complete."""
 
 
 class Reason(NamedTuple):
@@ -124,7 +104,7 @@ class SingleTask:
 
     def first(self) -> list[Message]:
         """The messages that start a program."""
-        return [_message(0, "", 0, 0, Event(ALWAYS, ()), "event", None)]
+        return [start_message()]
 
     def reading(self, parse: Parse) -> Step:
         """The worker's function from lines to messages."""
@@ -136,8 +116,8 @@ class SingleTask:
 
         return step
 
-    def work(self, messages: Frame | None, last: bool = False) -> Iterator[Output]:
-        """The outputs of a batch, in the order of time. Nothing of it counts before `commit`.
+    def work(self, messages: Frame | None, last: bool = False) -> None:
+        """Works a batch off. Nothing of it counts before `commit`.
 
         messages: of the sources; None if there are none. last: no more events will come for the time being.
         """
@@ -150,19 +130,18 @@ class SingleTask:
             return
         task = Task(self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=base == self.done)
         found = self.exchange.write(self.exchange.worked(given, task, 1), self._folder("work"))
-        self._raise()
         times = {name: time for name, _, time in found.instants}
         self.next = Progress(base=base, **times)
-        answers = self.exchange.stored(ROW, DELIVER, [self._folder("work")])
-        for time, _, text in self.exchange.answers(answers) if answers is not None else ():
-            yield _output(text, time)
 
-    def _raise(self) -> None:
-        """Raises BuilderError if the task had to give up."""
-        failed = self.exchange.stored(LOST, 0, [self._folder("work")])
-        for text in self.exchange.texts(failed) if failed is not None else ():
-            message, hint = json.loads(text)
-            raise BuilderError(message, hint=hint)
+    def answers(self) -> Frame | None:
+        """What the batch has to hand on, as messages: `start` is the time, `weight` the place."""
+        return self.exchange.stored(ROW, DELIVER, [self._folder("work")])
+
+    def outputs(self) -> Iterator[Output]:
+        """The outputs of the batch, in the order of time."""
+        answers = self.answers()
+        for time, _, text in self.exchange.answers(answers) if answers is not None else ():
+            yield unpack_output(text, time)
 
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
@@ -190,14 +169,12 @@ class SingleTask:
         return [("runs", batch, "work") for batch in range(self.progress.base, self.done)]
 
 
-def _output(text: str, time: int) -> Output:
-    *cells, rule = unpack(text)
-    if cells[0] == _EVALUATED:
-        return Output(Evaluated(tuple(map(str, cells[1:]))), time, str(rule))
-    return Output(row_fact(cells), time, str(rule))
-
-
 # What workers do
+
+
+def start_message() -> Message:
+    """The message that starts a program, whatever else comes."""
+    return _message(0, "", 0, 0, Event(ALWAYS, ()), "event", None)
 
 
 def facts(plan: Plan, earliest: int, parsed: Iterable[Parsed]) -> Iterator[Message]:
@@ -260,7 +237,7 @@ class Task:
     """The worker's function of the one task: the state and the facts of a batch in, outputs and new state out.
 
     progress: of the batch before. first: there is none. last: no more comes for the time being. whole: the state is
-    written as a whole, not what has been added.
+    written as a whole, not what has been added. over: no other batch comes, so that nothing has to be kept.
     """
 
     program: Program
@@ -269,6 +246,7 @@ class Task:
     first: bool
     last: bool
     whole: bool
+    over: bool = False
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         self.program.prepare()
@@ -288,12 +266,11 @@ class Task:
             state.add([(names[one.node], one.port, [(*unpack(one.row, ordered), one.start, one.end, one.weight)])])
         if not self.first:
             running.restore(self.progress.passed, self.program.begin, state.entries)
-        running.keep()
-        try:
-            for number, output in enumerate(self._outputs(running, list(map(_event, sorted(came, key=_in_turn))))):
-                yield Message(ROW, DELIVER, 0, 0, 0, _packed(output), output.time, FOREVER, number)
-        except BuilderError as error:
-            yield Message(LOST, 0, 0, 0, 0, json.dumps([error.message, error.hint]), 0, 0, 0)
+        if not self.over:
+            running.keep()
+        for number, output in enumerate(self._outputs(running, list(map(_event, sorted(came, key=_in_turn))))):
+            yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, number)
+        if self.over:
             return
         if self.whole:
             state.add(running.kept())
@@ -318,9 +295,3 @@ class Task:
 def _event(message: Message) -> Event:
     _, stream, graph, kind, *cells = map(str, unpack(message.row))
     return event_of(message.start, stream, graph, kind, cells)
-
-
-def _packed(output: Output) -> str:
-    fact = output.fact
-    row = (_EVALUATED, *fact.names) if isinstance(fact, Evaluated) else answer_row(fact)
-    return pack((*row, output.rule))

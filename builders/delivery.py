@@ -6,36 +6,24 @@ whole of an answer decides (whether it has changed, whether it is empty) the dri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import itemgetter
 
-import pyarrow
-
-from squall.builders.packing import orders, pack, unpack
+from squall.builders.addressing import DELIVER, TOGETHER, Program
+from squall.builders.instants import Instants
+from squall.builders.messages import INSTANT, ROW, STATE, Message, Step
+from squall.builders.packing import orders, pack_output, unpack
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
-from squall.builders.rows.entries import Entry, answer_row
-from squall.builders.worker import (
-    DELIVER,
-    INSTANT,
-    PLAIN,
-    ROW,
-    STATE,
-    TOGETHER,
-    Message,
-    Program,
-    Span,
-    from_arrow,
-    superstep_messages,
-    to_arrow,
-)
+from squall.builders.rows.entries import Entry
+from squall.builders.worker import PLAIN, Span, superstep_messages
 from squall.operators import Answer, Operator
 from squall.operators import Deliver as DeliverNode
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER
+from squall.rdf import ALWAYS, FOREVER, Event
 from squall.system import CLOSE
-
-Step = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 
 
 @dataclass(frozen=True)
@@ -47,6 +35,18 @@ class Evaluations:
 
     last: Mapping[int, int] = field(default_factory=dict)
     instants: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(known: Mapping[int, Instants], came: Iterable[tuple[str, int, int]], now: int) -> Evaluations:
+        """Those up to `now` (integer ms). known: what is known of them, by number of the operation node; it goes on.
+        came: when streams brought something: stream and graph as one text, a number, and the time."""
+        last = {number: instants.passed for number, instants in known.items()}
+        ordered = sorted(came, key=itemgetter(2))
+        for instants in known.values():
+            for place, _, time in ordered:
+                stream, graph = unpack(place)
+                instants.add([Event(time, (), str(stream), graph=str(graph))])
+        return Evaluations(last, {number: tuple(instants.upto(now)) for number, instants in known.items()})
 
     def reported(self, plan: Plan, changed: Collection[tuple[int, int]]) -> Evaluations:
         """Only those at which something is told. changed: (number of the operation node, instant) where an answer has
@@ -67,39 +67,26 @@ def changes_only(op: Operator) -> bool:
 def delivery(program: Program, span: Span, evaluations: Evaluations) -> Step:
     """The worker's function that ends a batch: new state, and answers out, of kind ``row``: start is their time; node,
     bucket and weight say in which order those of a time are told."""
-
-    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        program.prepare()
-        return to_arrow(_delivered(program, span, evaluations, from_arrow(batches)))
-
-    return step
+    return program.step(partial(_delivered, program, span, evaluations))
 
 
 def changing(program: Program, span: Span, evaluations: Evaluations) -> Step:
     """The worker's function that says, as messages of kind ``instant``, at which instants its part of an answer has
     changed, of those that are told only where they have."""
-
-    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        program.prepare()
-        return to_arrow(_changes(program, span, evaluations, from_arrow(batches)))
-
-    return step
+    return program.step(partial(_changes, program, span, evaluations))
 
 
 def whole(program: Program, span: Span, evaluations: Evaluations) -> Step:
     """The worker's function for a batch that one task works off: `superstep` for all levels, then `delivery`; and,
     since it has all of each answer, what `changing` says."""
-
-    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        program.prepare()
-        return to_arrow(_whole(program, span, evaluations, list(from_arrow(batches))))
-
-    return step
+    return program.step(partial(_whole, program, span, evaluations))
 
 
-def _whole(program: Program, span: Span, evaluations: Evaluations, messages: Sequence[Message]) -> Iterator[Message]:
-    told = [message for message in messages if message.level == DELIVER]
-    rest = [message for message in messages if message.level != DELIVER]
+def _whole(program: Program, span: Span, evaluations: Evaluations, messages: Iterable[Message]) -> Iterator[Message]:
+    told: list[Message] = []
+    rest: list[Message] = []
+    for message in messages:
+        (told if message.level == DELIVER else rest).append(message)
     for message in superstep_messages(program, program.levels, PLAIN, TOGETHER, span, rest):
         if message.kind == ROW:
             told.append(message)
@@ -122,14 +109,14 @@ def _delivered(
         # Whether it is reported has been decided, and that all has been told is for the driver to say.
         alike = replace(op, queries=(), report=CLOSE if changes_only(op) else op.report)
         at_work = _resumed(deliver(node, alike, program.plan), number, span, evaluations, entries)
-        if at_work.remembers:
+        if at_work.remembers and not span.over:
             at_work.keep()
         at_work.apply(0, entries.get((ROW, number), []))
         now = span.now if isinstance(at_work, Deliver) else FOREVER - 1
-        for place, (answer, time, rule) in enumerate(at_work.flush(now, evaluations.instants.get(number, ()))):
-            rank = ranks.get(rule, 0) if not op.name else min(len(ranks), 1)
-            row = pack((*answer_row(answer), rule))
-            yield Message(ROW, DELIVER, rank, number, 0, row, time, FOREVER, place if rank else 0)
+        for place, output in enumerate(at_work.flush(now, evaluations.instants.get(number, ()))):
+            rank = ranks.get(output.rule, 0) if not op.name else min(len(ranks), 1)
+            row = pack_output(output)
+            yield Message(ROW, DELIVER, rank, number, 0, row, output.time, FOREVER, place if rank else 0)
         for slot, kept in at_work.kept():
             yield from addressing.state(node.id, slot, kept)
 

@@ -1,33 +1,18 @@
-"""How messages are stored, moved and worked on Spark: all that a micro-batch asks of it."""
+"""What a distributed builder's micro-batch asks of its engine: messages stored, moved and worked, and small files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from squall.builders.store import Store
-from squall.builders.worker import (
-    BUCKETS,
-    COUNT,
-    INSTANT,
-    ROW,
-    SCHEMA,
-    STATE,
-    TIME,
-    Owners,
-)
-from squall.rdf import ALWAYS, FOREVER
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from squall.builders.addressing import Owners
+from squall.builders.messages import Step
+from squall.rdf import ALWAYS
 
 Frame = Any
 """Messages somewhere: on Spark a DataFrame."""
 Folder = tuple[object, ...]
 """The parts of a path in the store."""
-Step = Callable[[Iterator[Any]], Iterator[Any]]
-"""A worker's function, over Arrow."""
-_COLUMNS = ["kind", "level", "bucket", "node", "port", "row", "start", "end", "weight"]
 
 
 class Told(NamedTuple):
@@ -76,94 +61,13 @@ class Exchange(Protocol):
         """(time, number of the operation node, row) of the messages of `delivery`, in order."""
 
 
-class SparkExchange:
-    """Messages as DataFrames, and as Parquet in the store."""
+class Files(Protocol):
+    """Files by paths: what a `Store` can do."""
 
-    def __init__(self, spark: SparkSession, store: Store) -> None:
-        self.spark = spark
-        self.store = store
-        self.partitions = max(2, spark.sparkContext.defaultParallelism)
-        self.owners = _owners(spark, self.partitions)
-
-    def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> DataFrame | None:
-        from pyspark.sql import functions as f
-
-        parts = [(*folder, f"kind={kind}", f"level={level}") for folder in folders]
-        paths = [self.store.uri(*part) for part in parts if self.store.exists(*part)]
-        if not paths:
-            return None
-        schema = ", ".join(column for column in SCHEMA.split(", ") if column.split()[0] not in ("kind", "level"))
-        frame = self.spark.read.schema(schema).parquet(*paths)
-        return frame.withColumns({"kind": f.lit(kind), "level": f.lit(level)}).select(_COLUMNS)
-
-    def between(self, messages: DataFrame, first: int, end: int) -> DataFrame:
-        from pyspark.sql import functions as f
-
-        return messages.where((f.col("start") >= first) & (f.col("start") < end))
-
-    def union(self, frames: Iterable[DataFrame | None]) -> DataFrame | None:
-        whole = None
-        for frame in frames:
-            if frame is not None:
-                whole = frame if whole is None else whole.unionByName(frame)
-        return whole
-
-    def worked(self, messages: DataFrame, step: Step, partitions: int) -> DataFrame:
-        return messages.repartition(partitions, "bucket").mapInArrow(step, SCHEMA)
-
-    def write(self, messages: DataFrame, folder: Folder) -> Told:
-        frame, told = _observed(messages)
-        frame.write.partitionBy("kind", "level").parquet(self.store.uri(*folder))
-        return told()
-
-    def texts(self, messages: DataFrame) -> Iterator[str]:
-        for row in messages.select("row").toLocalIterator():
-            yield row[0]
-
-    def answers(self, messages: DataFrame) -> Iterator[tuple[int, int, str]]:
-        # One task puts them in order: they leave through the driver, one by one, anyhow.
-        ordered = messages.coalesce(1).sortWithinPartitions("start", "node", "bucket", "weight", "row")
-        for row in ordered.select("start", "node", "row").toLocalIterator():
-            yield row[0], row[1], row[2]
-
-
-def _observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
-    """The messages, and what they tell once they have been written (Spark's observed metrics: no job of its own)."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as f
-
-    kind, start, end = f.col("kind"), f.col("start"), f.col("end")
-    of_rows = kind == ROW
-    observation = Observation()
-    frame = messages.observe(
-        observation,
-        f.max(f.when(kind == TIME, start)).alias("latest"),
-        f.collect_set(f.when(kind == INSTANT, f.struct("row", "node", "start"))).alias("instants"),
-        f.collect_list(f.when(kind == COUNT, f.struct("node", "start"))).alias("counts"),
-        f.count_if(of_rows).alias("rows"),
-        f.max(f.when(of_rows, start)).alias("starts"),
-        f.max(f.when(of_rows & (end != FOREVER), end)).alias("ends"),
-        f.count_if(kind == STATE).alias("kept"),
-    )
-
-    def told() -> Told:
-        found = observation.get
-        starts = ALWAYS if found["starts"] is None else found["starts"]
-        return Told(
-            latest=ALWAYS if found["latest"] is None else found["latest"],
-            instants=tuple(sorted((one["row"], one["node"], one["start"]) for one in found["instants"])),
-            counts=tuple((one["node"], one["start"]) for one in found["counts"]),
-            rows=found["rows"],
-            starts=starts,
-            ends=starts if found["ends"] is None else max(starts, found["ends"]),
-            kept=found["kept"],
-        )
-
-    return frame, told
-
-
-def _owners(spark: SparkSession, partitions: int) -> Owners:
-    """The partition in which each bucket's rows lie after ``repartition(partitions, bucket)``: Spark's own
-    arithmetic."""
-    where = f"cast(pmod(hash(cast(id as int)), {partitions}) as int)"
-    return tuple(row[0] for row in spark.range(BUCKETS).selectExpr(where, "id").orderBy("id").collect())
+    def exists(self, *parts: object) -> bool: ...
+    def names(self, *parts: object) -> list[str]: ...
+    def numbers(self, *parts: object) -> list[int]: ...
+    def delete(self, *parts: object) -> None: ...
+    def rename(self, old: Sequence[object], new: Sequence[object]) -> None: ...
+    def write(self, value: object, *parts: object) -> None: ...
+    def read(self, *parts: object) -> Any: ...

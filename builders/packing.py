@@ -6,15 +6,19 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from squall.builders.rows.entries import Head, Row, solution_mark
-from squall.builders.rows.timeline import ordering
+from squall.builders.rows.entries import Head, Row, answer_row, row_fact
+from squall.builders.rows.timeline import order_name, ordering
 from squall.operators import Answer
 from squall.plan import Plan
+from squall.rdf import Evaluated
+from squall.stages import Output
 
 _JSON = "\0"
 """What stands in front of a row that is written as JSON."""
+_EVALUATED = "="
+"""The first cell of the row that says that an evaluation is complete."""
 Orders = Mapping[str, Callable[[Row], Any]]
-"""For the first cell of a query's solutions the sort key of the row that a solution is made of."""
+"""By the name of an order the sort key of the row that a solution is made of."""
 
 
 def pack(row: Sequence[str | None]) -> str:
@@ -30,7 +34,7 @@ def pack(row: Sequence[str | None]) -> str:
 
 
 def _as_json(row: Sequence[str | None]) -> str:
-    cells = [[str(cell), *cell.origin] if isinstance(cell, Head) else cell for cell in row]
+    cells = [[str(cell), cell.order, *cell.origin] if isinstance(cell, Head) else cell for cell in row]
     return _JSON + json.dumps(cells, ensure_ascii=False)
 
 
@@ -42,12 +46,27 @@ def unpack(text: str, orders: Orders | None = None) -> Row:
 
 
 def _head(cell: list[Any], orders: Orders) -> Head:
-    first, *row = cell
+    first, order, *row = cell
     origin = tuple(row)
-    return Head(first, orders[first](origin), origin)
+    return Head(first, orders[order](origin), origin, order)
+
+
+def pack_output(output: Output) -> str:
+    """An output as one string, but for its time."""
+    fact = output.fact
+    row = (_EVALUATED, *fact.names) if isinstance(fact, Evaluated) else answer_row(fact)
+    return pack((*row, output.rule))
+
+
+def unpack_output(text: str, time: int) -> Output:
+    """The output of a string, at its time (integer ms)."""
+    *cells, rule = unpack(text)
+    if cells[0] == _EVALUATED:
+        return Output(Evaluated(tuple(map(str, cells[1:]))), time, str(rule))
+    return Output(row_fact(cells), time, str(rule))
 
 
 def orders(plan: Plan) -> dict[str, Callable[[Row], Any]]:
-    """The order of the solutions of each query of a plan that has one."""
-    answers = (node.op for node in plan.nodes if isinstance(node.op, Answer) and node.op.order)
-    return {solution_mark(op.names, op.rules[0] if op.rules else ""): ordering(op.order) for op in answers}
+    """The orders of the solutions of a plan's queries."""
+    found = {node.op.order for node in plan.nodes if isinstance(node.op, Answer) and node.op.order}
+    return {order_name(order): ordering(order) for order in found}

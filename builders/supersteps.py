@@ -15,39 +15,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from squall.builders.addressing import DELIVER, Program
 from squall.builders.cut import Level
 from squall.builders.delivery import Evaluations, changes_only, changing, delivery, whole
-from squall.builders.exchange import Exchange, Folder, Frame, Step, Told
+from squall.builders.exchange import Exchange, Files, Folder, Frame, Told
 from squall.builders.instants import Instants
-from squall.builders.packing import unpack
+from squall.builders.lines import Lost, Parse
+from squall.builders.messages import COUNT, INSTANT, LOST, ROW, STATE, TIME, Message, Step
+from squall.builders.packing import unpack_output
 from squall.builders.rows import deliver
-from squall.builders.rows.entries import row_fact
 from squall.builders.rows.timeline import TimeDriven
-from squall.builders.store import Files
-from squall.builders.worker import (
-    COUNT,
-    DELETE,
-    DELIVER,
-    INSTANT,
-    LOST,
-    PLAIN,
-    REDERIVE,
-    ROW,
-    STATE,
-    TIME,
-    Lost,
-    Message,
-    Parse,
-    Program,
-    Span,
-    axioms,
-    compaction,
-    source_step,
-    superstep,
-)
+from squall.builders.worker import DELETE, PLAIN, REDERIVE, Span, axioms, compaction, source_step, superstep
 from squall.operators import Deliver, windows_of
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER, Evaluated, Event
+from squall.rdf import ALWAYS, FOREVER, Evaluated
 from squall.stages import Output
 from squall.windows import Landmark, Nothing, Range
 
@@ -111,6 +92,7 @@ class Batches:
         self.delivered: list[Folder] = []
         """and the one that holds the answers."""
         self.told = Told()
+        self.evaluations = Evaluations()
         self.kept = 0
         self.span = Span(ALWAYS - 1, ALWAYS)
 
@@ -135,8 +117,8 @@ class Batches:
         """The worker's function from lines to messages."""
         return source_step(self.program, self.earliest, parse)
 
-    def work(self, messages: Frame | None, last: bool = False) -> Iterator[Output]:
-        """The outputs of a batch, in the order of time. Nothing of it counts before `commit`.
+    def work(self, messages: Frame | None, last: bool = False) -> None:
+        """Works a batch off. Nothing of it counts before `commit`.
 
         messages: of the sources; None if there are none. last: no more events will come, so that every instant is
         whole.
@@ -147,7 +129,7 @@ class Batches:
             self.told = self._write(messages)
             self.sources = self._of_batch(self.steps)
         self.span = Span(self.progress.worked, self._now(last))
-        evaluations = self._evaluations()
+        evaluations = Evaluations.of(self.instants, self.told.instants, self.span.now)
         if self.progress.rows + self.progress.waiting + self.told.rows <= self.together:
             evaluations = self._in_one_task(evaluations)
         else:
@@ -155,9 +137,17 @@ class Batches:
                 phases = (DELETE, REDERIVE) if level.recursive and level.deletes else (PLAIN,)
                 self._level(level, phases)
             evaluations = self._deliver(evaluations)
-        found = self.exchange.stored(ROW, DELIVER, self.delivered)
+        self.evaluations = evaluations
+
+    def answers(self) -> Frame | None:
+        """What the batch has to hand on, as the messages of `delivery`."""
+        return self.exchange.stored(ROW, DELIVER, self.delivered)
+
+    def outputs(self) -> Iterator[Output]:
+        """The outputs of the batch, in the order of time."""
+        found = self.answers()
         answers = self.exchange.answers(found) if found is not None else iter(())
-        yield from told_whole(answers, self.deliveries, evaluations)
+        yield from told_whole(answers, self.deliveries, self.evaluations)
 
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
@@ -297,16 +287,6 @@ class Batches:
     def _reported(self, evaluations: Evaluations, told: Told) -> Evaluations:
         return evaluations.reported(self.program.plan, {(number, time) for _, number, time in told.instants})
 
-    def _evaluations(self) -> Evaluations:
-        """The evaluation instants of the batch, of what is told whole."""
-        last = {number: instants.passed for number, instants in self.instants.items()}
-        for instants in self.instants.values():
-            for place, _, time in sorted(self.told.instants, key=_time):
-                stream, graph = unpack(place)
-                instants.add([Event(time, (), str(stream), graph=str(graph))])
-        upto = {number: tuple(instants.upto(self.span.now)) for number, instants in self.instants.items()}
-        return Evaluations(last, upto)
-
     def _compact(self) -> None:
         """Adds up the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
         number = self.done - 1
@@ -330,10 +310,6 @@ class Batches:
         self.base, self.state = number, [("base", number)]
 
 
-def _time(told: tuple[str, int, int]) -> int:
-    return told[-1]
-
-
 def told_whole(
     answers: Iterator[tuple[int, int, str]], deliveries: Mapping[int, Deliver], evaluations: Evaluations
 ) -> Iterator[Output]:
@@ -348,8 +324,7 @@ def told_whole(
             yield from _complete(waiting[place], deliveries, waiting[place] == last)
             place += 1
         last = time, number
-        *cells, rule = unpack(text)
-        yield Output(row_fact(cells), time, str(rule))
+        yield unpack_output(text, time)
     for evaluation in waiting[place:]:
         yield from _complete(evaluation, deliveries, evaluation == last)
 

@@ -1,298 +1,32 @@
-"""What a distributed builder runs in its workers: lines to addressed rows, and one superstep of a level, over Arrow.
-
-A *message* is an entry with an address, as one flat record (`SCHEMA`): the same form for rows on their way to a node,
-for what a node keeps between batches, for answers on their way out, and for statements that could not be used.
-`squall.builders.packing` says how a row is one string.
-"""
+"""What a distributed builder runs in its workers: what sources held to addressed rows, and one superstep of a level."""
 
 from __future__ import annotations
 
-import json
-import re
-import zlib
-from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
-from pathlib import Path
-from typing import NamedTuple, cast
-from urllib.parse import unquote, urlsplit
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import pyarrow
 
-from squall import functions
+from squall.builders.addressing import WAKE, Addressing, Owners, Program
 from squall.builders.cut import Level
+from squall.builders.lines import Parse, Parsed, late, lost_message
 from squall.builders.machine import Machine
+from squall.builders.messages import COUNT, INSTANT, STATE, TIME, Message, Step, to_arrow
 from squall.builders.network import Address
 from squall.builders.packing import orders, pack, unpack
-from squall.builders.rows.entries import Entry, fact_row, row_fact
+from squall.builders.rows.entries import Entry
 from squall.builders.state import compacted
-from squall.errors import BuilderError, UsageError
-from squall.operators import Group, Operator, is_stateful
+from squall.operators import Group, Operator
 from squall.plan import Plan
-from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, HEARTBEAT, Event, Fact
-from squall.streams.formats import parse_lines, told
-from squall.streams.reading import grouped
+from squall.rdf import ALWAYS, HEARTBEAT, Event
 from squall.windows import Count, Window
-
-ROW, STATE, LOST, TIME, COUNT, INSTANT = "row", "state", "lost", "time", "count", "instant"
-"""The kinds of message: a row for a node; what a node keeps; a statement that could not be used; the latest time; how
-many statements (`start`) of a source (`node`) were read; a time at which a stream, in a graph, brought something."""
-WAKE = -1
-"""The port of a message without a row: a node has something to do though nothing has come for it."""
-BUCKETS = 64
-"""Into how many buckets keys are hashed: the finest that state can be spread over. Part of what a checkpoint means."""
-Owners = tuple[int, ...]
-"""For each bucket, the partition that its rows lie in after a shuffle."""
-TOGETHER: Owners = (0,) * BUCKETS
-"""All rows in one task."""
-DELIVER = 1_000_000
-"""The level of the operation node: after all others."""
-
-SCHEMA = "kind string, level int, bucket int, node int, port int, row string, start long, `end` long, weight int"
-
-
-class Message(NamedTuple):
-    """A flat record of `SCHEMA`."""
-
-    kind: str
-    level: int
-    bucket: int
-    node: int
-    port: int
-    row: str
-    start: int
-    end: int
-    weight: int
-
-
-ARROW = pyarrow.schema(
-    [
-        ("kind", pyarrow.string()), ("level", pyarrow.int32()), ("bucket", pyarrow.int32()), ("node", pyarrow.int32()),
-        ("port", pyarrow.int32()), ("row", pyarrow.string()), ("start", pyarrow.int64()), ("end", pyarrow.int64()),
-        ("weight", pyarrow.int32()),
-    ]
-)  # fmt: skip
-_CHUNK = 20_000
-
-
-def to_arrow(messages: Iterable[Message]) -> Iterator[pyarrow.RecordBatch]:
-    """Messages in batches. A BuilderError on the way is raised as `Failed`."""
-    chunk: list[Message] = []
-    try:
-        for message in messages:
-            chunk.append(message)
-            if len(chunk) == _CHUNK:
-                yield _batch(chunk)
-                chunk = []
-    except BuilderError as error:
-        raise Failed(error) from None
-    if chunk:
-        yield _batch(chunk)
-
-
-class Failed(Exception):
-    """A run that failed in a worker for a reason the user can mend. All that the driver gets of it is its text."""
-
-    def __init__(self, error: BuilderError) -> None:
-        told = json.dumps([error.message, error.hint])
-        super().__init__(f"<squall {b64encode(told.encode()).decode()}>")
-
-    @staticmethod
-    def found(error: BaseException) -> BuilderError | None:
-        """The error of a worker that an engine's error tells of; None if there is none."""
-        told = re.search("<squall ([A-Za-z0-9+/=]+)>", str(error))
-        if told is None:
-            return None
-        message, hint = json.loads(b64decode(told[1]))
-        return BuilderError(message, hint=hint)
-
-
-def _batch(chunk: Sequence[Message]) -> pyarrow.RecordBatch:
-    columns = [
-        pyarrow.array(values, type=field.type) for values, field in zip(zip(*chunk, strict=True), ARROW, strict=True)
-    ]
-    return pyarrow.RecordBatch.from_arrays(columns, schema=ARROW)
-
-
-def from_arrow(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Message]:
-    """The messages of batches."""
-    for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in ARROW.names)
-        yield from map(Message._make, zip(*columns, strict=True))
-
-
-@dataclass(frozen=True)
-class Program:
-    """What every worker knows. own: the functions that users registered by hand (workers do not import their
-    modules). begin: what functions of time take for the time of what always holds (integer ms)."""
-
-    plan: Plan
-    levels: tuple[Level, ...]
-    own: tuple[functions.Function | functions.Builtin, ...] = ()
-    begin: int = 0
-
-    def prepare(self) -> None:
-        """Makes the users' functions known in this process."""
-        functions.register(*self.own)
-
-    def addressing(self) -> Addressing:
-        return Addressing(self)
-
-
-class Addressing:
-    """Turns entries for a node into messages: its number, its level, and the bucket of each row's key."""
-
-    def __init__(self, program: Program) -> None:
-        plan = program.plan
-        self.ids = [node.id for node in plan.nodes]
-        self.numbers = {id: number for number, id in enumerate(self.ids)}
-        self.levels = {id: level.number for level in program.levels for id in level.nodes}
-        self.levels |= {node.id: DELIVER for node, _ in plan.deliveries}
-        self.keys = {
-            (node.id, port): edge.columns or ()
-            for node in plan.nodes if is_stateful(node.op)
-            for port, edge in enumerate(node.inputs)
-        }  # fmt: skip
-
-    def bucket(self, address: Address, row: Sequence[str | None]) -> int:
-        """The bucket of a row: a hash of its grouping columns that is the same in every process."""
-        key = self.keys[address]
-        text = row[key[0]] if len(key) == 1 else "\n".join([row[column] or "" for column in key])
-        return zlib.crc32((text or "").encode()) % BUCKETS
-
-    def wake(self, id: str) -> Message:
-        """The message that lets a node work whose rows all meet in one place, though none has come for it."""
-        return Message(ROW, self.levels[id], self.bucket((id, 0), ()), self.numbers[id], WAKE, "", ALWAYS, FOREVER, 1)
-
-    def rows(self, address: Address, entries: Iterable[Entry]) -> Iterator[Message]:
-        """Entries for an address, as messages."""
-        id, port = address
-        level, number = self.levels[id], self.numbers[id]
-        for *row, start, end, weight in entries:
-            yield Message(ROW, level, self.bucket(address, row), number, port, pack(row), start, end, weight)
-
-    def state(self, id: str, slot: int, entries: Iterable[Entry]) -> Iterator[Message]:
-        """What a node keeps, as messages. The bucket of a slot's rows is that of the input they came on."""
-        level, number = self.levels[id], self.numbers[id]
-        address = (id, slot) if (id, slot) in self.keys else (id, 0)
-        for *row, start, end, weight in entries:
-            yield Message(STATE, level, self.bucket(address, row), number, slot, pack(row), start, end, weight)
-
 
 # Sources
 
 
-class Document(NamedTuple):
-    """How the lines of a source are read.
-
-    name: the path of the file, or of the folder, as the user gave it. format, time (ms, of untimed statements), stream:
-    as in the source's address. spooled: the lines are what `spool_line` made, not RDF.
-    """
-
-    name: str
-    stream: str = ""
-    format: str = ""
-    time: int = 0
-    folder: bool = False
-    spooled: bool = False
-
-    def of(self, path: str) -> str:
-        """The name of the document that a file is: it scopes blank nodes, in the same way on every builder."""
-        return str(Path(self.name, Path(path).name)) if self.folder else self.name
-
-
-class Parsed(NamedTuple):
-    """What a run of lines of one source held, and what was lost of it. file, block: where it is from, by its name and
-    where that part of it begins; what is of one block comes in order."""
-
-    source: int
-    events: list[Event]
-    lost: list[Lost]
-    file: str = ""
-    block: int = 0
-
-
-Parse = Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]
-"""From lines, with the places that they are from, to what they hold."""
-
-
-def spool_lines(event: Event) -> Iterator[str]:
-    """The facts of an event, or an event without any, as lines of a spool file: so does what Spark cannot read go to
-    its workers."""
-    place = event.time, event.stream, event.graph
-    kinds = [("removed", fact) for fact in event.removed] + [("fact", fact) for fact in event.facts]
-    for line in [[*place, kind, *fact_row(fact)[:-1]] for kind, fact in kinds] or [[*place, "event"]]:
-        yield json.dumps(line, ensure_ascii=False)
-
-
-def lines_parser(documents: Sequence[Document]) -> Parse:
-    """The function from batches of lines (columns value, file, block, source) to what they hold. `source` numbers the
-    documents; `file` and `block` say where a line is from: the lines of a block come in order."""
-
-    def parse(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Parsed]:
-        counts: dict[tuple[str, int], int] = {}
-        for batch in batches:
-            columns = [batch.column(name).to_pylist() for name in ("file", "block", "source", "value")]
-            for (file, block, source), group in groupby(zip(*columns, strict=True), key=itemgetter(0, 1, 2)):
-                lines = [line for _, _, _, line in group]
-                before = counts.get((file, block), 0)
-                counts[file, block] = before + len(lines)
-                path = unquote(urlsplit(file).path)
-                yield Parsed(source, *_parse(documents[source], path, block, before, lines), file, block)
-
-    return parse
-
-
-def _parse(document: Document, path: str, block: int, before: int, lines: list[str]) -> tuple[list[Event], list[Lost]]:
-    if document.spooled:
-        return list(_unspool(lines)), []
-    name = document.of(path)
-    if path.endswith(".tmp"):  # a file that is still being written
-        return [], []
-    try:
-        format, _ = told(path, document.format)
-    except UsageError as error:
-        return [], [Lost("malformed", name, 0, 0, error.message, "")] if block == before == 0 else []
-    found, bad = parse_lines(lines, name, format.timed, format.name, document.time)
-    lost = [Lost("malformed", name, block, before + index + 1, reason, text) for index, reason, text in bad]
-    return (grouped(found, document.stream) if found else []), lost
-
-
-def _unspool(lines: list[str]) -> Iterator[Event]:
-    for line in lines:
-        time, stream, graph, kind, *cells = json.loads(line)
-        yield event_of(time, stream, graph, kind, cells)
-
-
-def event_of(time: int, stream: str, graph: str, kind: str, cells: Sequence[str]) -> Event:
-    """An event of one fact that comes (kind ``fact``) or ends (``removed``), or of none (``event``). cells: the fact's
-    row."""
-    facts = (cast(Fact, row_fact(cells)),) if cells else ()
-    return Event(time, facts if kind == "fact" else (), stream, facts if kind == "removed" else (), graph)
-
-
-class Lost(NamedTuple):
-    """A statement that could not be used: how it is kept in a message's row."""
-
-    cause: str
-    source: str
-    block: int
-    line: int
-    reason: str
-    text: str
-
-
-def lost_message(lost: Lost) -> Message:
-    """A lost statement as a message."""
-    return Message(LOST, 0, 0, 0, 0, json.dumps(lost), 0, 0, 0)
-
-
-def source_step(
-    program: Program, passed: int, parse: Parse
-) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
+def source_step(program: Program, passed: int, parse: Parse) -> Step:
     """The worker's function from lines to messages for the first nodes that keep rows. passed: the time (ms) before
     which events are late."""
 
@@ -361,11 +95,6 @@ class _Evaluations:
             yield Message(INSTANT, 0, 0, 0, 0, pack((stream, graph)), time, 0, 0)
 
 
-def late(stream: str, time: int, fact: Fact) -> Lost:
-    """A fact whose time has passed."""
-    return Lost("late", stream or DEFAULT_STREAM, 0, 0, f"its time {time} has passed", f"{time} {fact}")
-
-
 def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Message]:
     waiting, machine.outbox = machine.outbox, {}
     for address, entries in waiting.items():
@@ -395,25 +124,21 @@ with rounds of their own: what may have lost its reason goes; then what still ha
 
 
 class Span(NamedTuple):
-    """Time passes: instants up to `before` have been worked off, those up to `now` are to be (integer ms)."""
+    """Time passes: instants up to `before` have been worked off, those up to `now` are to be (integer ms).
+
+    over: no more rows come for what works now, so that nothing has to be kept."""
 
     before: int
     now: int
+    over: bool = False
 
 
-def superstep(
-    program: Program, levels: Sequence[Level], phase: str, owners: Owners, span: Span
-) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
+def superstep(program: Program, levels: Sequence[Level], phase: str, owners: Owners, span: Span) -> Step:
     """The worker's function for one round of some levels: a partition's state and new rows in, what they lead to out.
 
     Rows whose bucket is here are worked off at once; others are left for the next round.
     """
-
-    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        program.prepare()
-        return to_arrow(superstep_messages(program, levels, phase, owners, span, from_arrow(batches)))
-
-    return step
+    return program.step(partial(superstep_messages, program, levels, phase, owners, span))
 
 
 def superstep_messages(
@@ -441,7 +166,8 @@ def superstep_messages(
     machine = _Partition(program, levels, addressing, owners, here)
     machine.begin(program.begin)
     machine.restore(span.before, {(addressing.ids[number], slot): kept for (number, slot), kept in state.items()})
-    machine.keep()
+    if not span.over:
+        machine.keep()
     for (number, port), entries in fresh.items():
         if port != WAKE:
             machine.receive((addressing.ids[number], port), entries)
@@ -500,17 +226,10 @@ class _Partition(Machine):
 # State
 
 
-def compaction(
-    program: Program, passed: int
-) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
+def compaction(program: Program, passed: int) -> Step:
     """The worker's function that adds up what nodes keep, and forgets what has ended. passed: the time (integer ms)
     that has been worked off: everything to come begins there or later."""
-
-    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        program.prepare()
-        return to_arrow(_compacted(program, passed, from_arrow(batches)))
-
-    return step
+    return program.step(partial(_compacted, program, passed))
 
 
 def _compacted(program: Program, passed: int, messages: Iterable[Message]) -> Iterator[Message]:

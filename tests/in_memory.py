@@ -8,23 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from squall.builders.addressing import BUCKETS, Program
 from squall.builders.alone import SingleTask, alone
 from squall.builders.cut import levels
-from squall.builders.exchange import Folder, Step, Told
+from squall.builders.exchange import Folder, Told
+from squall.builders.lines import Parsed
+from squall.builders.messages import COUNT, INSTANT, ROW, STATE, TIME, Message, Step, from_arrow, to_arrow
 from squall.builders.supersteps import Batches
-from squall.builders.worker import (
-    BUCKETS,
-    COUNT,
-    INSTANT,
-    ROW,
-    STATE,
-    TIME,
-    Message,
-    Parsed,
-    Program,
-    from_arrow,
-    to_arrow,
-)
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event
 from squall.stages import Options, Output
@@ -139,7 +129,8 @@ def run(
 
     def work(messages: Iterable[Message] | None, last: bool = False) -> None:
         job = anew()
-        found.extend(job.work(None if messages is None else list(messages), last))
+        job.work(None if messages is None else list(messages), last)
+        found.extend(job.outputs())
         assert not list(job.losses())
         job.commit(None)
 

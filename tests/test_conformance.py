@@ -47,22 +47,21 @@ SAMPLES = {
     "squall": 9, "jena-rules": 50, "rif-w3c": 30, "w3c-rdf-tests": 150, "csparql-engine": 15, "csrbench": 50,
     "instans": 20,
 }  # fmt: skip
-"""Of these suites' cases, each of so many is run on Spark in `make test`, and all are in `make test-all`."""
+"""Of these suites' cases, each of so many is run on other builders in `make test`, and all are in `make test-all`."""
+ELSEWHERE = [
+    pytest.param(suite, builder, often, marks=[getattr(pytest.mark, builder), *slow])
+    for builder in ("spark", "beam")
+    for suite, every in SAMPLES.items()
+    for often, slow in ((every, []), (1, [pytest.mark.slow]))
+]
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize(
-    ("suite", "every"),
-    [
-        *((suite, every) for suite, every in SAMPLES.items()),
-        *(pytest.param(suite, 1, marks=pytest.mark.slow) for suite in SAMPLES),
-    ],
-)
-def test_suite_on_spark(suite: str, every: int) -> None:
-    pytest.importorskip("pyspark")
+@pytest.mark.parametrize(("suite", "builder", "every"), ELSEWHERE)
+def test_suite_elsewhere(suite: str, builder: str, every: int) -> None:
+    pytest.importorskip({"spark": "pyspark", "beam": "apache_beam"}[builder])
     if not place_of(suite, WHERE).exists():
         pytest.skip("conformance data not found: set SQUALL_CONFORMANCE")
-    outcomes = list(run(suite, WHERE, Stages(builder="spark"), every))
+    outcomes = list(run(suite, WHERE, Stages(builder=builder), every))
     assert any(outcome.status == "passed" for outcome in outcomes)
     failed = [str(outcome) for outcome in outcomes if outcome.status == "failed"]
     assert not failed, "\n".join(failed)

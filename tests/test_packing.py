@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from squall.builders.packing import orders, pack, unpack
 from squall.builders.rows.entries import Head, Row, answer_row, row_fact, solution_mark
+from squall.builders.rows.timeline import order_name
 from squall.operators import Answer, Column, Deliver, Unit
 from squall.plan import Input, Node, Plan
 from squall.rdf import Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple, literal
@@ -32,10 +33,10 @@ def test_a_place_in_an_order_comes_back() -> None:
     plan = Plan((Node("u", Unit()), Node("a", answer, (Input("u"),)), Node("d", Deliver(), (Input("a"),))))
     known = orders(plan)
     mark = solution_mark(("x",), "q")
-    key = known[mark]
+    order = order_name(answer.order)
 
     def head(*row: str | None) -> Head:
-        return Head(mark, key(row), row)
+        return Head(mark, known[order](row), row, order)
 
     one, two = (literal(text) for text in ("1", "2"))
     for row in ((one, two), (None, two)):
@@ -44,6 +45,22 @@ def test_a_place_in_an_order_comes_back() -> None:
         assert isinstance(back, Head)
         assert len({back, head(two, two)}) == 2
         assert back.key > head(two, two).key, "it descends"
+
+
+def test_queries_that_differ_in_their_order_only_have_orders_of_their_own() -> None:
+    """Two programs of one job may name a query alike, and its variables."""
+    up, down = (Answer(("x",), (0,), ("q",), order=((Column(0), descends),)) for descends in (False, True))
+    ends = Node("d", Deliver(), (Input("a"), Input("b")))
+    plan = Plan((Node("u", Unit()), Node("a", up, (Input("u"),)), Node("b", down, (Input("u"),)), ends))
+    known = orders(plan)
+    mark = solution_mark(("x",), "q")
+    for op in (up, down):
+        order = order_name(op.order)
+        heads = [Head(mark, known[order](row), row, order) for row in ((literal("1"),), (literal("2"),))]
+        back = [unpack(pack((head, "q")), known)[0] for head in heads]
+        assert back == heads
+        keys = [head.key for head in back if isinstance(head, Head)]
+        assert (keys[0] > keys[1]) == (op is down)
 
 
 @pytest.mark.parametrize(

@@ -237,6 +237,33 @@ def test_a_live_stream_ends_when_it_ends() -> None:
     assert times == [1, 2, 3]
 
 
+@pytest.mark.usefixtures("one_file_per_batch")
+def test_one_batch_is_all_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from squall.builders.spark.run import Run
+
+    facts = edges(30, seed=1)
+    write(tmp_path / "in", facts, files=3)
+    monkeypatch.setattr(Run, "_stream", lambda *_: pytest.fail("it streams"))
+    assert plain(run_folder(REACH, tmp_path / "in", Options(batch=True))) == reference(REACH, facts)
+
+
+def test_one_batch_ends_and_keeps_nothing(tmp_path: Path) -> None:
+    plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
+    (tmp_path / "in").mkdir()
+    for builder, options, message in (
+        ("spark", Options(batch=True, checkpoint=tmp_path), "keeps no checkpoint"),
+        ("iterator", Options(batch=True), "makes no batches"),
+    ):
+        with pytest.raises(BuilderError, match=message):
+            squall.build(plan, builder, options)
+    job = squall.build(plan, "spark", Options(batch=True))
+    follows = f"{tmp_path / 'in'}?follow=yes"
+    with pytest.raises(BuilderError, match=r"in\?follow=yes` is live"):
+        next(job.run(Sources([open_source(follows)])))
+    with pytest.raises(BuilderError, match="what events come from is live"):
+        next(job.run(iter([[]])))
+
+
 def test_an_error_of_the_stream_reaches_the_caller() -> None:
     def events() -> Iterator[Event]:
         yield Event(1, (triple("ann", "parent", "bob"),))
@@ -273,7 +300,7 @@ def test_a_spool_that_cannot_be_written_ends_the_run(monkeypatch: pytest.MonkeyP
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
     events = (Event(number, (triple("ann", "parent", "bob"),)) for number in range(3))
     job = squall.build(plan, "spark")
-    monkeypatch.setattr("squall.builders.spark._spool", lambda folder, *rest: folder.name == "events" and full())
+    monkeypatch.setattr("squall.builders.spark.spool.write", lambda folder, *rest: folder.name == "events" and full())
     with pytest.raises(OSError, match="no space left"):
         list(job.run([event] for event in events))
 

@@ -613,7 +613,7 @@ def test_places() -> None:
     assert (caught.value.origin.line, caught.value.origin.column) == (3, 14)
 
 
-UNBOUND = ("`?y` never has a value here: nothing binds it", "what is asked for has to be bound before, here")
+UNBOUND = ("`?y` never has a value here: nothing binds it", "bind it by a pattern, BIND or VALUES before")
 
 
 @pytest.mark.parametrize(

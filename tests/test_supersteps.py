@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders import alone, supersteps
+from squall.builders.cut import levels
 from squall.rdf import Event
 from squall.system import System
 from squall.testing import assert_as_oracle, stream
@@ -75,3 +78,20 @@ def test_what_has_not_ended_outlives_compaction(monkeypatch: pytest.MonkeyPatch)
     found = in_memory.run(squall.plan(system), [[event] for event in events])
     assert_as_oracle(system, found, events)
     assert [out.time for out in found] == [4, 5]
+
+
+def test_time_passes_in_the_first_round_only(tmp_path: Path) -> None:
+    """A level may count what holds at each instant, and need rounds for something else."""
+    (tmp_path / "reach.jena").write_text("""
+    @prefix : <http://example.org/>.
+    [(?a :edge ?b) -> (?a :path ?b)]
+    [(?a :path ?b) (?b :edge ?c) (?c :good ?z) -> (?a :path ?c)]
+    """)
+    (tmp_path / "count.rq").write_text("PREFIX : <http://example.org/> SELECT (COUNT(?b) AS ?n) { ?a :edge ?b }")
+    system = replace(squall.compile(tmp_path / "reach.jena", tmp_path / "count.rq"), output="dstream")
+    plan = squall.plan(system)
+    assert any(level.recursive and level.timely for level in levels(plan))
+    good = stream("".join(f"0 :{node} :good :yes\n" for node in "bcde"))
+    edges = stream("1 :a :edge :b\n1 :b :edge :c\n1 :c :edge :d\n1 :d :edge :e\n2 :e :edge :a\n3 :x :edge :y")
+    found = in_memory.run(plan, [[*good, *edges[:4]], edges[4:5], edges[5:]])
+    assert_as_oracle(system, found, [*good, *edges])

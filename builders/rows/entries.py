@@ -35,15 +35,18 @@ _NAMED = "\n"
 
 class Head(str):
     """The first cell of a solution's row that has a place in an order: equal solutions at different places are
-    different rows. key: the place; origin: the row that the solution is made of, which says it."""
+    different rows. key: the place; origin: the row that the solution is made of, which says it by the order of this
+    name (`squall.builders.rows.timeline.order_name`)."""
 
     key: Any
     origin: Row
+    order: str
 
-    def __new__(cls, text: str, key: Any, origin: Row) -> Head:
+    def __new__(cls, text: str, key: Any, origin: Row, order: str) -> Head:
         made = super().__new__(cls, text)
         made.key = key
         made.origin = origin
+        made.order = order
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -104,7 +107,8 @@ def is_rdf(row: Sequence[Any]) -> bool:
     return first in "@?!" or (first != '"' and row[1][0] == "<")
 
 
-triple = cast(Callable[[Sequence[Any]], Triple], partial(tuple.__new__, Triple))  # faster than Triple._make
+new = cast(Callable[[type[Any], Sequence[Any]], Any], tuple.__new__)  # faster than `_make` of a named tuple
+triple = cast(Callable[[Sequence[Any]], Triple], partial(new, Triple))
 
 
 def key_of(columns: Sequence[int]) -> Callable[[Sequence[Any]], Hashable]:

@@ -9,7 +9,7 @@ from squall import functions
 from squall import operators as ops
 from squall.builders.rows.code import Names, bare, column_names, compiled, computed_at_once, entry, expression
 from squall.builders.rows.entries import ASKED, Entry, Head, solution_mark
-from squall.builders.rows.timeline import ordering
+from squall.builders.rows.timeline import order_name, ordering
 from squall.functions.values import value_key
 from squall.operators import Value
 from squall.rdf import Term
@@ -181,8 +181,8 @@ def answer(op: ops.Answer, width: int, ordered: bool) -> Step:
     names: Names = {"first": ASKED + rule if op.asks else solution_mark(op.names, rule), "rule": rule}
     first = "first"
     if ordered and op.order:
-        names.update({"Head": Head, "key_of": ordering(op.order)})
+        names.update({"Head": Head, "key_of": ordering(op.order), "order": order_name(op.order)})
         origin = f"({''.join(f'{cell}, ' for cell in row)})"
-        first = f"Head(first, key_of({origin}), {origin})"
+        first = f"Head(first, key_of({origin}), {origin}, order)"
     made = [first, *(row[column] for column in op.columns), "rule"]
     return compiled(f"def run(entries):\n return [{entry(made)} for {entry(row)} in entries]", names)

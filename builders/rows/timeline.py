@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
 from heapq import heappop, heappush
 from typing import Any
 
@@ -274,6 +275,11 @@ class _Descending:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Descending) and bool(self.key == other.key)
+
+
+def order_name(order: Sequence[tuple[ops.Expression, bool]]) -> str:
+    """What tells an order apart from all others, in any process."""
+    return blake2b(repr(order).encode(), digest_size=6).hexdigest()
 
 
 def ordering(order: Sequence[tuple[ops.Expression, bool]]) -> Callable[[Row], Any]:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from squall.system import System
 
 
-def sink_of(uri: str, format: str | None, timed: bool, system: System) -> Sink:
+def sink_of(uri: str, format: str | None, timed: bool, types: Sequence[str], system: System) -> Sink:
     from squall.streams import open_sink
+    from squall.streams.folders import FolderSink
 
     if (format or timed) and uri != "-":
         option = "--timed" if timed else "--format"
@@ -24,8 +25,27 @@ def sink_of(uri: str, format: str | None, timed: bool, system: System) -> Sink:
         raise UsageError(f"`--timed` goes with N-Triples and N-Quads, not with `{format}`")
     name = _TIMED[format] if timed else format or (_fitting(system) if uri == "-" else None)
     sink = open_sink(f"-?format={name}" if name else uri)
+    if isinstance(sink, FolderSink):
+        sink.types = dict(map(_typed, types)) if types else None
+    elif types:
+        raise UsageError("`--typed` is for folders", hint="for example `--sink 'out/?format=parquet'`")
     _check_holds(sink, system)
     return sink
+
+
+def recoverable(sink: Sink) -> Sink:
+    """The sink as one that goes on where a checkpoint is: what cannot be cut back gets nothing before."""
+    from squall.stages import Recoverable
+    from squall.streams.outbox import Outbox
+
+    return sink if isinstance(sink, Recoverable) else Outbox(sink)
+
+
+def _typed(text: str) -> tuple[str, str]:
+    name, equals, type = text.partition("=")
+    if not name or not equals:
+        raise UsageError(f"`--typed {text}` is not NAME=TYPE", hint="`*` stands for all other variables")
+    return name, type
 
 
 def _fitting(system: System) -> str:

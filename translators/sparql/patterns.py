@@ -111,7 +111,7 @@ class Patterns:
         known = {name for body in bodies for name in (*body.variables, *body.reads.known)}
         for name, place in asked(expression, origin):
             if name not in known:
-                hint = near(str(name), [str(one) for one in known]) or "what is asked for has to be bound before, here"
+                hint = near(str(name), [str(one) for one in known]) or "bind it by a pattern, BIND or VALUES before"
                 self.state.notes.warn(f"`{name}` never has a value here: nothing binds it", place, hint)
 
     def bind(self, variable: Variable, expression: q.Expression, body: Body) -> Bind:

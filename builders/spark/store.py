@@ -2,6 +2,7 @@
 
 meta.json               what the folder belongs to: the plan, the number of buckets
 begin.json              what functions of time take for the time of what always holds (integer ms)
+run.json                the name of the run: a folder that is its sink has it as well
 spark/                  Structured Streaming's own checkpoint: offsets and commits
 spool/                  events that Spark cannot read by itself, as files that it can
 runs/<n>/<step>/        batch n: the messages of each step, by kind and level (Parquet)
@@ -12,21 +13,18 @@ commits/<n>.json        batch n is done
 
 from __future__ import annotations
 
+import hashlib
 import json
+import uuid
 from collections.abc import Sequence
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
+from squall.builders.addressing import BUCKETS
+from squall.errors import BuilderError
+from squall.plan import Plan
 
-class Files(Protocol):
-    """Files by paths: what a `Store` can do."""
-
-    def exists(self, *parts: object) -> bool: ...
-    def names(self, *parts: object) -> list[str]: ...
-    def numbers(self, *parts: object) -> list[int]: ...
-    def delete(self, *parts: object) -> None: ...
-    def rename(self, old: Sequence[object], new: Sequence[object]) -> None: ...
-    def write(self, value: object, *parts: object) -> None: ...
-    def read(self, *parts: object) -> Any: ...
+META, BEGIN, RUN = "meta.json", "begin.json", "run.json"
 
 
 class Store:
@@ -90,3 +88,32 @@ class Store:
             return json.loads(bytes(self.jvm.org.apache.commons.io.IOUtils.toByteArray(stream, length)))
         finally:
             stream.close()
+
+    def belong(self, plan: Plan, begin: int) -> int:
+        """Makes the folder the plan's. Answers with what functions of time take for the time of what always holds
+        (integer ms): `begin`, or what it was when the folder was made."""
+        self.write(_meaning(plan), META)
+        if self.read(BEGIN) is None:
+            self.write(begin, BEGIN)
+        return int(self.read(BEGIN))
+
+    def run(self) -> str:
+        """The name of the run, the same after each restart."""
+        if self.read(RUN) is None:
+            self.write(uuid.uuid4().hex, RUN)
+        return str(self.read(RUN))
+
+
+def _meaning(plan: Plan) -> dict[str, object]:
+    """What a checkpoint belongs to."""
+    return {"plan": hashlib.sha256(repr(plan.nodes).encode()).hexdigest(), "buckets": BUCKETS}
+
+
+def check_owner(plan: Plan, checkpoint: Path) -> None:
+    """Raises BuilderError where a checkpoint is that of another plan."""
+    meta = checkpoint / META
+    if meta.is_file() and json.loads(meta.read_text()) != _meaning(plan):
+        raise BuilderError(
+            f"the checkpoint `{checkpoint}` is that of another program, or of another planner's plan",
+            hint="a plan that has changed starts from a new checkpoint: name another folder, or remove this one",
+        )

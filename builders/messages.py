@@ -1,0 +1,103 @@
+"""Messages: what a distributed builder stores and moves, as flat records over Arrow.
+
+A *message* is an entry with an address: the same form for rows on their way to a node, for what a node keeps between
+batches, for answers on their way out, and for statements that could not be used. `squall.builders.packing` says how a
+row is one string.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import pyarrow
+
+from squall.errors import BuilderError, SquallError
+
+ROW, STATE, LOST, TIME, COUNT, INSTANT = "row", "state", "lost", "time", "count", "instant"
+"""The kinds of message: a row for a node; what a node keeps; a statement that could not be used; the latest time; how
+many statements (`start`) of a source (`node`) were read; a time at which a stream, in a graph, brought something."""
+Step = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
+"""A worker's function, over Arrow."""
+SCHEMA = "kind string, level int, bucket int, node int, port int, row string, start long, `end` long, weight int"
+
+
+class Message(NamedTuple):
+    """A flat record of `SCHEMA`."""
+
+    kind: str
+    level: int
+    bucket: int
+    node: int
+    port: int
+    row: str
+    start: int
+    end: int
+    weight: int
+
+
+ARROW = pyarrow.schema(
+    [
+        ("kind", pyarrow.string()), ("level", pyarrow.int32()), ("bucket", pyarrow.int32()), ("node", pyarrow.int32()),
+        ("port", pyarrow.int32()), ("row", pyarrow.string()), ("start", pyarrow.int64()), ("end", pyarrow.int64()),
+        ("weight", pyarrow.int32()),
+    ]
+)  # fmt: skip
+_CHUNK = 20_000
+
+
+def to_arrow(messages: Iterable[Message]) -> Iterator[pyarrow.RecordBatch]:
+    """Messages in batches. A BuilderError on the way is raised as `Failed`."""
+    chunk: list[Message] = []
+    try:
+        for message in messages:
+            chunk.append(message)
+            if len(chunk) == _CHUNK:
+                yield _batch(chunk)
+                chunk = []
+    except BuilderError as error:
+        raise Failed(error) from None
+    if chunk:
+        yield _batch(chunk)
+
+
+class Failed(Exception):
+    """A run that failed in a worker for a reason the user can mend. All that the driver gets of it is its text."""
+
+    MARK = "<squall "
+    """How what the text holds of it begins."""
+
+    def __init__(self, error: SquallError) -> None:
+        super().__init__(self.text(error))
+
+    @classmethod
+    def text(cls, error: SquallError) -> str:
+        """What an engine's error is to hold, for `found`."""
+        told = json.dumps([error.message, error.hint])
+        return f"{cls.MARK}{b64encode(told.encode()).decode()}>"
+
+    @staticmethod
+    def found(error: BaseException) -> BuilderError | None:
+        """The error of a worker that an engine's error tells of; None if there is none."""
+        told = re.search(f"{Failed.MARK}([A-Za-z0-9+/=]+)>", str(error))
+        if told is None:
+            return None
+        message, hint = json.loads(b64decode(told[1]))
+        return BuilderError(message, hint=hint)
+
+
+def _batch(chunk: Sequence[Message]) -> pyarrow.RecordBatch:
+    columns = [
+        pyarrow.array(values, type=field.type) for values, field in zip(zip(*chunk, strict=True), ARROW, strict=True)
+    ]
+    return pyarrow.RecordBatch.from_arrays(columns, schema=ARROW)
+
+
+def from_arrow(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Message]:
+    """The messages of batches."""
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in ARROW.names)
+        yield from map(Message._make, zip(*columns, strict=True))

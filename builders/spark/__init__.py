@@ -1,0 +1,96 @@
+"""The Spark builder: runs a plan as a PySpark Structured Streaming job (docs/spark.md; decision 0005).
+
+Spark splits the sources, shuffles by the plan's grouping columns, tracks offsets, checkpoints and stores; rows are
+worked by the same operators as everywhere (`squall.builders.rows`), over Arrow, in its Python workers. A micro-batch is
+a chain of bounded jobs (`squall.builders.supersteps`) whose messages are Parquet under the checkpoint, a folder per
+batch, so that a batch that was cut off is done again from the start, with the same outcome.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from squall.builders.alone import alone
+from squall.builders.cut import describe
+from squall.builders.intake import check_bounded
+from squall.builders.messages import Failed
+from squall.builders.spark.folder import check as check_folder
+from squall.builders.spark.frames import to_dataframe
+from squall.builders.spark.run import Run
+from squall.builders.spark.session import DEFAULTS, FILES_PER_BATCH, ROWS_TOGETHER, session
+from squall.builders.spark.sources import FrameSource
+from squall.builders.spark.store import check_owner
+from squall.clock import beginning
+from squall.errors import BuilderError
+from squall.operators import is_stateful
+from squall.plan import Plan
+from squall.rdf import Event
+from squall.stages import Folder, Options, Output
+
+__all__ = [
+    "DEFAULTS",
+    "FILES_PER_BATCH",
+    "ROWS_TOGETHER",
+    "FrameSource",
+    "SparkJob",
+    "build",
+    "session",
+    "to_dataframe",
+]
+
+
+def build(plan: Plan, options: Options) -> SparkJob:
+    """The plan as a job on the active Spark session, or on one of our own with `options.conf`.
+
+    Raises BuilderError where the checkpoint is that of another plan, or a folder cannot hold what it answers. Spark is
+    not started yet.
+    """
+    if options.batch and options.checkpoint is not None:
+        raise BuilderError("one batch keeps no checkpoint", hint="leave out `--batch`, or `--checkpoint`")
+    if options.checkpoint is not None:
+        check_owner(plan, options.checkpoint)
+    if isinstance(options.sink, Folder):
+        check_folder(plan, options.sink)
+    return SparkJob(plan, options)
+
+
+class SparkJob:
+    """A plan at work on Spark; `run` may be called once for a checkpoint at a time."""
+
+    def __init__(self, plan: Plan, options: Options) -> None:
+        self.plan = plan
+        self.options = options
+
+    def describe(self) -> str:
+        """The job as text: levels, stages, and what moves rows; or why there is one task."""
+        why = alone(self.plan)
+        if why is None:
+            return describe(self.plan)
+        nodes = sum(is_stateful(node.op) for node in self.plan.nodes)
+        return f"a single task of {nodes} nodes that keep rows, in the order of time: {why.node.id} {why.what}"
+
+    def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
+        """See `squall.stages.Job.run`.
+
+        A list of batches, and `Sources` none of which is live, are worked off as far as they go; anything else is
+        worked as it comes.
+        """
+        try:
+            yield from self._outputs(batches, static)
+        except Exception as error:
+            if (failed := Failed.found(error)) is None:
+                raise
+            raise failed from None
+
+    def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
+        if self.options.batch:
+            check_bounded(batches)
+        spark = session(self.options.conf)
+        begin = beginning(batches) if self.options.now is None else self.options.now
+        if self.options.checkpoint is not None:
+            yield from Run(self.plan, self.options, spark, self.options.checkpoint, begin).outputs(batches, static)
+            return
+        with tempfile.TemporaryDirectory(prefix="squall-") as folder:
+            yield from Run(self.plan, self.options, spark, Path(folder), begin).outputs(batches, static)

@@ -1,0 +1,108 @@
+"""Messages as DataFrames, and as Parquet in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from squall.builders.addressing import BUCKETS, Owners
+from squall.builders.exchange import Folder, Told
+from squall.builders.messages import COUNT, INSTANT, ROW, SCHEMA, STATE, TIME, Message, Step
+from squall.builders.spark.store import Store
+from squall.rdf import ALWAYS, FOREVER
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class SparkExchange:
+    """See `squall.builders.exchange.Exchange`."""
+
+    def __init__(self, spark: SparkSession, store: Store) -> None:
+        self.spark = spark
+        self.store = store
+        self.partitions = max(2, spark.sparkContext.defaultParallelism)
+        self.owners = _owners(spark, self.partitions)
+
+    def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> DataFrame | None:
+        from pyspark.sql import functions as f
+
+        parts = [(*folder, f"kind={kind}", f"level={level}") for folder in folders]
+        paths = [self.store.uri(*part) for part in parts if self.store.exists(*part)]
+        if not paths:
+            return None
+        schema = ", ".join(column for column in SCHEMA.split(", ") if column.split()[0] not in ("kind", "level"))
+        frame = self.spark.read.schema(schema).parquet(*paths)
+        return frame.withColumns({"kind": f.lit(kind), "level": f.lit(level)}).select(list(Message._fields))
+
+    def between(self, messages: DataFrame, first: int, end: int) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        return messages.where((f.col("start") >= first) & (f.col("start") < end))
+
+    def union(self, frames: Iterable[DataFrame | None]) -> DataFrame | None:
+        whole = None
+        for frame in frames:
+            if frame is not None:
+                whole = frame if whole is None else whole.unionByName(frame)
+        return whole
+
+    def worked(self, messages: DataFrame, step: Step, partitions: int) -> DataFrame:
+        return messages.repartition(partitions, "bucket").mapInArrow(step, SCHEMA)
+
+    def write(self, messages: DataFrame, folder: Folder) -> Told:
+        frame, told = _observed(messages)
+        frame.write.partitionBy("kind", "level").parquet(self.store.uri(*folder))
+        return told()
+
+    def texts(self, messages: DataFrame) -> Iterator[str]:
+        for row in messages.select("row").toLocalIterator():
+            yield row[0]
+
+    def answers(self, messages: DataFrame) -> Iterator[tuple[int, int, str]]:
+        # One task puts them in order: they leave through the driver, one by one, anyhow.
+        ordered = messages.coalesce(1).sortWithinPartitions("start", "node", "bucket", "weight", "row")
+        for row in ordered.select("start", "node", "row").toLocalIterator():
+            yield row[0], row[1], row[2]
+
+
+def _observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
+    """The messages, and what they tell once they have been written (Spark's observed metrics: no job of its own)."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    kind, start, end = f.col("kind"), f.col("start"), f.col("end")
+    of_rows = kind == ROW
+    observation = Observation()
+    frame = messages.observe(
+        observation,
+        f.max(f.when(kind == TIME, start)).alias("latest"),
+        f.collect_set(f.when(kind == INSTANT, f.struct("row", "node", "start"))).alias("instants"),
+        f.collect_list(f.when(kind == COUNT, f.struct("node", "start"))).alias("counts"),
+        f.count_if(of_rows).alias("rows"),
+        f.max(f.when(of_rows, start)).alias("starts"),
+        f.max(f.when(of_rows & (end != FOREVER), end)).alias("ends"),
+        f.count_if(kind == STATE).alias("kept"),
+    )
+
+    def told() -> Told:
+        found = observation.get
+        starts = ALWAYS if found["starts"] is None else found["starts"]
+        return Told(
+            latest=ALWAYS if found["latest"] is None else found["latest"],
+            instants=tuple(sorted((one["row"], one["node"], one["start"]) for one in found["instants"])),
+            counts=tuple((one["node"], one["start"]) for one in found["counts"]),
+            rows=found["rows"],
+            starts=starts,
+            ends=starts if found["ends"] is None else max(starts, found["ends"]),
+            kept=found["kept"],
+        )
+
+    return frame, told
+
+
+def _owners(spark: SparkSession, partitions: int) -> Owners:
+    """The partition in which each bucket's rows lie after ``repartition(partitions, bucket)``: Spark's own
+    arithmetic."""
+    where = f"cast(pmod(hash(cast(id as int)), {partitions}) as int)"
+    return tuple(row[0] for row in spark.range(BUCKETS).selectExpr(where, "id").orderBy("id").collect())

@@ -1,0 +1,90 @@
+"""Writes the answers of a job into a folder, each batch once: a sub-folder for each, under the number of the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow
+
+from squall.builders.messages import Failed, from_arrow
+from squall.builders.packing import unpack_output
+from squall.builders.spark import answers
+from squall.builders.spark.store import Store
+from squall.errors import BuilderError, SquallError
+from squall.plan import Plan
+from squall.stages import Folder
+from squall.streams.folders import COLUMNS
+from squall.streams.sinks import LINES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OWNER = "_owner.json"
+
+
+def check(plan: Plan, folder: Folder) -> None:
+    """Raises BuilderError where a folder cannot hold what a plan answers."""
+    if folder.format in COLUMNS:
+        answers.check_types(answers.shape(plan), folder.types or {})
+    elif folder.types is not None:
+        hint = f"formats that have: {', '.join(COLUMNS)}"
+        raise BuilderError(f"the format `{folder.format}` has no columns to be typed", hint=hint)
+    if folder.format == "csv" and folder.types is None:
+        hint = "`--typed '*=string'` takes their lexical forms; parquet and json tell terms whole"
+        raise BuilderError("csv cannot tell terms whole", hint=hint)
+
+
+class FolderWriter:
+    """Writes a job's batches. run: the name of the run that the folder belongs to.
+
+    Raises BuilderError where the folder holds what another run wrote.
+    """
+
+    def __init__(self, plan: Plan, folder: Folder, store: Store, run: str) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.store = store
+        if store.names() and store.read(OWNER) != run:
+            raise BuilderError(f"`{folder.path}` is not empty", hint="name another folder, or remove this one")
+        store.write(run, OWNER)
+
+    def write(self, messages: DataFrame, number: int) -> None:
+        """Writes the answers of a batch, that messages hold. What a batch that was cut off has written already stays:
+        it would be the same again."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as f
+
+        name = f"batch-{number:09d}"
+        if self.store.exists(name):
+            return
+        counted = Observation()
+        frame = self._frame(messages).observe(counted, f.count(f.lit(1)).alias("rows"))
+        draft = f"_{name}"
+        self.store.delete(draft)
+        format = self.folder.format if self.folder.format in COLUMNS else "text"
+        frame.write.format(format).option("header", format == "csv").save(self.store.uri(draft))
+        self.store.rename((draft,), (name,))
+        self.folder.written += counted.get["rows"]
+
+    def _frame(self, messages: DataFrame) -> DataFrame:
+        if self.folder.format not in COLUMNS:
+            return _lines(messages, self.folder.format)
+        columns = answers.shape(self.plan)
+        found = answers.frame(messages, columns)
+        return found if self.folder.types is None else answers.typed(found, columns, self.folder.types)
+
+
+def _lines(messages: DataFrame, format: str) -> DataFrame:
+    """A line for each output, as a file of the format has it."""
+
+    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        line = LINES[format]
+        for batch in batches:
+            try:
+                lines = [line(unpack_output(one.row, one.start)).decode() for one in from_arrow([batch])]
+            except SquallError as error:
+                raise Failed(error) from None
+            yield pyarrow.RecordBatch.from_pydict({"value": [one.removesuffix("\n") for one in lines if one]})
+
+    return messages.sortWithinPartitions("start", "node", "bucket", "weight", "row").mapInArrow(step, "value string")

@@ -1,0 +1,77 @@
+"""What a run on Spark reads: the sources that Spark can read by itself, as lines with the places that they are from."""
+
+from __future__ import annotations
+
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from squall.builders import intake
+from squall.builders.lines import Document
+from squall.builders.spark.session import FILES_PER_BATCH
+from squall.builders.spark.sources import FrameSource
+from squall.streams import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Inputs(NamedTuple):
+    """What a run reads. documents: of the lines of each streaming source, by number; sources: those to count for,
+    alike.
+
+    live: more may come; endless: and it never ends by itself."""
+
+    documents: tuple[Document, ...]
+    sources: tuple[Source | None, ...]
+    live: bool
+    endless: bool
+
+
+def readable(source: Source) -> bool:
+    """Whether Spark can read a source by itself: what workers can split, and DataFrames."""
+    return isinstance(source, FrameSource) or intake.readable(source)
+
+
+def document_of(source: Source) -> Document:
+    """How the lines of a source that Spark can read are read."""
+    if isinstance(source, FrameSource):
+        return Document(source.uri, source.stream, source.format)
+    return intake.document_of(source)
+
+
+def lines(spark: SparkSession, inputs: Inputs, streaming: bool) -> DataFrame:
+    """The lines of all sources, with the places that they are from and the number of their source. streaming: as they
+    come; else all that there are."""
+    found = (
+        source.lines() if isinstance(source, FrameSource) else _file_lines(spark, document, streaming)
+        for document, source in zip(inputs.documents, inputs.sources, strict=True)
+    )
+    numbered = (frame.selectExpr("*", f"{number} as source") for number, frame in enumerate(found))
+    return reduce(lambda one, other: one.union(other), numbered)
+
+
+def _file_lines(spark: SparkSession, document: Document, streaming: bool) -> DataFrame:
+    """The lines of a file or folder. (Spark streams folders only: a file is one by a filter on names.)"""
+    path = _glob(Path(document.name).absolute(), document.folder)
+    if not streaming:
+        return placed(spark.read.format("text").load(path))
+    reader = spark.readStream.format("text")
+    if files := spark.conf.get(FILES_PER_BATCH, ""):
+        reader = reader.option("maxFilesPerTrigger", files)
+    return placed(reader.load(path))
+
+
+def _glob(path: Path, folder: bool) -> str:
+    """The pattern that names a folder's files, or one file: as a pattern, since Spark takes a plain path for a folder;
+    its first and last character in brackets, since Spark passes over names that begin with ``_`` or ``.``."""
+    escaped = ["".join(f"\\{c}" if c in "*?[]{}\\^" else c for c in part) for part in path.parts]
+    if not folder:
+        name = path.name
+        escaped[-1] = f"[{name[0]}]{escaped[-1][1:-1]}[{name[-1]}]"
+    return "file:" + "/".join(["", *escaped[1:]])
+
+
+def placed(text: DataFrame) -> DataFrame:
+    """Lines with the place that they are from."""
+    return text.selectExpr("value", "_metadata.file_path as file", "_metadata.file_block_start as block")

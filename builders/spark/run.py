@@ -1,0 +1,266 @@
+"""One run of a job on Spark, the driver's side: what it reads, its micro-batches, and where their outputs go."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from squall import functions
+from squall.builders.addressing import Program
+from squall.builders.alone import SingleTask, alone
+from squall.builders.cut import levels
+from squall.builders.intake import is_live, lose, timely
+from squall.builders.lines import Document, Lost, lines_parser
+from squall.builders.messages import ROW, SCHEMA
+from squall.builders.spark import spool
+from squall.builders.spark.exchange import SparkExchange
+from squall.builders.spark.folder import FolderWriter
+from squall.builders.spark.inputs import Inputs, document_of, lines, placed, readable
+from squall.builders.spark.session import FILES_PER_BATCH, ROWS_TOGETHER
+from squall.builders.spark.sources import FrameSource
+from squall.builders.spark.spool import Spool
+from squall.builders.spark.store import Store
+from squall.builders.supersteps import Batches
+from squall.errors import BuilderError
+from squall.plan import Plan
+from squall.rdf import ALWAYS, Event
+from squall.stages import Folder, Options, Output, Rewindable
+from squall.streams import Source, Sources
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+class Run:
+    """One run of a job: the driver's side."""
+
+    def __init__(self, plan: Plan, options: Options, spark: SparkSession, folder: Path, begin: int) -> None:
+        self.options = options
+        self.spark = spark
+        self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), folder.absolute().as_uri())
+        self.program = Program(plan, levels(plan), functions.own(), self.store.belong(plan, begin))
+        together = int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
+        self.exchange = SparkExchange(spark, self.store)
+        self.batches: Batches | SingleTask
+        if alone(plan):
+            self.batches = SingleTask(self.exchange, self.store, self.program, options.steps)
+        else:
+            self.batches = Batches(self.exchange, self.store, self.program, together)
+        self.folder = self._folder(plan, options.sink) if isinstance(options.sink, Folder) else None
+        self.spooled = folder.absolute() / "spool"
+        self.spool = Spool(self.spooled / "events", self._fail)
+        self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
+        self.failure: BaseException | None = None
+        self.abandoned = False
+        self.stopped = False
+        """Whether somebody has stopped the query: more would have come."""
+
+    def _folder(self, plan: Plan, folder: Folder) -> FolderWriter:
+        store = Store(self.spark._jvm, self.spark._jsc.hadoopConfiguration(), folder.path.absolute().as_uri())
+        return FolderWriter(plan, folder, store, self.store.run())
+
+    # The run
+
+    def outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
+        """All outputs of the run, batch by batch."""
+        inputs = self._inputs(batches)
+        if self._is_one_batch(inputs):
+            read = self._messages(lines(self.spark, inputs, streaming=False), inputs) if inputs.documents else None
+            yield from self._directly(self.exchange.union([self._start(static), read]), inputs.sources, last=True)
+            return
+        _check_frames(inputs)
+        if self.batches.done == 0:
+            yield from self._directly(self._start(static))
+        if inputs.documents:
+            yield from self._stream(inputs)
+        if self.batches.unfinished and not self.stopped:
+            yield from self._directly(None, last=True)
+
+    def _is_one_batch(self, inputs: Inputs) -> bool:
+        """Whether all there is can be worked off at once: it ends, and nothing is to be done with it later."""
+        ends = self.options.checkpoint is None and not inputs.live
+        return self.options.batch or (ends and not self.spark.conf.get(FILES_PER_BATCH, ""))
+
+    def _directly(
+        self, messages: DataFrame | None, sources: Sequence[Source | None] = (), last: bool = False
+    ) -> Iterator[Output]:
+        """A batch outside the stream: what holds always, what is left at the end, or all there is."""
+        yield from self._batch(messages, sources, last)
+        self._commit(None)
+
+    def _batch(
+        self, messages: DataFrame | None, sources: Sequence[Source | None], last: bool = False
+    ) -> Iterator[Output]:
+        """The outputs of a batch, its losses told, the sink cut back to where it began if it is done for a second
+        time."""
+        self._mark()
+        self.batches.work(messages, last)
+        for lost in self.batches.losses():
+            self._lose(lost)
+        for number, count in self.batches.told.counts:
+            if sources and (source := sources[number]) is not None:
+                source.reading.statements += count
+        if self.folder is None:
+            yield from self.batches.outputs()
+        elif (answers := self.batches.answers()) is not None:
+            self.folder.write(answers, self.batches.done)
+
+    def _mark(self) -> None:
+        """Notes where sink and ledger end before the batch, or cuts them back to there."""
+        files = self._files()
+        name = f"{self.batches.done}.json"
+        known = self.store.read("marks", name)
+        if known is None:
+            self.store.write({kind: file.mark() for kind, file in files.items()}, "marks", name)
+        else:
+            for kind, file in files.items():
+                if kind in known:
+                    file.rewind(known[kind])
+
+    def _files(self) -> dict[str, Rewindable]:
+        found = {"sink": self.options.sink, "ledger": self.options.ledger}
+        return {kind: file for kind, file in found.items() if isinstance(file, Rewindable)}
+
+    def _commit(self, number: int | None) -> None:
+        """The outputs have been taken: they are made to last before the batch counts."""
+        for file in self._files().values():
+            file.mark()
+        self.batches.commit(number)
+
+    def _lose(self, lost: Lost) -> None:
+        lose(lost, self.options.ledger)
+
+    def _start(self, static: Iterable[Event]) -> DataFrame | None:
+        """The messages of axioms and static data, if there are any."""
+        first = self.batches.first()
+        made = self.spark.createDataFrame(first, SCHEMA) if first else None
+        written = spool.write(self.spooled / "static", ([event] for event in static), "static", ALWAYS)
+        if not written:
+            return made
+        text = self.spark.read.format("text").load((self.spooled / "static").as_uri())
+        step = self.batches.reading(lines_parser((Document("static", spooled=True),)))
+        read = placed(text).selectExpr("*", "0 as source").mapInArrow(step, SCHEMA).where(f"kind = '{ROW}'")
+        return made.union(read) if made is not None else read
+
+    # Sources
+
+    def _messages(self, text: DataFrame, inputs: Inputs) -> DataFrame:
+        """The messages of lines."""
+        step = self.batches.reading(lines_parser(inputs.documents))
+        return text.mapInArrow(step, SCHEMA)
+
+    def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:
+        """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""
+        sources = batches.sources if isinstance(batches, Sources) else ()
+        own = [source for source in sources if readable(source)]
+        others = [source for source in sources if not readable(source)]
+        read: list[Source | None] = [*own]
+        documents = [document_of(source) for source in own]
+        rest: Iterable[Sequence[Event]] | None = batches
+        if isinstance(batches, Sources):
+            rest = Sources(others, batches.clock, batches.heartbeat) if others else None
+        live = is_live(batches)
+        if rest is not None:
+            documents.append(Document(str(self.spool.folder), folder=True, spooled=True))
+            read.append(None)
+            # Of what Spark reads by itself the order is not known: late is there what is earlier than a batch before.
+            came = timely(rest, self._lose)
+            self.spool.folder.mkdir(parents=True, exist_ok=True)
+            if live:
+                self.spool.start(came)
+            else:
+                spool.write(self.spool.folder, came, self.spool.name)
+        return Inputs(tuple(documents), tuple(read), live, any(source.live for source in own))
+
+    # The query
+
+    def _stream(self, inputs: Inputs) -> Iterator[Output]:
+        """The outputs of the streaming query. It runs in threads of its own and waits for whoever takes them."""
+        query = self._query(inputs)
+        watcher = threading.Thread(target=self._watch, args=(query, inputs), daemon=True)
+        watcher.start()
+        try:
+            while (item := self.waiting.get()) is not None:
+                if isinstance(item, threading.Event):
+                    item.set()
+                else:
+                    yield item
+        finally:
+            self._end(query, watcher)
+        if self.failure is not None:
+            raise self.failure
+
+    def _end(self, query: StreamingQuery, watcher: threading.Thread) -> None:
+        """Lets a batch in work fail, if the run is abandoned, and stops the query."""
+        self.abandoned = True
+        while watcher.is_alive():
+            with suppress(queue.Empty):
+                item = self.waiting.get(timeout=0.1)
+                if isinstance(item, threading.Event):
+                    item.set()
+            if not query.isActive or not query.status["isTriggerActive"]:
+                query.stop()
+        query.stop()
+
+    def _query(self, inputs: Inputs) -> StreamingQuery:
+        text = lines(self.spark, inputs, streaming=True)
+        writer = text.writeStream.foreachBatch(lambda frame, number: self._on_batch(frame, number, inputs))
+        writer = writer.queryName(f"squall-{self.store.run()}").option("checkpointLocation", self.store.uri("spark"))
+        return (writer if inputs.live else writer.trigger(availableNow=True)).start()
+
+    def _watch(self, query: StreamingQuery, inputs: Inputs) -> None:
+        """Says when there is nothing more to come, or the query has been stopped."""
+        try:
+            if inputs.live and not inputs.endless:
+                while query.isActive and not self.spool.join(0.2):
+                    pass
+                query.processAllAvailable()
+                self.stopped = not query.isActive
+            else:
+                query.awaitTermination()
+                self.stopped = inputs.live
+        except Exception as error:  # given to the thread that takes the outputs
+            self._fail(error)
+        self.waiting.put(None)
+
+    def _on_batch(self, frame: DataFrame, number: int, inputs: Inputs) -> None:
+        """Works off one micro-batch; called by Spark, in a thread of its own."""
+        if number <= self.batches.progress.number:  # done, but Spark was killed before it could write that down
+            return
+        try:
+            self.exchange.spark = frame.sparkSession
+            for output in self._batch(self._messages(frame, inputs), inputs.sources):
+                self._hand_over(output)
+            taken = threading.Event()
+            self._hand_over(taken)
+            taken.wait()
+            if self.abandoned:  # they were let go, not taken: the batch has to be done again
+                raise RuntimeError("the run was abandoned")
+            self._commit(number)
+        except BaseException as error:
+            self._fail(error)
+            raise
+
+    def _fail(self, error: BaseException) -> None:
+        """Notes the first thing that went wrong in any of the threads, for the one that takes the outputs."""
+        self.failure = self.failure or error
+
+    def _hand_over(self, item: Output | threading.Event) -> None:
+        if self.abandoned:
+            raise RuntimeError("the run was abandoned")
+        self.waiting.put(item)
+
+
+def _check_frames(inputs: Inputs) -> None:
+    """Raises BuilderError where a DataFrame would have to be read batch by batch, and is no stream."""
+    for source in inputs.sources:
+        if isinstance(source, FrameSource) and not source.live:
+            raise BuilderError(
+                f"`{source.uri}` is all there at once, and this run goes on batch by batch",
+                hint="leave the checkpoint and live sources out, or read it by `spark.readStream`",
+            )

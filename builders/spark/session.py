@@ -1,0 +1,62 @@
+"""The Spark session of a job, and its settings."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import squall
+from squall.builders import java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("squall")
+
+FILES_PER_BATCH = "spark.squall.maxFilesPerTrigger"
+"""The setting that says how many new files of a folder go into one micro-batch at most; without it, all do."""
+ROWS_TOGETHER = "spark.squall.singleTaskRows"
+"""The setting that says up to how many rows, the batch's and the state's, a micro-batch is worked off by one task:
+where there is so little, moving it about in rounds takes longer than doing it. 0: never; 50,000 if it is not set."""
+LOG4J = Path(__file__).with_name("log4j2.properties")
+DEFAULTS = {
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
+}
+"""Our settings for a session of our own; a session that is there already is left as it is."""
+
+
+def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
+    """The active session, or a new one: on a master of ``local[*]`` with `DEFAULTS`, over which `conf` wins; started by
+    ``spark-submit``, which says all that itself, with `conf` alone."""
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        if conf:
+            logger.warning("the Spark session is there already: settings for it are not taken up")
+        return active
+    java.ensure()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _let_workers_import_squall()
+    builder = SparkSession.builder.appName("squall")
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    for name, value in {**({} if submitted else DEFAULTS), **dict(conf)}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _let_workers_import_squall() -> None:
+    """Python workers find this package where this process found it, also in a checkout that is not installed."""
+    root = str(Path(squall.__file__).parent.parent)
+    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if root not in known:
+        os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, known)])

@@ -1,0 +1,207 @@
+"""Folders as sinks of the Spark builder: their formats, and each batch in them once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import squall
+from squall import profiles
+from squall.errors import BuilderError
+from squall.plan import Plan
+from squall.rdf import Evaluated, Solution, parts
+from squall.stages import Options
+from squall.streams import Sources, open_sink, open_source
+from squall.streams.folders import FolderSink
+from squall.system import Report
+from squall.testing import stream
+from squall.windows import Count
+
+pytest.importorskip("pyspark")
+pytestmark = pytest.mark.spark
+
+AGES = "PREFIX : <http://example.org/> SELECT ?who ?age { ?who :age ?age OPTIONAL { ?who :left ?gone } }"
+EVENTS = stream('1 :ann :age 5\n2 _:bob :age 7\n3 :cat :age "x\\"y"@en')
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+def plan_of(text: str, lexer: str = "sparql") -> Plan:
+    return squall.plan(squall.compile(text, lexer=lexer))
+
+
+def run(plan: Plan, folder: Path, format: str, types: dict[str, str] | None = None) -> int:
+    """Runs a plan over all events; the number of outputs written."""
+    sink = FolderSink(str(folder), folder, format, types)
+    assert list(squall.build(plan, "spark", Options(sink=sink)).run([EVENTS])) == []
+    return sink.written
+
+
+def table(folder: Path) -> Any:
+    from squall.builders.spark import session
+
+    return session().read.option("recursiveFileLookup", "true").parquet(str(folder))
+
+
+def test_a_column_for_each_variable_with_whole_terms(tmp_path: Path) -> None:
+    assert run(plan_of(AGES), tmp_path / "out", "parquet") == 3
+    rows = table(tmp_path / "out").orderBy("time").collect()
+    assert [row["time"] for row in rows] == [1, 2, 3]
+    assert {row["rule"] for row in rows} == {"query"}
+    assert [tuple(row["age"]) for row in rows] == [
+        ("5", f"{XSD}integer", None),
+        ("7", f"{XSD}integer", None),
+        ('x"y', "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString", "en"),
+    ]
+    assert tuple(rows[0]["who"]) == ("http://example.org/ann", None, None)
+    assert rows[1]["who"]["lexical"].startswith("_:")
+
+
+def test_typed_columns_have_sparks_own_values(tmp_path: Path) -> None:
+    numbers = AGES.replace("SELECT ?who ?age {", "SELECT ?who ?age ?gone { FILTER isNumeric(?age)")
+    run(plan_of(numbers), tmp_path / "out", "parquet", {"age": "double"})
+    found = table(tmp_path / "out")
+    assert dict(found.dtypes)["age"] == "double"
+    assert dict(found.dtypes)["who"] == dict(found.dtypes)["gone"] == "string"
+    assert sorted((row["age"], row["gone"]) for row in found.collect()) == [(5.0, None), (7.0, None)]
+
+
+def test_a_value_that_is_not_of_the_type_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BuilderError, match="a value of `age` is no int"):
+        run(plan_of(AGES), tmp_path / "out", "json", {"*": "string", "age": "int"})
+
+
+def test_rules_make_facts_and_graphs(tmp_path: Path) -> None:
+    quads = (
+        "PREFIX : <http://example.org/> CONSTRUCT { ?who :is :old . GRAPH :g { ?who :is :known } } { ?who :age ?age }"
+    )
+    assert run(plan_of(quads), tmp_path / "out", "parquet", {}) == 6
+    found = {(row["predicate"], row["object"], row["graph"]) for row in table(tmp_path / "out").collect()}
+    is_ = "http://example.org/is"
+    assert found == {(is_, "http://example.org/old", None), (is_, "http://example.org/known", "http://example.org/g")}
+
+
+def test_lines_are_those_of_a_file(tmp_path: Path) -> None:
+    plan = plan_of(AGES)
+    assert run(plan, tmp_path / "out", "ndjson") == 3
+    lines = [line for path in (tmp_path / "out").glob("*/part-*") for line in path.read_text().splitlines()]
+    file = open_sink(str(tmp_path / "all.ndjson"))
+    file.start()
+    for output in squall.run(plan, EVENTS):
+        file.write(output)
+    file.close()
+    assert sorted(lines) == sorted((tmp_path / "all.ndjson").read_text().splitlines())
+
+
+def test_an_evaluation_that_is_complete_is_no_row_of_a_plan_that_one_task_runs(tmp_path: Path) -> None:
+    told = Report("close", empty=True)
+    system = profiles.apply(squall.compile(AGES, lexer="sparql"), window=Count(2), output="rstream", report=told)
+    plan = squall.plan(system)
+    outputs = list(squall.run(plan, EVENTS))
+    answers = [output for output in outputs if not isinstance(output.fact, Evaluated)]
+    assert len(answers) < len(outputs)
+    assert run(plan, tmp_path / "out", "parquet") == len(answers)
+
+
+def test_the_place_puts_the_answers_of_a_time_in_order(tmp_path: Path) -> None:
+    plan = plan_of(AGES + " ORDER BY DESC(?who)")
+    run(plan, tmp_path / "out", "parquet", {})
+    rows = [(row["time"], row["age"]) for row in table(tmp_path / "out").orderBy("time", "place").collect()]
+    expected = [(out.time, out.fact.values[1]) for out in squall.run(plan, EVENTS) if isinstance(out.fact, Solution)]
+    assert rows == [(time, parts(age).lexical) for time, age in expected if age is not None]
+
+
+def test_each_batch_is_there_once(tmp_path: Path) -> None:
+    """A batch whose commit was lost is done again, but not told again; the files of others stay as they are."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.ntt").write_text('1 <urn:a> <http://example.org/age> "1" .\n')
+    sink = FolderSink("out/", tmp_path / "out", "ndjson")
+    options = Options(checkpoint=tmp_path / "state", sink=sink)
+
+    def go() -> dict[str, float]:
+        list(squall.build(plan_of(AGES), "spark", options).run(Sources([open_source(str(tmp_path / "in"))])))
+        return {str(path): path.stat().st_mtime for path in sorted((tmp_path / "out").rglob("part-*.txt"))}
+
+    before = go()
+    assert len(before) == 1
+    commits = sorted((tmp_path / "state" / "commits").glob("[0-9]*.json"))
+    commits[-1].unlink()
+    for log in (tmp_path / "state" / "spark" / "commits").glob("*"):
+        log.unlink()
+    assert go() == before
+    (tmp_path / "in" / "b.ntt").write_text('2 <urn:b> <http://example.org/age> "2" .\n')
+    after = go()
+    assert before.items() < after.items()
+    told = [json.loads(line)["time"] for path in after for line in Path(path).read_text().splitlines()]
+    assert sorted(told) == [1, 2]
+
+
+def test_a_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("")
+    with pytest.raises(BuilderError, match="is not empty"):
+        run(plan_of(AGES), tmp_path / "out", "parquet")
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "types", "message"),
+    [
+        (AGES, "parquet", {"aeg": "int"}, "no column `aeg`"),
+        (AGES, "parquet", {"age": "number"}, "cannot have the type `number`"),
+        (AGES, "csv", None, "csv cannot tell terms whole"),
+        (AGES, "ndjson", {"age": "int"}, "has no columns to be typed"),
+        (AGES.replace("?age", "?time"), "json", None, "two columns `time`"),
+        (AGES.replace("?age", "?WHO"), "json", None, "two columns `WHO`"),
+    ],
+)
+def test_what_a_folder_cannot_hold_is_said_before_spark_starts(
+    text: str, format: str, types: dict[str, str] | None, message: str, tmp_path: Path
+) -> None:
+    sink = FolderSink("out/", tmp_path / "out", format, types)
+    with pytest.raises(BuilderError, match=message):
+        squall.build(plan_of(text), "spark", Options(sink=sink))
+
+
+def test_two_queries_have_a_table_each(tmp_path: Path) -> None:
+    plan = squall.plan(squall.compile(AGES, AGES.replace("?who", "?x"), lexer="sparql"))
+    with pytest.raises(BuilderError, match=r"\(who, age\) and \(x, age\)"):
+        squall.build(plan, "spark", Options(sink=FolderSink("out/", tmp_path, "parquet")))
+
+
+Squall = Callable[..., tuple[int, str, str]]
+
+
+def test_the_command_writes_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squall: Squall) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ages.rq").write_text(AGES)
+    Path("in.ntt").write_text('1 <urn:a> <http://example.org/age> "1" .\n2 <urn:b> <http://example.org/age> "2" .\n')
+    command = ["build", "ages.rq", "--source", "in.ntt", "--sink", "out/?format=csv", "--builder", "spark"]
+    code, _, said = squall(*command, "--typed", "*=string", "--typed", "age=int")
+    assert code == 0, said
+    assert "2 outputs" in said
+    (path,) = Path("out").glob("batch-*/part-*.csv")
+    assert path.read_text() == "who,age,time,place,rule\nurn:a,1,1,0,query\nurn:b,2,2,0,query\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--sink", "out/?format=parquet"], "the iterator builder writes no folder"),
+        (["--sink", "out/", "--builder", "spark"], "the format of the files in the folder `out/` is not told"),
+        (["--sink", "out/?format=nt", "--builder", "spark"], "are no triples"),
+        (["--typed", "age=int"], "`--typed` is for folders"),
+        (["--sink", "out/?format=parquet", "--typed", "int"], "`--typed int` is not NAME=TYPE"),
+    ],
+)
+def test_what_is_wrong_with_a_folder(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squall: Squall
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ages.rq").write_text(AGES)
+    Path("in.ntt").write_text("")
+    code, _, said = squall("build", "ages.rq", "--source", "in.ntt", *arguments)
+    assert code == 2
+    assert message in said
