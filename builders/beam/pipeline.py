@@ -40,8 +40,6 @@ _ROWS = 20_000
 """How many messages are sent on at once."""
 Keyed = tuple[int, bytes]
 """Messages on their way, behind the key of the group that they are for."""
-
-
 _FOR_DRIVER = {LOST: _TOLD, COUNT: _TOLD, INSTANT: _INSTANTS}
 """Where messages go that are no rows for a node."""
 
