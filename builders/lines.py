@@ -92,7 +92,8 @@ def _parse(document: Document, path: str, block: int, before: int, lines: list[s
     except UsageError as error:
         return [], [Lost("malformed", name, 0, 0, error.message, "")] if block == before == 0 else []
     found, bad = parse_lines(lines, name, format.timed, format.name, document.time)
-    lost = [Lost("malformed", name, block, before + index + 1, reason, text) for index, reason, text in bad]
+    first = before + 1 if path else 0  # rows of a table have no places
+    lost = [Lost("malformed", name, block, first and first + index, reason, text) for index, reason, text in bad]
     return (grouped(found, document.stream) if found else []), lost
 
 

@@ -221,6 +221,12 @@ def test_late_statements_go_to_the_ledger(tmp_path: Path, live: bool) -> None:
         list(squall.build(planned(GRANDPARENTS), "beam").run(batches))
 
 
+def test_one_batch_is_nothing_live() -> None:
+    job = squall.build(planned(GRANDPARENTS), builder="beam", options=Options(batch=True))
+    with pytest.raises(BuilderError, match="what events come from is live"):
+        next(job.run(iter([parents(1)])))
+
+
 # What comes live
 
 

@@ -17,7 +17,7 @@ from squall.builders.beam.options import Runner
 from squall.builders.beam.pipeline import Input, Layout, Turn, answers, evaluations, lay_whole, made, told
 from squall.builders.beam.shipped import Shipped
 from squall.builders.cut import levels
-from squall.builders.intake import document_of, lose, readable, timely
+from squall.builders.intake import check_bounded, document_of, is_live, lose, readable, timely
 from squall.builders.lines import Document, Lost, lines_parser
 from squall.builders.messages import COUNT, INSTANT, LOST, ROW, Failed, Message
 from squall.builders.packing import unpack_output
@@ -76,12 +76,13 @@ class BeamJob:
 
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         begin = beginning(batches) if self.options.now is None else self.options.now
+        if self.options.batch:
+            check_bounded(batches)
         program = Shipped(self.plan, levels(self.plan), functions.own(), begin)
         folder = files.made(self.runner.temporary or tempfile.gettempdir(), "squall")
         run = _Run(program, self.options, self.runner, folder)
-        ends = isinstance(batches, list) or (isinstance(batches, Sources) and not batches.live)
         try:
-            yield from run.at_once(batches, static) if ends else run.batch_by_batch(batches, static)
+            yield from run.batch_by_batch(batches, static) if is_live(batches) else run.at_once(batches, static)
         finally:
             files.delete([folder])
 
