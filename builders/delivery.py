@@ -16,7 +16,8 @@ from squall.builders.packing import orders, pack_output, unpack
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.entries import Entry
-from squall.builders.worker import PLAIN, Span, superstep_messages
+from squall.builders.worker import PLAIN, Span, figure_messages, superstep_messages
+from squall.figures import NodeFigures
 from squall.operators import Answer, Operator
 from squall.operators import Deliver as DeliverNode
 from squall.plan import Plan
@@ -99,7 +100,10 @@ def _delivered(
             at_work.keep()
         at_work.apply(0, entries.get((ROW, number), []))
         now = span.now if isinstance(at_work, Deliver) else FOREVER - 1
-        for place, output in enumerate(at_work.flush(now, evaluations.instants.get(number, ()))):
+        outputs = at_work.flush(now, evaluations.instants.get(number, ()))
+        if program.measure:
+            yield from figure_messages(program, {node.id: NodeFigures(rows=len(outputs))})
+        for place, output in enumerate(outputs):
             rank = ranks.get(output.rule, 0) if not op.name else min(len(ranks), 1)
             row = pack_output(output)
             yield Message(ROW, DELIVER, rank, number, 0, row, output.time, FOREVER, place if rank else 0)

@@ -18,8 +18,12 @@ import pyarrow
 from squall.errors import BuilderError, SquallError
 
 ROW, STATE, LOST, TIME, COUNT, INSTANT = "row", "state", "lost", "time", "count", "instant"
+FIGURE = "figure"
 """The kinds of message: a row for a node; what a node keeps; a statement that could not be used; the latest time; how
-many statements (`start`) of a source (`node`) were read; a time at which a stream, in a graph, brought something."""
+many statements (`start`) of a source (`node`) were read; a time at which a stream, in a graph, brought something; how
+many rows (`start`) a node has made, in how many microseconds (`end`; -1: not known)."""
+OF_A_BATCH = (ROW, LOST, TIME, COUNT, INSTANT, FIGURE)
+"""The kinds that are of no use after their batch, but for rows that wait."""
 Step = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 """A worker's function, over Arrow."""
 SCHEMA = "kind string, level int, bucket int, node int, port int, row string, start long, `end` long, weight int"

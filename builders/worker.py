@@ -13,11 +13,13 @@ from squall.builders.addressing import WAKE, Addressing, Owners, Program
 from squall.builders.cut import Level
 from squall.builders.lines import Parse, Parsed, late, lost_message
 from squall.builders.machine import Machine
-from squall.builders.messages import COUNT, INSTANT, STATE, TIME, Message, Step, to_arrow
+from squall.builders.measured import Measured
+from squall.builders.messages import COUNT, FIGURE, INSTANT, STATE, TIME, Message, Step, to_arrow
 from squall.builders.network import Address
 from squall.builders.packing import orders, pack, unpack
 from squall.builders.rows.entries import Entry
 from squall.builders.state import compacted
+from squall.figures import Figures
 from squall.operators import Group, Operator
 from squall.plan import Plan
 from squall.rdf import ALWAYS, HEARTBEAT, Event
@@ -39,7 +41,7 @@ def source_step(program: Program, passed: int, parse: Parse) -> Step:
 
 def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> Iterator[Message]:
     """The messages that come of what sources held."""
-    machine = Machine(program.plan, hosted=())
+    machine = _machine(program)
     addressing = program.addressing()
     evaluations = _Evaluations(program.plan)
     counts: Counter[int] = Counter()
@@ -61,6 +63,27 @@ def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> 
     yield from evaluations.messages()
     for source, count in counts.items():
         yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
+    yield from _figures(program, machine)
+
+
+def _machine(program: Program) -> Machine:
+    """What reads facts, and leaves all nodes that keep rows to others."""
+    return Measured(program.plan, hosted=()) if program.measure else Machine(program.plan, hosted=())
+
+
+def _figures(program: Program, machine: Machine) -> Iterator[Message]:
+    """What the nodes of a machine have done, if it measures."""
+    if isinstance(machine, Measured):
+        yield from figure_messages(program, machine.figures(0))
+
+
+def figure_messages(program: Program, figures: Figures) -> Iterator[Message]:
+    """The messages of figures of nodes that have made rows, or taken time."""
+    numbers = program.addressing().numbers
+    for id, figure in figures.items():
+        seconds = -1 if figure.seconds is None else round(figure.seconds * 1_000_000)
+        if figure.rows or seconds > 0:
+            yield Message(FIGURE, 0, 0, numbers[id], 0, "", figure.rows or 0, seconds, 0)
 
 
 class _Evaluations:
@@ -104,12 +127,12 @@ def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Message]:
 def axioms(program: Program) -> list[Message]:
     """The messages that start a program: what its axioms make; and what has a row of nothing is to tell it."""
     program.prepare()
-    machine = Machine(program.plan, hosted=())
+    machine = _machine(program)
     machine.start(program.begin)
     machine.run()
     addressing = program.addressing()
     waking = [addressing.wake(node.id) for node in program.plan.nodes if _tells_of_nothing(node.op)]
-    return [*_outbox(machine, addressing), *waking]
+    return [*_outbox(machine, addressing), *waking, *_figures(program, machine)]
 
 
 def _tells_of_nothing(op: Operator) -> bool:
@@ -160,7 +183,7 @@ def superstep_messages(
     if not here or not (fresh or timely or phase == REDERIVE):
         return
     addressing = program.addressing()
-    machine = _Partition(program, levels, addressing, owners, here)
+    machine = (_MeasuredPartition if program.measure else _Partition)(program, levels, addressing, owners, here)
     machine.begin(program.begin)
     machine.restore(span.before, {(addressing.ids[number], slot): kept for (number, slot), kept in state.items()})
     machine.keep()
@@ -171,6 +194,7 @@ def superstep_messages(
     yield from _outbox(machine, addressing)
     for id, slot, entries in machine.kept():
         yield from addressing.state(id, slot, entries)
+    yield from _figures(program, machine)
 
 
 class _Partition(Machine):
@@ -217,6 +241,10 @@ class _Partition(Machine):
                 self.fixpoint(component)
             if component[0] in self.driven:
                 self._advance(component[0], self.driven[component[0]], now)
+
+
+class _MeasuredPartition(_Partition, Measured):
+    """The same, which counts and times."""
 
 
 # State

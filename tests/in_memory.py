@@ -11,9 +11,9 @@ from typing import Any
 from squall.builders.addressing import BUCKETS, Program
 from squall.builders.alone import SingleTask, alone
 from squall.builders.cut import levels
-from squall.builders.exchange import Folder, Told
+from squall.builders.exchange import Folder, Tally, Told
 from squall.builders.lines import Parsed
-from squall.builders.messages import COUNT, INSTANT, ROW, STATE, TIME, Message, Step, from_arrow, to_arrow
+from squall.builders.messages import COUNT, FIGURE, INSTANT, ROW, STATE, TIME, Message, Step, from_arrow, to_arrow
 from squall.builders.supersteps import Batches
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event
@@ -110,16 +110,22 @@ def _told(messages: Messages) -> Told:
         starts=starts,
         ends=max([starts, *(row.end for row in rows if row.end != FOREVER)]),
         kept=sum(message.kind == STATE for message in messages),
+        figures=tuple((one.node, one.start, one.end) for one in messages if one.kind == FIGURE),
     )
 
 
 def run(
-    plan: Plan, batches: Iterable[Sequence[Event]], static: Sequence[Event] = (), together: int = 0
+    plan: Plan,
+    batches: Iterable[Sequence[Event]],
+    static: Sequence[Event] = (),
+    together: int = 0,
+    tally: Tally | None = None,
 ) -> list[Output]:
-    """The outputs of a plan, each of the batches a micro-batch; before each of them the job starts anew."""
+    """The outputs of a plan, each of the batches a micro-batch; before each of them the job starts anew. tally: takes
+    down what nodes do."""
     files = MemoryFiles()
     exchange = MemoryExchange(files)
-    program = Program(plan, levels(plan))
+    program = Program(plan, levels(plan), measure=tally is not None)
     found: list[Output] = []
 
     def anew() -> Batches | SingleTask:
@@ -129,13 +135,14 @@ def run(
 
     def work(messages: Iterable[Message] | None, last: bool = False) -> None:
         job = anew()
+        job.tally = tally or job.tally
         job.work(None if messages is None else list(messages), last)
         found.extend(job.outputs())
         assert not list(job.losses())
         job.commit(None)
 
     facts = [event._replace(time=ALWAYS) for event in static]
-    work([*anew().first(), *_read(anew(), facts, (ROW,))])
+    work([*anew().first(), *_read(anew(), facts, (ROW, FIGURE))])
     for batch in batches:
         work(_read(anew(), batch))
     if anew().unfinished:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from squall.builders.addressing import BUCKETS, Owners
 from squall.builders.exchange import Folder, Told
-from squall.builders.messages import COUNT, INSTANT, ROW, SCHEMA, STATE, TIME, Message, Step
+from squall.builders.messages import COUNT, FIGURE, INSTANT, ROW, SCHEMA, STATE, TIME, Message, Step
 from squall.builders.spark.store import Store
 from squall.rdf import ALWAYS, FOREVER
 
@@ -83,6 +83,7 @@ def _observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
         f.max(f.when(of_rows, start)).alias("starts"),
         f.max(f.when(of_rows & (end != FOREVER), end)).alias("ends"),
         f.count_if(kind == STATE).alias("kept"),
+        f.collect_list(f.when(kind == FIGURE, f.struct("node", "start", "end"))).alias("figures"),
     )
 
     def told() -> Told:
@@ -96,6 +97,7 @@ def _observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
             starts=starts,
             ends=starts if found["ends"] is None else max(starts, found["ends"]),
             kept=found["kept"],
+            figures=tuple((one["node"], one["start"], one["end"]) for one in found["figures"]),
         )
 
     return frame, told
