@@ -1,7 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` need Python 3.11 or later and nothing else.
 
 PYTHON ?= python3
-EXTRAS ?= dev,spark,java,live
+EXTRAS ?= dev,spark,java,live,beam,metrics
 WORK ?= sensors rdfs
 VENV = .venv
 BIN = $(VENV)/bin
@@ -32,7 +32,7 @@ types: $(VENV)/.ready
 docs: $(VENV)/.ready            ## runs every example in README.md and docs/
 	$(BIN)/python -m pytest -q tests/test_docs.py
 
-bench: $(VENV)/.ready           ## e.g. make bench WORK="sensors --size 1000000"
+bench: $(VENV)/.ready           ## e.g. make bench WORK="spark-q3 --peer pyspark-batch"
 	$(BIN)/python -m tests.bench $(WORK)
 
 clean:

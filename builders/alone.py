@@ -118,7 +118,7 @@ class SingleTask:
 
     def first(self) -> list[Message]:
         """The messages that start a program."""
-        return [_message(0, "", 0, 0, Event(ALWAYS, ()), "event", None)]
+        return [start_message()]
 
     def reading(self, parse: Parse) -> Step:
         """The worker's function from lines to messages."""
@@ -187,6 +187,11 @@ class SingleTask:
 # What workers do
 
 
+def start_message() -> Message:
+    """The message that starts a program, whatever else comes."""
+    return _message(0, "", 0, 0, Event(ALWAYS, ()), "event", None)
+
+
 def facts(plan: Plan, earliest: int, parsed: Iterable[Parsed]) -> Iterator[Message]:
     """The messages that come of what sources held: the facts that the plan reads, with the place of each. earliest: the
     time (integer ms) before which they are late."""
@@ -247,7 +252,7 @@ class Task:
     """The worker's function of the one task: the state and the facts of a batch in, outputs and new state out.
 
     progress: of the batch before. first: there is none. last: no more comes for the time being. whole: the state is
-    written as a whole, not what has been added.
+    written as a whole, not what has been added. over: no other batch comes, so that nothing has to be kept.
     """
 
     program: Program
@@ -256,6 +261,7 @@ class Task:
     first: bool
     last: bool
     whole: bool
+    over: bool = False
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         self.program.prepare()
@@ -276,9 +282,12 @@ class Task:
             state.add([(names[one.node], one.port, [(*unpack(one.row, ordered), one.start, one.end, one.weight)])])
         if not self.first:
             running.restore(self.progress.passed, self.program.begin, state.entries)
-        running.keep()
+        if not self.over:
+            running.keep()
         for number, output in enumerate(self._outputs(running, list(map(_event, sorted(came, key=_in_turn))))):
             yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, number)
+        if self.over:
+            return
         if self.whole:
             state.add(running.kept())
             state.compact(running.memories, running.passed)

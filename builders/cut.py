@@ -166,11 +166,12 @@ def describe(plan: Plan) -> str:
         phases = ", deleting first and rederiving then" if level.deletes else ""
         lines.append(f"level {level.number}{rounds}{phases}")
         for stage in level.stages:
-            lines += [f"  stage of {len(stage)}", *(f"    {id}{_grouping(plan.by_id[id])}" for id in stage)]
+            lines += [f"  stage of {len(stage)}", *(f"    {id}{grouping(plan.by_id[id])}" for id in stage)]
     return "\n".join(lines)
 
 
-def _grouping(node: Node) -> str:
+def grouping(node: Node) -> str:
+    """By which columns the rows of a node are grouped, as text."""
     wanted = [edge.columns for edge in node.inputs]
     if any(columns == () for columns in wanted):
         return " (a single task: all its rows have to meet)"

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import itemgetter
 
 from squall.builders.addressing import DELIVER, TOGETHER, Program
+from squall.builders.instants import Instants
 from squall.builders.messages import INSTANT, ROW, STATE, Message, Step
 from squall.builders.packing import orders, pack_output, unpack
 from squall.builders.rows import deliver
@@ -21,7 +23,7 @@ from squall.figures import NodeFigures
 from squall.operators import Answer, Operator
 from squall.operators import Deliver as DeliverNode
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER
+from squall.rdf import ALWAYS, FOREVER, Event
 from squall.system import CLOSE
 
 
@@ -34,6 +36,18 @@ class Evaluations:
 
     last: Mapping[int, int] = field(default_factory=dict)
     instants: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(known: Mapping[int, Instants], came: Iterable[tuple[str, int, int]], now: int) -> Evaluations:
+        """Those up to `now` (integer ms). known: what is known of them, by number of the operation node; it goes on.
+        came: when streams brought something: stream and graph as one text, a number, and the time."""
+        last = {number: instants.passed for number, instants in known.items()}
+        ordered = sorted(came, key=itemgetter(2))
+        for instants in known.values():
+            for place, _, time in ordered:
+                stream, graph = unpack(place)
+                instants.add([Event(time, (), str(stream), graph=str(graph))])
+        return Evaluations(last, {number: tuple(instants.upto(now)) for number, instants in known.items()})
 
     def reported(self, plan: Plan, changed: Collection[tuple[int, int]]) -> Evaluations:
         """Only those at which something is told. changed: (number of the operation node, instant) where an answer has
@@ -96,7 +110,7 @@ def _delivered(
         # Whether it is reported has been decided, and that all has been told is for the driver to say.
         alike = replace(op, queries=(), report=CLOSE if changes_only(op) else op.report)
         at_work = _resumed(deliver(node, alike, program.plan), number, span, evaluations, entries)
-        if at_work.remembers:
+        if at_work.remembers and not span.over:
             at_work.keep()
         at_work.apply(0, entries.get((ROW, number), []))
         now = span.now if isinstance(at_work, Deliver) else FOREVER - 1

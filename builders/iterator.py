@@ -20,10 +20,6 @@ from squall.stages import Choosy, Folder, Options, Output
 
 def build(plan: Plan, options: Options) -> IteratorJob:
     """The plan as a job in this process. Raises BuilderError where options ask for what it does not have."""
-    if options.checkpoint is not None:
-        raise BuilderError(
-            "the iterator builder keeps no checkpoint", hint="use `--builder spark`, or leave `--checkpoint` out"
-        )
     if options.conf:
         raise BuilderError(f"the iterator builder has no setting `{options.conf[0][0]}`", hint="leave `--conf` out")
     if options.batch:
@@ -37,7 +33,8 @@ class IteratorJob(Running):
     """A plan at work; `run` may be called once."""
 
     def __init__(self, plan: Plan, options: Options) -> None:
-        super().__init__(plan, options, Bulk(plan) if fits(plan) and not options.measure else None)
+        in_bulk = fits(plan) and not options.measure and options.checkpoint is None
+        super().__init__(plan, options, Bulk(plan) if in_bulk else None)
         self.wanted = self._wanted()
 
     def _wanted(self) -> Collection[Term] | None:
@@ -56,7 +53,7 @@ class IteratorJob(Running):
         """What each node has done so far, if the options asked to measure it; only what it keeps, otherwise."""
         if isinstance(self.machine, Measured):
             return self.machine.figures(self.outputs)
-        state = self.bulk.state() if self.bulk else self.machine.state()
+        state = bulk.state() if (bulk := self.bulk) else self.machine.state()
         return {id: NodeFigures(state=size) for id, size in state.items()}
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
@@ -64,6 +61,11 @@ class IteratorJob(Running):
         if isinstance(batches, Choosy) and self.wanted is not None:
             batches.want(self.wanted)
         begin = beginning(batches) if self.options.now is None else self.options.now
+        if self.options.checkpoint is not None:
+            from squall.builders.durable import Durable  # on demand: most runs have no use for it
+
+            yield from Durable(self, self.options.checkpoint, batches).outputs(static, begin)
+            return
         for outputs in self.start(list(static), begin):
             yield from outputs
         for batch in batches:

@@ -71,19 +71,22 @@ def to_arrow(messages: Iterable[Message]) -> Iterator[pyarrow.RecordBatch]:
 class Failed(Exception):
     """A run that failed in a worker for a reason the user can mend. All that the driver gets of it is its text."""
 
+    MARK = "<squall "
+    """How what the text holds of it begins."""
+
     def __init__(self, error: SquallError) -> None:
         super().__init__(self.text(error))
 
-    @staticmethod
-    def text(error: SquallError) -> str:
+    @classmethod
+    def text(cls, error: SquallError) -> str:
         """What an engine's error is to hold, for `found`."""
         told = json.dumps([error.message, error.hint])
-        return f"<squall {b64encode(told.encode()).decode()}>"
+        return f"{cls.MARK}{b64encode(told.encode()).decode()}>"
 
     @staticmethod
     def found(error: BaseException) -> BuilderError | None:
         """The error of a worker that an engine's error tells of; None if there is none."""
-        told = re.search("<squall ([A-Za-z0-9+/=]+)>", str(error))
+        told = re.search(f"{Failed.MARK}([A-Za-z0-9+/=]+)>", str(error))
         if told is None:
             return None
         message, hint = json.loads(b64decode(told[1]))

@@ -63,6 +63,7 @@ class Running:
         if self.bulk:
             for id, slot, entries in self.bulk.kept():
                 machine.keeping[id].restore(slot, entries)
+            vars(self)["machine"] = machine  # for who asks from another thread: there is one or the other, always
             self.bulk = None
         return machine
 
@@ -96,7 +97,7 @@ class Running:
         """Works off what is at hand."""
         if isinstance(batch, Columns) and self._takes(batch):
             self.machine.read(batch)
-            yield from self._advance(batch.last)
+            yield from self._advance(batch.times[-1])
             return
         for first in range(0, len(batch), TOGETHER):
             part = batch[first : first + TOGETHER]
@@ -132,7 +133,7 @@ class Running:
         """Whether columns can be read as they are: none of it is late, and all that follows is handed on at once."""
         if self.whole_instants or self.bulk or self.updating:
             return False
-        return (columns.times or [columns.last])[0] >= self.passed
+        return columns.times[0] >= self.passed
 
     def _timely(self, batch: Sequence[Event]) -> Sequence[Event]:
         """The events that are not late; the others go to the ledger."""

@@ -22,13 +22,13 @@ from squall.builders.exchange import Exchange, Files, Folder, Frame, Tally, Told
 from squall.builders.instants import Instants
 from squall.builders.lines import Lost, Parse
 from squall.builders.messages import LOST, OF_A_BATCH, ROW, STATE, Message, Step
-from squall.builders.packing import unpack, unpack_output
+from squall.builders.packing import unpack_output
 from squall.builders.rows import deliver
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.worker import DELETE, PLAIN, REDERIVE, Span, axioms, compaction, source_step, superstep
 from squall.operators import Deliver, windows_of
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER, Evaluated, Event
+from squall.rdf import ALWAYS, FOREVER, Evaluated
 from squall.stages import Output
 from squall.windows import Landmark, Nothing, Range
 
@@ -130,7 +130,7 @@ class Batches:
             self.told = self._write(messages)
             self.sources = self._of_batch(self.steps)
         self.span = Span(self.progress.worked, self._now(last))
-        evaluations = self._evaluations()
+        evaluations = Evaluations.of(self.instants, self.told.instants, self.span.now)
         if self.progress.rows + self.progress.waiting + self.told.rows <= self.together:
             evaluations = self._in_one_task(evaluations)
         else:
@@ -289,16 +289,6 @@ class Batches:
     def _reported(self, evaluations: Evaluations, told: Told) -> Evaluations:
         return evaluations.reported(self.program.plan, {(number, time) for _, number, time in told.instants})
 
-    def _evaluations(self) -> Evaluations:
-        """The evaluation instants of the batch, of what is told whole."""
-        last = {number: instants.passed for number, instants in self.instants.items()}
-        for instants in self.instants.values():
-            for place, _, time in sorted(self.told.instants, key=_time):
-                stream, graph = unpack(place)
-                instants.add([Event(time, (), str(stream), graph=str(graph))])
-        upto = {number: tuple(instants.upto(self.span.now)) for number, instants in self.instants.items()}
-        return Evaluations(last, upto)
-
     def _compact(self) -> None:
         """Adds up the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
         number = self.done - 1
@@ -320,10 +310,6 @@ class Batches:
             if old < number:
                 self.store.delete("base", old)
         self.base, self.state = number, [("base", number)]
-
-
-def _time(told: tuple[str, int, int]) -> int:
-    return told[-1]
 
 
 def told_whole(

@@ -147,10 +147,13 @@ with rounds of their own: what may have lost its reason goes; then what still ha
 
 
 class Span(NamedTuple):
-    """Time passes: instants up to `before` have been worked off, those up to `now` are to be (integer ms)."""
+    """Time passes: instants up to `before` have been worked off, those up to `now` are to be (integer ms).
+
+    over: no more rows come for what works now, so that nothing has to be kept."""
 
     before: int
     now: int
+    over: bool = False
 
 
 def superstep(program: Program, levels: Sequence[Level], phase: str, owners: Owners, span: Span) -> Step:
@@ -186,7 +189,8 @@ def superstep_messages(
     machine = (_MeasuredPartition if program.measure else _Partition)(program, levels, addressing, owners, here)
     machine.begin(program.begin)
     machine.restore(span.before, {(addressing.ids[number], slot): kept for (number, slot), kept in state.items()})
-    machine.keep()
+    if not span.over:
+        machine.keep()
     for (number, port), entries in fresh.items():
         if port != WAKE:
             machine.receive((addressing.ids[number], port), entries)

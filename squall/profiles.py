@@ -26,7 +26,7 @@ def _as_csparql(window: Window) -> Window:
             return window
 
 
-def _as_squall2013(window: Window) -> Window:
+def _without_steps(window: Window) -> Window:
     return Range(window.size, window.delay) if isinstance(window, Stepped) else window
 
 
@@ -82,7 +82,13 @@ PROFILES = (
         Report("close", empty=True),
         "rstream",
     ),
-    Profile("cqels", "what is new, whenever the answer changes", report=Report("change"), output="istream"),
+    Profile(
+        "cqels",
+        "windows slide without steps; what is new, whenever the answer changes",
+        _without_steps,
+        Report("change"),
+        "istream",
+    ),
     Profile("rspql", "as the program's RSP-QL says; windows report when they close", report=Report("close")),
     Profile(
         "jena",
@@ -93,7 +99,7 @@ PROFILES = (
         "squall2013",
         "OPTIONAL gives the row that it does not extend as well; windows slide without steps, and what is new is told "
         "at once, so that aggregates run",
-        _as_squall2013,
+        _without_steps,
         Report("close"),
         "istream",
         _with_unextended,

@@ -11,7 +11,6 @@ Source: RDF 1.1 Concepts, sections 3.1 to 3.4; RDF 1.1 N-Triples, section 4 (can
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import islice, repeat
@@ -134,35 +133,35 @@ class Columns(Sequence[Event]):
     """Events that bring triples in the order of time, one for each time, as columns: what reads columns need not make
     events and triples of them.
 
-    times (integer ms), subjects, predicates, objects: of the triples. last: the time of the last event, which may bring
-    none.
+    times (integer ms, each once), sizes: when triples come, and how many then, of which there may be none.
+    subjects, predicates, objects: of the triples.
     """
 
     def __init__(
         self,
         times: list[int],
+        sizes: list[int],
         subjects: list[Term],
         predicates: list[Term],
         objects: list[Term],
         stream: str,
-        last: int,
     ) -> None:
         self.times = times
+        self.sizes = sizes
         self.subjects = subjects
         self.predicates = predicates
         self.objects = objects
         self.stream = stream
-        self.last = last
 
     @cached_property
     def events(self) -> list[Event]:
-        """The events themselves."""
+        """The events themselves: those that bring something, and the last one."""
         triples = map(tuple.__new__, repeat(Triple), zip(self.subjects, self.predicates, self.objects, strict=True))
-        sizes = Counter(self.times).items()
-        made = [Event(time, cast(tuple[Fact, ...], tuple(islice(triples, size))), self.stream) for time, size in sizes]
-        if not made or made[-1].time != self.last:
-            made.append(Event(self.last, (), self.stream))
-        return made
+        return [
+            Event(time, cast(tuple[Fact, ...], tuple(islice(triples, size))), self.stream)
+            for time, size in zip(self.times, self.sizes, strict=True)
+            if size or time == self.times[-1]
+        ]
 
     def __len__(self) -> int:
         return len(self.events)

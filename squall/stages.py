@@ -61,15 +61,23 @@ class Planner(Protocol):
         ...
 
 
+class Interval(NamedTuple):
+    """How often something is done: behind so many statements, or when so much time has passed (integer ms)."""
+
+    statements: int | None = None
+    milliseconds: int | None = None
+
+
 @dataclass(frozen=True)
 class Options:
     """What a run is told besides its plan.
 
     checkpoint: a folder that holds offsets and state, so that a killed run goes on where it was (None: none is kept).
+    every: how often that is saved, where the builder lets its user say so.
     conf: settings of the engine, by its own names.
     ledger: where what could not be used (malformed, late) is counted and kept.
-    sink: what the outputs are written to, if it can be rewound to where a cut-off batch began; or a folder, which the
-    job writes by itself: then `Job.run` gives no outputs.
+    sink: what the outputs are written to, if it can be rewound to where a cut-off batch began, or recovered; or a
+    folder, which the job writes by itself: then `Job.run` gives no outputs.
     batch: all that is read is there, and is worked off at once (of a builder that works batch by batch).
     measure: count and time what each node does (`squall.figures`), where the builder can.
     steps: how often updates may act on what updates have done without an event in between, before that is an error.
@@ -82,12 +90,13 @@ class Options:
     checkpoint: Path | None = None
     conf: tuple[tuple[str, str], ...] = field(default=())
     ledger: Ledger | None = None
-    sink: Rewindable | Folder | None = None
+    sink: Rewindable | Recoverable | Folder | None = None
     batch: bool = False
     measure: bool = False
     steps: int = 10_000
     max_depth: int = 100
     now: int | None = None
+    every: Interval = field(default=Interval(milliseconds=1000))
 
 
 class Ledger(Protocol):
@@ -109,6 +118,30 @@ class Rewindable(Protocol):
 
     def rewind(self, mark: int) -> None:
         """Drops what was written after the mark."""
+        ...
+
+
+@runtime_checkable
+class Recoverable(Protocol):
+    """A sink or a ledger that goes on in another process where it was at a checkpoint, as if nothing had followed."""
+
+    def save(self, last: bool = False) -> Any:
+        """What has to be known to go on from here, as what JSON can hold; what has been written is on disk, or in
+        there. last: nothing follows for the time being."""
+        ...
+
+    def recover(self, saved: Any) -> None:
+        """Goes on from there; said before anything is written."""
+        ...
+
+
+@runtime_checkable
+class Delivering(Recoverable, Protocol):
+    """A sink that holds back what is written until a checkpoint has it, since it could not be taken back."""
+
+    def deliver(self) -> bool:
+        """What `save` gave last is in a checkpoint: hands it on. Comes back when it is where it should be; whether
+        there was anything."""
         ...
 
 

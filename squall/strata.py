@@ -321,8 +321,9 @@ def as_read(told: Shape, source: Source) -> tuple[Shape, ...]:
     graph, triple = placed(told)
     if not may_read(source, source.stream, graph):
         return ()
-    names: list[Term | None] = [] if isinstance(source, Graphs) and source.inside else [iri(source.stream)]
-    if graph != "":
+    only = source.only if isinstance(source, Graphs) else ""
+    names: list[Term | None] = [] if only == "graphs" else [iri(source.stream)]
+    if graph != "" and only != "streams":
         names.append(None if graph is None else Term(graph))
     match source:
         case Graphs():

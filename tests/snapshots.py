@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from squall import operators as ops
 from squall.builders.rows import Operator, operator
 from squall.builders.rows.entries import Entry, Row
-from squall.builders.rows.memory import Index, Keeping
+from squall.builders.rows.memory import Index, Keeping, Waiting
 from squall.plan import Input, Node, Plan
 from squall.rdf import ALWAYS, FOREVER, XSD, iri, literal
 from squall.strata import relation_mark
@@ -72,7 +72,7 @@ def _be_eager(part: Any) -> None:
     part.limit = part.full = 0
     for found in vars(part).values():
         for inner in found if isinstance(found, tuple) else (found,):
-            if isinstance(inner, Keeping | Index):
+            if isinstance(inner, Keeping | Index | Waiting):
                 _be_eager(inner)
 
 

@@ -34,6 +34,7 @@ def prefixed(language: str, text: str) -> str:
         ("rete", "iterator"),
         pytest.param("rete", "spark", marks=pytest.mark.spark),
         pytest.param("greedy", "spark", marks=[pytest.mark.spark, pytest.mark.slow]),
+        pytest.param("rete", "beam", marks=pytest.mark.beam),
     ],
 )
 @pytest.mark.parametrize(("case", "language", "text"), PROGRAMS)

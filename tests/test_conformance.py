@@ -11,7 +11,6 @@ import squall
 from squall.rdf import XSD, iri, literal
 from tests.conformance import SUITES, Outcome, Stages, corpus, made_up, place_of, run
 from tests.conformance.__main__ import counted, main
-from tests.conformance.cqels import as_csparql
 from tests.conformance.evaluations import compare, timed_lines
 
 WHERE = corpus()
@@ -48,22 +47,21 @@ SAMPLES = {
     "squall": 9, "jena-rules": 50, "rif-w3c": 30, "w3c-rdf-tests": 150, "csparql-engine": 15, "csrbench": 50,
     "instans": 20,
 }  # fmt: skip
-"""Of these suites' cases, each of so many is run on Spark in `make test`, and all are in `make test-all`."""
+"""Of these suites' cases, each of so many is run on other builders in `make test`, and all are in `make test-all`."""
+ELSEWHERE = [
+    pytest.param(suite, builder, often, marks=[getattr(pytest.mark, builder), *slow])
+    for builder in ("spark", "beam")
+    for suite, every in SAMPLES.items()
+    for often, slow in ((every, []), (1, [pytest.mark.slow]))
+]
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize(
-    ("suite", "every"),
-    [
-        *((suite, every) for suite, every in SAMPLES.items()),
-        *(pytest.param(suite, 1, marks=pytest.mark.slow) for suite in SAMPLES),
-    ],
-)
-def test_suite_on_spark(suite: str, every: int) -> None:
-    pytest.importorskip("pyspark")
+@pytest.mark.parametrize(("suite", "builder", "every"), ELSEWHERE)
+def test_suite_elsewhere(suite: str, builder: str, every: int) -> None:
+    pytest.importorskip({"spark": "pyspark", "beam": "apache_beam"}[builder])
     if not place_of(suite, WHERE).exists():
         pytest.skip("conformance data not found: set SQUALL_CONFORMANCE")
-    outcomes = list(run(suite, WHERE, Stages(builder="spark"), every))
+    outcomes = list(run(suite, WHERE, Stages(builder=builder), every))
     assert any(outcome.status == "passed" for outcome in outcomes)
     failed = [str(outcome) for outcome in outcomes if outcome.status == "failed"]
     assert not failed, "\n".join(failed)
@@ -189,14 +187,6 @@ def test_a_stream_with_times(tmp_path: Path) -> None:
     path.write_text("<urn:s> <urn:p> <urn:o> .")
     with pytest.raises(AssertionError, match="no triple with a time"):
         timed_lines(path)
-
-
-def test_cqels_in_the_words_of_csparql() -> None:
-    text = "SELECT ?x WHERE { STREAM <urn:s> [RANGE 5s SLIDE 1s] { ?x ?y ?z } STREAM ?t [NOW] { ?z ?y ?x } }"
-    assert " ".join(as_csparql(text, ("urn:a", "urn:b")).split()) == (
-        "REGISTER QUERY q AS SELECT ?x FROM NAMED STREAM <urn:s> [RANGE 5s] FROM NAMED STREAM <urn:a> [RANGE 1ms] "
-        "FROM NAMED STREAM <urn:b> [RANGE 1ms] WHERE { GRAPH <urn:s> { ?x ?y ?z } GRAPH ?t { ?z ?y ?x } }"
-    )
 
 
 def test_streams_made_up_for_a_query() -> None:

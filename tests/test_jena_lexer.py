@@ -236,6 +236,12 @@ def test_all_that_is_wrong_in_all_files_is_told(tmp_path: Path) -> None:
     assert caught.value.partial == Program(())
 
 
+def test_what_is_sound_beside_rules_that_are_not_is_read() -> None:
+    with pytest.raises(LexerError) as caught:
+        lexer("[one: -> (eg:a eg:b eg:c)]\n[two: -> (eg:a eg:b eg:c)\n[three: -> (eg:a eg:b eg:c)]", "test")
+    assert [rule.name for rule in caught.value.partial.rules] == ["one", "three"]
+
+
 @pytest.mark.parametrize("word", ["*", "_", "nope:x", "<urn:a", "'a'@en", "a{b", "x:f(?a)", "?a(1)", "'1'^^ xsd:int"])
 def test_words_that_mean_nothing_are_refused(word: str) -> None:
     with pytest.raises((LexerError, Errors)):
@@ -314,9 +320,9 @@ def test_a_text_of_many_lines_is_trimmed_line_by_line(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[-> " * 5000 + "]" * 5000, "brackets nest more than 100 deep"),
-        ("[-> (<urn:a> <urn:b> " + "f(" * 5000 + ")" * 5001 + "]", "brackets nest more than 100 deep"),
-        ("[" * 5000, "brackets nest more than 100 deep"),
+        ("[-> " * 5000 + "]" * 5000, "brackets are nested deeper than 100"),
+        ("[-> (<urn:a> <urn:b> " + "f(" * 5000 + ")" * 5001 + "]", "brackets are nested deeper than 100"),
+        ("[" * 5000, "brackets are nested deeper than 100"),
     ],
 )
 def test_what_nests_too_deep_is_refused(text: str, message: str) -> None:

@@ -55,6 +55,13 @@ def test_csparql_counts_by_blocks() -> None:
     assert {answer for _, answer in answers(system, 1, 2, 3)} == {"1", "2"}
 
 
+def test_cqels_slides_without_steps() -> None:
+    system = profiles.apply(RULE, "cqels", Stepped(20, 10))
+    assert system.sources == (Source("", Range(20)),)
+    assert (system.output, system.report) == ("istream", Report("change"))
+    assert profiles.apply(RULE, "cqels", Count(3)).sources == (Source("", Count(3)),)
+
+
 def test_csparql_leaves_other_windows_as_they_are() -> None:
     assert profiles.apply(RULE, "csparql", Range(5)).sources == (Source("", Range(5)),)
 

@@ -353,9 +353,11 @@ def test_nothing_is_left_when_all_has_ended(window: Window, events: list[Event])
 def test_columns_are_read_as_the_events_that_they_are(window: Window, events: list[Event], every: bool) -> None:
     timed = [event for event in events if event.stream == S and event.time != ALWAYS]
     triples = [(event.time, fact) for event in timed for fact in event.facts if isinstance(fact, Triple)]
-    times = [time for time, _ in triples]
+    sizes = dict.fromkeys((event.time for event in timed), 0) or {0: 0}
+    for time, _ in triples:
+        sizes[time] += 1
     subjects, predicates, objects = ([fact[place] for _, fact in triples] for place in range(3))
-    columns = Columns(times, subjects, predicates, objects, S, times[-1] if times else 0)
+    columns = Columns(list(sizes), list(sizes.values()), subjects, predicates, objects, S)
     source = Source("", window)
     told = reader(source, [P], every, False).read_columns(columns)
     assert told == reader(source, [P], every, False).read(list(columns))

@@ -153,7 +153,7 @@ def test_what_is_printed_is_the_same_tree_in_both_syntaxes(found: Document) -> N
         ("^Dokument()", "`Dokument` cannot stand here"),
         ("Document(Group(^Not(<p>())))", "`Not` cannot stand here"),
         (f"Document({PREFIX} Group((* ex:a *) (* ex:b *) ^ex:p()))", "there is more than one piece of meta-data"),
-        ("^", "the text ends too early"),
+        ("^", "there is no program in this text"),
     ],
 )
 def test_errors_of_the_presentation_syntax(text: str, message: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import squall
 from squall.compounds import LIST, compound
-from squall.errors import BuilderError, Errors, SquallError
+from squall.errors import BuilderError, Errors, SquallError, UsageError
 from squall.lexers.rif import exchange, presentation
 from squall.rdf import OWL, RDF, RDFS, XSD, Atom, Event, Fact, Term, Triple, iri, literal
 from squall.streams.documents import load
@@ -160,6 +160,60 @@ def test_what_is_equal_is_the_same_everywhere() -> None:
     assert values("r", "ex:a = ex:b", "ex:r(1) :- 2 = 2.0", "ex:r(2) :- ex:b = ex:c") == {(N1,)}
 
 
+STRING = f'External(pred:iri-string({{}} "{E}a"))'
+
+
+@pytest.mark.parametrize(
+    ("sentences", "rows"),
+    [
+        # a constant, what is in a list, what a conclusion computes
+        (("ex:a = ex:b", "ex:r(1) :- " + STRING.format("ex:b")), {(N1,)}),
+        (("ex:c = ex:b", "ex:r(1) :- " + STRING.format("ex:b")), set()),
+        (("ex:a = ex:b", "ex:r(1) :- External(pred:list-contains(List(ex:b) ex:a))"), {(N1,)}),
+        (('ex:a = "abc"', "ex:r(External(func:string-length(ex:a)))"), {(N3,)}),
+        # a variable that has to be one thing here and another there
+        (
+            (
+                'ex:a = "abc"',
+                "ex:s(ex:a)",
+                "Forall ?x (ex:r(1) :- And(ex:s(?x) External(func:string-length(?x)) = 3 " + STRING.format("?x") + "))",
+            ),
+            {(N1,)},
+        ),
+        (
+            (
+                f'ex:b = "{E}a"',
+                "ex:a = ex:b",
+                "ex:s(ex:b)",
+                "Forall ?x (ex:r(1) :- And(ex:s(?x) External(pred:iri-string(?x ?x))))",
+            ),
+            {(N1,)},
+        ),
+        # a variable that is computed, and the value of a function
+        (
+            (
+                f'ex:b = "{E}a"',
+                "ex:a = ex:b",
+                f'Forall ?x (ex:r(1) :- And(?x = External(func:concat("{E}" "a")) {STRING.format("?x")}))',
+            ),
+            {(N1,)},
+        ),
+        (
+            (f'ex:a = "{E}a"', f'ex:r(1) :- {STRING.format(f"""External(func:concat("{E}" "a"))""")}'),
+            {(N1,)},
+        ),
+    ],
+)
+def test_what_is_equal_is_the_same_outside(sentences: tuple[str, ...], rows: set[tuple[Term, ...]]) -> None:
+    assert values("r", *sentences) == rows
+
+
+def test_ways_to_replace_arguments_are_counted() -> None:
+    calls = " ".join(f"External(pred:is-literal-integer(External(func:numeric-add(?x {n}))))" for n in range(6))
+    with pytest.raises(SquallError, match="more than 256 ways to replace arguments"):
+        squall.compile(text("ex:a = ex:b", f"Forall ?x (ex:r(?x) :- And(ex:s(?x) {calls}))"), lexer="rifps")
+
+
 @pytest.mark.parametrize("equation", ['"a" = "b"', "1 = 2", '"a" = List(1)', "List(1) = List(2)", "List() = List(1)"])
 def test_values_that_come_to_be_equal_make_a_program_inconsistent(equation: str) -> None:
     for sentences in ([equation], ["ex:a = " + equation.partition(" = ")[0], "ex:a = " + equation.partition(" = ")[2]]):
@@ -248,6 +302,15 @@ def test_a_document_that_is_not_there_is_refused(tmp_path: Path) -> None:
             imported(tmp_path, text(before=f"Import(<{location}>)"))
     with pytest.raises(SquallError, match="an individual here, and a predicate before"):
         imported(tmp_path, text("ex:p(1)", before="Import(<other.rifps>)"), other=text("ex:q(ex:p)"))
+
+
+def test_an_ontology_does_not_come_as_a_source(tmp_path: Path) -> None:
+    """Nobody would check that it is in OWL 2 RL; other data may."""
+    location = "Import(<urn:o> <http://www.w3.org/ns/entailment/{}>)"
+    ontology = imported(tmp_path, text("ex:p(1)", before=location.format("OWL-Direct")))
+    with pytest.raises(UsageError, match="the ontology <urn:o> cannot come as a source"):
+        load(ontology, given=("urn:o",))
+    assert list(load(imported(tmp_path, text("ex:p(1)", before=location.format("RDFS"))), given=("urn:o",))) == []
 
 
 def data(folder: Path, profile: str, content: str, *sentences: str) -> set[Fact]:

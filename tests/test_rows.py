@@ -20,8 +20,8 @@ from squall import operators as ops
 from squall.builders.rows import operator, plain
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.entries import Entry, Row, fact_row, is_rdf, row_fact, settle
-from squall.builders.rows.join import AntiJoin
-from squall.builders.rows.memory import Index, Keeping
+from squall.builders.rows.join import AntiJoin, Join
+from squall.builders.rows.memory import SWEPT, Index, Keeping
 from squall.builders.rows.plain import Plain
 from squall.builders.rows.sets import CountingDistinct, GrowingDistinct, RecursiveDistinct, Timed
 from squall.builders.rows.timeline import TimeDriven
@@ -188,6 +188,18 @@ def _join(
     return Case(lambda: ready(ops.Join(on, keep), *widths, grows=grows), widths, joined(on, keep), signs=signs)
 
 
+def _waiting_join(on: tuple[tuple[int, int], ...], keep: tuple[int, ...]) -> Case:
+    """A join that lets rows of one side wait from the start."""
+
+    def make() -> Join:
+        made = ready(ops.Join(on, keep), 2, 2, grows=True)
+        assert isinstance(made, Join)
+        made.patience = 0
+        return made
+
+    return Case(make, (2, 2), joined(on, keep), signs=(1,))
+
+
 def _left(
     on: tuple[tuple[int, int], ...],
     keep: tuple[int, ...],
@@ -276,6 +288,8 @@ CASES = {
     "product with the unit": _join((), (0,), (0, 1)),
     "growing join": _join(((1, 0),), (0, 1, 3), grows=True),
     "growing product": _join((), (0, 1), grows=True),
+    "join that waits": _waiting_join(((1, 0),), (0, 1, 3)),
+    "product that waits": _waiting_join((), (0, 1)),
     "left join": _left(((1, 0),), (0, 1, 3)),
     "left join on two": _left(((1, 0), (0, 1)), (0, 1)),
     "left join that keeps the right alone": _left(((0, 1),), (2, 3)),
@@ -420,6 +434,25 @@ def test_memories_of_what_ends_stay_small(grows: bool) -> None:
             op.expire(time)
             largest = max(largest, op.size())
         assert largest < 2000, op
+
+
+def test_rows_of_one_side_wait_until_the_other_brings_some() -> None:
+    """They are in no index; what ends is forgotten, also where some rows of each lot last for ever."""
+    op = ready(ops.Join(((0, 0),), (0, 1, 3)), 2, 2, grows=True)
+    assert isinstance(op, Join)
+    op.apply(1, [(A, B, 0, FOREVER, 1)])
+    largest = 0
+    for time in range(0, 8000, 4):
+        lot = [(f"<urn:{time}>", C, time, FOREVER if time % 800 == 0 else time + 40, 1), (A, C, time, time + 40, 1)]
+        assert op.apply(0, lot) == [(A, C, B, time, time + 40, 1)]
+        op.expire(time)
+        largest = max(largest, op.size())
+    assert op.indexes[0].size() <= SWEPT
+    assert largest < 4 * SWEPT
+    found = op.apply(1, [(A, C, 8000, FOREVER, 1), ("<urn:800>", C, 8000, FOREVER, 1)])
+    lasting = ("<urn:800>", C, C, 8000, FOREVER, 1)
+    assert sorted(found) == [lasting] + [(A, C, C, 8000, time + 40, 1) for time in range(7964, 8000, 4)]
+    assert not op.waiting.size
 
 
 # Sets in a recursion

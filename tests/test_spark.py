@@ -324,11 +324,15 @@ def test_a_users_function_runs_in_the_workers() -> None:
     def shout(name: Term) -> Term:
         return Term(name.upper())
 
-    program = "@prefix : <http://example.org/>.\n(?a :says ?b) shout(?b, ?c) -> (?a :shouts ?c)."
+    @functions.function("again", languages=("jena",), vectorised=True)
+    def again(names: list[Term]) -> list[Term]:
+        return [Term(f"{name[:-1]} {name[1:]}") for name in names]
+
+    program = "@prefix : <http://example.org/>.\n(?a :says ?b) shout(?b, ?c) again(?c, ?d) -> (?a :shouts ?d)."
     plan = squall.plan(squall.compile(program, lexer="jena"))
     said = Triple(iri("http://example.org/a"), iri("http://example.org/says"), Term('"hello"'))
     (output,) = squall.run(plan, [Event(1, (said,))], builder="spark")
-    assert str(output.fact).endswith('"HELLO" .')
+    assert str(output.fact).endswith('"HELLO HELLO" .')
 
 
 # Kills

@@ -14,14 +14,17 @@ from hypothesis import strategies as st
 
 from squall.errors import Errors, LexerError, SquallError, each
 from squall.iris import resolved
-from squall.lexers import csparql, rspql, sparql
+from squall.lexers import cqels, csparql, rspql, sparql, sparqlstream
 from squall.lexers.sparql import tree as q
 from squall.rdf import RDF, XSD, Term, iri, literal
 from squall.stages import Lexer
 from squall.system import Variable
 
 GOLDEN = Path(__file__).parent / "golden" / "errors"
-LEXERS = {".rq": sparql.lexer, ".ru": sparql.lexer, ".csparql": csparql.lexer, ".rspql": rspql.lexer}
+LEXERS = {
+    ".rq": sparql.lexer, ".ru": sparql.lexer, ".csparql": csparql.lexer, ".rspql": rspql.lexer, ".cqels": cqels.lexer,
+    ".sparqlstream": sparqlstream.lexer,
+}  # fmt: skip
 PREFIX = "PREFIX : <urn:>\n"
 A, B, C, D, S, T = map(Variable, "abcdst")
 P, Q, R = (iri(f"urn:{name}") for name in "pqr")
@@ -398,6 +401,46 @@ def test_windows_of_rsp_ql(text: str, window: q.Range) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "window"),
+    [
+        (":p [RANGE 10s]", q.TimeRange(10_000)),
+        (":p [RANGE 1h30m SLIDE 5 s]", q.TimeRange(5_400_000, 5000)),
+        (":p [RANGE 10s TUMBLING]", q.TimeRange(10_000, 10_000)),
+        (":p [TRIPLES 5]", q.CountRange(5)),
+        (":p [now]", q.TimeRange(1)),
+        (":p [ALL]", None),
+        (":p [RANGE UNBOUNDED]", None),
+        ("[RANGE 10s] :p", q.TimeRange(10_000)),
+    ],
+)
+def test_streams_inside_of_patterns(text: str, window: q.TimeRange | q.CountRange | None) -> None:
+    where = read(f"SELECT * {{ ?a :p ?c STREAM {text} {{ ?a :p ?b }} }}", cqels.lexer).where
+    assert where.elements[1] == q.StreamWindow(P, window, q.Group((q.TriplesBlock((q.TriplePattern(A, P, B),)),)))
+
+
+def test_a_stream_inside_of_a_pattern_may_be_a_variable() -> None:
+    query = read("SELECT * { STREAM ?a [NOW] {} { STREAM :p [ALL] { ?b :p ?c } } }", cqels.lexer)
+    assert [one.name for one in q.stream_windows(query)] == [A, P]
+    assert q.shown(query) == (A, B, C)
+
+
+@pytest.mark.parametrize(
+    ("text", "window"),
+    [
+        ("[NOW - 10 S]", q.PastRange(10_000, 0)),
+        ("[NOW-10 S SLIDE 5 S]", q.PastRange(10_000, 0, 5000)),
+        ("[FROM NOW - 10 MINUTES TO NOW STEP 1 MINUTE]", q.PastRange(600_000, 0, 60_000)),
+        ("[FROM NOW - 1 DAY TO NOW - 2 HOURS STEP 30 min]", q.PastRange(86_400_000, 7_200_000, 1_800_000)),
+        ("[NOW - 500 ms TO NOW]", q.PastRange(500, 0)),
+        ("[TRIPLES 5 SLIDE 2]", q.CountRange(5, 2)),
+    ],
+)
+def test_windows_of_sparqlstream(text: str, window: q.Range) -> None:
+    query = read(f"SELECT * FROM NAMED STREAM :p {text} FROM STREAM :q {text} {{}}", sparqlstream.lexer)
+    assert query.dataset == (q.FromStream(P, window, named=True), q.FromStream(Q, window))
+
+
+@pytest.mark.parametrize(
     ("lexer", "text", "registration"),
     [
         (csparql.lexer, "PREFIX : <urn:> REGISTER QUERY q1 AS ASK {}", q.Registration("QUERY", "q1")),
@@ -411,6 +454,8 @@ def test_windows_of_rsp_ql(text: str, window: q.Range) -> None:
         (rspql.lexer, "REGISTER STREAM <o> AS CONSTRUCT ISTREAM {} {}", q.Registration("ISTREAM", "<o>")),
         (rspql.lexer, "REGISTER STREAM <o> AS SELECT DSTREAM * {}", q.Registration("DSTREAM", "<o>")),
         (rspql.lexer, "ASK {}", None),
+        (sparqlstream.lexer, "SELECT RSTREAM ?a {}", q.Registration("RSTREAM", "query")),
+        (sparqlstream.lexer, "CONSTRUCT ISTREAM {} {}", q.Registration("ISTREAM", "query")),
     ],
 )
 def test_registrations(lexer: sparql.SparqlLexer, text: str, registration: q.Registration | None) -> None:
@@ -531,7 +576,14 @@ def test_what_is_refused(text: str) -> None:
         ("SELECT * FROM NAMED WINDOW :w ON :p [RANGE PT0.0001S] {}", rspql.lexer),
         ("SELECT * FROM NAMED WINDOW :w ON :p [RANGE P1M] {}", rspql.lexer),
         ("SELECT * FROM NAMED WINDOW :w ON :p [FROM NOW-PT1S TO NOW-PT1S] {}", rspql.lexer),
-        ("SELECT ISTREAM * {}", rspql.lexer),
+        ("SELECT * FROM STREAM :p [NOW-5s] {}", cqels.lexer),
+        ("SELECT * { STREAM :p { ?a :p ?b } }", cqels.lexer),
+        ("SELECT * { STREAM :p [RANGE 0s] { ?a :p ?b } }", cqels.lexer),
+        ("SELECT * { STREAM :p [RANGE 5ns] { ?a :p ?b } }", cqels.lexer),
+        ("SELECT * FROM STREAM :p [RANGE 5s] {}", sparqlstream.lexer),
+        ("SELECT * FROM STREAM :p [NOW-5s TO NOW-5s] {}", sparqlstream.lexer),
+        ("SELECT * FROM STREAM :p [NOW-5 months] {}", sparqlstream.lexer),
+        ("SELECT RSTREAM * {}", csparql.lexer),
     ],
 )
 def test_what_is_refused_of_streams(text: str, lexer: sparql.SparqlLexer) -> None:
@@ -597,7 +649,26 @@ RSP_QL = """
 """
 
 
-@pytest.mark.parametrize(("lexer", "text"), [(csparql.lexer, C_SPARQL), (rspql.lexer, RSP_QL)])
+CQELS_QL = """
+    REGISTER STREAM <q> AS CONSTRUCT { ?a ?b ?c } FROM <g>
+    { STREAM <s> [RANGE 1h SLIDE 500ms] { ?a ?b ?c OPTIONAL { ?c ?b ?d } } STREAM ?s [NOW] {} STREAM <t> [TRIPLES 3] {}
+      OPTIONAL { STREAM <t> [ALL] { ?a ?b _:c } } GRAPH ?g { ?a ?b ?c } }
+"""
+SPARQL_STREAM = """
+    SELECT DSTREAM DISTINCT ?a FROM NAMED STREAM <s> [FROM NOW - 2 MINUTES TO NOW - 1 SECOND STEP 1 S]
+    FROM STREAM <s> [NOW - 5 S] FROM STREAM <t> [TRIPLES 5] { GRAPH <s> { ?a ?b ?c } }
+"""
+
+
+@pytest.mark.parametrize(
+    ("lexer", "text"),
+    [
+        (csparql.lexer, C_SPARQL),
+        (rspql.lexer, RSP_QL),
+        (cqels.lexer, CQELS_QL),
+        (sparqlstream.lexer, SPARQL_STREAM),
+    ],
+)
 def test_a_printed_query_of_streams_is_read_as_the_same_tree(lexer: sparql.SparqlLexer, text: str) -> None:
     program = lexer(text, "test")
     assert lexer(str(program), "test") == program
@@ -739,13 +810,13 @@ def test_a_printed_tree_is_read_as_the_same_tree(bodies: list[q.Query | q.Operat
 _PIECES = st.sampled_from([
     "SELECT", "*", "?a", "{", "}", "(", ")", "[", "]", ".", ";", ",", "'x'", '"', "<urn:p>", "_:b", "FILTER",
     "OPTIONAL", "GROUP BY", "COUNT(?a)", "AS", "1", "-1", "+", "a", "^", "/", "|", "!", "<", "INSERT", "DELETE", "DATA",
-    "WHERE", "GRAPH", "VALUES", "UNDEF", "LIMIT", "#", "\n", "\\u0041", "\\", "FROM STREAM", "RANGE 1s", "WINDOW",
-    "REGISTER", "NOT EXISTS", "x", "ASK", "ASK {", "?a <urn:p> ?b", "BIND (?a AS ?b)",
+    "WHERE", "GRAPH", "VALUES", "UNDEF", "LIMIT", "#", "\n", "\\u0041", "\\", "FROM STREAM", "RANGE 1s", "NOW",
+    "STREAM <urn:s>", "WINDOW", "REGISTER", "NOT EXISTS", "x", "ASK", "ASK {", "?a <urn:p> ?b", "BIND (?a AS ?b)",
 ])  # fmt: skip
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(_PIECES, max_size=15).map(" ".join), st.sampled_from([sparql.lexer, csparql.lexer, rspql.lexer]))
+@given(st.lists(_PIECES, max_size=15).map(" ".join), st.sampled_from([*LEXERS.values()]))
 def test_any_text_is_read_or_refused(text: str, lexer: sparql.SparqlLexer) -> None:
     try:
         program = lexer(text, "test")

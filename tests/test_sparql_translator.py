@@ -1,4 +1,4 @@
-"""The translators of SPARQL, C-SPARQL and RSP-QL: what queries mean, what they answer, what is refused."""
+"""The translators of SPARQL and the languages of streams: what queries mean, what they answer, what is refused."""
 
 from __future__ import annotations
 
@@ -16,10 +16,22 @@ from squall.rdf import ALWAYS, Boolean, Event, Solution, Triple, iri, is_blank, 
 from squall.stages import Output, Translator
 from squall.strata import stratify
 from squall.streams.documents import load
-from squall.system import Document, Report, Source, System, Variable, documents, rules, tellings, warnings
-from squall.testing import oracle, stream
+from squall.system import (
+    Document,
+    Graphs,
+    Report,
+    Source,
+    Stream,
+    System,
+    Variable,
+    documents,
+    rules,
+    tellings,
+    warnings,
+)
+from squall.testing import assert_as_oracle, oracle, stream
 from squall.translators.sparql import translator
-from squall.windows import Count, Range, Stepped, Window
+from squall.windows import LANDMARK, Count, Range, Stepped, Window
 
 GOLDEN = Path(__file__).parent / "golden" / "sparql"
 PREFIX = "PREFIX : <http://example.org/>\n"
@@ -149,6 +161,39 @@ def test_windows_of_rspql(written: str, window: Window) -> None:
     assert Source("http://example.org/s", window) in _sources(next(rules(system)))
 
 
+@pytest.mark.parametrize(
+    ("written", "window"),
+    [
+        ("[NOW-10s SLIDE 5s]", Stepped(10_000, 5_000)),
+        ("[NOW-10s]", Range(10_000)),
+        ("[FROM NOW-1h TO NOW-30m STEP 1m]", Stepped(1_800_000, 60_000, delay=1_800_000)),
+        ("[NOW-1h TO NOW-30m]", Range(1_800_000, 1_800_000)),
+    ],
+)
+def test_windows_of_sparqlstream(written: str, window: Window) -> None:
+    system = compiled(f"SELECT * FROM STREAM :s {written} {{ ?x :p ?y }}", "sparqlstream")
+    assert next(rules(system)).sources[0] == Source("http://example.org/s", window)
+
+
+@pytest.mark.parametrize(
+    ("written", "window"),
+    [
+        ("[RANGE 10s SLIDE 5s]", Stepped(10_000, 5_000)),
+        ("[RANGE 10s]", Range(10_000)),
+        ("[NOW]", Range(1)),
+        ("[ALL]", LANDMARK),
+        ("[TRIPLES 7]", Count(7)),
+    ],
+)
+def test_windows_of_cqels(written: str, window: Window) -> None:
+    system = compiled(f"SELECT * {{ STREAM :s {written} {{ ?x :p ?y }} }}", "cqels")
+    assert _sources(next(rules(system))) == [Source("http://example.org/s", window)]
+    assert system.streams == (Stream("http://example.org/s"),)
+    system = compiled(f"SELECT * {{ STREAM ?s {written} {{ ?x :p ?y }} }}", "cqels")
+    assert _sources(next(rules(system))) == [Graphs(window=window, only="streams")]
+    assert system.streams == ()
+
+
 def _sources(system: System) -> Sequence[Source]:
     return [*system.sources, *(one for part in system.joinables if isinstance(part, System) for one in _sources(part))]
 
@@ -169,6 +214,9 @@ STEPPED = "FROM STREAM :s [RANGE 10s STEP 5s] { ?x :p ?y }"
         ("SELECT * FROM STREAM :s [RANGE 10s] { ?x :p ?y }", "csparql", "istream", Report()),
         ("REGISTER DSTREAM :o AS SELECT * { ?x :p ?y }", "rspql", "dstream", Report()),
         ("REGISTER ISTREAM :o AS SELECT * { ?x :p ?y } ORDER BY ?x", "rspql", "istream", Report()),
+        ("SELECT * { STREAM :s [RANGE 10s SLIDE 5s] { ?x :p ?y } }", "cqels", "istream", Report()),
+        ("SELECT * FROM STREAM :s [NOW-10s SLIDE 5s] { ?x :p ?y }", "sparqlstream", "rstream", Report()),
+        ("SELECT DSTREAM * FROM STREAM :s [NOW-10s SLIDE 5s] { ?x :p ?y }", "sparqlstream", "dstream", Report()),
     ],
 )
 def test_how_a_query_is_told(text: str, lexer: str, output: str, report: Report) -> None:
@@ -190,6 +238,38 @@ def test_windows_by_name() -> None:
     { WINDOW ?w { ?x :p ?y } }"""
     found = over(query, "rspql", "1000 :a :p 1")
     assert [(out.time, _plain(out.fact)) for out in found] == [(4000, ("a", "short")), (8000, ("a", "long"))]
+
+
+def test_around_streams_inside_of_a_pattern_there_are_static_data_alone() -> None:
+    """The default graph and named graphs are those of static data: what streams bring is in their windows."""
+    query = "SELECT ?x ?n ?g { STREAM :s [NOW] { ?x :p ?y } STREAM :s [RANGE 2s] { ?x :p ?n } GRAPH ?g { ?x :p ?z } }"
+    static = [Event(ALWAYS, tuple(triples(":a :p 0 .")), graph="<http://example.org/g>")]
+    plan = squall.plan(compiled(query, "cqels"))
+    events = [Event(one.time, one.facts, "http://example.org/s") for one in stream("1000 :a :p 1\n1500 :a :p 2")]
+    found = [(out.time, _plain(out.fact)) for out in squall.run(plan, events, static=static)]
+    assert found == [(1000, ("a", "1", "g")), (1500, ("a", "1", "g")), (1500, ("a", "2", "g"))]
+    plain = squall.plan(compiled("SELECT * { ?x :p ?y STREAM :s [ALL] { ?x :p ?z } }", "cqels"))
+    assert [*squall.run(plain, events)] == []
+
+
+def test_a_stream_may_be_a_variable() -> None:
+    """Any stream that there is, with all that is in it: what comes in named graphs, and static data of its own."""
+    query = "SELECT ?s ?x { STREAM ?s [RANGE 2s] { ?x :p ?y } ?s :wanted :yes }"
+    static = [
+        Event(ALWAYS, tuple(triples(":s :wanted :yes . :t :wanted :yes . :g :wanted :yes ."))),
+        Event(ALWAYS, tuple(triples(":no :p 0 .")), graph="<http://example.org/g>"),
+        Event(ALWAYS, tuple(triples(":d :p 0 .")), "http://example.org/s"),
+    ]
+    events = [
+        Event(one.time, one.facts, f"http://example.org/{name}", graph=graph)
+        for name, graph, one in zip(
+            "stu", ("", "<http://example.org/g>", ""), stream("1 :a :p 1\n2 :b :p 2\n3 :c :p 3"), strict=True
+        )
+    ]
+    system = compiled(query, "cqels")
+    found = list(squall.run(squall.plan(system), events, static=static))
+    assert [(out.time, _plain(out.fact)) for out in found] == [(ALWAYS, ("s", "d")), (1, ("s", "a")), (2, ("t", "b"))]
+    assert_as_oracle(system, found, events, static)
 
 
 def test_what_is_constructed_ends_with_its_window() -> None:
@@ -533,7 +613,7 @@ def test_places() -> None:
     assert (caught.value.origin.line, caught.value.origin.column) == (3, 14)
 
 
-UNBOUND = ("`?y` never has a value here: nothing binds it", "what is asked for has to be bound before, here")
+UNBOUND = ("`?y` never has a value here: nothing binds it", "bind it by a pattern, BIND or VALUES before")
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,12 @@ class TestSpark(BuilderSuite):
     max_examples = 2
 
 
+@pytest.mark.beam
+class TestBeam(BuilderSuite):
+    builder = "beam"
+    max_examples = 2
+
+
 # Broken on purpose
 
 Law = Callable[..., None]

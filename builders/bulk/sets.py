@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any, cast
 
 from squall.builders.bulk.parts import Part, by_object
 from squall.builders.closure import Closure as Pairs
-from squall.builders.rows.deliver import GrowingDeliver, output
-from squall.builders.rows.entries import Row, is_rdf, row_fact
+from squall.builders.rows.deliver import GrowingDeliver
+from squall.builders.rows.entries import Row, is_rdf, new, row_fact
 from squall.builders.rows.factored import Factored, Rows, rows_of
 from squall.rdf import Triple
 from squall.stages import Output
 
-_new = cast(Callable[[type, Sequence[Any]], Any], tuple.__new__)
 _FIRST = itemgetter(0)
 
 
@@ -205,10 +204,10 @@ class Deliver:
         for port, (key, rows, maker, _) in waiting:
             fresh, rule = self._fresh(port, key, rows), self.name or maker
             if not isinstance(key, str) or key[0] != "<" or '"' in map(_FIRST, map(_FIRST, fresh)):
-                found += [output((row_fact(row), time, rule)) for row in fresh if is_rdf(row)]
+                found += [new(Output, (row_fact(row), time, rule)) for row in fresh if is_rdf(row)]
             else:  # what nearly all are, without a step of ours for each
-                triples = map(_new, repeat(Triple), fresh)
-                found += map(_new, repeat(Output), zip(triples, repeat(time), repeat(rule)))
+                triples = map(new, repeat(Triple), fresh)
+                found += map(new, repeat(Output), zip(triples, repeat(time), repeat(rule)))
         if not self.remembers:
             self.alone.clear()
             self.set.known.clear()

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 
 from squall import operators as ops
 from squall.builders.instants import Instants
-from squall.builders.rows.entries import SOLUTION, Entry, Head, Row, is_rdf, row_fact, triple
+from squall.builders.rows.entries import SOLUTION, Entry, Head, Row, is_rdf, new, row_fact
 from squall.builders.rows.memory import SWEPT, Differences, Keeping, Kept, oldest
 from squall.builders.rows.timeline import Change, TimeDriven
-from squall.rdf import ALWAYS, FOREVER, Evaluated
+from squall.rdf import ALWAYS, FOREVER, Evaluated, Triple
 from squall.stages import Output
 
 _START: Callable[[Entry], Any] = itemgetter(-3)
-output = cast(Callable[[tuple[Any, int, str]], Output], partial(tuple.__new__, Output))  # faster than Output._make
+_OF_TRIPLE = len(Triple._fields) + 4
+"""The cells of an entry of a triple, behind which a rule and its validity are."""
 
 
 class Deliver(TimeDriven):
@@ -220,16 +220,21 @@ class GrowingDeliver(Keeping):
             entries, self.waiting = entries[:due], entries[due:]
         if self.remembers:
             self.note(0, entries)
-        until, found = self.until, []
+        until, found = self.until, list[Output]()
         for entry in entries:
-            rule, start, end = entry[-4], entry[-3], entry[-2]
-            row = triple(entry[:-4])  # most are triples: the same object as key and in the output
+            if len(entry) == _OF_TRIPLE:
+                first, second, third, rule, start, end, _ = entry
+                row = new(Triple, (first, second, third))  # most are triples: the same object as key and in the output
+            else:
+                *cells, rule, start, end, _ = entry
+                first = second = cells[0]
+                row = tuple(cells)
             known = until.get(row)
             if known is None or known < start:
-                if row[0][0] == "<" and row[1][0] == "<":  # most facts, for which no function need be called
-                    found.append(output((row, start, rule)))
+                if first[0] == "<" and second[0] == "<":  # most facts, for which no function need be called
+                    found.append(new(Output, (row, start, rule)))
                 elif is_rdf(row):
-                    found.append(output((row_fact(row), start, rule)))
+                    found.append(new(Output, (row_fact(row), start, rule)))
                 else:
                     continue
                 until[row] = end

@@ -107,7 +107,8 @@ def is_rdf(row: Sequence[Any]) -> bool:
     return first in "@?!" or (first != '"' and row[1][0] == "<")
 
 
-triple = cast(Callable[[Sequence[Any]], Triple], partial(tuple.__new__, Triple))  # faster than Triple._make
+new = cast(Callable[[type[Any], Sequence[Any]], Any], tuple.__new__)  # faster than `_make` of a named tuple
+triple = cast(Callable[[Sequence[Any]], Triple], partial(new, Triple))
 
 
 def key_of(columns: Sequence[int]) -> Callable[[Sequence[Any]], Hashable]:

@@ -21,13 +21,14 @@ from squall.builders.intervals import (
 from squall.builders.rows import plain
 from squall.builders.rows.code import column_names, compiled, entry
 from squall.builders.rows.entries import Entry, key_of
-from squall.builders.rows.memory import SWEPT, Index, Keeping
+from squall.builders.rows.memory import SWEPT, Index, Keeping, Waiting
 from squall.rdf import ALWAYS
 
 
-def _store(key: Sequence[int], growing: bool) -> str:
-    """The source that stores entries under their key. growing: none takes back another."""
-    stored = f"""\
+def _store(key: Sequence[int], growing: bool) -> Callable[..., Any]:
+    """The function that stores entries under their key. growing: none takes back another."""
+    source = f"""\
+def run(entries, index):
  index.stored += len(entries)
  first, more = index.first, index.more
  for x in entries:
@@ -39,7 +40,7 @@ def _store(key: Sequence[int], growing: bool) -> str:
   else:
    more[k] = [x]
 """
-    return stored if growing else stored + "  if x[-1] < 0:\n   index.take_back(k)\n"
+    return compiled(source if growing else source + "  if x[-1] < 0:\n   index.take_back(k)\n", {})
 
 
 def _key(columns: Sequence[str]) -> str:
@@ -47,7 +48,7 @@ def _key(columns: Sequence[str]) -> str:
 
 
 def probe(op: ops.Join, widths: tuple[int, int], side: int, growing: bool) -> Callable[..., Any]:
-    """The function that stores entries of one side and gives their pairs with what the other side has stored.
+    """The function that gives the pairs of entries of one side with what the other side has stored.
 
     growing: nothing is ever taken back, and all weights are 1, on both sides.
     """
@@ -69,8 +70,8 @@ def probe(op: ops.Join, widths: tuple[int, int], side: int, growing: bool) -> Ca
     else:
         inner += "{}"
     source = f"""\
-def run(entries, index, other):
-{_store([pair[side] for pair in op.on], growing)} first, more = other.first, other.more
+def run(entries, other):
+ first, more = other.first, other.more
  found = [{made}
   {outer} if {key} in first
   {inner.format(f"(first[{key}],)")} if s < f and t < e]
@@ -85,19 +86,39 @@ def run(entries, index, other):
 
 class Join(Keeping):
     """Pairs of rows that agree on the columns `on`. `widths`: the columns of the left and of the right rows. growing:
-    nothing is ever taken back, and all weights are 1, on both sides."""
+    nothing is ever taken back, and all weights are 1, on both sides.
+
+    Where one side alone has brought rows for a while, as that of a stream beside static data does, and none of them is
+    taken back, its rows wait as they came until the other brings some: nobody would look for them before.
+    """
 
     def __init__(self, op: ops.Join, widths: tuple[int, int], growing: bool = False) -> None:
         super().__init__()
         self.growing = growing
         self.indexes = (Index(), Index())
+        self.stores = tuple(_store([pair[side] for pair in op.on], growing) for side in (0, 1))
         self.probes = (probe(op, widths, 0, growing), probe(op, widths, 1, growing))
+        self.waiting = Waiting()
+        """Rows of the side that brought some last, which are in no index yet;"""
+        self.last, self.alone = 0, 0
+        """and how many it had brought before since the other did."""
+        self.patience = SWEPT
+        """So many rows of one side alone let further ones wait."""
         self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
         if self.log is not None:
             self.note(port, entries)
-        found: list[Entry] = self.probes[port](entries, self.indexes[port], self.indexes[1 - port])
+        if port != self.last:
+            for part in self.waiting.take():
+                self.stores[self.last](part, self.indexes[self.last])
+            self.last, self.alone = port, 0
+        if self.alone < self.patience or not self.growing:
+            self.alone += len(entries)
+            self.stores[port](entries, self.indexes[port])
+        else:
+            self.waiting.add(entries)
+        found: list[Entry] = self.probes[port](entries, self.indexes[1 - port])
         return found
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
@@ -105,11 +126,12 @@ class Join(Keeping):
             self.indexes[slot].store(self.keys[slot](one), one)
 
     def expire(self, now: int) -> None:
+        self.waiting.expire(now)
         for index in self.indexes:
             index.sweep(now)
 
     def size(self) -> int:
-        return sum(index.size() for index in self.indexes)
+        return self.waiting.size + sum(index.size() for index in self.indexes)
 
 
 def _singly(entries: Sequence[Entry]) -> list[Entry]:

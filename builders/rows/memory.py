@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Protocol, TypeVar
@@ -136,6 +136,41 @@ def oldest(ends: Iterable[tuple[Key, int]], most: int, now: int) -> list[Key]:
         else:
             patience -= 1
     return ended
+
+
+class Waiting:
+    """Entries in the lots in which they came: a lot is mostly forgotten as a whole."""
+
+    def __init__(self) -> None:
+        self.lots: deque[tuple[int, Sequence[Entry]]] = deque()
+        """Each with the latest end of its entries."""
+        self.size = 0
+        self.full = 2 * SWEPT
+        """So many entries make it worth while to look at each."""
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        if entries:
+            self.lots.append((max(map(_END, entries)), entries))
+            self.size += len(entries)
+
+    def take(self) -> Iterator[Sequence[Entry]]:
+        """All there are; none are left."""
+        while self.lots:
+            yield self._next()
+
+    def _next(self) -> Sequence[Entry]:
+        _, entries = self.lots.popleft()
+        self.size -= len(entries)
+        return entries
+
+    def expire(self, now: int) -> None:
+        """Forgets what ended at `now` or before, if not all of it at once."""
+        while self.lots and self.lots[0][0] <= now:
+            self._next()
+        if self.size >= self.full:
+            for entries in list(self.take()):
+                self.add([entry for entry in entries if entry[-2] > now])
+            self.full = 2 * max(SWEPT, self.size)
 
 
 class Index:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby, repeat
+from itertools import chain, groupby, repeat
 from operator import itemgetter
 from typing import NamedTuple, cast
 
@@ -136,31 +136,32 @@ class Reader(Keeping):
         Every statement of every stream passes here: most are of no interest, and have to cost little.
         """
         facts = Facts()
-        wanted, boxes = self.wanted, facts.boxes
+        wanted, boxes, is_plain = self.wanted, facts.boxes, self.source.is_plain
         for event in events:
-            if event.graph:
-                validity = self._validity(event.stream, event.graph, event.is_static)
+            time, given, stream, removed, graph = event
+            if graph:
+                validity = self._validity(stream, graph, event.is_static)
             else:
-                validity = self.validity.get(event.stream) or self._validity(event.stream)
+                validity = self.validity.get(stream) or self._validity(stream)
             if validity is _UNREAD:
                 continue
-            if validity is _CAREFUL or event.removed:
+            if validity is _CAREFUL or removed:
                 facts.put(self._carefully(event), wanted, self.every, self.atoms)
                 continue
-            start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else validity(event.time)
+            start, end = (ALWAYS, FOREVER) if time == ALWAYS else validity(time)
             if start >= end:
                 continue
-            if not self.source.is_plain:
+            if not is_plain:
                 self._take_whole(seen(self.source, event), start, end, facts)
                 continue
-            for fact in event.facts:
+            for fact in given:
                 if (predicate := fact[1]) in wanted:
                     if predicate in boxes:
                         boxes[predicate].append((fact[0], fact[2], start, end, 1))  # type: ignore[misc]
                     else:
                         boxes[predicate] = [(fact[0], fact[2], start, end, 1)]  # type: ignore[index, misc]
             if self.every or self.atoms:
-                self._take_whole(event.facts, start, end, facts)
+                self._take_whole(given, start, end, facts)
         return facts
 
     def read_columns(self, columns: Columns) -> Facts:
@@ -168,17 +169,12 @@ class Reader(Keeping):
         validity = self.validity.get(columns.stream) or self._validity(columns.stream)
         if validity in (_UNREAD, _CAREFUL) or self.every or self.atoms or not self.source.is_plain:
             return self.read(columns)
-        spans = {time: validity(time) for time in dict.fromkeys(columns.times)}
-        if any(start >= end for start, end in spans.values()):
+        spans = list(map(validity, columns.times))
+        if any(start >= end for start, end in spans):
             return self.read(columns)
-        starts = {time: start for time, (start, _) in spans.items()}
-        ends = {time: end for time, (_, end) in spans.items()}
+        starts, ends = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in zip(*spans, strict=True))
         found: Boxes = {predicate: [] for predicate in dict.fromkeys(columns.predicates) if predicate in self.wanted}
-        times = columns.times
-        pairs = zip(
-            columns.subjects, columns.objects,
-            map(starts.__getitem__, times), map(ends.__getitem__, times), repeat(1),
-        )  # fmt: skip
+        pairs = zip(columns.subjects, columns.objects, starts, ends, repeat(1), strict=False)
         for predicate, pair in zip(columns.predicates, pairs, strict=False):
             if predicate in found:
                 found[predicate].append(pair)

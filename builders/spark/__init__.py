@@ -14,10 +14,10 @@ from pathlib import Path
 
 from squall.builders.alone import alone
 from squall.builders.cut import describe
+from squall.builders.intake import check_bounded
 from squall.builders.messages import Failed
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.frames import to_dataframe
-from squall.builders.spark.inputs import check_bounded
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import DEFAULTS, FILES_PER_BATCH, ROWS_TOGETHER, session
 from squall.builders.spark.sources import FrameSource

@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from squall.builders.intake import is_live
 from squall.builders.spark.answers import check_types, shape
 from squall.builders.spark.answers import typed as as_typed
-from squall.builders.spark.inputs import is_live
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import Event

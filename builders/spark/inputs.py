@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from squall.builders.lines import Document, Lost
+from squall.builders import intake
+from squall.builders.lines import Document
 from squall.builders.spark.session import FILES_PER_BATCH
 from squall.builders.spark.sources import FrameSource
-from squall.errors import BuilderError
-from squall.rdf import Event
-from squall.streams import FileSource, FolderSource, Source, Sources
-from squall.streams.formats import of_path, told
+from squall.streams import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,36 +29,15 @@ class Inputs(NamedTuple):
 
 
 def readable(source: Source) -> bool:
-    """Whether Spark can read a source by itself: files of lines, which it can split, and DataFrames."""
-    if isinstance(source, FileSource):
-        by_ending = of_path(source.path)
-        compression_shows = source.compressed == source.path.endswith(".gz")
-        return source.format.lines and not source.live and compression_shows and by_ending is not None
-    if isinstance(source, FolderSource):
-        return all(told(path, source.settings.format)[0].lines for path in source.files())
-    return isinstance(source, FrameSource)
-
-
-def is_live(batches: Iterable[Sequence[Event]]) -> bool:
-    """Whether more may come than what is there."""
-    return batches.live if isinstance(batches, Sources) else not isinstance(batches, list)
-
-
-def check_bounded(batches: Iterable[Sequence[Event]]) -> None:
-    """Raises BuilderError where more may come than what is there, by the name of the source."""
-    if is_live(batches):
-        sources = batches.sources if isinstance(batches, Sources) else ()
-        name = next((f"`{source.uri}`" for source in sources if source.live), "what events come from")
-        raise BuilderError(f"{name} is live: one batch is all that is there", hint="leave `--batch` out")
+    """Whether Spark can read a source by itself: what workers can split, and DataFrames."""
+    return isinstance(source, FrameSource) or intake.readable(source)
 
 
 def document_of(source: Source) -> Document:
     """How the lines of a source that Spark can read are read."""
     if isinstance(source, FrameSource):
         return Document(source.uri, source.stream, source.format)
-    assert isinstance(source, FileSource | FolderSource)
-    settings = source.settings
-    return Document(source.path, settings.stream, settings.format, settings.time, isinstance(source, FolderSource))
+    return intake.document_of(source)
 
 
 def lines(spark: SparkSession, inputs: Inputs, streaming: bool) -> DataFrame:
@@ -99,13 +75,3 @@ def _glob(path: Path, folder: bool) -> str:
 def placed(text: DataFrame) -> DataFrame:
     """Lines with the place that they are from."""
     return text.selectExpr("value", "_metadata.file_path as file", "_metadata.file_block_start as block")
-
-
-def line_number(lost: Lost) -> int | None:
-    """The number of a lost statement's line in its file, from 1. A later block of a file begins behind the line that
-    its first byte lies in."""
-    if not lost.line or not lost.block:
-        return lost.line or None
-    with open(lost.source, "rb") as file:
-        before = file.read(lost.block).count(b"\n")
-    return before + 1 + lost.line

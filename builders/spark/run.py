@@ -13,12 +13,13 @@ from squall import functions
 from squall.builders.addressing import Program
 from squall.builders.alone import SingleTask, alone
 from squall.builders.cut import levels
-from squall.builders.lines import Document, Lost, late, lines_parser
+from squall.builders.intake import is_live, lose, timely
+from squall.builders.lines import Document, Lost, lines_parser
 from squall.builders.messages import FIGURE, ROW, SCHEMA
 from squall.builders.spark import spool
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.folder import FolderWriter
-from squall.builders.spark.inputs import Inputs, document_of, is_live, line_number, lines, placed, readable
+from squall.builders.spark.inputs import Inputs, document_of, lines, placed, readable
 from squall.builders.spark.session import FILES_PER_BATCH, ROWS_TOGETHER
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool
@@ -132,11 +133,7 @@ class Run:
         self.batches.commit(number)
 
     def _lose(self, lost: Lost) -> None:
-        if self.options.ledger is None:
-            place = f"{lost.source}:{lost.line}" if lost.line else lost.source
-            raise BuilderError(f"{lost.cause}: {place}: {lost.reason}", hint="give a `ledger` to keep what is lost")
-        line = line_number(lost)
-        self.options.ledger.record(lost.cause, lost.source, line, lost.reason, lost.text)
+        lose(lost, self.options.ledger)
 
     def _start(self, static: Iterable[Event]) -> DataFrame | None:
         """The messages of axioms and static data, if there are any."""
@@ -173,28 +170,14 @@ class Run:
         if rest is not None:
             documents.append(Document(str(self.spool.folder), folder=True, spooled=True))
             read.append(None)
-            timely = self._timely(rest)
+            # Of what Spark reads by itself the order is not known: late is there what is earlier than a batch before.
+            came = timely(rest, self._lose)
             self.spool.folder.mkdir(parents=True, exist_ok=True)
             if live:
-                self.spool.start(timely)
+                self.spool.start(came)
             else:
-                spool.write(self.spool.folder, timely, self.spool.name)
+                spool.write(self.spool.folder, came, self.spool.name)
         return Inputs(tuple(documents), tuple(read), live, any(source.live for source in own))
-
-    def _timely(self, batches: Iterable[Sequence[Event]]) -> Iterator[Sequence[Event]]:
-        """The batches without what comes after something later. (Of what Spark reads by itself the order is not known:
-        there an event is late if it is earlier than a batch before its own.)"""
-        latest = ALWAYS
-        for batch in batches:
-            timely = []
-            for event in batch:
-                if event.time < latest:
-                    for fact in (*event.facts, *event.removed):
-                        self._lose(late(event.stream, event.time, fact))
-                else:
-                    latest = event.time
-                    timely.append(event)
-            yield timely
 
     # The query
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
+
+from lark import Token, Tree
+from lark.exceptions import UnexpectedToken
 
 from squall.lexers.jena.building import Part, Trees
 from squall.lexers.jena.text import Text
 from squall.lexers.jena.tree import Rule
 from squall.lexers.jena.words import Words, grammar
-
-if TYPE_CHECKING:
-    from lark import Token, Tree
-    from lark.parsers.lalr_interactive_parser import InteractiveParser
-
-
-MOST_DEEP = 100
-"""How deep the brackets of a rule may nest."""
+from squall.lexers.reading import TOO_DEEP, Brackets, accepted, finished
 
 
 class Reader:
@@ -28,11 +24,14 @@ class Reader:
         self.trees = Trees(text, self.words)
         self.shapes: dict[tuple[str, ...], Part] = {}
         """The parts of the rules so far, by the kinds of their words: nothing else of a word decides about them."""
+        self.begun: list[int] = []
+        """The words with which rules begin, those that are wrong as well."""
 
     def rules(self) -> Iterator[Rule]:
         ends = _ends(self.words.kinds)
         position = 0
         while position < len(self.words):
+            self.begun.append(position)
             end = ends[position]
             following = self._restart(position, len(self.words)) if end is None else end
             whole = self._parse(position, following, complete=end is not None)
@@ -55,34 +54,23 @@ class Reader:
             self.shapes[kinds] = whole
         return whole
 
-    def _is_too_deep(self, first: int, kinds: Sequence[str]) -> bool:
-        """Whether brackets nest too deep, which is told."""
-        depth = 0
-        for number, kind in enumerate(kinds):
-            depth += (kind in ("LSQB", "LPAR")) - (kind in ("RSQB", "RPAR"))
-            if depth > MOST_DEEP:
-                origin = self.words.origin(first + number)
-                self.text.fail(f"brackets nest more than {MOST_DEEP} deep", origin, "divide the rule")
-                return True
-        return False
-
     def _parsed(self, first: int, kinds: Sequence[str], complete: bool) -> Part | None:
-        from lark import Token
-        from lark.exceptions import UnexpectedToken
-
-        if self._is_too_deep(first, kinds):
-            return None
-        parser = grammar().parse_interactive()
         # The place of a token is its number: the tree that is made of them then tells the words of each part.
         tokens = [Token(kind, "", number, 1, 1, 1, 1, number + 1) for number, kind in enumerate(kinds)]
+        brackets = Brackets()
+        deep = next((number for number, token in enumerate(tokens) if not brackets.take(token)), None)
+        if deep is not None:
+            self.text.fail(TOO_DEEP, self.words.origin(first + deep), "divide the rule")
+            return None
+        parser = grammar().parse_interactive()
         for number, token in enumerate(tokens):
             try:
                 parser.feed_token(token)
             except UnexpectedToken:
-                self._unexpected(first, first + number, _accepted(parser))
+                self._unexpected(first, first + number, accepted(parser))
                 return None
         if complete:
-            return _part(_finished(parser, tokens[-1]))
+            return _part(finished(parser, tokens[-1]))
         if not self.words.cut:
             self._unfinished(first, first + len(kinds) - 1)
         return None
@@ -119,22 +107,9 @@ class Reader:
 
 def _part(tree: Token | Tree[Token]) -> Part:
     """What a tree or token of lark's is, with the numbers of its words."""
-    from lark import Token
-
     if isinstance(tree, Token):
         return Part(tree.type, cast("int", tree.start_pos), cast("int", tree.end_pos))
     return Part(str(tree.data), tree.meta.start_pos, tree.meta.end_pos, tuple(map(_part, tree.children)))
-
-
-# lark leaves these two methods without types.
-
-
-def _accepted(parser: InteractiveParser) -> set[str]:
-    return cast("set[str]", parser.accepts())  # type: ignore[no-untyped-call]
-
-
-def _finished(parser: InteractiveParser, last: Token) -> Tree[Token]:
-    return cast("Tree[Token]", parser.feed_eof(last))  # type: ignore[no-untyped-call]
 
 
 def _ends(kinds: Sequence[str]) -> list[int | None]:

@@ -13,7 +13,8 @@ from lark.visitors import Transformer_NonRecursive
 from squall.errors import Origin, near
 from squall.iris import resolved
 from squall.lexers.rif import tree
-from squall.lexers.sparql.terms import Text, unquoted
+from squall.lexers.sparql.terms import unquoted
+from squall.lexers.text import Text
 
 
 def built(found: Tree[Token], text: Text, prefixes: Mapping[str, str]) -> tree.Node | None:

@@ -31,7 +31,7 @@ class SparqlLexer:
         from squall.lexers.sparql.building import Builder
         from squall.lexers.sparql.notes import wrong
         from squall.lexers.sparql.reading import read
-        from squall.lexers.sparql.terms import Text
+        from squall.lexers.text import Text
 
         source = Text(text.removeprefix("\ufeff"), name)
         raise_all(source.errors)

@@ -242,6 +242,8 @@ class Builder(Datasets):
                 return q.Graph(self.name(tree.children[0]), self._where(tree), origin)
             case "window":
                 return q.Window(self.name(tree.children[0]), self._where(tree), origin)
+            case "stream_window":
+                return self._stream_window(tree, origin)
             case "service":
                 return q.Service(self.name(tree.children[-2]), self._where(tree), has(tree, "SILENT"), origin)
             case "filter":
@@ -253,6 +255,11 @@ class Builder(Datasets):
                 return self._values(tree)
             case _:
                 return q.SubSelect(self._select(tree), origin)
+
+    def _stream_window(self, tree: Tree[Token], origin: Origin) -> q.StreamWindow:
+        (name,) = (part for part in tree.children if isinstance(part, Token))
+        window = self.stream_range(trees(tree)[0])
+        return q.StreamWindow(self.name(name), window, self._where(tree), origin)
 
     def _values(self, tree: Tree[Token]) -> q.Values:
         variables = tuple(variable_of(part) for part in tree.children if isinstance(part, Token))

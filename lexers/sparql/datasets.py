@@ -32,14 +32,13 @@ class Datasets(Expressions):
         return q.Registration(str(kind).upper(), name, period, self.origin(tree))
 
     def _registered(self, registration: q.Registration | None, query: Tree[Token]) -> q.Registration | None:
-        """The registration, of the kind that ``SELECT ISTREAM`` or ``CONSTRUCT ISTREAM`` asks for."""
+        """The registration, of the kind that ``SELECT ISTREAM`` or ``CONSTRUCT ISTREAM`` asks for; that of a query that
+        is not registered has the name that such a query has."""
         kind = word(query, "ISTREAM", "DSTREAM", "RSTREAM")
         if kind is None:
             return registration
         if registration is None:
-            hint = f"write `REGISTER {kind} <name> AS` before the query"
-            self.text.fail(f"`{kind}` in a query that is not registered", self.origin(query), hint)
-            return None
+            return q.Registration(kind, "query", origin=self.origin(query))
         return q.Registration(kind, registration.name, registration.period, registration.origin)
 
     def _dataset(self, tree: Tree[Token]) -> tuple[q.DatasetClause, ...]:
@@ -51,8 +50,7 @@ class Datasets(Expressions):
         terms = [self.iri(part) for part in tree.children if isinstance(part, Token) and is_iri(part)]
         match tree.data:
             case "from_stream":
-                window = next((one for one in ranges if not isinstance(one, q.PastRange)), None)
-                return q.FromStream(terms[0], window, has(tree, "NAMED"), origin)
+                return q.FromStream(terms[0], ranges[0] if ranges else None, has(tree, "NAMED"), origin)
             case "from_window":
                 return q.FromWindow(terms[0], terms[1], ranges[0], origin)
             case _:
@@ -63,14 +61,16 @@ class Datasets(Expressions):
         return q.FromNamed(graph, self.origin(tree)) if has(tree, "NAMED") else q.From(graph, self.origin(tree))
 
     def _range(self, tree: Tree[Token]) -> q.Range:
-        lengths = [self._duration(part) for part in trees(tree)]
+        lengths = [self._duration(part) for part in trees(tree, "duration")]
         counts = [int(part) for part in tree.children if isinstance(part, Token) and part.type == "INTEGER"]
         match tree.data:
             case "count_range":
                 self._check_sizes(tree, counts)
                 return q.CountRange(counts[0], counts[0] if has(tree, "TUMBLING") else _second(counts))
             case "past_range":
-                begin, end, *steps = lengths
+                begin, *steps = lengths
+                ends = [self._duration(part) for one in trees(tree, "until") for part in trees(one)]
+                end = ends[0] if ends else 0
                 if begin <= end:
                     hint = "write `[FROM NOW-PT2H TO NOW-PT1H STEP PT1H]`"
                     self.text.fail("this window ends before it begins", self.origin(tree), hint)
@@ -80,6 +80,14 @@ class Datasets(Expressions):
                 self._check_sizes(tree, lengths)
                 return q.TimeRange(lengths[0], lengths[0] if has(tree, "TUMBLING") else _second(lengths))
 
+    def stream_range(self, tree: Tree[Token]) -> q.TimeRange | q.CountRange | None:
+        """The window of a stream inside of a pattern (CQELS-QL); what comes now is in a window of 1 ms."""
+        if tree.data == "all_range":
+            return None
+        found = q.TimeRange(1) if tree.data == "now_range" else self._range(tree)
+        assert not isinstance(found, q.PastRange)  # the grammar has none here
+        return found
+
     def _check_sizes(self, tree: Tree[Token], sizes: Sequence[int]) -> None:
         if any(size <= 0 for size in sizes):
             hint = "its size and step have to be more than 0"
@@ -87,9 +95,10 @@ class Datasets(Expressions):
 
     def _duration(self, tree: Tree[Token]) -> int:
         """A length of time in integer ms. A number alone is one of ms."""
-        amount = str(tree.children[0])
-        if len(tree.children) == 2:
-            return int(amount) * _UNITS[str(tree.children[1]).lower()]
+        amounts, units = tree.children[::2], tree.children[1::2]
+        if units:
+            return sum(int(str(one)) * _unit(str(unit)) for one, unit in zip(amounts, units, strict=True))
+        amount = str(amounts[0])
         if amount.isdecimal():
             return int(amount)
         found = _ISO.fullmatch(amount)
@@ -99,6 +108,11 @@ class Datasets(Expressions):
             self.text.fail(f"`{amount}` is not a length of time", self.origin(tree), hint)
             return 1
         return int(exact)
+
+
+def _unit(word: str) -> int:
+    """A unit of time in ms: ``ms``, or any word that begins as another unit does (SPARQLStream)."""
+    return _UNITS.get(word.lower()) or _UNITS[word[0].lower()]
 
 
 def _second(numbers: Sequence[int]) -> int | None:

@@ -10,7 +10,8 @@ from lark import Token, Tree
 
 from squall.errors import Origin, near
 from squall.lexers.sparql import tree as q
-from squall.lexers.sparql.terms import Names, Text, number, unquoted
+from squall.lexers.sparql.terms import Names, number, unquoted
+from squall.lexers.text import Text
 from squall.rdf import RDF, XSD, Term, iri, literal
 from squall.system import Variable
 

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
-from typing import cast
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedToken
-from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from squall.errors import Origin, near
-from squall.lexers.sparql.terms import Text
-
-DEPTH = 100
-"""How deep brackets may be nested."""
+from squall.lexers.reading import Phrase, Reader, in_words, listed
+from squall.lexers.text import Text
 
 _OF_STREAMS = frozenset({"REGISTER", "STREAM", "WINDOW"})
-_CLOSING = {"LBRACE": "}", "LPAR": ")", "LSQB": "]"}
-_OPENING = frozenset(_CLOSING)
-_CLOSED = frozenset({"RBRACE", "RPAR", "RSQB"})
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTED = re.compile(r"""("{3}|'{3})(?:[^\\]|\\.)*?\1|(["'])(?:[^\\\r\n]|\\.)*?\2""")
 _WRONG_ESCAPE = re.compile(r"(?:[^\\]|\\[tbnrf\\\"'])*(\\.?)", re.DOTALL)
@@ -34,7 +25,7 @@ _SIGNS = {
 _TERMS = frozenset({"VAR", "IRIREF", "PNAME_LN", "PNAME_NS", "STRING", "NUMBER", "SIGNED", "BOOLEAN"})
 _NODES = _TERMS | {"BLANK_NODE_LABEL", "LPAR", "LSQB"}
 _PATH = frozenset({"QUESTION", "STAR", "PLUS", "SLASH", "VBAR"})
-_PHRASES: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
+_PHRASES: tuple[Phrase, ...] = (
     ("an operator", frozenset({"COMPARE", "PLUS"}), frozenset({
         "COMPARE", "PLUS", "HYPHEN", "STAR", "SLASH", "SIGNED", "AND", "OR", "NOT", "_IN"})),
     ("an expression", frozenset({"FUNCTION", "HYPHEN", "VAR"}), _TERMS | {
@@ -65,8 +56,6 @@ _PHRASES: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
     ("a query such as `SELECT`", frozenset({"_SELECT", "_ASK"}), frozenset({
         "_SELECT", "_ASK", "_CONSTRUCT", "_DESCRIBE"})),
 )  # fmt: skip
-"""How sets of tokens are spoken of: the words, the tokens that have to be among those expected, and those that need no
-mention beside them. The first that fits comes first."""
 
 
 @cache
@@ -84,60 +73,20 @@ def read(text: Text, grammars: tuple[str, ...]) -> Tree[Token] | None:
     return _Reader(text, grammars).read()
 
 
-class _Reader:
+class _Reader(Reader):
     def __init__(self, text: Text, grammars: tuple[str, ...]) -> None:
-        self.text = text
+        super().__init__(text, _grammar(grammars).parse_interactive(text.text))
         self.streams = "streams" in grammars
-        self.parser = _grammar(grammars).parse_interactive(text.text)
-        self.open: list[Token] = []
 
-    def read(self) -> Tree[Token] | None:
-        last = Token("BLANK", "", 0, 1, 1, 1, 1, 0)
-        try:
-            for token in _tokens(self.parser):
-                last = token
-                if not self._nests(token):
-                    return None
-            return _finished(self.parser, last)
-        except UnexpectedToken as error:
-            self._unexpected(error.token)
-        except UnexpectedCharacters as error:
-            self._unreadable(cast("int", error.pos_in_stream))
-        return None
-
-    def _nests(self, token: Token) -> bool:
-        """Keeps the brackets that are open; false, and an error, where there are too many."""
-        if token.type in _CLOSED and self.open:
-            self.open.pop()
-        elif token.type in _OPENING:
-            self.open.append(token)
-            if len(self.open) > DEPTH:
-                self.text.fail(f"brackets are nested deeper than {DEPTH}", self._origin(token))
-                return False
-        return True
-
-    def _unexpected(self, token: Token) -> None:
-        if token.type == "$END":
-            self._ended()
-        elif token.type in ("FUNCTION", "SET_FUNCTION", "NAME", "STREAM"):
-            self._misspelt(str(token), self._origin(token))
-        elif token.startswith("<") and "IRIREF" in _accepted(self.parser):
-            self._unreadable(token.start_pos or 0)
+    def unexpected(self, token: Token) -> None:
+        if token.type in ("FUNCTION", "SET_FUNCTION", "NAME", "STREAM"):
+            self._misspelt(str(token), self.origin(token))
+        elif token.startswith("<") and "IRIREF" in self.accepted():
+            self.unreadable(token.start_pos or 0)
         else:
-            self.text.fail(f"`{_short(token)}` cannot stand here", self._origin(token), self._expected())
+            self.text.fail(f"`{_short(token)}` cannot stand here", self.origin(token), self.expected())
 
-    def _ended(self) -> None:
-        end = len(self.text.text.rstrip())
-        if self.open:
-            bracket = self.open[-1]
-            hint = f"end it with `{_CLOSING[bracket.type]}`"
-            self.text.fail("this bracket is never closed", self._origin(bracket), hint)
-        elif not end:
-            self.text.fail("there is no query in this text", self.text.origin(0, 1))
-        else:
-            self.text.fail("the text ends too early", self.text.origin(max(0, end - 1), end), self._expected())
-
-    def _unreadable(self, place: int) -> None:
+    def unreadable(self, place: int) -> None:
         """No token begins here."""
         found = self.text.text[place:]
         if found[0] in "'\"":
@@ -150,7 +99,7 @@ class _Reader:
             hint = "an IRI ends with `>`, and has no blanks, quotes or brackets in it"
             self.text.fail(f"`{self.text.text[place:end]}` is not an IRI", self.text.origin(place, end), hint)
         else:
-            self.text.fail(f"`{found[0]}` cannot stand here", self.text.origin(place, place + 1), self._expected())
+            self.text.fail(f"`{found[0]}` cannot stand here", self.text.origin(place, place + 1), self.expected())
 
     def _text(self, place: int) -> None:
         quoted = _QUOTED.match(self.text.text, place)
@@ -166,7 +115,7 @@ class _Reader:
 
     def _misspelt(self, word: str, origin: Origin) -> None:
         """A word that is not of the language, or not here."""
-        accepted = _accepted(self.parser)
+        accepted = self.accepted()
         hint = near(word.upper(), filter(None, map(_keyword, accepted)))
         self.text.fail(f"`{word}` cannot stand here", origin, hint or self._advice(word, accepted))
 
@@ -174,33 +123,19 @@ class _Reader:
         if word.upper() in _OF_STREAMS and not self.streams:
             return "streams are of C-SPARQL and RSP-QL: name the file `*.csparql` or `*.rspql`, or say which `--lexer`"
         if word.upper() == "STREAM" and "_OPTIONAL" in accepted:
-            return "a stream is named before the pattern: `FROM STREAM <http://example.org/stream> [RANGE 10s]`"
+            before = "a stream is named before the pattern: `FROM STREAM <http://example.org/stream> [RANGE 10s]`"
+            return f"{before}; in CQELS-QL (`*.cqels`) inside of it"
         if {"DISTINCT", "REDUCED"} <= accepted:
             return "what is not a variable is selected with a name: `(COUNT(?x) AS ?n)`"
         if {"VAR", "PNAME_LN"} <= accepted and "DOT" not in accepted:
             return f"a variable is written `?{word}`, and a name has a prefix: `:{word}`"
-        return self._expected()
+        return self.expected()
 
-    def _expected(self) -> str:
-        return f"expected {_spoken(_accepted(self.parser))}"
-
-    def _origin(self, token: Token) -> Origin:
-        return self.text.origin(token.start_pos or 0, token.end_pos or 0)
-
-
-# lark leaves these methods without types.
-
-
-def _tokens(parser: InteractiveParser) -> Iterable[Token]:
-    return parser.iter_parse()
-
-
-def _finished(parser: InteractiveParser, last: Token) -> Tree[Token]:
-    return cast("Tree[Token]", parser.feed_eof(last))  # type: ignore[no-untyped-call]
-
-
-def _accepted(parser: InteractiveParser) -> set[str]:
-    return cast("set[str]", parser.accepts())  # type: ignore[no-untyped-call]
+    def expected(self) -> str:
+        kinds = self.accepted()
+        phrases, left = in_words(kinds - (_PATH if "QUESTION" in kinds else set()), _SIGNS, _PHRASES)
+        words = sorted(f"`{word}`" for word in map(_keyword, left) if word)
+        return listed([*phrases, *words, *(["the end"] if "$END" in left else [])])
 
 
 def _keyword(token: str) -> str | None:
@@ -214,21 +149,6 @@ _UNSPOKEN = frozenset({
     "A", "AND", "OR", "PLUS", "QUESTION", "NEGATION", "COMPARE", "HYPHEN", "FUNCTION", "LANGTAG", "INTEGER", "UNIT",
     "NAME", "COLUMN", "SET_FUNCTION", "BLANK_NODE_LABEL", "$END",
 })  # fmt: skip
-
-
-def _spoken(accepted: set[str]) -> str:
-    """What is expected, in words."""
-    left = set(accepted) - (_PATH if "QUESTION" in accepted else set())
-    phrases = []
-    for phrase, needed, covered in _PHRASES:
-        if needed <= left:
-            phrases.append(phrase)
-            left -= covered
-    signs = [f"`{sign}`" for name, sign in _SIGNS.items() if name in left]
-    words = sorted(f"`{word}`" for word in map(_keyword, left) if word)
-    end = ["the end"] if "$END" in left else []
-    *others, final = [*signs, *phrases, *words, *end]
-    return f"{', '.join(others)} or {final}" if others else final
 
 
 def _short(token: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from squall.cli.outputs import apart, columns_of, sink_of
+from squall.cli.outputs import apart, columns_of, recoverable, sink_of
 from squall.cli.programs import (
     BUILDER,
     PLANNER,
@@ -23,13 +23,13 @@ from squall.cli.programs import (
     planner_of,
     with_semantics,
 )
-from squall.cli.running import calm_collector, check_sampled, run, watched, write_measures
+from squall.cli.running import asked_at, calm_collector, check_sampled, run, warn_of_risks, watched, write_measures
 from squall.cli.shared import LEXER, RULES, show_prints
 from squall.errors import UsageError
 
 if TYPE_CHECKING:
     from squall.rdf import Event
-    from squall.stages import Options
+    from squall.stages import Interval, Options
     from squall.streams import LedgerFile, Sink, Sources
     from squall.system import System
 
@@ -64,15 +64,21 @@ if TYPE_CHECKING:
               "could not be used (malformed, late) as lines of JSON.")  # fmt: skip
 @click.option("--checkpoint", type=click.Path(path_type=Path), metavar="DIR", help="Keep offsets and state there, so "
               "that a killed run goes on where it was.")  # fmt: skip
-@click.option("--batch", is_flag=True, help="Work off all there is as one batch (Spark): nothing live, no checkpoint.")
+@click.option("--checkpoint-every", "every", metavar="TIME|N", help="How often that is saved, in time or in statements "
+              "[default: 1s].")  # fmt: skip
+@click.option("--batch", is_flag=True, help="Work off all there is as one batch (Spark, Beam): nothing live, no "
+              "checkpoint.")  # fmt: skip
 @click.option("--max-depth", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How deep "
               "rules may nest the terms that they make.")  # fmt: skip
-@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine (Spark).")
+@click.option("--conf", "--beam-option", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine "
+              "(Spark), or an option of the pipeline (Beam: runner=...).")  # fmt: skip
 @STATISTICS
 @click.option("--collect-statistics", "counted", type=click.Path(path_type=Path), metavar="FILE", help="Count a sample "
               "of the data, for --statistics.")  # fmt: skip
 @click.option("--profile-nodes", "profiled", type=click.Path(path_type=Path), metavar="FILE", help="Measure each node, "
               "for `squall explain --figures`.")  # fmt: skip
+@click.option("--metrics", metavar="PORT", help="Answer there with metrics for Prometheus; on the loopback, or at "
+              "HOST:PORT.")  # fmt: skip
 @click.option("--progress/--no-progress", default=None, help="[default: if standard error is a terminal]")
 def build(
     programs: tuple[str, ...],
@@ -94,12 +100,14 @@ def build(
     strict: bool,
     lost: Path | None,
     checkpoint: Path | None,
+    every: str | None,
     batch: bool,
     max_depth: int,
     conf: tuple[str, ...],
     statistics: Path | None,
     counted: Path | None,
     profiled: Path | None,
+    metrics: str | None,
     progress: bool | None,
     **semantics: str,
 ) -> None:
@@ -131,10 +139,11 @@ def build(
       squall build query.rq --rules owl2rl --source ontology.ttl --source data.ttl
       sensors | squall build alarm.jena --source '-?format=nt' --clock wall --window 'RANGE 1m'
     """
+    from squall.progress import Tally
     from squall.streams import LedgerFile
     from squall.streams.sinks import check_writable
 
-    resume = checkpoint is not None and checkpoint.is_dir() and any(checkpoint.iterdir())
+    resume = checkpoint is not None and _has_begun(checkpoint)
     system = compiled(programs, lexer, rules, graphs, semantics["profile"])
     mean = meaning(sources, **semantics)
     make = planner_of(planner, statistics)
@@ -149,20 +158,26 @@ def build(
     if profiled:
         check_writable(profiled)
     ledger = LedgerFile(lost, strict, resume)
-    streams, static = _inputs(sources, statics, ledger, *times)
+    durable = checkpoint is not None and builder == "iterator"
+    interval = _interval(every, durable)
+    streams, static = _inputs(sources, statics, ledger, durable, *times)
     static = chain(static, _documents(system, graphs, (*sources, *statics), ledger))
     system = mean(system, removals=streams.removals)
     _check_streams(system, streams, sources, statics)
     plan = make(system)
+    if durable:
+        target = recoverable(target)
+        warn_of_risks(streams)
     options = _options(checkpoint, settings, ledger, target, profiled is not None, begin)
-    job = job_of(plan, builder, replace(options, max_depth=max_depth, batch=batch))
+    job = job_of(plan, builder, replace(options, max_depth=max_depth, every=interval, batch=batch))
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []
     calm_collector()
     show_prints()
-    inputs = watched(streams, static, sample if counted else None)
-    code = run(job, *inputs, target, ledger, resume, progress, columns_of(system, target))
+    inputs, tally = watched(streams, static, sample if counted else None), Tally()
+    with asked_at(metrics, job, inputs[0], ledger, tally):
+        code = run(job, *inputs, target, ledger, resume, progress, columns_of(system, target), tally)
     write_measures(job, plan, sample, counted, profiled)
     sys.exit(code)
 
@@ -171,6 +186,24 @@ def _usable(group: str, name: str) -> None:
     from squall import plugins
 
     plugins.load(group, name)
+
+
+def _has_begun(checkpoint: Path) -> bool:
+    """Whether there is something to go on with; a draft is not."""
+    return checkpoint.is_dir() and any(entry.suffix != ".tmp" for entry in checkpoint.iterdir())
+
+
+def _interval(text: str | None, durable: bool) -> Interval:
+    """How often a checkpoint is saved."""
+    from squall.stages import Interval
+
+    if text is not None and not durable:
+        raise UsageError("`--checkpoint-every` goes with `--checkpoint` and the builder `iterator`")
+    if text is not None and text.isdigit():
+        if int(text) == 0:
+            raise UsageError("`--checkpoint-every 0`: behind at least one statement")
+        return Interval(statements=int(text))
+    return Interval(milliseconds=_length("--checkpoint-every", text or "1s", 1))
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -203,15 +236,24 @@ def _length(option: str, text: str, least: int) -> int:
 
 
 def _inputs(
-    sources: Sequence[str], statics: Sequence[str], ledger: LedgerFile, lateness: int, clock: str, heartbeat: int
+    sources: Sequence[str],
+    statics: Sequence[str],
+    ledger: LedgerFile,
+    durable: bool,
+    lateness: int,
+    clock: str,
+    heartbeat: int,
 ) -> tuple[Sources, Iterable[Event]]:
+    """durable: what is lost counts when the run comes to it, and not when a source is read ahead of that."""
     from squall.clock import EventClock, WallClock
     from squall.streams import Sources, address, open_source, open_static
+    from squall.streams.ledger import Deferred
 
     if sum(address.source(uri).path == "-" for uri in (*sources, *statics)) > 1:
         raise UsageError("standard input (`-`) can be read once only")
-    opened = [open_source(uri, ledger, lateness) for uri in sources]
-    streams = Sources(opened, WallClock() if clock == "wall" else EventClock(), heartbeat)
+    ledgers = [Deferred(ledger) for _ in sources] if durable else []
+    opened = [open_source(uri, ledgers[number] if durable else ledger, lateness) for number, uri in enumerate(sources)]
+    streams = Sources(opened, WallClock() if clock == "wall" else EventClock(), heartbeat, ledgers)
     return streams, chain.from_iterable([open_static(uri, ledger) for uri in statics])
 
 
@@ -247,11 +289,9 @@ def _options(
     measure: bool,
     now: int | None,
 ) -> Options:
-    from squall.stages import Options
-    from squall.streams import FileSink
-    from squall.streams.folders import FolderSink
+    from squall.stages import Folder, Options, Recoverable, Rewindable
 
-    rewound = sink if isinstance(sink, FileSink | FolderSink) else None
+    rewound = sink if isinstance(sink, Rewindable | Recoverable | Folder) else None
     return Options(checkpoint, conf, ledger, rewound, measure=measure, now=now)
 
 

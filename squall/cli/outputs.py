@@ -33,6 +33,14 @@ def sink_of(uri: str, format: str | None, timed: bool, types: Sequence[str], sys
     return sink
 
 
+def recoverable(sink: Sink) -> Sink:
+    """The sink as one that goes on where a checkpoint is: what cannot be cut back gets nothing before."""
+    from squall.stages import Recoverable
+    from squall.streams.outbox import Outbox
+
+    return sink if isinstance(sink, Recoverable) else Outbox(sink)
+
+
 def _typed(text: str) -> tuple[str, str]:
     name, equals, type = text.partition("=")
     if not name or not equals:

@@ -35,7 +35,8 @@ PROGRAMS = click.argument("programs", nargs=-1, metavar="PROGRAM...")
 PLANNER = click.option("--planner", default="rete", show_default=True, metavar="NAME", help="greedy, rete, ...")
 STATISTICS = click.option("--statistics", type=click.Path(path_type=Path), metavar="FILE", help="Plan for data like "
                            "those that `build --collect-statistics` counted.")  # fmt: skip
-BUILDER = click.option("--builder", default="iterator", show_default=True, metavar="NAME", help="iterator, spark, ...")
+BUILDER = click.option("--builder", default="iterator", show_default=True, metavar="NAME",
+                       help="iterator, spark, beam, ...")  # fmt: skip
 
 
 def compiled(

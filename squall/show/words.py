@@ -103,7 +103,9 @@ def source(read: Source) -> str:
 def _named(read: Source) -> str:
     if isinstance(read, Graph):
         return f"the graph <{read.iri}>" + (f" of <{read.within}>" if read.within else "")
-    inside = "the graphs of " if isinstance(read, Graphs) and read.inside else ""
+    inside = "the graphs of " if isinstance(read, Graphs) and read.only == "graphs" else ""
+    if isinstance(read, Graphs) and read.only == "streams" and not read.iri:
+        return "each stream"
     return inside + (f"<{read.iri}>" if read.iri else "the default graph" if read.apart else "everything")
 
 

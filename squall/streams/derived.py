@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact, Term, Triple, heartbeat, iri_text
 from squall.stages import Ledger
-from squall.streams.files import Acknowledging, Source, Stoppable
+from squall.streams.files import Acknowledging, Replayable, Resumable, Source, Stoppable, risk_of
 from squall.streams.formats import moment
+from squall.streams.saved import event_of, fact_of
 from squall.windows import duration
 
 
@@ -24,6 +26,7 @@ class _Derived:
         self.size = source.size
         self.idle = source.idle
         self.removals = source.removals
+        self.risk = risk_of(source)
         self.reading = source.reading
         self.earliest = source.earliest
         self.ledger = ledger
@@ -47,6 +50,20 @@ class _Derived:
         if isinstance(self.source, Acknowledging):
             self.source.close()
 
+    def standing(self) -> Any:
+        """See `squall.streams.files.Resumable`: where the source stands, and what is kept of what it brought."""
+        return {"source": standing(self.source), "kept": self._keeps()}
+
+    def resume(self, told: Any) -> None:
+        resume(self.source, told["source"])
+        self._take_back(told["kept"])
+
+    def _keeps(self) -> Any:
+        raise NotImplementedError
+
+    def _take_back(self, kept: Any) -> None:
+        raise NotImplementedError
+
     def _position(self) -> str:
         return self.source.position() if isinstance(self.source, Acknowledging) else ""
 
@@ -56,6 +73,21 @@ def original(source: Source) -> Source:
     while isinstance(source, _Derived):
         source = source.source
     return source
+
+
+def standing(source: Source) -> Any:
+    """All that has to be known to go on behind the last batch of a source; None: it goes on with what comes."""
+    if isinstance(source, Resumable):
+        return source.standing()
+    return source.position() if isinstance(source, Replayable) else None
+
+
+def resume(source: Source, told: Any) -> None:
+    """Lets a source go on where that was told. Raises SourceError if what is there is gone."""
+    if isinstance(source, Resumable):
+        source.resume(told)
+    elif isinstance(source, Replayable) and told:
+        source.seek(told)
 
 
 class Ordered(_Derived):
@@ -94,6 +126,15 @@ class Ordered(_Derived):
         self._cover(self._position())
         if rest:
             yield rest
+
+    def _keeps(self) -> Any:
+        return self.latest, tuple(self._kept)
+
+    def _take_back(self, kept: Any) -> None:
+        latest, events = kept
+        for _, _, event in sorted(events, key=itemgetter(1)):
+            self._put(event_of(event))
+        self.latest = latest
 
     def _cover(self, position: str) -> None:
         if not position:
@@ -154,10 +195,12 @@ class TimedByProperty(_Derived):
         self.property = property
         self._said: tuple[str, int | None] = "", None
         """The last subject of the default graph, and the time that was said of it."""
+        self._run: list[Fact] = []
+        """The facts of the event that is not complete,"""
+        self._of: _Place | None = None
+        """and what they are about."""
 
     def batches(self) -> Iterator[Sequence[Event]]:
-        run: list[Fact] = []
-        place: _Place | None = None
         before = ""  # the position in front of the batch in which the run began
         for batch in self.source.batches():
             events: list[Event] = []
@@ -165,19 +208,31 @@ class TimedByProperty(_Derived):
                 for fact in event.facts:
                     if not event.graph:
                         self._note(fact)
-                    found = self._place(fact, event)
-                    if place is not None and found != place:
-                        events += self._timed(run, *place)
-                        run = []
+                    place = self._place(fact, event)
+                    if place != self._of:
+                        events += self._complete()
                         self._covered = before
-                    run.append(fact)
-                    place = found
+                    self._run.append(fact)
+                    self._of = place
             before = self._position()
             if events:
                 yield events
         self._covered = self._position()
-        if place is not None and (rest := self._timed(run, *place)):
+        if rest := self._complete():
             yield rest
+
+    def _keeps(self) -> Any:
+        return self._said, self._of, tuple(self._run)
+
+    def _take_back(self, kept: Any) -> None:
+        said, place, run = kept
+        self._said, self._run = tuple(said), list(map(fact_of, run))
+        self._of = None if place is None else _Place(*place)
+
+    def _complete(self) -> list[Event]:
+        """The event of the facts that have come of one subject."""
+        run, self._run = self._run, []
+        return [] if self._of is None else self._timed(run, *self._of)
 
     def _note(self, fact: Fact) -> None:
         """Takes note of what is said of a subject in the default graph."""

@@ -26,14 +26,20 @@ def load(
 
     places: files by the IRIs for which they stand. given: IRIs of streams that come as sources, so that no document has
     to be read for them. Documents that are ontologies are read as a whole. Raises UsageError where an IRI stands for no
-    file, SourceError where that is not there, and while it is read where it has a literal of a datatype that is
-    forbidden in it, or is no ontology in OWL 2 RL.
+    file, or for an ontology that comes as a source, SourceError where the file is not there, and while it is read where
+    it has a literal of a datatype that is forbidden in it, or is no ontology in OWL 2 RL.
     """
+    raise_all([_bypassed(one) for one in documents(system) if one.ontology and one.iri in given])
     named = [document for document in documents(system) if document.iri not in given]
     opened = [(one, _allowed(one, _opened(one, places or {}, ledger))) for one in named]
     data = [events for document, events in opened if not document.ontology]
     ontology = [(document, events) for document, events in opened if document.ontology]
     return chain(*data, _ontology(ontology))
+
+
+def _bypassed(document: Document) -> UsageError:
+    hint = f"an ontology is checked as a whole, before anything else: say where it is by `--graph {document.iri}=FILE`"
+    return UsageError(f"the ontology <{document.iri}> cannot come as a source", document.origin, hint)
 
 
 def _ontology(parts: Sequence[tuple[Document, Iterable[Event]]]) -> Iterator[Event]:

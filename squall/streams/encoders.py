@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from squall.errors import SinkError
 from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Quad, Solution, Triple
@@ -24,6 +24,14 @@ class Encoder(Protocol):
         """What completes the bytes so far. Others may follow."""
         ...
 
+    def save(self) -> Any:
+        """What it keeps, as what JSON can hold."""
+        ...
+
+    def recover(self, saved: Any) -> None:
+        """Goes on with that, having begun anew."""
+        ...
+
 
 class Lines:
     """A line for each output, whatever was before it; `line` makes it."""
@@ -36,6 +44,12 @@ class Lines:
 
     def end(self) -> bytes:
         return b""
+
+    def save(self) -> None:
+        return None
+
+    def recover(self, saved: Any) -> None:
+        pass
 
 
 _FACT = ("subject", "predicate", "object")
@@ -73,6 +87,13 @@ class Rows:
     def end(self) -> bytes:
         return b""
 
+    def save(self) -> Any:
+        return self._columns
+
+    def recover(self, saved: Any) -> None:
+        self._columns = None if saved is None else tuple(saved)
+        self._headed = saved is not None
+
 
 def _row_cells(answer: Answer) -> tuple[tuple[str, ...], Iterable[str]]:
     """The columns of an answer, and its cells: terms in N-Triples, so that nothing is lost. An atom's relation is the
@@ -103,6 +124,12 @@ class EvaluationLines:
     def end(self) -> bytes:
         return b"".join(map(self._line, self._gathering.end()))
 
+    def save(self) -> Any:
+        return self._gathering.save()
+
+    def recover(self, saved: Any) -> None:
+        self._gathering.recover(saved)
+
 
 class OneDocument(EvaluationLines):
     """A document, which holds one evaluation: a second one is refused as soon as it begins."""
@@ -130,6 +157,14 @@ class OneDocument(EvaluationLines):
 
     def end(self) -> bytes:
         return self._kept(super().end())
+
+    def save(self) -> Any:
+        return {"held": self._held, "full": self._full, "outputs": super().save()}
+
+    def recover(self, saved: Any) -> None:
+        super().recover(saved["outputs"])
+        self._held = saved["held"] and tuple(saved["held"])
+        self._full = saved["full"]
 
     def _kept(self, document: bytes) -> bytes:
         self._full = self._full or bool(document)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 from urllib.parse import quote
 
 from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple, iri, term
 from squall.stages import Output
+from squall.streams.saved import as_json, output_of
 
 Answer = Fact | Quad | Solution | Boolean
 Answered = Answer | Evaluated
@@ -54,6 +56,15 @@ class Gathering:
         else:
             self._answers.setdefault(output.rule, []).append(answer)
         return done
+
+    def save(self) -> list[Any]:
+        """The outputs of evaluations that are not known to be complete, as what JSON can hold."""
+        return [as_json(Output(one, self._time, query)) for query, found in self._answers.items() for one in found]
+
+    def recover(self, saved: Sequence[Any]) -> None:
+        """Goes on with these."""
+        for output in map(output_of, saved):
+            self.add(output)
 
     def end(self) -> list[Evaluation]:
         """What there is of evaluations that are not known to be complete."""

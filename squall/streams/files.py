@@ -10,8 +10,9 @@ import stat
 import threading
 import zlib
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import astuple
 from pathlib import Path
-from typing import IO, Protocol, runtime_checkable
+from typing import IO, Any, Protocol, cast, runtime_checkable
 
 from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, Event, Term
@@ -19,8 +20,9 @@ from squall.stages import Ledger
 from squall.streams.address import Address
 from squall.streams.formats import Format, named, told
 from squall.streams.plain import Choice
-from squall.streams.reading import Reading, Settings, decoded
+from squall.streams.reading import Place, Reading, Settings, begins_there, decoded
 
+_PASSED = 1 << 20  # bytes that are passed over at a time
 _POLL = 0.2  # seconds between two looks whether a file that keeps its reader waiting was stopped
 
 EVERYWHERE = ("window", "lateness")
@@ -36,6 +38,9 @@ class Source(Protocol):
     (integer ms). size: its length in bytes, None if unknown. reading: kept up to date by `batches`. idle: for how long
     (ms) the others wait for a live source that says nothing (see `squall.streams.Sources`). removals: whether its
     events may have `removed` facts.
+
+    It may have an attribute `risk`, too: what happens to what it brings when a run with a checkpoint is killed, in
+    words; ``""``: nothing. Without it that is `LOST`, but for what is `Resumable` or `Replayable`.
     """
 
     uri: str
@@ -105,6 +110,31 @@ class Replayable(Acknowledging, Protocol):
         ...
 
 
+@runtime_checkable
+class Resumable(Protocol):
+    """A source that can go on in another process where it was, also with what it holds back."""
+
+    def standing(self) -> Any:
+        """Where it stands behind its last batch, as what JSON can hold; what it is made of does not change any more.
+        Asked for by the thread that reads, before it asks for the next batch."""
+        ...
+
+    def resume(self, standing: Any) -> None:
+        """Goes on there; said before reading begins. Raises SourceError, then or when it is read, if what is there is
+        gone."""
+        ...
+
+
+def risk_of(source: Source) -> str:
+    """What happens to what a source brings when a run with a checkpoint is killed; ``""``: nothing."""
+    found: str = getattr(source, "risk", "" if isinstance(source, Resumable | Replayable) else LOST)
+    return found
+
+
+LOST = "what it brought since the last checkpoint is lost with a run that is killed"
+"""The `risk` of sources that cannot be read again."""
+
+
 class FileSource:
     """A file, a named pipe, or standard input (the path ``-``).
 
@@ -124,6 +154,8 @@ class FileSource:
         self.earliest = ALWAYS if self.timed else self.settings.time
         self.reading = Reading()
         self.wanted: Collection[Term] | None = None
+        self.risk = LOST if self.live else ""
+        self._place = Place()
         self._ledger = ledger
         self._stop = threading.Event() if self.live else None
 
@@ -136,10 +168,25 @@ class FileSource:
         if self._stop is not None:
             self._stop.set()
 
+    def standing(self) -> Any:
+        """See `Resumable`; a pipe goes on with what comes."""
+        return None if self.live else astuple(self._place)
+
+    def resume(self, standing: Any) -> None:
+        self._place = Place(*standing or ())
+
     def batches(self) -> Iterator[Sequence[Event]]:
         choice = _choice(self.wanted)
         return read(
-            self.path, self.format, self.compressed, self.settings, self._ledger, self.reading, choice, self._stop
+            self.path,
+            self.format,
+            self.compressed,
+            self.settings,
+            self._ledger,
+            self.reading,
+            choice,
+            self._stop,
+            self._place,
         )
 
 
@@ -160,8 +207,12 @@ class FolderSource:
         self.poll = address.integer("poll", 500)
         self.idle = address.integer("idle", 5000)
         self.live = self.follow
+        self.risk = ""
         self.reading = Reading()
         self.wanted: Collection[Term] | None = None
+        self._names: list[str] = []
+        """The files that have been read, the last of which may go on at the place."""
+        self._place = Place()
         self._ledger = ledger
         self._stopped = threading.Event()
         formats = [told(path, self.settings.format)[0] for path in self.files()]
@@ -177,14 +228,29 @@ class FolderSource:
         """The paths of the files that are there now and complete, in the order of their names."""
         return tuple(str(path) for path in sorted(Path(self.path).iterdir()) if _complete(path))
 
+    def standing(self) -> Any:
+        """See `Resumable`."""
+        return tuple(self._names), astuple(self._place)
+
+    def resume(self, standing: Any) -> None:
+        names, place = standing
+        self._names, self._place = list(names), Place(*place)
+        read = (Path(self.path, name) for name in self._names[:-1])
+        self.reading.bytes += sum(path.stat().st_size for path in read if path.exists())
+
     def batches(self) -> Iterator[Sequence[Event]]:
-        seen: set[str] = set()
         choice = _choice(self.wanted)
+        if self._names and not self._place.ended:
+            yield from self._file(str(Path(self.path, self._names[-1])), choice)
+        seen = set(self._names)
         while True:
             for path in self.files():
-                if path not in seen:
-                    seen.add(path)
+                if (name := Path(path).name) not in seen:
+                    seen.add(name)
+                    self._names.append(name)
+                    self._place = Place()
                     yield from self._file(path, choice)
+                    self._place.ended = True
             if not self.follow or self._stopped.wait(self.poll / 1000):
                 return
 
@@ -201,7 +267,7 @@ class FolderSource:
         if format.removals and not self.removals:
             self._ledger.record("malformed", path, None, "removals were not announced by `format=rdfp`", "")
             return
-        yield from read(path, format, compressed, self.settings, self._ledger, self.reading, choice)
+        yield from read(path, format, compressed, self.settings, self._ledger, self.reading, choice, place=self._place)
 
 
 def open_path(address: Address, ledger: Ledger, time: int = 0) -> Source:
@@ -229,15 +295,19 @@ def read(
     reading: Reading,
     choice: Choice | None = None,
     stop: threading.Event | None = None,
+    place: Place | None = None,
 ) -> Iterator[Sequence[Event]]:
     """The events of one file, a batch for each block at hand. Raises SourceError if it cannot be read.
 
-    choice: what may be left out of timed lines. stop: what ends a file that may keep its reader waiting.
+    choice: what may be left out of timed lines. stop: what ends a file that may keep its reader waiting. place: where
+    reading goes on, and how far it comes.
     """
     try:
         with _open(path, reading, compressed, stop) as file:
+            if place is not None and place.offset and begins_there(format) and not file.pass_over(place.offset):
+                raise SourceError(f"`{path}` is not what it was when {place.offset} bytes of it had been read")
             base = None if path == "-" else Path(path).absolute().as_uri()
-            yield from decoded(file, path, format, settings, ledger, reading, choice, base)
+            yield from decoded(cast(IO[bytes], file), path, format, settings, ledger, reading, choice, base, place)
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SourceError(f"`{path}` cannot be read: {reason}") from error
@@ -259,6 +329,14 @@ class _Reader(io.RawIOBase):
         self._reading.bytes += len(data)
         return data
 
+    def pass_over(self, size: int) -> bool:
+        """Goes on behind so many bytes; whether a line ends there, or the file, whose last line need not have an
+        end."""
+        if os.fstat(self._raw.fileno()).st_size < size - 1:
+            return False
+        self._reading.bytes += self._raw.seek(size - 1)
+        return self.read(1) in (b"\n", b"")
+
     def close(self) -> None:
         self._raw.close()
         super().close()
@@ -274,15 +352,22 @@ class _Unzipped(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         return self._file.read1(size)
 
+    def pass_over(self, size: int) -> bool:
+        """See `_Reader`."""
+        last = b""
+        while size and (data := self.read(min(size, _PASSED))):
+            size, last = size - len(data), data
+        return last.endswith(b"\n") if not size else size == 1
+
     def close(self) -> None:
         self._file.close()
         self._stored.close()
         super().close()
 
 
-def _open(path: str, reading: Reading, compressed: bool, stop: threading.Event | None) -> IO[bytes]:
+def _open(path: str, reading: Reading, compressed: bool, stop: threading.Event | None) -> _Reader | _Unzipped:
     stored = _Reader(io.FileIO(0, closefd=False) if path == "-" else io.FileIO(path), reading, stop)
-    return _Unzipped(stored) if compressed else stored  # type: ignore[return-value]
+    return _Unzipped(stored) if compressed else stored
 
 
 def _settings(address: Address, time: int) -> Settings:

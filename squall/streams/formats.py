@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import blake2b
-from itertools import groupby
+from itertools import chain, groupby, repeat
 from typing import IO, Any, TypeVar, cast
 
 import pyoxigraph
@@ -299,10 +299,10 @@ def _timed_at_once(block: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
 
 def _timed_plain(block: bytes, own: str) -> list[Timed] | None:
     found = statements(block, timed=True)
-    if found is None or not all(map(_IS_STAMP, found.times.values())):
+    if found is None or not all(map(_IS_STAMP, found.stamps)):
         return None
-    times = {cell: time_of(stamp) for cell, stamp in found.times.items()}
-    return list(zip(map(times.__getitem__, found.stamps), found.triples(own), strict=True))
+    times = chain.from_iterable(map(repeat, map(time_of, found.stamps), found.sizes))
+    return list(zip(times, found.triples(own), strict=True))
 
 
 def _timed_line(line: bytes, syntax: RdfFormat, own: str) -> list[Timed]:

@@ -6,6 +6,8 @@ Processing Community Group); PROV-O.
 
 from __future__ import annotations
 
+from typing import Any
+
 from squall.functions.values import date_time
 from squall.rdf import ALWAYS, Evaluated, Quad, Term, Triple
 from squall.stages import Output
@@ -58,6 +60,12 @@ class TriG:
     def end(self) -> bytes:
         closed, self._open = b"" if self._open is None else b"}\n", None
         return closed
+
+    def save(self) -> Any:
+        return self._open
+
+    def recover(self, saved: Any) -> None:
+        self._open = saved and tuple(saved)
 
     def _graph(self, output: Output, graph: Term | None = None) -> bytes:
         """What begins a graph, that of the output's evaluation unless it is given, if it has not begun."""

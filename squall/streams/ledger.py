@@ -6,10 +6,12 @@ import json
 import os
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NamedTuple
 
 from squall.errors import SourceError, UsageError
+from squall.stages import Ledger
 
 
 class LedgerFile:
@@ -69,9 +71,54 @@ class LedgerFile:
                 self._file.truncate(mark)
                 self._file.seek(mark)
 
+    def save(self, last: bool = False) -> Any:
+        """See `squall.stages.Recoverable`."""
+        length = self.mark()
+        return {"length": length, "counts": [[*key, count] for key, count in self.counts.items()]}
+
+    def recover(self, saved: Any) -> None:
+        self.rewind(saved["length"])
+        self.counts = Counter({(cause, source): count for cause, source, count in saved["counts"]})
+
     def close(self) -> None:
         if self._file:
             self._file.close()
+
+
+class Loss(NamedTuple):
+    """One lost statement (`squall.stages.Ledger`)."""
+
+    cause: str
+    source: str
+    line: int | None
+    reason: str
+    text: str
+
+
+class Deferred:
+    """The ledger of one source, of which a run may be ahead in reading: what is recorded goes into the ledger of the
+    run when that comes to the batch with which it came."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._lock = threading.Lock()
+        self._lost: list[Loss] = []
+
+    def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
+        """See `squall.stages.Ledger`."""
+        with self._lock:
+            self._lost.append(Loss(cause, source, line, reason, text))
+
+    def take(self) -> Sequence[Loss]:
+        """What has been recorded since the last call."""
+        with self._lock:
+            taken, self._lost = self._lost, []
+        return taken
+
+    def hand_on(self, lost: Sequence[Loss]) -> None:
+        """The run has come to it."""
+        for loss in lost:
+            self._ledger.record(*loss)
 
 
 def _opened(path: Path, append: bool) -> IO[str]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
 
 from squall import rdf
 from squall.clock import Clock, EventClock
 from squall.rdf import ALWAYS, FOREVER, Event, Term
+from squall.streams.cursors import Cursor, Finite, Live, says
 from squall.streams.derived import Ordered, original
 from squall.streams.files import Acknowledging, Choosing, Source, Stoppable
-from squall.streams.readers import Inbox, Reader, position_of
+from squall.streams.ledger import Deferred
+from squall.streams.readers import Inbox, Reader, Stand, Tap
+from squall.streams.saved import event_of
 
 
 class Sources:
@@ -32,18 +36,35 @@ class Sources:
     is called first, raises an error.
 
     sources: each of them, for builders that read them where they run. clock: see `squall.clock`. heartbeat: integer ms.
+    ledgers: where each source records what it loses, if they have ledgers of their own: so that what has been read and
+    not handed on is not counted as lost yet.
     """
 
     settle: Callable[[], None] | None = None
     """Makes sure that what has been written is where it should be; called before anything is acknowledged."""
 
-    def __init__(self, sources: Sequence[Source], clock: Clock | None = None, heartbeat: int = 1000) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        clock: Clock | None = None,
+        heartbeat: int = 1000,
+        ledgers: Sequence[Deferred] = (),
+    ) -> None:
         self.sources = tuple(sources)
         self.clock = clock or EventClock()
         self.heartbeat = heartbeat
+        self.ledgers = ledgers
+        self.stopped = False
+        """Whether they were ended by `stop`."""
+        self._taps = [Tap(source, ledger) for source, ledger in zip_longest(self.sources, ledgers)]
         self._positions: dict[int, str] = {}
         """Up to where sources have been handed on, by their numbers."""
-        self._reading = self._stopped = False
+        self._done: dict[int, str] = {}
+        """Up to where that has been acknowledged."""
+        self._told: dict[int, Any] = {}
+        """Where sources stand, with what is at hand of them."""
+        self._pulse: int | None = None
+        self._reading = False
 
     @property
     def endable(self) -> bool:
@@ -54,14 +75,43 @@ class Sources:
     def stop(self) -> None:
         """Ends live sources: what they have received is still handed on, and others are read no further than what is at
         hand. May be called by any thread but the one that reads."""
-        self._stopped = True
+        self.stopped = True
         for source in self.sources:
             if source.live and isinstance(source, Stoppable):
                 source.stop()
 
-    def positions(self) -> tuple[str, ...]:
-        """Up to where each source has been handed on (see `Acknowledging`); ``""`` where that is not known."""
-        return tuple(self._positions.get(number, "") for number in range(len(self.sources)))
+    def keep(self, told: Sequence[Any], pulse: int) -> None:
+        """Says, before reading begins, that `standings` are wanted, and where they were told to go on there. From then
+        on who asks for them says what has been worked off (`acknowledge`) and ends reading (`close`), and does not wait
+        longer than `pulse` (integer ms) for a batch, which may then be empty."""
+        self._pulse = pulse
+        for number, tap in enumerate(self._taps):
+            tap.keeps = True
+            if told:
+                tap.resume(told[number])
+                self._told[number] = told[number]
+            else:
+                self._note(number, "", tap.stand().told, (), tap.source.earliest)
+
+    def standings(self) -> list[Any]:
+        """Where each source stands, as what JSON can hold (see `keep`): all that was handed on is before that."""
+        return list(self._told.values())
+
+    def acknowledge(self) -> None:
+        """All that has been handed on is worked off."""
+        if self.settle is not None:
+            self.settle()
+        for number, position in self._positions.items():
+            source = self.sources[number]
+            if position != self._done.get(number, "") and isinstance(source, Acknowledging):
+                source.acknowledge(position)
+        self._done = dict(self._positions)
+
+    def close(self) -> None:
+        """Sources that keep what they bring are told that nothing more is acknowledged."""
+        for source in self.sources:
+            if isinstance(source, Acknowledging):
+                source.close()
 
     @property
     def live(self) -> bool:
@@ -94,63 +144,68 @@ class Sources:
 
     def __iter__(self) -> Iterator[Sequence[Event]]:
         self._reading = True
-        keeping = any(isinstance(original(source), Acknowledging) for source in self.sources)
-        return self._acknowledged() if keeping else self._batches()
+        waits = any(isinstance(original(source), Acknowledging) for source in self.sources)
+        return self._acknowledged() if waits and self._pulse is None else self._batches()
 
     def _acknowledged(self) -> Iterator[Sequence[Event]]:
-        done: tuple[str, ...] = ("",) * len(self.sources)
         try:
             for batch in self._batches():
-                handed = self.positions()
                 yield batch
-                if handed != done:
-                    self._acknowledge(done, handed)
-                    done = handed
-            if self.positions() != done:
-                self._acknowledge(done, self.positions())
+                if self._positions != self._done:
+                    self.acknowledge()
+            if self._positions != self._done:
+                self.acknowledge()
         finally:
-            for source in self.sources:
-                if isinstance(source, Acknowledging):
-                    source.close()
-
-    def _acknowledge(self, done: Sequence[str], handed: Sequence[str]) -> None:
-        if self.settle is not None:
-            self.settle()
-        for source, before, position in zip(self.sources, done, handed, strict=True):
-            if position != before and isinstance(source, Acknowledging):
-                source.acknowledge(position)
+            self.close()
 
     def _batches(self) -> Iterator[Sequence[Event]]:
         if self.clock.stamps:
             return self._arriving()
-        if len(self.sources) == 1 and not (self.live and isinstance(self.sources[0], Ordered)):
-            return self._alone(self.sources[0])
-        return self._merged()
+        waits = self.live and (isinstance(self.sources[0], Ordered) or self._pulse is not None)
+        alone = len(self.sources) == 1 and not waits and not any(told["pending"] for told in self._told.values())
+        return self._alone() if alone else self._merged()
 
-    def _alone(self, source: Source) -> Iterator[Sequence[Event]]:
-        for batch in source.batches():
-            self._positions[0] = position_of(source)
+    def _alone(self) -> Iterator[Sequence[Event]]:
+        (tap,) = self._taps
+        for batch in tap.source.batches():
+            self._came_to(0, tap.stand())
             yield batch
-        self._positions[0] = position_of(source)
+        self._came_to(0, tap.stand())
+
+    def _came_to(self, number: int, stand: Stand) -> None:
+        """All that a source has brought is handed on."""
+        self._taps[number].hand_on(stand.lost)
+        self._note(number, stand.position, stand.told, (), ALWAYS)
+
+    def _came_up_to(self, number: int, cursor: Cursor) -> None:
+        """What is at hand of a source is still to be handed on."""
+        position = cursor.position if self._pulse is None else cursor.stand.position
+        self._note(number, position, cursor.stand.told, cursor.pending, cursor.bound)
+
+    def _note(self, number: int, position: str, told: Any, pending: Iterable[Event], bound: int) -> None:
+        self._positions[number] = position
+        if self._pulse is not None:
+            self._told[number] = {**told, "pending": tuple(pending), "bound": bound}
 
     def _arriving(self) -> Iterator[Sequence[Event]]:
         """Events with the time at which they arrive, and heartbeats in between."""
         inbox = Inbox(self.clock)
-        readers = [Reader(number, source, inbox) for number, source in enumerate(self.sources)]
+        readers = [Reader(number, tap, inbox) for number, tap in enumerate(self._taps)]
         open_ = len(readers)
+        patience = min(self.heartbeat, self._pulse or self.heartbeat)
         try:
             while open_:
-                word = inbox.take(self.clock.now() + self.heartbeat)
+                word = inbox.take(self.clock.now() + patience)
                 now = self.clock.now()
                 if word is None:
                     yield (rdf.heartbeat(now),)
                     continue
-                self._positions[word.number] = word.position
+                self._came_to(word.number, word.stand)
                 if word.batch is None:
                     open_ -= 1
                     continue
                 readers[word.number].taken()
-                if stamped := [event._replace(time=now) for event in word.batch if _says(event)]:
+                if stamped := [event._replace(time=now) for event in word.batch if says(event)]:
                     yield stamped
         finally:
             for reader in readers:
@@ -158,16 +213,19 @@ class Sources:
 
     def _merged(self) -> Iterator[Sequence[Event]]:
         inbox = Inbox(self.clock)
-        live = {n: _Live(n, source, inbox, self.clock) for n, source in enumerate(self.sources) if source.live}
-        cursors = [live[n] if n in live else _Finite(source) for n, source in enumerate(self.sources)]
+        live = {n: Live(n, tap, inbox, self.clock) for n, tap in enumerate(self._taps) if tap.source.live}
+        cursors = [live[n] if n in live else Finite(tap) for n, tap in enumerate(self._taps)]
+        for number, told in self._told.items():
+            cursors[number].resume(Stand("", told), map(event_of, told["pending"]), told["bound"])
         reached = ALWAYS
         due = self.clock.now() + self.heartbeat
         try:
             while True:
                 for cursor in cursors:
-                    cursor.fill(self._stopped)
+                    cursor.fill(self.stopped)
                 batch = _available(cursors)
-                self._positions = {number: cursor.position for number, cursor in enumerate(cursors)}
+                for number, cursor in enumerate(cursors):
+                    self._came_up_to(number, cursor)
                 if batch:
                     reached = max(reached, batch[-1].time)
                     yield batch
@@ -177,11 +235,15 @@ class Sources:
                 known = _known(cursors)
                 ahead = not batch and known > reached
                 patience = _patience(cursors, live.values(), due if ahead else None)
+                if self._pulse is not None:
+                    patience = min(patience or FOREVER, self.clock.now() + self._pulse)
                 if _receive(inbox, live, self.clock.now() if batch else patience):
                     due = self.clock.now() + self.heartbeat
                 elif ahead and self.clock.now() >= due:
                     reached = known
                     yield (rdf.heartbeat(known),)
+                elif not batch and self._pulse is not None:
+                    yield ()
         finally:
             for one in live.values():
                 one.reader.stop()
@@ -196,7 +258,7 @@ class Watched(Sources):
     def __init__(
         self, sources: Sources, begun: Callable[[], None], seen: Callable[[Sequence[Event]], None] | None = None
     ) -> None:
-        super().__init__(sources.sources, sources.clock, sources.heartbeat)
+        super().__init__(sources.sources, sources.clock, sources.heartbeat, sources.ledgers)
         self._begun = begun
         self._seen = seen
 
@@ -215,110 +277,7 @@ class Watched(Sources):
             yield batch
 
 
-class _Cursor:
-    """The events of a source that are at hand, and what is known of those to come."""
-
-    def __init__(self, source: Source) -> None:
-        self.pending: deque[Event] = deque()
-        self.ended = False
-        self.bound = source.earliest
-        self.position = ""
-        """Up to where all has been handed on."""
-        self._taken = 0
-        """How many events have been."""
-        self._positions: deque[tuple[int, str]] = deque()
-        """Those of batches that have not been taken as a whole: how many events had been put by then."""
-
-    def put(self, batch: Sequence[Event] | None, position: str) -> None:
-        """Takes a batch, which goes up to a position; None: there will be no more."""
-        self.ended = batch is None
-        for event in batch or ():
-            self.bound = max(self.bound, event.time)
-            if _says(event):
-                self.pending.append(event)
-        self._positions.append((self._taken + len(self.pending), position))
-        self._cover()
-
-    def fill(self, stopped: bool) -> None:
-        """Makes sure that an event is at hand, if that needs no waiting. stopped: there is no need to."""
-
-    @property
-    def silent(self) -> bool:
-        """Whether it has ended, or is waited for no longer."""
-        return self.ended
-
-    @property
-    def known(self) -> int:
-        """No event before this time (integer ms) is still to be handed on."""
-        return self.pending[0].time if self.pending else FOREVER if self.ended else self.bound
-
-    @property
-    def limit(self) -> int:
-        """The others may go on up to this time (integer ms)."""
-        return FOREVER if self.silent and not self.pending else self.known
-
-    def take(self, limit: int) -> list[Event]:
-        """The events at hand up to a time, as far as they go."""
-        taken = []
-        while self.pending and self.pending[0].time <= limit:
-            taken.append(self.pending.popleft())
-        self._taken += len(taken)
-        self._cover()
-        return taken
-
-    def _cover(self) -> None:
-        while self._positions and self._positions[0][0] <= self._taken:
-            self.position = self._positions.popleft()[1]
-
-
-class _Finite(_Cursor):
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self._source = source
-        self._batches = source.batches()
-
-    def fill(self, stopped: bool) -> None:
-        while not self.pending and not self.ended:
-            batch = None if stopped else next(self._batches, None)
-            self.put(batch, position_of(self._source))
-
-
-class _Live(_Cursor):
-    def __init__(self, number: int, source: Source, inbox: Inbox, clock: Clock) -> None:
-        super().__init__(source)
-        self._owed = 0
-        self._clock = clock
-        self._idle = source.idle
-        self._heard = clock.now()
-        self.reader = Reader(number, source, inbox)
-
-    @property
-    def deadline(self) -> int:
-        return self._heard + self._idle
-
-    @property
-    def silent(self) -> bool:
-        return self.ended or self._clock.now() >= self.deadline
-
-    def put(self, batch: Sequence[Event] | None, position: str) -> None:
-        super().put(batch, position)
-        self._heard = self._clock.now()
-        self._owed += 1
-        self._pay()
-
-    def take(self, limit: int) -> list[Event]:
-        taken = super().take(limit)
-        self._pay()
-        return taken
-
-    def _pay(self) -> None:
-        """Lets the reader go on when all has been handed on: what waits for other sources is not to grow."""
-        if self._owed and not self.pending:
-            self.reader.taken(self._owed)
-            self._owed = 0
-
-
-def _available(cursors: Sequence[_Cursor]) -> list[Event]:
+def _available(cursors: Sequence[Cursor]) -> list[Event]:
     """What can be handed on, in the order of time, until a source has nothing more at hand."""
     batch: list[Event] = []
     while ready := [cursor for cursor in cursors if cursor.pending]:
@@ -330,13 +289,13 @@ def _available(cursors: Sequence[_Cursor]) -> list[Event]:
     return batch
 
 
-def _known(cursors: Sequence[_Cursor]) -> int:
+def _known(cursors: Sequence[Cursor]) -> int:
     """How far time has gone: those that are waited for no longer count only where there is no other."""
     heard = [cursor for cursor in cursors if cursor.pending or not cursor.silent]
     return min(cursor.known for cursor in heard or cursors)
 
 
-def _patience(cursors: Sequence[_Cursor], live: Iterable[_Live], due: int | None) -> int | None:
+def _patience(cursors: Sequence[Cursor], live: Iterable[Live], due: int | None) -> int | None:
     """Until when (integer ms) to wait for an arrival: without end (None), or until a source that others wait for has
     been silent too long, or something else is due."""
     moments = [cursor.pending[0].time for cursor in cursors if cursor.pending]
@@ -344,16 +303,11 @@ def _patience(cursors: Sequence[_Cursor], live: Iterable[_Live], due: int | None
     return min([*deadlines, *([] if due is None else [due])], default=None)
 
 
-def _receive(inbox: Inbox, live: Mapping[int, _Live], until: int | None) -> bool:
+def _receive(inbox: Inbox, live: Mapping[int, Live], until: int | None) -> bool:
     """Takes what has arrived; waits for the first word until a time. Whether there was any."""
     word = inbox.take(until)
     any_ = word is not None
     while word is not None:
-        live[word.number].put(word.batch, word.position)
+        live[word.number].put(word.batch, word.stand)
         word = inbox.take(0)
     return any_
-
-
-def _says(event: Event) -> bool:
-    """Whether it says more than how far time has gone."""
-    return bool(event.facts or event.removed)

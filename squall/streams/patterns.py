@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from squall.errors import SinkError
 from squall.rdf import ALWAYS, Evaluated
 from squall.stages import Output
 from squall.streams.evaluations import answered
+from squall.streams.saved import as_json, output_of
 
 _TIME, _QUERY = "{time}", "{query}"
 
@@ -53,6 +55,15 @@ class PatternSink:
         self._outputs.setdefault(path, []).append(output)
         if isinstance(answered(output), Evaluated) and _QUERY in self._path:
             self._write(path, self._outputs.pop(path))
+
+    def save(self, last: bool = False) -> Any:
+        """See `squall.stages.Recoverable`: what is to be written when time goes on. A file is written as a whole, and
+        by a run that goes on as it was."""
+        return [as_json(output) for outputs in self._outputs.values() for output in outputs]
+
+    def recover(self, saved: Any) -> None:
+        for output in map(output_of, saved):
+            self.write(output)
 
     def close(self) -> None:
         self._finish()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import compress, islice, repeat
+from itertools import accumulate, chain, compress, islice, pairwise, repeat
+from operator import ne
 from typing import NamedTuple, cast
 
 from squall.rdf import ALWAYS, XSD_STRING, Columns, Quad, Term, Triple
@@ -36,13 +37,12 @@ _new = cast(Callable[[type[Triple], Sequence[str]], Triple], tuple.__new__)  # f
 class Statements(NamedTuple):
     """Plain statements by column.
 
-    stamps: a cell for each, at whose end is what says its time (none if they are not timed). times: the distinct ones,
-    as they occur, each with the part that says the time. Equal terms are one object, whose hash is known. blank:
-    whether there may be blank nodes.
+    stamps: what says the time of each run of them that have the same (none if they are not timed); sizes: how many
+    statements are in each. Equal terms are one object, whose hash is known. blank: whether there may be blank nodes.
     """
 
     stamps: Column
-    times: dict[str, str]
+    sizes: list[int]
     subjects: Column
     predicates: Column
     objects: Column
@@ -65,9 +65,10 @@ class Statements(NamedTuple):
         kinds = list(map(choice.predicates.__contains__, self.predicates))
         if all(kinds):
             return self
-        columns = (self.stamps, self.subjects, self.predicates, self.objects)
-        stamps, subjects, predicates, objects = (list(compress(column, kinds)) for column in columns)
-        return Statements(stamps, self.times, subjects, predicates, objects, self.blank)
+        sizes = [sum(kinds[first:end]) for first, end in pairwise(accumulate(self.sizes, initial=0))]
+        columns = (self.subjects, self.predicates, self.objects)
+        subjects, predicates, objects = (list(compress(column, kinds)) for column in columns)
+        return Statements(self.stamps, sizes, subjects, predicates, objects, self.blank)
 
 
 class Choice:
@@ -101,34 +102,38 @@ def statements(block: bytes, timed: bool = False) -> Statements | None:
     text = block.decode("utf-8", "replace")
     cells, width = f".\n{text}".split(" "), 4 if timed else 3
     if len(cells) % width == 1 and cells.pop() == ".":
-        columns = [cells[column::width] for column in range(width)]
-        starts = {cell: cell[2:] for cell in dict.fromkeys(columns[0])}
+        first, *others = (cells[column::width] for column in range(width))
+        starts, sizes = _runs(first)
         if all(cell.startswith(".\n") for cell in starts):
-            return _of(columns, starts, timed, "_" in text, checked=False)
+            return _of([cell[2:] for cell in starts], sizes, others, "_" in text, checked=False)
     if _NOT_CANONICAL not in text and (matched := _matched(text, timed)):
-        return _of(matched, dict(zip(matched[0], matched[0], strict=True)), timed, "_" in text, checked=True)
+        return _of(*_runs(matched[0]), matched[1:], "_" in text, checked=True)
     return None
 
 
-def _of(
-    columns: Sequence[Column], starts: dict[str, str], timed: bool, blank: bool, checked: bool
-) -> Statements | None:
-    """None unless all terms are plain, of which each is looked at once, if they have not been `checked`. starts: the
-    distinct first cells of lines, each without what is there of the line before."""
-    subjects, predicates, objects = columns[-3:]
-    if not timed:
-        subjects = list(map(starts.__getitem__, subjects))
+def _runs(column: Column) -> tuple[list[str], list[int]]:
+    """The cells of a column that differ from the one before, and how many equal ones there are of each."""
+    changed = list(map(ne, column, islice(column, 1, None)))
+    places = [0, *compress(range(1, len(column)), changed), len(column)]
+    return [column[place] for place in places[:-1]], [end - first for first, end in pairwise(places)]
+
+
+def _of(firsts: Column, sizes: list[int], others: Sequence[Column], blank: bool, checked: bool) -> Statements | None:
+    """None unless all terms are plain, of which each is looked at once, if they have not been `checked`. firsts: the
+    first cell of each run of lines in which it is the same; sizes: how many lines are in each."""
+    if len(others) == 2:
+        others = [list(chain.from_iterable(map(repeat, firsts, sizes))), *others]
+        firsts, sizes = [], []
     terms: dict[str, str] = {}
     kinds: dict[str, str] = {}
-    subjects = list(map(terms.setdefault, subjects, subjects))
+    subjects = list(map(terms.setdefault, others[0], others[0]))
     nodes = len(terms)
-    objects = list(map(terms.setdefault, objects, objects))
-    predicates = list(map(kinds.setdefault, predicates, predicates))
-    first, others = list(islice(terms, nodes)), list(islice(terms, nodes, None))
-    if not (checked or (_are(_ARE_SUBJECTS, first) and _are(_ARE_OBJECTS, others) and _are(_ARE_PREDICATES, kinds))):
+    objects = list(map(terms.setdefault, others[2], others[2]))
+    predicates = list(map(kinds.setdefault, others[1], others[1]))
+    first, rest = list(islice(terms, nodes)), list(islice(terms, nodes, None))
+    if not (checked or (_are(_ARE_SUBJECTS, first) and _are(_ARE_OBJECTS, rest) and _are(_ARE_PREDICATES, kinds))):
         return None
-    stamps, times = (columns[0], starts) if timed else ((), {})
-    return Statements(stamps, times, subjects, predicates, objects, blank)
+    return Statements(firsts, sizes, subjects, predicates, objects, blank)
 
 
 def _are(kind: Callable[[str], object], terms: Collection[str]) -> bool:
@@ -151,15 +156,14 @@ def events(block: bytes, own: str, stream: str, choice: Choice | None = None) ->
     None unless all lines are plain, and their times whole numbers of the same length, and in order.
     """
     found = statements(block, timed=True)
-    if found is None or not _are_numbers(found.times.values()) or found.stamps != sorted(found.stamps):
+    if found is None or not _are_numbers(found.stamps) or found.stamps != sorted(found.stamps):
         return None
-    count, times = len(found.stamps), dict(zip(found.times, map(int, found.times.values()), strict=True))
-    first, last = times[found.stamps[0]], times[found.stamps[-1]]
+    count, times = len(found.subjects), list(map(int, found.stamps))
     if choice is not None:
-        if not choice.goes_on(first, last):
+        if not choice.goes_on(times[0], times[-1]):
             return None
         found = found.of(choice)
-    return Columns(list(map(times.__getitem__, found.stamps)), *found.terms(own), stream, last), count
+    return Columns(times, found.sizes, *found.terms(own), stream), count
 
 
 def _are_numbers(stamps: Collection[str]) -> bool:

@@ -33,6 +33,25 @@ class Reading:
     bytes: int = 0
 
 
+@dataclass
+class Place:
+    """How far a document has been read: what is needed to go on behind its last batch in another process.
+
+    offset: the bytes, uncompressed, of the lines that have been read. line: the number of the next one. statements: of
+    a document that is not made of lines, how many have been read. ended: all has been.
+    """
+
+    offset: int = 0
+    line: int = 1
+    statements: int = 0
+    ended: bool = False
+
+    def pass_(self, block: bytes) -> None:
+        """Whole lines have been read; the end of the last one is not in the block."""
+        self.offset += len(block) + 1
+        self.line += block.count(b"\n") + 1
+
+
 @dataclass(frozen=True)
 class Settings:
     """How files are read: a format and compression given by name (or ``""``: by ending), the stream that their facts
@@ -52,29 +71,40 @@ def decoded(
     reading: Reading,
     choice: Choice | None = None,
     base: str | None = None,
+    place: Place | None = None,
 ) -> Iterator[Sequence[Event]]:
     """The events of bytes, a batch for each block at hand. What is malformed goes to the ledger.
 
     name: of what is read, for the ledger; its blank nodes are its own. choice: what may be left out of timed lines.
-    base: the IRI against which relative ones in a document are resolved. Raises what reading the file does.
+    base: the IRI against which relative ones in a document are resolved. place: where reading goes on, and how far it
+    comes; the file is there already if it `begins_there`, and at its beginning otherwise. Raises what reading the file
+    does.
     """
+    place = place or Place()
     if format.removals:
-        yield from _patch(file, name, settings, ledger, reading)
+        yield from _patch(file, name, settings, ledger, reading, place)
     elif not format.lines:
-        yield from _document(file, name, format, settings, ledger, reading, base)
+        yield from _document(file, name, format, settings, ledger, reading, base, place)
     elif format.timed:
-        yield from _timed_lines(file, name, format, settings, ledger, reading, choice)
+        yield from _timed_lines(file, name, format, settings, ledger, reading, choice, place)
     else:
-        yield from _lines(file, name, format, settings, ledger, reading)
+        yield from _lines(file, name, format, settings, ledger, reading, place)
+    place.ended = True
+
+
+def begins_there(format: Format) -> bool:
+    """Whether a document of this format can be read from the middle: what follows does not depend on what is before."""
+    return format.lines and not format.removals
 
 
 def _lines(
-    file: IO[bytes], path: str, format: Format, settings: Settings, ledger: Ledger, reading: Reading
+    file: IO[bytes], path: str, format: Format, settings: Settings, ledger: Ledger, reading: Reading, place: Place
 ) -> Iterator[Sequence[Event]]:
     own = suffix(path)
-    for first, block in _numbered(_blocks(file)):
+    for block in _blocks(file):
         statements, bad = parse_block(block, format.syntax, own)
-        _lose(bad, first, path, ledger)
+        _lose(bad, place.line, path, ledger)
+        place.pass_(block)
         yield from _batch(statements, settings, reading)
 
 
@@ -86,20 +116,19 @@ def _timed_lines(
     ledger: Ledger,
     reading: Reading,
     choice: Choice | None,
+    place: Place,
 ) -> Iterator[Sequence[Event]]:
     own = suffix(path)
     batch: Sequence[Event]
-    first = 1
     for block in _blocks(file):
         plain = events(block, own, settings.stream, choice)
         if plain is not None:
             batch, count = plain
-            first += count  # each line is a statement
         else:
             found, bad = parse_timed(block, format.syntax, own)
-            _lose(bad, first, path, ledger)
+            _lose(bad, place.line, path, ledger)
             batch, count = _chosen(found, settings.stream, choice), len(found)
-            first += block.count(b"\n") + 1
+        place.pass_(block)
         reading.statements += count
         if batch:
             yield batch
@@ -110,15 +139,38 @@ def _chosen(found: Sequence[Timed], stream: str, choice: Choice | None) -> list[
 
 
 def _patch(
-    file: IO[bytes], path: str, settings: Settings, ledger: Ledger, reading: Reading
+    file: IO[bytes], path: str, settings: Settings, ledger: Ledger, reading: Reading, place: Place
 ) -> Iterator[Sequence[Event]]:
+    """What was read before is read once more for what it says of what follows, and for nothing else."""
+    known, ended = place.offset, place.ended
+    place.offset, place.line = 0, 1
+
     def lose(line: int, reason: str, text: str) -> None:
-        ledger.record("malformed", path, line, reason, text)
+        if place.offset >= known:
+            ledger.record("malformed", path, line, reason, text)
 
     patch = Patch(settings.stream, settings.time, suffix(path), lose)
-    for first, block in _numbered(_blocks(file)):
-        yield from _changes(patch.read(first, block), reading)
-    yield from _changes(patch.end(), reading)
+    for block in _divided(_blocks(file), known):
+        found, is_new = patch.read(place.line, block), place.offset >= known
+        place.pass_(block)
+        if is_new:
+            yield from _changes(found, reading)
+    if not ended:
+        place.ended = True
+        yield from _changes(patch.end(), reading)
+
+
+def _divided(blocks: Iterable[bytes], offset: int) -> Iterator[bytes]:
+    """Blocks of lines, none of which goes on beyond an offset at which a line begins."""
+    begin = 0
+    for block in blocks:
+        first = offset - begin
+        if 0 < first <= len(block):
+            yield block[: first - 1]
+            yield block[first:]
+        else:
+            yield block
+        begin += len(block) + 1
 
 
 def _changes(events: list[Event], reading: Reading) -> Iterator[Sequence[Event]]:
@@ -135,10 +187,17 @@ def _document(
     ledger: Ledger,
     reading: Reading,
     base: str | None,
+    place: Place,
 ) -> Iterator[Sequence[Event]]:
+    if place.ended:
+        return
+    known = place.statements
     try:
         for statements in parse_document(file, format.syntax, base, suffix(path)):
-            yield from _batch(statements, settings, reading)
+            new = statements[known:]
+            known = max(0, known - len(statements))
+            place.statements += len(new)
+            yield from _batch(new, settings, reading)
     except Malformed as error:
         ledger.record("malformed", path, error.line, f"{error.reason}; the rest of the document is left out", "")
 
@@ -186,11 +245,3 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
         rest = [tail] if tail else []
     if rest:
         yield b"".join(rest)
-
-
-def _numbered(blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Blocks, each with the number of its first line (from 1)."""
-    number = 1
-    for block in blocks:
-        yield number, block
-        number += block.count(b"\n") + 1

@@ -51,6 +51,24 @@ class Settling(Protocol):
         ...
 
 
+@runtime_checkable
+class Formatting(Protocol):
+    """A sink whose format keeps something of what was written, such as the answers of an evaluation until all of them
+    are there."""
+
+    def held(self) -> Any:
+        """That, as what JSON can hold."""
+        ...
+
+    def hold(self, held: Any) -> None:
+        """Goes on with that; said before anything is written."""
+        ...
+
+    def drop(self) -> None:
+        """It is not to be written at the end."""
+        ...
+
+
 class StreamSink:
     """Standard output, or a compressed file: written from its beginning to its end.
 
@@ -114,21 +132,87 @@ class StreamSink:
             raise error
         raise SinkError(f"`{self.uri}` cannot be written: {error.strerror}") from error
 
+    def held(self) -> Any:
+        """See `Formatting`."""
+        return self._encoder.save()
 
-class FileSink(StreamSink):
-    """A plain file: it can be cut back to where a batch began (`squall.stages.Rewindable`)."""
+    def hold(self, held: Any) -> None:
+        self._encoder.recover(held)
+
+    def drop(self) -> None:
+        self._encoder.begin(True, False)
+
+
+class _PathSink(StreamSink):
+    """A file that goes on in another process where it was (`squall.stages.Recoverable`)."""
+
+    def save(self, last: bool = False) -> Any:
+        try:
+            return {"length": self._settled(), "held": self.held()}
+        except OSError as error:
+            self._refused(error)
+
+    def recover(self, saved: Any) -> None:
+        try:
+            self._cut(saved["length"])
+        except OSError as error:
+            self._refused(error)
+        self.hold(saved["held"])
+
+    def _settled(self) -> int:
+        """The length of the file, in bytes, when all that was written is on disk."""
+        raise NotImplementedError
+
+    def _cut(self, length: int) -> None:
+        """Drops what is behind that, and begins anew there."""
+        raise NotImplementedError
+
+
+class GzipSink(_PathSink):
+    """A compressed file: it has a part of its own (RFC 1952, section 2.2) for what is between two checkpoints."""
+
+    _length = 0
+    """That of the parts which are complete."""
+
+    def _settled(self) -> int:
+        assert self._path is not None
+        if self.file.tell():
+            self.file.close()
+            with self._path.open("rb") as file:
+                os.fsync(file.fileno())
+            self._length = self._path.stat().st_size
+            self._file = self._open(True)
+        return self._length
+
+    def _cut(self, length: int) -> None:
+        assert self._path is not None
+        self.file.close()
+        os.truncate(self._path, length)
+        self._length = length
+        self._file = self._open(True)
+        self._encoder.begin(length > 0, False)
+
+
+class FileSink(_PathSink):
+    """A plain file: it can also be cut back to where a batch began (`squall.stages.Rewindable`)."""
 
     def mark(self) -> int:
         self.file.write(self._encoder.end())
+        return self._settled()
+
+    def rewind(self, mark: int) -> None:
+        self._cut(mark)
+
+    def _settled(self) -> int:
         self.file.flush()
         os.fsync(self.file.fileno())
         return self.file.tell()
 
-    def rewind(self, mark: int) -> None:
+    def _cut(self, length: int) -> None:
         self.file.flush()
-        self.file.truncate(mark)
-        self.file.seek(mark)
-        self._encoder.begin(mark > 0, self.file.isatty())
+        self.file.truncate(length)
+        self.file.seek(length)
+        self._encoder.begin(length > 0, self.file.isatty())
 
 
 def open_path(address: Address) -> Sink:
@@ -163,7 +247,7 @@ def _folder(address: Address) -> FolderSink:
 
 def _opened(uri: str, path: Path, format: str, compressed: bool) -> StreamSink:
     if compressed:
-        return StreamSink(uri, format, lambda resume: cast(IO[bytes], gzip.open(path, _mode(resume))), path)
+        return GzipSink(uri, format, lambda resume: cast(IO[bytes], gzip.open(path, _mode(resume))), path)
     return FileSink(uri, format, lambda resume: path.open(_mode(resume)), path)
 
 
@@ -215,8 +299,11 @@ def check_writable(path: Path) -> None:
 
 
 def _nt(output: Output) -> bytes:
-    fact = output[0]  # by number and in one go: every line of every run is made here
-    return ("%s %s %s .\n" % fact).encode() if isinstance(fact, Triple) else comment_line(output)  # noqa: UP031
+    fact = output[0]  # by number and at once: every line of every run is made here
+    if not isinstance(fact, Triple):
+        return comment_line(output)
+    subject, predicate, object = fact
+    return f"{subject} {predicate} {object} .\n".encode()
 
 
 def _ntt(output: Output) -> bytes:

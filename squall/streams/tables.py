@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -38,6 +39,13 @@ class Tables:
 
     def end(self) -> bytes:
         return self._shown(self._gathering.end())
+
+    def save(self) -> Any:
+        return {"prefixes": self._known, "outputs": self._gathering.save()}
+
+    def recover(self, saved: Any) -> None:
+        self._known = saved["prefixes"]
+        self._gathering.recover(saved["outputs"])
 
     def _shown(self, found: Sequence[Evaluation]) -> bytes:
         alike = groupby(found, key=lambda one: (one.time, one.names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from squall.rdf import ALWAYS, WORKING, XSD, Atom, Fact, Term, Triple, iri, iri_text, literal
 from squall.system.patterns import UNNAMED
@@ -118,14 +118,15 @@ class Graphs(Source):
     ``GRAPH(h, s, p, o)``, too. Static data are in one graph: the one in which they are, or else that of their stream.
 
     What has no name is not there: the default stream, and what rules derive.
-    inside: a stream itself is no graph, only those that it brings are.
+    only: ``graphs``: a stream itself is no graph, those that it brings are; ``streams``: only streams themselves are,
+    each with all that is in it.
     """
 
     is_plain: ClassVar[bool] = False
-    inside: bool = field(default=False, kw_only=True)
+    only: Literal["", "graphs", "streams"] = field(default="", kw_only=True)
 
     def reads(self, stream: str, graph: str = "", static: bool = False) -> bool:
-        named = bool(graph) or not (self.inside or stream in UNNAMED)
+        named = (stream not in UNNAMED and self.only != "graphs") or (bool(graph) and self.only != "streams")
         return named and self.iri in ("", stream) and self._is_open(stream)
 
     @property
@@ -135,8 +136,10 @@ class Graphs(Source):
     def seen(self, fact: Fact, stream: str, time: int, graph: str = "") -> tuple[Fact, ...]:
         if not isinstance(fact, Triple):
             return ()
+        if self.only == "streams":
+            return (Atom(GRAPH, (iri(stream), *fact)),)
         names = _names(stream, time, graph)
-        return tuple(Atom(GRAPH, (name, *fact)) for name in (names[-1:] if self.inside else names))
+        return tuple(Atom(GRAPH, (name, *fact)) for name in (names[-1:] if self.only else names))
 
 
 def _names(stream: str, time: int, graph: str) -> tuple[Term, ...]:

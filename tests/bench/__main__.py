@@ -154,7 +154,7 @@ def main(given: Sequence[str] | None = None) -> int:
             found = sizes(asked.size or 100)
             show_sizes(found, console)
         else:
-            runs = [*(asked.run or ["rete:iterator"]), *able(asked.peer, name)]
+            runs = [*(asked.run or [WORKS[name].run]), *able(asked.peer, name)]
             try:
                 found = compare(name, runs, asked.size or WORKS[name].size, asked.repeat, asked.limit)
             except Failed as error:

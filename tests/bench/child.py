@@ -49,7 +49,8 @@ def used(run: str, answer: Answer, wall: float, cpu: float) -> dict[str, float]:
     """The seconds used, as the process that works has measured them: nothing where there are several of them."""
     if answer.wall is not None and answer.cpu is not None:
         return {"wall": answer.wall, "cpu": answer.cpu}
-    return {"wall": wall} if run.endswith(":spark") else {"wall": wall, "cpu": cpu}
+    spark = peers.PEERS[run].spark if run in peers.PEERS else run.endswith(":spark")
+    return {"wall": wall} if spark else {"wall": wall, "cpu": cpu}
 
 
 def main(name: str, run: str, folder: str) -> None:

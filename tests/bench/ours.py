@@ -12,16 +12,18 @@ import squall
 from squall.rdf import ALWAYS, Event, Term, Triple
 from squall.stages import Job
 from squall.streams import Sources, open_sink, open_source, open_static
-from tests.bench.works import OBSERVATION, Answer, Evaluate, Statement, Task, statement
+from tests.bench import spark
+from tests.bench.works import OBSERVATION, Answer, Evaluate, Statement, Task, Work, statement, written
 
 
 def prepare(task: Task, planner: str, builder: str) -> Evaluate:
     """The job, built, with its data at hand."""
-    window = f"RANGE {task.work.milliseconds}ms" if task.work.window else "LANDMARK"
-    system = squall.compile(task.files.program, window=window)
+    system = squall.compile(task.files.program, window=window(task.work))
     job = squall.build(squall.plan(system, planner), builder)
+    if builder == "spark":
+        spark.start(task.work)
     match task.work.fed:
-        case "files":
+        case "files" | "folder":
             return lambda: from_file_to_file(job, task)
         case "events":
             events = list(timed(task.files.stream))
@@ -31,6 +33,14 @@ def prepare(task: Task, planner: str, builder: str) -> Evaluate:
             batches = list(batched(task))
             static = [Event(ALWAYS, tuple(map(triple, task.static())))]
             return lambda: in_memory(job, batches, static)
+
+
+def window(work: Work) -> str:
+    """The window of a workload, as the command line takes it."""
+    if not work.window:
+        return "LANDMARK"
+    length = f"{work.milliseconds}ms"
+    return f"RANGE {length} STEP {length}" if work.kind == "stepped" else f"RANGE {length}"
 
 
 def triple(statement: Statement) -> Triple:
@@ -67,7 +77,7 @@ def from_file_to_file(job: Job, task: Task) -> Answer:
         sink.start()
         for output in job.run(source, static):
             sink.write(output)
-    return Answer(line for line in task.files.out.read_text().splitlines())
+    return Answer(written(task.files.out))
 
 
 def event_by_event(job: Job, events: Sequence[Event], static: Sequence[Event]) -> Answer:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from squall import rulesets
@@ -17,6 +18,8 @@ Statement = tuple[str, str, str]
 
 OBSERVATION = 8
 """Triples of one observation: one event of the stream."""
+PART = 100_000
+"""Triples of a file, where the stream is a folder of them."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +53,15 @@ def _sparql(statements: Iterable[Statement]) -> str:
 class Work:
     """One workload.
 
-    kind: ``join`` (a rule over a window), ``many`` (many of them), ``landmark`` (no window), ``rdfs``, ``closure``.
+    kind: ``join`` (a rule over a window), ``stepped`` (over one that moves by its length), ``many`` (many of them),
+    ``landmark`` (no window), ``rdfs``, ``closure``.
     fed: ``memory`` (evaluation only: the data are in memory before the clock starts, and facts are printed after it
-    stops), ``files`` (from a file to a file), ``events`` (as memory, one event at a time).
+    stops), ``files`` (from a file to a file), ``folder`` (the stream is a folder, with a file for each `PART` triples),
+    ``events`` (as memory, one event at a time).
     size: triples of the stream where none is asked for.
     program: the text of the rules in Jena's language, where it is not made from them.
     window: triples of the stream that are valid at a time; 0: all.
+    run: what is run if nothing is asked for.
     """
 
     name: str
@@ -68,6 +74,7 @@ class Work:
     fed: str = "memory"
     program: str = ""
     timed: bool = False
+    run: str = "rete:iterator"
 
     @property
     def text(self) -> str:
@@ -85,15 +92,19 @@ class Work:
         return self.window // OBSERVATION * data.STEP
 
     def files(self, folder: Path) -> Files:
-        stream = folder / f"stream.{'ntt' if self.timed else 'nt'}"
-        return Files(folder / "program.jena", stream, folder / "plain.nt", folder / "static.nt", folder / "out.nt")
+        stream = folder / ("stream" if self.fed == "folder" else f"stream.{'ntt' if self.timed else 'nt'}")
+        names = ("plain.nt", "static.nt", "out.nt", "made")
+        return Files(folder / "program.jena", stream, *(folder / name for name in names))
 
     def write(self, folder: Path, size: int) -> None:
         """Puts the program and the data, `size` triples of the stream, into a folder."""
         files = self.files(folder)
         files.program.write_text(self.text)
         lines = list(self.stream(size))
-        _write(files.stream, lines)
+        if self.fed == "folder":
+            _write_parts(files.stream, lines)
+        else:
+            _write(files.stream, lines)
         _write(files.plain, [line.partition(" ")[2] for line in lines] if self.timed else lines)
         _write(files.static, self.static())
 
@@ -102,15 +113,26 @@ def _write(path: Path, lines: Iterable[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines))
 
 
+def _write_parts(folder: Path, lines: Sequence[str]) -> None:
+    """The lines as files that have appeared one after the other."""
+    folder.mkdir()
+    for number in range(-(-len(lines) // PART)):
+        path = folder / f"part{number:06d}.ntt"
+        _write(path, lines[number * PART : (number + 1) * PART])
+        os.utime(path, (data.START // 1000 + number,) * 2)
+
+
 @dataclass(frozen=True)
 class Files:
-    """A workload on disk. plain: the stream without its times; out: where facts are written to."""
+    """A workload on disk. plain: the stream without its times; out: where facts are written to; folder: the same, for
+    those who write several files."""
 
     program: Path
     stream: Path
     plain: Path
     static: Path
     out: Path
+    folder: Path
 
 
 @dataclass(frozen=True)
@@ -139,6 +161,11 @@ class Task:
 def statements(path: Path) -> list[Statement]:
     """The triples of a file of canonical N-Triples."""
     return [statement(line) for line in path.read_text().splitlines()]
+
+
+def written(path: Path) -> Lines:
+    """The lines of a file, which is read when they are asked for."""
+    yield from path.read_text().splitlines()
 
 
 def statement(line: str) -> Statement:
@@ -195,6 +222,14 @@ def over_sensors(
     return Work(name, kind, size, rules, data.sensors, static, window, fed, timed=True)
 
 
+ON_SPARK = "rete:spark"
+
+
+def over_sensors_on_spark(name: str, rule: Rule, kind: str, window: int, fed: str) -> Work:
+    work = over_sensors(name, rule, kind=kind, window=window, fed=fed, size=1_000_000)
+    return replace(work, run=ON_SPARK)
+
+
 def many(count: int) -> Work:
     """As many rules, which differ in the sensor they look at and share everything else."""
     rules = (
@@ -234,7 +269,12 @@ WORKS = {
         over_sensors("q3-files", Q3, fed="files", size=1_000_000),
         over_sensors("q9-files", Q9, fed="files", size=1_000_000),
         over_sensors("latency", Q3, fed="events"),
-        Work("sensors", "landmark", 100_000, (Q3,), data.sensors, nothing, fed="files", timed=True),
+        *(over_sensors_on_spark(f"spark-{rule.name}", rule, "landmark", 0, "files") for rule in (Q3, Q9)),
+        *(over_sensors_on_spark(f"spark-{rule.name}-stepped", rule, "stepped", 10_000, "folder") for rule in (Q3, Q9)),
+        Work(
+            "spark-rdfs", "rdfs", 100_000, RDFS_RULES, data.university, data.hierarchy, fed="files",
+            program=rulesets.path("rhodf").read_text(), run=ON_SPARK,
+        ),
         *(many(count) for count in (10, 100, 1000, 10_000)),
         Work(
             "rdfs", "rdfs", 100_000, RDFS_RULES, data.university, data.hierarchy,

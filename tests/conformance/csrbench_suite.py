@@ -75,7 +75,7 @@ def cases(folder: Path) -> Iterator[Case]:
         run = _run_csparql if place.name.startswith("csparql") else _run_cqels
         yield Case(f"yabench-validation/{place.name}", partial(run, folder, place))
     for path in sorted((folder / ELSEWHERE).rglob("query*.*")):
-        if path.suffix in (".csparql", ".rspql"):
+        if path.suffix in (".csparql", ".rspql", ".sparqlstream"):
             run_text = partial(_run_text, folder, _number(path.name), path.read_text(encoding="utf-8"), path.suffix[1:])
             yield Case(f"{path.parent.name}/{path.name}", run_text)
     for entry in json.loads((folder / "window_scopes.json").read_text(encoding="utf-8")):

@@ -16,7 +16,7 @@ import pytest
 
 import squall
 from squall.errors import Errors, LexerError
-from squall.lexers import csparql, rspql
+from squall.lexers import cqels, csparql, rspql, sparqlstream
 from squall.lexers.sparql import SparqlLexer
 from squall.system import System
 from squall.testing import assert_as_oracle
@@ -25,9 +25,10 @@ from tests.conformance import Case, LeftOut, Stages, made_up
 from tests.conformance.programs import translated
 
 ENGINE = ("engine_java_queries.json", "readytogopack_queries.json")
-LEXERS = {".csparql": csparql.lexer, ".rspql": rspql.lexer, ".txt": rspql.lexer}
-OTHERS = {".cqels": "CQELS-QL", ".sparqlstream": "SPARQLStream"}
-"""The endings of languages that squall does not have."""
+LEXERS = {
+    ".cqels": cqels.lexer, ".csparql": csparql.lexer, ".rspql": rspql.lexer, ".sparqlstream": sparqlstream.lexer,
+    ".txt": rspql.lexer,
+}  # fmt: skip
 
 UNGROUPED = "selects a variable that it neither groups by nor aggregates (SPARQL 1.1 Query, section 11.4)"
 REFUSED = {
@@ -39,10 +40,14 @@ REFUSED = {
     "yasper/queries/citybench/rspql/location_parking_1.txt": "has `ELECT` for `SELECT`",
     "yasper/queries/citybench/rspql/pollution_weather_1.txt": "has a stray `>` after `ssn:observedBy`",
     "yasper/queries/lsbench/q2.rspql": UNGROUPED,
+    "yasper/queries/sample-queries/cqelsql/query3.cqels": "has no pattern, and an IRI without `<` and `>`",
     "yasper/queries/sample-queries/rspql/query8.rspql": "has a CONSTRUCT for a sub-query, which its comment disowns",
 }
 """The texts that are no queries of their language, and why."""
-LACKING = {"yasper/queries/sample-queries/rspql/query4.rspql": "the function geof:distance of GeoSPARQL"}
+LACKING = {
+    f"yasper/queries/sample-queries/{name}": "the function geof:distance of GeoSPARQL"
+    for name in ("cqelsql/query4.cqels", "rspql/query4.rspql")
+}
 """The texts that need what is no part of their language."""
 
 
@@ -54,18 +59,12 @@ def cases(folder: Path) -> Iterator[Case]:
                 yield _case(f"{file}/{number}", entry["text"], csparql.lexer)
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if path.suffix in OTHERS:
-            yield Case(name, partial(_leave_out, f"no lexer for {OTHERS[path.suffix]}"))
-        elif (path.suffix in LEXERS and "queries" in path.parts) or path.suffix == ".rspql":
+        if (path.suffix in LEXERS and "queries" in path.parts) or path.suffix == ".rspql":
             yield _case(name, path.read_text(encoding="utf-8"), LEXERS[path.suffix])
 
 
 def _case(name: str, text: str, lexer: SparqlLexer) -> Case:
     return Case(name, partial(_run, name, re.sub(r"\$\{\w+\}", "5", text), lexer))
-
-
-def _leave_out(reason: str, stages: Stages) -> None:
-    raise LeftOut(reason)
 
 
 def _run(name: str, text: str, lexer: SparqlLexer, stages: Stages) -> None:

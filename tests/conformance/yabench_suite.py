@@ -18,7 +18,6 @@ from squall.rdf import ALWAYS, Event, Fact, Triple, iri
 from squall.system import Report, System
 from squall.windows import Range, Stepped, milliseconds
 from tests.conformance import Case, Stages
-from tests.conformance.cqels import as_csparql
 from tests.conformance.evaluations import (
     WHOLE,
     answers,
@@ -138,7 +137,7 @@ def compare_as_cqels(place: Path, timed: Sequence[tuple[int, Fact]], stages: Sta
     new = {time: after - before for time, before, after in changes if after - before}
     gone = {time: before - after for time, before, after in changes if before - after}
     for output, due in (("istream", new), ("dstream", gone)):
-        system = query(as_csparql(text), "csparql", "cqels", output=output)
+        system = query(text, "cqels", "cqels", output=output)
         (name,) = streams(system)
         told = answers(system, [event._replace(stream=name) for event in events], stages)
         found = {time: bag(rows) for time, rows in told.items() if time in instants}

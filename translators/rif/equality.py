@@ -56,6 +56,8 @@ def systems(rules: Sequence[System]) -> Iterator[System]:
     yield _rule("part of equal", [_equal(_TERM, _X)], _part(_Z, _TERM), _arguments(_TERM))
     for fact in _shapes(rules):
         yield from _copies(fact)
+    for term in sorted(_compared(rules)):
+        yield _rule("reflexivity", [], _equal(term, term))
     for part, whole in sorted(_constants(rules)):
         yield _rule("part", [], _part(part, whole))
 
@@ -111,6 +113,12 @@ def _parts(systems: Iterable[System]) -> Iterator[object]:
         for consequence in system.consequences:
             if isinstance(consequence, Construct):
                 yield from consequence.template
+
+
+def _compared(rules: Sequence[System]) -> set[Term]:
+    """The constants of which conditions ask what is equal to them."""
+    asked = (part for part in _parts(rules) if isinstance(part, AtomPattern) and part.relation == EQUAL)
+    return {slot for part in asked for slot in part.arguments if isinstance(slot, str)}
 
 
 def _constants(rules: Sequence[System]) -> set[tuple[Term, Term]]:

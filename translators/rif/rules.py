@@ -25,6 +25,7 @@ from squall.system import (
 )
 from squall.translators.common import guarded, made
 from squall.translators.rif import entailment, equality
+from squall.translators.rif.arguments import lifted, replacements
 from squall.translators.rif.conditions import (
     SUBCLASS,
     TYPE,
@@ -84,6 +85,10 @@ class Rules:
         found: list[tuple[Literal, ...]] = [()]
         if rule.condition is not None:
             found = alternatives(rule.condition, names, fresh, self.equality)
+        if self.equality:
+            conclusions, names, computed = lifted(rule.conclusions, names, fresh)
+            rule = replace(rule, conclusions=conclusions)
+            found = [one for conjunction in found for one in replacements((*conjunction, *computed), fresh)]
         errors: list[SquallError] = []
         for conjunction in found:
             body = Body(rule.constants, fresh)

@@ -1,4 +1,4 @@
-"""SPARQL 1.1, C-SPARQL and RSP-QL to a Translated Production System.
+"""SPARQL 1.1, C-SPARQL, RSP-QL, CQELS-QL and SPARQLStream to a Translated Production System.
 
 Source: SPARQL 1.1 Query, section 18; SPARQL 1.1 Update, section 3; for streams see `datasets` and `outputs`.
 """
@@ -12,7 +12,7 @@ from squall.errors import Origin, raise_all
 from squall.lexers.sparql import tree as q
 from squall.rdf import iri_text, is_iri
 from squall.system import Document, Insert, Stream, System
-from squall.translators.sparql.datasets import clauses, dataset
+from squall.translators.sparql.datasets import clauses, of_query
 from squall.translators.sparql.outputs import told
 from squall.translators.sparql.state import Notes, State
 from squall.translators.sparql.updates import Updates
@@ -48,7 +48,7 @@ def _translated(statement: q.Statement, name: str, notes: Notes) -> list[System]
     if isinstance(body, q.Operation):
         rules = updates.operation(body, name)
         return [*_relations(state), *rules]
-    made = updates.query(body, name, dataset(body.dataset, notes))
+    made = updates.query(body, name, of_query(body, notes))
     said = told(statement)
     stream = name if said.is_stream else ""
     return [System(name, subsystems=(*_relations(state), *made), output=said.output, report=said.report, stream=stream)]
@@ -73,9 +73,15 @@ def _documents(program: q.Program, rules: Iterable[System]) -> tuple[Document, .
 
 def _streams(program: q.Program) -> tuple[Stream, ...]:
     """The streams over which queries are."""
-    named = (one for statement in program.statements for one in clauses(statement))
-    found = (Stream(iri_text(one.stream), one.origin) for one in named if isinstance(one, q.FromStream | q.FromWindow))
-    return tuple(dict.fromkeys(found))
+    found: dict[Stream, None] = {}
+    for statement in program.statements:
+        for clause in clauses(statement):
+            if isinstance(clause, q.FromStream | q.FromWindow):
+                found[Stream(iri_text(clause.stream), clause.origin)] = None
+        for one in q.stream_windows(statement.body):
+            if isinstance(one.name, str):
+                found[Stream(iri_text(one.name), one.origin)] = None
+    return tuple(found)
 
 
 def _name(program: q.Program, statement: q.Statement, place: int) -> str:

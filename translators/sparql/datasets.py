@@ -16,6 +16,9 @@ from squall.system import GRAPH, AtomPattern, FactPattern, Graph, Graphs, Patter
 from squall.translators.sparql.state import Notes
 from squall.windows import LANDMARK, NOTHING, Count, Range, Stepped, Window
 
+Windowing = q.FromStream | q.FromWindow | q.StreamWindow
+"""What has a window in brackets."""
+
 DEFAULT = Source(apart=True)
 """The default graph of a query that says nothing of its data set: all streams, what rules derive, and static data that
 are in no named graph."""
@@ -57,10 +60,15 @@ class Reads:
             return self.of(self.graphs[graph])
         return self.of(*(Graph(name, one.window, within=one.iri) for one in self.holding)) if self.holding else None
 
-    def of_each(self, graph: Variable) -> Reads:
-        """The same data set, seen from each graph that there is, those apart that it names."""
-        inside = tuple(Graphs(one.iri, one.window, inside=True) for one in self.holding)
-        return replace(self, sources=(Graphs(),) if self.graphs is None else inside, graph=graph)
+    @property
+    def every_graph(self) -> tuple[Source, ...]:
+        """All graphs that there are, but for those that the data set names."""
+        inside = tuple(Graphs(one.iri, one.window, only="graphs") for one in self.holding)
+        return (Graphs(),) if self.graphs is None else inside
+
+    def of_each(self, graph: Variable, graphs: tuple[Source, ...]) -> Reads:
+        """The same data set, seen from each of these graphs."""
+        return replace(self, sources=graphs, graph=graph)
 
     @property
     def place(self) -> tuple[Variable, ...]:
@@ -91,6 +99,8 @@ class Reads:
 
 
 ALL = Reads()
+INSIDE = Reads((BACKGROUND,), {}, (BACKGROUND,))
+"""Around windows of streams: no stream, static data that are in no graph, and the named graphs of static data."""
 
 
 def clauses(statement: q.Statement) -> tuple[q.DatasetClause, ...]:
@@ -104,8 +114,16 @@ def clauses(statement: q.Statement) -> tuple[q.DatasetClause, ...]:
             return query.dataset
 
 
+def of_query(query: q.Query, notes: Notes) -> Reads:
+    """The data set of a query. If it has streams inside of its pattern (CQELS-QL), no others are in its default graph.
+    What is wrong with its clauses is noted."""
+    if not query.dataset and q.stream_windows(query):
+        return INSIDE
+    return dataset(query.dataset, notes)
+
+
 def dataset(clauses: Iterable[q.DatasetClause], notes: Notes) -> Reads:
-    """The data set of a query's clauses. What is wrong with them is noted."""
+    """The data set of some clauses. What is wrong with them is noted."""
     default: list[Source] = []
     holding: list[Source] = []
     graphs: dict[Term, Source] = {}
@@ -137,13 +155,13 @@ def _stream(clause: q.FromStream, notes: Notes) -> Source:
     return Source(iri_text(clause.stream), made)
 
 
-def window(range: q.Range, clause: q.FromStream | q.FromWindow, notes: Notes) -> Window:
-    """The window of what is written in brackets. One without a step is continuous in C-SPARQL; in RSP-QL its step is
-    its size."""
+def window(range: q.Range, clause: Windowing, notes: Notes) -> Window:
+    """The window of what is written in brackets. One without a step is continuous; in RSP-QL its step is its size."""
+    is_stepped = isinstance(clause, q.FromWindow)
     match range:
         case q.TimeRange(size=size, step=step):
             if step is None:
-                return Stepped(size, size) if isinstance(clause, q.FromWindow) else Range(size)
+                return Stepped(size, size) if is_stepped else Range(size)
             _check_gaps(size, step, clause, notes)
             return Stepped(size, step)
         case q.CountRange(size=size, step=step):
@@ -151,10 +169,12 @@ def window(range: q.Range, clause: q.FromStream | q.FromWindow, notes: Notes) ->
             return Count(size, step or 1)
         case q.PastRange(begin=begin, end=end, step=step):
             size = begin - end
+            if step is None and not is_stepped:
+                return Range(size, end)
             _check_gaps(size, step or size, clause, notes)
             return Stepped(size, step or size, delay=end)
 
 
-def _check_gaps(size: int, step: int, clause: q.FromStream | q.FromWindow, notes: Notes) -> None:
+def _check_gaps(size: int, step: int, clause: Windowing, notes: Notes) -> None:
     if step > size:
         notes.warn("the window leaves gaps: its step is longer than its range", clause.origin)

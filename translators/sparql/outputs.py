@@ -21,14 +21,16 @@ class Told(NamedTuple):
 
 
 def told(statement: q.Statement) -> Told:
-    """How a query is told: as it says (RSP-QL); whole, if it is evaluated at steps or periods, or has an order, then
-    whenever it changes; else what is new (C-SPARQL without a step, and SPARQL)."""
+    """How a query is told: as it says (RSP-QL, SPARQLStream); what is new (CQELS-QL); else whole, if it is evaluated at
+    steps or periods, or has an order, then whenever it changes; else what is new (C-SPARQL without a step, SPARQL)."""
     registration = statement.registration
     streams = registration is not None and registration.kind != "QUERY"
     is_stream = streams and isinstance(statement.body, q.ConstructQuery | q.DescribeQuery)
     report = CLOSE if registration is None or registration.period is None else Report("periodic", registration.period)
     if registration is not None and registration.kind in ("ISTREAM", "DSTREAM", "RSTREAM"):
         return Told(registration.kind.lower(), report, is_stream)
+    if q.stream_windows(statement.body):
+        return Told("istream", report, is_stream)
     is_stepped = dataset(clauses(statement), Notes()).is_stepped
     if is_stepped or report != CLOSE:
         return Told("rstream", report, is_stream)

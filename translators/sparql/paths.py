@@ -150,7 +150,7 @@ def _related(relation: Term, start: Slot, end: Slot, reads: Reads, origin: Origi
 
 def _anywhere(reads: Reads) -> Reads:
     """The same, by the name that relations have for the graph in which their pairs are."""
-    return reads if reads.graph is None else reads.of_each(WHERE)
+    return reads if reads.graph is None else reads.of_each(WHERE, reads.sources)
 
 
 def _rule(body: Body, relation: Term, ends: tuple[Slot, ...], name: str) -> System:

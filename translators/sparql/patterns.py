@@ -8,13 +8,28 @@ from squall.errors import Origin, near
 from squall.functions.sparql import calls
 from squall.functions.sparql.tables import TABLE
 from squall.lexers.sparql import tree as q
-from squall.rdf import XSD, Term, literal
-from squall.system import Bind, Compute, Either, Maybe, Predicate, Select, System, Test, Variable, Without, visible
+from squall.rdf import XSD, Term, iri_text, literal
+from squall.system import (
+    Bind,
+    Compute,
+    Either,
+    Graphs,
+    Maybe,
+    Predicate,
+    Select,
+    Source,
+    System,
+    Test,
+    Variable,
+    Without,
+    visible,
+)
 from squall.translators.sparql.bodies import Body, empty, graph_names
-from squall.translators.sparql.datasets import Reads
+from squall.translators.sparql.datasets import Reads, window
 from squall.translators.sparql.expressions import Expressions, asked
 from squall.translators.sparql.paths import Paths
 from squall.translators.sparql.state import State
+from squall.windows import LANDMARK
 
 
 class Patterns:
@@ -75,6 +90,8 @@ class Patterns:
                 body.join(self._graph(element, body.reads))
             case q.Window():
                 body.join(self._window(element, body.reads))
+            case q.StreamWindow():
+                body.join(self._stream_window(element, body.reads))
             case q.Values():
                 body.join(values(element))
             case q.SubSelect(query=query):
@@ -94,7 +111,7 @@ class Patterns:
         known = {name for body in bodies for name in (*body.variables, *body.reads.known)}
         for name, place in asked(expression, origin):
             if name not in known:
-                hint = near(str(name), [str(one) for one in known]) or "what is asked for has to be bound before, here"
+                hint = near(str(name), [str(one) for one in known]) or "bind it by a pattern, BIND or VALUES before"
                 self.state.notes.warn(f"`{name}` never has a value here: nothing binds it", place, hint)
 
     def bind(self, variable: Variable, expression: q.Expression, body: Body) -> Bind:
@@ -121,20 +138,20 @@ class Patterns:
     def _any_graph(self, graph: q.Graph, name: Variable, reads: Reads) -> System | Either:
         """A pattern over each graph: those that the data set names, then the others that there are."""
         if reads.graphs is None:
-            return self._each(graph.group, name, reads)
+            return self._each(graph.group, name, reads, reads.every_graph)
         parts = [self._at(graph, one, reads.of(source)) for one, source in reads.graphs.items()]
         if reads.holding:
-            others = Body(reads, [self._each(graph.group, name, reads)])
+            others = Body(reads, [self._each(graph.group, name, reads, reads.every_graph)])
             if reads.graphs:
                 others.add(Test(calls.condition(calls.call("NOT IN", (name, *reads.graphs)))))
             parts.append(others.system(origin=graph.origin))
         return _together(parts, graph)
 
-    def _each(self, group: q.Group, name: Variable, reads: Reads) -> System:
-        """A pattern over each graph that there is, with the variable bound to its name (section 18.6). In the pattern
-        itself the variable has no value yet."""
+    def _each(self, group: q.Group, name: Variable, reads: Reads, graphs: tuple[Source, ...]) -> System:
+        """A pattern over each graph of those that there are, with the variable bound to its name (section 18.6). In the
+        pattern itself the variable has no value yet."""
         graph = self.state.fresh("graph") if name in q.mentioned(group) else name
-        within = reads.of_each(graph)
+        within = reads.of_each(graph, graphs)
         part = self.group(group, within)
         if graph == name:
             return part
@@ -149,6 +166,13 @@ class Patterns:
             self.state.notes.fail(f"there is no window {window.name}", window.origin, hint)
         names = [name for name in known if isinstance(window.name, Variable) or name == window.name]
         return _together([self._at(window, name, reads.of_window(known[name])) for name in names], window)
+
+    def _stream_window(self, element: q.StreamWindow, reads: Reads) -> System:
+        """A pattern over a stream; a variable may be any of those that there are (CQELS-QL)."""
+        seen = LANDMARK if element.range is None else window(element.range, element, self.state.notes)
+        if isinstance(element.name, Variable):
+            return self._each(element.group, element.name, reads, (Graphs(window=seen, only="streams"),))
+        return self.group(element.group, reads.of_window(Source(iri_text(element.name), seen)))
 
     def _at(self, element: q.Graph | q.Window, name: Term, reads: Reads) -> System:
         """A pattern over one of the named sources; a variable is bound to its name (section 18.6)."""

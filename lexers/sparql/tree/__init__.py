@@ -4,7 +4,7 @@ Prefixed names and relative IRIs are resolved. Collections and blank nodes in br
 their own. A blank node of a pattern is a variable whose name begins with ``_:``: no text can name it, and ``SELECT *``
 does not show it (SPARQL 1.1 Query, section 4.1.4). In a template or in data it is a term.
 
-Source: SPARQL 1.1 Query, section 19; SPARQL 1.1 Update, section 3; for C-SPARQL and RSP-QL what their grammars name.
+Source: SPARQL 1.1 Query, section 19; SPARQL 1.1 Update, section 3; for languages of streams what their grammars name.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from squall.lexers.sparql.tree.groups import (
     Optional,
     QuadPattern,
     Service,
+    StreamWindow,
     SubSelect,
     TriplePattern,
     TriplesBlock,
@@ -65,7 +66,7 @@ from squall.lexers.sparql.tree.queries import (
     SelectItem,
     SelectQuery,
 )
-from squall.lexers.sparql.tree.scope import in_scope, mentioned, shown
+from squall.lexers.sparql.tree.scope import in_scope, mentioned, shown, stream_windows
 from squall.lexers.sparql.tree.updates import DeleteData, InsertData, Load, Manage, Modify, Operation, Transfer
 
 __all__ = [
@@ -75,7 +76,7 @@ __all__ = [
     "Graph", "Group", "GroupCondition", "InsertData", "Inverse", "Load", "Manage", "Minus", "Modifiers", "Modify",
     "Negated", "NotExists", "Operation", "Optional", "OrderCondition", "PastRange", "Path", "Program",
     "QuadPattern", "Query", "Range", "Registration", "Repeat", "SelectItem", "SelectQuery", "Service", "Slot",
-    "Statement", "Steps", "SubSelect", "TimeRange", "Timestamp", "Transfer", "TriplePattern", "TriplesBlock",
-    "Union", "Values", "Window", "expressed", "in_scope", "is_unnamed", "iso_duration", "mentioned", "shown",
-    "slot",
+    "Statement", "Steps", "StreamWindow", "SubSelect", "TimeRange", "Timestamp", "Transfer", "TriplePattern",
+    "TriplesBlock", "Union", "Values", "Window", "expressed", "in_scope", "is_unnamed", "iso_duration", "mentioned",
+    "shown", "slot", "stream_windows",
 ]  # fmt: skip

@@ -18,8 +18,9 @@ class TimeRange:
     size: int
     step: int | None = None
 
-    def text(self, length: Callable[[int], str]) -> str:
-        return f"[RANGE {length(self.size)}{'' if self.step is None else f' STEP {length(self.step)}'}]"
+    def text(self, length: Callable[[int], str], moves: str = "STEP") -> str:
+        """In brackets, with lengths of time, and what they move by, written as a language does."""
+        return f"[RANGE {length(self.size)}{'' if self.step is None else f' {moves} {length(self.step)}'}]"
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,18 @@ class CountRange:
 
 @dataclass(frozen=True)
 class PastRange:
-    """``FROM NOW-begin TO NOW-end [STEP step]`` in integer ms: a window that lies back (RSP-QL, drafts)."""
+    """``FROM NOW-begin TO NOW-end [STEP step]`` in integer ms: a window that lies back, unless its end is 0 (RSP-QL,
+    drafts; SPARQLStream)."""
 
     begin: int
     end: int
     step: int | None = None
+
+    def text(self, length: Callable[[int], str]) -> str:
+        """In brackets, with lengths of time written as a language does."""
+        end = f"-{length(self.end)}" if self.end else ""
+        moves = "" if self.step is None else f" STEP {length(self.step)}"
+        return f"[FROM NOW-{length(self.begin)} TO NOW{end}{moves}]"
 
 
 Range = TimeRange | CountRange | PastRange
@@ -68,10 +76,10 @@ class FromNamed:
 
 @dataclass(frozen=True)
 class FromStream:
-    """``FROM [NAMED] STREAM stream [window]`` (C-SPARQL); range: None where none is written."""
+    """``FROM [NAMED] STREAM stream [window]`` (C-SPARQL, SPARQLStream); range: None where none is written."""
 
     stream: Term
-    range: TimeRange | CountRange | None = None
+    range: Range | None = None
     named: bool = False
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
@@ -82,6 +90,8 @@ class FromStream:
                 return f"{clause} {self.range.text(duration)}"
             case CountRange(size=size, step=step):
                 return f"{clause} [RANGE TRIPLES {size}{'' if step is None else f' STEP {step}'}]"
+            case PastRange():
+                return f"{clause} {self.range.text(duration)}"
             case None:
                 return clause
 
@@ -104,9 +114,8 @@ class FromWindow:
                 return self.range.text(iso_duration)
             case CountRange(size=size, step=step):
                 return f"[ELEMENTS {size}{'' if step is None else f' STEP {step}'}]"
-            case PastRange(begin=begin, end=end, step=step):
-                moves = "" if step is None else f" STEP {iso_duration(step)}"
-                return f"[FROM NOW-{iso_duration(begin)} TO NOW-{iso_duration(end)}{moves}]"
+            case PastRange():
+                return self.range.text(iso_duration)
 
 
 DatasetClause = From | FromNamed | FromStream | FromWindow

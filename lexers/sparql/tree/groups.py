@@ -7,11 +7,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from squall.errors import Origin
+from squall.lexers.sparql.tree.datasets import CountRange, TimeRange
 from squall.lexers.sparql.tree.expressions import Expression
 from squall.lexers.sparql.tree.paths import Alternative, Inverse, Negated, Path, Repeat, Steps
 from squall.lexers.sparql.tree.printing import Slot, braced, bracketed, expressed, lines, silent_text, slot
 from squall.rdf import Term
 from squall.system import Variable
+from squall.windows import duration
 
 if TYPE_CHECKING:
     from squall.lexers.sparql.tree.queries import SelectQuery
@@ -112,6 +114,28 @@ class Window:
 
 
 @dataclass(frozen=True)
+class StreamWindow:
+    """``STREAM stream [window] { ... }`` (CQELS-QL); range: None for ``[ALL]``."""
+
+    name: Slot
+    range: TimeRange | CountRange | None
+    group: Group
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"STREAM {slot(self.name)} {self._window()} {self.group}"
+
+    def _window(self) -> str:
+        match self.range:
+            case TimeRange():
+                return self.range.text(duration, "SLIDE")
+            case CountRange(size=size):
+                return f"[TRIPLES {size}]"
+            case None:
+                return "[ALL]"
+
+
+@dataclass(frozen=True)
 class Service:
     """``SERVICE [SILENT] name { ... }``."""
 
@@ -171,9 +195,9 @@ class SubSelect:
         return str(self.query)
 
 
-Element = (
-    TriplesBlock | Group | Optional | Union | Minus | Graph | Window | Service | Filter | Bind | Values | SubSelect
-)
+Named = Graph | Window | StreamWindow | Service
+"""What says in front of a group where that is to be found."""
+Element = TriplesBlock | Group | Optional | Union | Minus | Named | Filter | Bind | Values | SubSelect
 
 
 @dataclass(frozen=True)

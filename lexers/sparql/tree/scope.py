@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from squall.lexers.sparql.tree.groups import (
     Bind,
@@ -15,6 +15,7 @@ from squall.lexers.sparql.tree.groups import (
     Minus,
     Optional,
     Service,
+    StreamWindow,
     SubSelect,
     TriplesBlock,
     Union,
@@ -27,18 +28,29 @@ from squall.system import Variable
 if TYPE_CHECKING:
     from squall.lexers.sparql.tree.queries import SelectQuery
 
+_Part = TypeVar("_Part")
+
 
 def mentioned(part: object) -> frozenset[Variable]:
     """All variables in a part of a tree, in scope or not."""
-    if isinstance(part, Variable):
-        return frozenset((part,))
+    return frozenset(_inside(part, Variable))
+
+
+def stream_windows(part: object) -> tuple[StreamWindow, ...]:
+    """All windows of streams inside of a part of a tree (CQELS-QL), in the order of the text."""
+    return tuple(_inside(part, StreamWindow))
+
+
+def _inside(part: object, kind: type[_Part]) -> Iterator[_Part]:
+    """All parts of a kind in a part of a tree."""
+    if isinstance(part, kind):
+        yield part
     if isinstance(part, tuple):
-        inner: Iterable[object] = part
+        for one in part:
+            yield from _inside(one, kind)
     elif is_dataclass(part):
-        inner = (getattr(part, one.name) for one in fields(part))
-    else:
-        return frozenset()
-    return frozenset().union(*map(mentioned, inner))
+        for one in fields(part):
+            yield from _inside(getattr(part, one.name), kind)
 
 
 def in_scope(element: Element) -> tuple[Variable, ...]:
@@ -58,7 +70,8 @@ def _bound(element: Element) -> Iterable[Variable]:
             return [name for branch in branches for name in _bound(branch)]
         case Optional(group=group):
             return _bound(group)
-        case Graph(name=name, group=group) | Window(name=name, group=group) | Service(name=name, group=group):
+        case Graph() | Window() | StreamWindow() | Service():
+            name, group = element.name, element.group
             return [*([name] if isinstance(name, Variable) else []), *_bound(group)]
         case Bind(variable=variable):
             return [variable]

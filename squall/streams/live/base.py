@@ -12,7 +12,7 @@ from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, Event
 from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.files import EVERYWHERE
+from squall.streams.files import EVERYWHERE, LOST
 from squall.streams.formats import Format, named
 from squall.streams.reading import Reading, Settings
 
@@ -40,6 +40,8 @@ class LiveSource(ABC):
     size: int | None = None
     options: ClassVar[tuple[str, ...]] = ()
     """Options besides the common ones."""
+    risk: str = LOST
+    """What happens to what it brings when a run with a checkpoint is killed; ``""``: nothing."""
 
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
         address.only(*COMMON, *self.options)

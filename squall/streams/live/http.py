@@ -37,6 +37,7 @@ class HttpSource(MessageSource):
     """
 
     options = ("poll",)
+    risk = "it is asked for what came after the last checkpoint, which is lost if the server does not keep it"
 
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
         self.target, address = target(address)
@@ -133,7 +134,8 @@ class HttpSource(MessageSource):
 class HttpSink(MessageSink):
     """``http://host/path`` and ``https:``: posts a request for each output or evaluation.
 
-    What is refused for now, or meets a connection that is lost, is posted again, and may then come twice.
+    What is refused for now, or meets a connection that is lost, is posted again, and may then come twice. With a
+    checkpoint the header ``Idempotency-Key`` tells a request from all others.
     """
 
     def __init__(self, address: Address) -> None:
@@ -160,6 +162,8 @@ class HttpSink(MessageSink):
     def _posted(self, data: bytes) -> str | None:
         """What is in the way of it now, and may not be later. Raises SinkError if the server refuses it for good."""
         headers = {"Content-Type": CONTENT_TYPES.get(self.format, "text/plain; charset=utf-8"), **self.target.headers}
+        if self.identity:
+            headers["Idempotency-Key"] = self.identity
         try:
             self._connection.request("POST", self.target.path, data, headers)
             response = self._connection.getresponse()

@@ -18,7 +18,7 @@ from squall.rdf import Event
 from squall.stages import Ledger
 from squall.streams.address import Address
 from squall.streams.live.base import Lost
-from squall.streams.live.messages import Message, MessageSink, MessageSource
+from squall.streams.live.messages import IDENTITY, Message, MessageSink, MessageSource
 
 _BLOCK = 0.2  # seconds that one look for new messages takes
 _TIMEOUT = 10.0  # seconds that an answer may take
@@ -38,6 +38,7 @@ class KafkaSource(MessageSource):
     """
 
     options = ("buffer", "group", "from")
+    risk = ""
 
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
         settings, address = _settings(address)
@@ -59,14 +60,14 @@ class KafkaSource(MessageSource):
         self._begin = _BEGIN[begin]
         self._offsets: dict[int, int] = {}
         """Of the message that comes next, by partition."""
+        self._covered: dict[int, int] = {}
+        """The offsets, by partition, up to which all has been worked off by an earlier run."""
         self._committed = ""
         self._down = threading.Event()
         self._consumer: Any = None
 
     def receive(self) -> Iterator[Sequence[Event]]:
-        if self._consumer is None:
-            self._consumer = _made(Consumer, self._settings, self.uri)
-            self._begun(_partitions(self._consumer, self.topic))
+        self._open()
         yield ()
         gone: float | None = None
         while not self.stopped.is_set():
@@ -75,10 +76,25 @@ class KafkaSource(MessageSource):
             gone = self._gone(gone) if self._down.is_set() else None
 
     def seek(self, position: str) -> None:
-        """See `squall.streams.files.Replayable`; the group, if there is one, says itself where it is."""
+        """See `squall.streams.files.Replayable`; a group says itself where it is, but what it gives again is passed
+        over."""
+        self.reached = position
+        self._covered = {int(partition): offset for partition, offset in json.loads(position).items()}
         if not self.group:
-            self._offsets = {int(partition): offset for partition, offset in json.loads(position).items()}
-            self.reached = position
+            self._offsets = dict(self._covered)
+
+    def standing(self) -> str:
+        """See `squall.streams.files.Resumable`; the cluster says where partitions end, before anything is read."""
+        if not self.group:
+            try:
+                self._open()
+            except Lost as error:
+                raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
+        return self.reached
+
+    def resume(self, standing: str) -> None:
+        if standing:
+            self.seek(standing)
 
     def acknowledge(self, position: str) -> None:
         """See `squall.streams.files.Acknowledging`."""
@@ -105,6 +121,14 @@ class KafkaSource(MessageSource):
         for place in places:
             self._offsets.pop(place.partition, None)
 
+    def _open(self) -> None:
+        """Begins to consume, unless that has been done. Raises Lost."""
+        if self._consumer is None:
+            consumer = _made(Consumer, self._settings, self.uri)
+            partitions = _partitions(consumer, self.topic)
+            self._consumer = consumer
+            self._begun(partitions)
+
     def _begun(self, partitions: Sequence[int]) -> None:
         if self.group:
             self._consumer.subscribe([self.topic], on_revoke=self._on_revoke)
@@ -117,6 +141,7 @@ class KafkaSource(MessageSource):
                 reason = f"the messages from offset {wanted} to {first - 1} are no longer there"
                 self.ledger.record("lost", self._name(partition), None, reason, "")
         self._consumer.assign(self._assignment(self._offsets))
+        self.reached = json.dumps(self._offsets)
 
     def _assignment(self, offsets: dict[Any, int]) -> list[TopicPartition]:
         return [TopicPartition(self.topic, int(partition), offset) for partition, offset in offsets.items()]
@@ -133,7 +158,9 @@ class KafkaSource(MessageSource):
         for one in messages:
             self._offsets[one.partition()] = one.offset() + 1
         self.reached = json.dumps(self._offsets)
-        return self.events([self._message(one) for one in messages])
+        return self.events(
+            [self._message(one) for one in messages if one.offset() >= self._covered.get(one.partition(), 0)]
+        )
 
     def _message(self, one: Any) -> Message:
         return Message(one.value() or b"", self._name(one.partition()), f"offset {one.offset()}")
@@ -161,7 +188,8 @@ class KafkaSource(MessageSource):
 
 class KafkaSink(MessageSink):
     """``kafka://host:port,host:port/topic``: a message for each output or evaluation, each written once for as long as
-    the run goes on (the idempotent producer). Options with a dot in their name are settings of librdkafka."""
+    the run goes on (the idempotent producer). With a checkpoint its header ``squall-id`` tells it from all others.
+    Options with a dot in their name are settings of librdkafka."""
 
     def __init__(self, address: Address) -> None:
         settings, address = _settings(address)
@@ -179,9 +207,10 @@ class KafkaSink(MessageSink):
             self.refused(error)
 
     def send(self, data: bytes) -> None:
+        headers = {IDENTITY: self.identity} if self.identity else None
         while True:
             try:
-                self._producer.produce(self.topic, data, on_delivery=self._on_delivery)
+                self._producer.produce(self.topic, data, headers=headers, on_delivery=self._on_delivery)
                 break
             except BufferError:  # it is full: the broker is slower than the run
                 self._producer.poll(_BLOCK)

@@ -6,7 +6,7 @@ import io
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from squall.errors import SinkError, UsageError
 from squall.rdf import Event
@@ -17,6 +17,9 @@ from squall.streams.live.base import LiveSource, delays
 from squall.streams.reading import decoded
 from squall.streams.results import DOCUMENTS
 from squall.streams.sinks import EVALUATIONS, LINES
+
+IDENTITY = "squall-id"
+"""Where a message says its `MessageSink.identity`, if its protocol has no name of its own for that."""
 
 _SHOWN = 500  # characters of a message that the ledger keeps
 
@@ -96,7 +99,11 @@ class MessageSink:
         self.uri = address.text
         self.format = address.get("format", "nt")
         self.retry = address.integer("retry", 60_000)
-        self._encode, self._rest = _encoding(self.format)
+        self._messages = _messages(self.format)
+        self.delivery = ""
+        """What tells the delivery of which a message is from all others."""
+        self.number = 0
+        """Which message of its delivery the one is that is being sent, from 1."""
 
     @abstractmethod
     def start(self, resume: bool = False, prompt: bool = False) -> None:
@@ -114,17 +121,44 @@ class MessageSink:
     def leave(self) -> None:
         """Ends the connection."""
 
+    @property
+    def identity(self) -> str:
+        """What tells the message that is being sent from all others, also when it is sent again by another process;
+        ``""``: nothing does."""
+        return f"{self.delivery}-{self.number}" if self.delivery else ""
+
+    def deliver(self, name: str, number: int) -> None:
+        """See `squall.streams.outbox.Identifying`."""
+        self.delivery, self.number = f"{name}-{number}", 0
+
     def write(self, output: Output) -> None:
-        for data in self._encode(output):
-            self.send(data)
+        self._send(self._messages.add(output))
+
+    def finish(self) -> None:
+        """Sends what there is of evaluations, complete or not."""
+        self._send(self._messages.end())
+
+    def held(self) -> Any:
+        """See `squall.streams.sinks.Formatting`."""
+        return self._messages.save()
+
+    def hold(self, held: Any) -> None:
+        self._messages.recover(held)
+
+    def drop(self) -> None:
+        self._messages.end()
 
     def close(self) -> None:
         try:
-            for data in self._rest():
-                self.send(data)
+            self.finish()
             self.flush()
         finally:
             self.leave()
+
+    def _send(self, messages: Sequence[bytes]) -> None:
+        for data in messages:
+            self.number += 1
+            self.send(data)
 
     def insist(self, attempt: Callable[[], object]) -> None:
         """Makes an attempt again and again, until it says that nothing is in the way (None) or it has taken too long
@@ -139,17 +173,49 @@ class MessageSink:
         raise SinkError(f"`{self.uri}` cannot be written: {why}")
 
 
-def _encoding(format: str) -> tuple[Callable[[Output], list[bytes]], Callable[[], list[bytes]]]:
-    """What makes messages of an output, and of what is left in the end. Raises UsageError if a format has none."""
+class _Lines:
+    """A message for each output: a line of a format."""
+
+    def __init__(self, line: Callable[[Output], bytes]) -> None:
+        self._line = line
+
+    def add(self, output: Output) -> list[bytes]:
+        return [data] if (data := self._line(output).rstrip(b"\n")) else []
+
+    def end(self) -> list[bytes]:
+        return []
+
+    def save(self) -> None:
+        return None
+
+    def recover(self, saved: None) -> None:
+        pass
+
+
+class _Documents:
+    """A message for each evaluation."""
+
+    def __init__(self, document: Callable[[Evaluation], bytes]) -> None:
+        self._document = document
+        self._gathering = Gathering()
+        self.save = self._gathering.save
+        self.recover = self._gathering.recover
+
+    def add(self, output: Output) -> list[bytes]:
+        return self._made(self._gathering.add(output))
+
+    def end(self) -> list[bytes]:
+        return self._made(self._gathering.end())
+
+    def _made(self, evaluations: Sequence[Evaluation]) -> list[bytes]:
+        return [self._document(one).rstrip(b"\n") for one in evaluations]
+
+
+def _messages(format: str) -> _Lines | _Documents:
+    """What makes messages of outputs. Raises UsageError if a format has none."""
     if format in LINES:
-        line = LINES[format]
-        return lambda output: [data] if (data := line(output).rstrip(b"\n")) else [], list
+        return _Lines(LINES[format])
     if (made := {**DOCUMENTS, **EVALUATIONS}.get(format)) is None:
         known = ", ".join((*LINES, *DOCUMENTS, *EVALUATIONS))
         raise UsageError(f"messages cannot be written as `{format}`", hint=f"formats: {known}")
-    gathering, document = Gathering(), made
-
-    def documents(evaluations: list[Evaluation]) -> list[bytes]:
-        return [document(one).rstrip(b"\n") for one in evaluations]
-
-    return lambda output: documents(gathering.add(output)), lambda: documents(gathering.end())
+    return _Documents(made)

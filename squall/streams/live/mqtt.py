@@ -21,7 +21,7 @@ from squall.stages import Ledger
 from squall.streams.address import Address, Endpoint
 from squall.streams.live.base import Lost
 from squall.streams.live.buffer import Buffer
-from squall.streams.live.messages import Message, MessageSink, MessageSource
+from squall.streams.live.messages import IDENTITY, Message, MessageSink, MessageSource
 
 _CONNECT = 10.0  # seconds that the broker may take to answer
 _KEPT = 24 * 3600  # seconds for which the broker keeps the session of a client that has a name
@@ -45,6 +45,8 @@ class MqttSource(MessageSource):
         self.endpoint, self.tls = _endpoint(address)
         self.qos = _qos(address)
         self.client = address.get("client")
+        if self.qos and self.client:
+            self.risk = "what the broker has not heard to be worked off may be worked off twice"
         self.buffer = min(self.buffer, _MOST)
         self._waiting: Buffer[Any] = Buffer(2 * self.buffer)
         self._lock = threading.Lock()
@@ -146,7 +148,8 @@ class MqttSink(MessageSink):
     """``mqtt://host:port/topic``: a message for each output or evaluation, with ``qos`` (1); the broker keeps the last
     one with ``retain=yes``.
 
-    What the broker has not confirmed is sent again on the next connection.
+    What the broker has not confirmed is sent again on the next connection. With a checkpoint the user property
+    ``squall-id`` of a message tells it from all others.
     """
 
     options = ("qos", "retain")
@@ -182,7 +185,11 @@ class MqttSink(MessageSink):
     def _published(self, data: bytes) -> bool:
         """Whether the message is on its way, or will be on the next connection."""
         assert self._client is not None
-        info = self._client.publish(self.endpoint.path, data, self.qos, self.retain)
+        properties = None
+        if self.identity:
+            properties = Properties(PacketTypes.PUBLISH)
+            properties.UserProperty = (IDENTITY, self.identity)
+        info = self._client.publish(self.endpoint.path, data, self.qos, self.retain, properties)
         if info.rc == MQTTErrorCode.MQTT_ERR_NO_CONN and self.qos == 0:
             return False  # those of a higher QoS are kept, and this one is not
         if info.rc not in (MQTTErrorCode.MQTT_ERR_SUCCESS, MQTTErrorCode.MQTT_ERR_NO_CONN):

@@ -22,6 +22,7 @@ from squall.streams.live.messages import Message, MessageSink, MessageSource
 
 _BLOCK = 200  # ms that one look for new entries takes
 _TIMEOUT = 10.0  # seconds that an answer may take
+_NEW = "$"
 _TOGETHER = 500  # entries that a sink adds at once, unless each is to go at once
 
 Entry = tuple[bytes, dict[bytes, bytes] | None]
@@ -37,6 +38,7 @@ class RedisSource(MessageSource):
     """
 
     options = ("buffer", "db", "field", "from", "group", "consumer")
+    risk = ""
 
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
         super().__init__(address, ledger, time)
@@ -47,9 +49,11 @@ class RedisSource(MessageSource):
         if "consumer" in dict(address.options) and not self.group:
             raise UsageError(f"`{self.uri}` has a consumer without a group", hint="add `&group=NAME`")
         begin = address.get("from", "new")
-        self._begin = {"new": "$", "first": "0-0"}.get(begin, begin)
+        self._begin = {"new": _NEW, "first": "0-0"}.get(begin, begin)
         self._last = "" if self.group else self._begin
         """The entry that was read last; of a group, none of this run's."""
+        self._covered = ""
+        """The entry up to which all has been worked off by an earlier run."""
         self._is_own = bool(self.group)
         """Whether entries are read that this consumer was given before."""
         self._unacknowledged: deque[str] = deque()
@@ -68,9 +72,24 @@ class RedisSource(MessageSource):
             raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
 
     def seek(self, position: str) -> None:
-        """See `squall.streams.files.Replayable`; the group, if there is one, says itself where it is."""
+        """See `squall.streams.files.Replayable`; a group says itself where it is, but what it gives again is passed
+        over."""
+        self.reached = self._covered = position
         if not self.group:
-            self._last = self.reached = position
+            self._last = position
+
+    def standing(self) -> str:
+        """See `squall.streams.files.Resumable`; what is new is said by the server, before anything is read."""
+        if self._last == _NEW:
+            try:
+                self._prepare()
+            except RedisError as error:
+                raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
+        return self.reached
+
+    def resume(self, standing: str) -> None:
+        if standing:
+            self.seek(standing)
 
     def acknowledge(self, position: str) -> None:
         """See `squall.streams.files.Acknowledging`. Where there is no connection, the next one is told."""
@@ -96,8 +115,10 @@ class RedisSource(MessageSource):
             if self.group.encode() not in known:
                 self._redis.xgroup_create(self.key, self.group, self._begin, mkstream=True)
             self._is_own = True
-        elif self._last == "$":
-            self._last = self._redis.xinfo_stream(self.key)["last-generated-id"].decode() if self._exists() else "0-0"
+        elif self._last == _NEW:
+            self._last = self.reached = (
+                self._redis.xinfo_stream(self.key)["last-generated-id"].decode() if self._exists() else "0-0"
+            )
         elif self._exists():
             self._check_gone()
 
@@ -125,10 +146,10 @@ class RedisSource(MessageSource):
     def _events(self, entries: Sequence[Entry]) -> list[Event]:
         names = [name.decode() for name, _ in entries]
         self._unacknowledged.extend(names if self.group else ())
-        self._last = self.reached = names[-1]
-        return self.events(
-            [self._message(name, fields or {}) for name, (_, fields) in zip(names, entries, strict=True)]
-        )
+        self._last = names[-1]
+        self.reached = max(self._covered, self._last, key=_order)
+        found = zip(names, (fields or {} for _, fields in entries), strict=True)
+        return self.events([self._message(*one) for one in found if _order(one[0]) > _order(self._covered)])
 
     def _message(self, name: str, fields: dict[bytes, bytes]) -> Message:
         if self.field not in fields:
@@ -144,7 +165,9 @@ class RedisSink(MessageSink):
     """``redis://host:port/KEY``: an entry for each output or evaluation, in its ``field`` (data). ``maxlen``: about how
     many entries the stream keeps (0: all).
 
-    What was being added when a connection was lost is added anew on the next one, and may then be there twice.
+    What was being added when a connection was lost is added anew on the next one, and may then be there twice. Not so
+    with a checkpoint: then the key ``KEY:squall:NAME``, of a name that the checkpoint has, says which entry was the
+    last; it is written together with the entries.
     """
 
     options = ("db", "field", "maxlen")
@@ -156,7 +179,13 @@ class RedisSink(MessageSink):
         self.most = address.integer("maxlen", 0) or None
         self._redis = _client(address)
         self._together = _TOGETHER
-        self._waiting: list[bytes] = []
+        self._waiting: list[tuple[int, bytes]] = []
+        """Messages with their numbers."""
+        self._last_key = ""
+
+    def deliver(self, name: str, number: int) -> None:
+        super().deliver(name, number)
+        self._last_key = f"{self.key}:squall:{name}"
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
         self._together = 1 if prompt else _TOGETHER
@@ -166,7 +195,7 @@ class RedisSink(MessageSink):
             self.refused(error)
 
     def send(self, data: bytes) -> None:
-        self._waiting.append(data)
+        self._waiting.append((self.number, data))
         if len(self._waiting) >= self._together:
             self.flush()
 
@@ -180,9 +209,13 @@ class RedisSink(MessageSink):
     def _added(self) -> RedisError | None:
         """What is in the way of what waits, and may not be later."""
         try:
+            known = self._known()
+            new = [data for number, data in self._waiting if number > known]
             with self._redis.pipeline() as adding:  # all of them or none
-                for data in self._waiting:
+                for data in new:
                     adding.xadd(self.key, {self.field: data}, maxlen=self.most)
+                if new and self._last_key:
+                    adding.set(self._last_key, self.identity)
                 adding.execute()
         except (ConnectionError, TimeoutError) as error:
             return error
@@ -190,6 +223,12 @@ class RedisSink(MessageSink):
             self.refused(error)
         self._waiting = []
         return None
+
+    def _known(self) -> int:
+        """The number of the last message of this delivery that is in the stream."""
+        last = self._redis.get(self._last_key) if self._last_key else None
+        delivery, _, number = (last or b"").decode().rpartition("-")
+        return int(number) if delivery and delivery == self.delivery else 0
 
 
 def _key(address: Address) -> str:
@@ -224,4 +263,4 @@ def _entries(answer: Any) -> list[Entry]:
 
 def _order(entry: str) -> tuple[int, int]:
     milliseconds, _, number = entry.partition("-")
-    return int(milliseconds), int(number or 0)
+    return int(milliseconds or 0), int(number or 0)

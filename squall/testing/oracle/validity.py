@@ -67,7 +67,9 @@ def reads(source: Source, stream: str, graph: str = "", static: bool = False) ->
         if source.within:
             return stream == source.within and name == source.iri
         return name == source.iri or (stream == source.iri and not (static and graph))
-    if isinstance(source, Graphs) and not graph and (source.inside or stream in ("", WORKING)):
+    if isinstance(source, Graphs) and source.only == "streams":
+        return stream not in ("", WORKING) and source.iri in ("", stream)
+    if isinstance(source, Graphs) and not graph and (source.only == "graphs" or stream in ("", WORKING)):
         return False
     if static and graph and source.apart:
         return source.iri != "" and source.iri == name
@@ -122,7 +124,7 @@ def _seen(source: Source, stay: Stay) -> Iterator[Fact]:
     elif not isinstance(stay.fact, Triple):
         return
     elif isinstance(source, Graphs):
-        for name in [Term(stay.graph)] if source.inside else names:
+        for name in {"": names, "graphs": [Term(stay.graph)], "streams": [Term(f"<{stay.stream}>")]}[source.only]:
             yield Atom(GRAPH, (name, *stay.fact))
     elif stay.came > ALWAYS:
         for name in [literal(""), *names] if stay.stream in ("", WORKING) else names:

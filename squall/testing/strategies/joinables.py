@@ -118,8 +118,8 @@ def _viewed(draw: st.DrawFn, part: System, known: Known, timed: bool, features: 
     patterns = [one for one in part.joinables if isinstance(one, Pattern)]
     atoms = tuple(AtomPattern(CAME if timed else GRAPH, (*told, *one.slots)) for one in patterns)
     kind: type[Source] = Arrivals if timed else Graphs
-    if not timed and "named" in features and draw(st.booleans()):
-        kind = partial(Graphs, inside=True)  # type: ignore[assignment]
+    if not timed and "named" in features:
+        kind = partial(Graphs, only=draw(st.sampled_from(["", "graphs", "streams"])))  # type: ignore[assignment]
     sources = tuple(
         kind("" if isinstance(one, Graph) else one.iri, one.window, one.windows, one.removals) for one in part.sources
     )

@@ -21,7 +21,7 @@ class Peer:
 
     module: its module here. needs: the package that it comes in. kinds, fed: the workloads that it can do.
     once: it computes the answer of each window anew; as ``NAME-tumbling`` it does so only when a window is full.
-    tools: what has to be on the path.
+    tools: what has to be on the path. spark: it works in processes of Spark's.
     """
 
     module: str
@@ -30,6 +30,7 @@ class Peer:
     fed: frozenset[str] = frozenset({"memory"})
     once: bool = False
     tools: tuple[str, ...] = ()
+    spark: bool = False
 
 
 def _peer(module: str, needs: str, kinds: str, fed: str = "memory", **more: object) -> Peer:
@@ -53,6 +54,8 @@ _ENGINES = {
     "duckdb": _peer("duckdb", "duckdb", "join rdfs closure", once=True),
     "reasonable": _peer("reasonable", "reasonable", "rdfs"),
     "owlrl": _peer("owlrl", "owlrl", "rdfs"),
+    "pyspark-batch": _peer("frames", "pyspark", "landmark rdfs", "files", spark=True),
+    "pyspark-stream": _peer("structured", "pyspark", "stepped", "folder", spark=True),
 }
 
 PEERS: dict[str, Peer] = _ENGINES | {f"{name}{TUMBLING}": peer for name, peer in _ENGINES.items() if peer.once}

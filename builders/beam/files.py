@@ -1,0 +1,130 @@
+"""What goes into a pipeline and comes out of it as files, through Beam's file systems, so that any worker reaches them.
+
+Lines of sources are read in parts; events that only the driver can read are spooled as lines; messages are Arrow.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import IO, cast
+from urllib.parse import quote
+from uuid import uuid4
+
+import pyarrow
+
+from squall.builders.beam.quiet import beam
+from squall.builders.lines import spool_lines
+from squall.builders.messages import ARROW
+from squall.errors import BuilderError
+from squall.rdf import Event
+
+Part = tuple[int, str, int, int]
+"""Lines of a file: the number of the source, the path, and the bytes in which they begin: behind the line of the first
+one (from 0: at the beginning), up to the last one (-1: up to the end)."""
+BLOCK = 16 << 20
+"""How many bytes of a file are one part: what one worker reads."""
+_LINES = 20_000
+_FILES, _PLAIN = beam.io.filesystems.FileSystems, beam.io.filesystem.CompressionTypes.UNCOMPRESSED
+
+
+def parts(source: int, path: str, size: int) -> list[Part]:
+    """The parts of a file of so many bytes. One that is compressed cannot be read from the middle."""
+    if path.endswith(".gz"):
+        return [(source, path, 0, -1)]
+    starts = range(0, max(size, 1), BLOCK)
+    return [(source, path, start, start + BLOCK if start + BLOCK < size else -1) for start in starts]
+
+
+def read_lines(part: Part) -> Iterator[pyarrow.RecordBatch]:
+    """The lines of a part, as `squall.builders.worker.lines_parser` takes them."""
+    source, path, begin, end = part
+    lines = _lines(path, begin, end)
+    while chunk := list(islice(lines, _LINES)):
+        count = len(chunk)
+        columns = {"value": pyarrow.array(chunk, pyarrow.binary()), "file": [quote(path)] * count}
+        yield pyarrow.RecordBatch.from_pydict({**columns, "block": [begin] * count, "source": [source] * count})
+
+
+def _lines(path: str, begin: int, end: int) -> Iterator[bytes]:
+    try:
+        with _opened(path) as file:
+            place = begin
+            if begin:
+                file.seek(begin)
+                place += len(file.readline())
+            for line in file:
+                if -1 < end < place:
+                    return
+                yield line
+                place += len(line)
+    except (OSError, EOFError, zlib.error) as error:
+        raise BuilderError(f"`{path}` cannot be read: {error}") from error
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[IO[bytes]]:
+    """A file's bytes. (What Beam decompresses by itself may end in the middle, and nobody hears of it.)"""
+    with _FILES.open(path, compression_type=_PLAIN) as file:
+        if path.endswith(".gz"):
+            with gzip.GzipFile(fileobj=file) as plain:
+                yield cast(IO[bytes], plain)
+        else:
+            yield file
+
+
+def spool(path: str, batches: Iterable[Sequence[Event]]) -> int:
+    """Writes events as lines that workers read back. How many bytes these are."""
+    size = 0
+    with _created(path) as file:
+        for event in chain.from_iterable(batches):
+            text = "".join(f"{line}\n" for line in spool_lines(event)).encode()
+            size += len(text)
+            file.write(text)
+    return size
+
+
+def write(folder: str, name: str, batches: Iterable[pyarrow.RecordBatch]) -> None:
+    """Writes messages. The file has its name when it is complete: a worker that does it again does no harm."""
+    draft = f"{folder}/draft-{uuid4().hex}"
+    with _created(draft) as file:
+        write_to(file, batches)
+    _FILES.rename([draft], [f"{folder}/{name}"])
+
+
+def _created(path: str) -> IO[bytes]:
+    return cast(IO[bytes], _FILES.create(path))
+
+
+def write_to(file: IO[bytes] | pyarrow.BufferOutputStream, batches: Iterable[pyarrow.RecordBatch]) -> None:
+    """Writes messages into an open file."""
+    with pyarrow.ipc.new_stream(file, ARROW) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def read(path: str) -> Iterator[pyarrow.RecordBatch]:
+    """The messages of a file."""
+    with _FILES.open(path) as file:
+        yield from pyarrow.ipc.open_stream(file)
+
+
+def names(pattern: str) -> list[str]:
+    """The paths that a pattern is for."""
+    (found,) = _FILES.match([pattern])
+    return sorted(one.path for one in found.metadata_list)
+
+
+def made(parent: str, what: str) -> str:
+    """A new folder inside of another one, by a name that begins with what it is for."""
+    path = str(_FILES.join(parent, f"{what}-{uuid4().hex}"))
+    _FILES.mkdirs(path)
+    return path
+
+
+def delete(paths: Sequence[str]) -> None:
+    """Deletes files, and folders with all that is in them."""
+    _FILES.delete(list(paths))

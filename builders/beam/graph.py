@@ -1,0 +1,113 @@
+"""The steps of a plan's pipeline: which nodes each runs, and by which keys its rows are grouped, or why they are not.
+
+A step for each level (`squall.builders.cut`): its rows are grouped by key, and worked by squall's own operators, key by
+key. What needs to see all rows takes them as one group: a recursion in which rows move, and the whole
+plan where it takes facts one after the other (`squall.builders.alone`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from squall.builders.alone import alone
+from squall.builders.cut import Level, grouping, hops, levels
+from squall.operators import is_stateful
+from squall.plan import Plan
+
+_SHOWN = 3
+"""How many nodes the name of a step names."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the pipeline.
+
+    nodes: those of its nodes that keep rows; chain: those without memory that its rows go through on their way out.
+    level: of its nodes; None of the first step and the last one. why: for what reason all rows have to be in one group;
+    "": they need not.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    chain: tuple[str, ...]
+    level: Level | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The steps of a plan. sources: reads lines, and does what needs no memory. levels: those in between, each behind
+    those that send it rows. end: makes the answers. senders: by the name of a step, those that send it rows."""
+
+    sources: Step
+    levels: tuple[Step, ...]
+    end: Step
+    senders: Mapping[str, tuple[str, ...]]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All of them, in order."""
+        return (self.sources, *self.levels, self.end)
+
+
+def graph(plan: Plan, whole: str = "") -> Graph:
+    """The steps of a plan. whole: a reason for which one group has all rows."""
+    if not whole and (found := alone(plan)) is not None:
+        whole = f"{found.node.id} {found.what}"
+    if whole:
+        nodes = tuple(node.id for node in plan.nodes)
+        sources, end = Step("sources", (), ()), Step(_named("all", nodes), nodes, (), why=whole)
+        return Graph(sources, (), end, {end.name: (sources.name,)})
+    first = _chain(plan, (node.id for node in plan.nodes if not node.inputs))
+    last = tuple(node.id for node, _ in plan.deliveries)
+    inner = (_of_level(plan, level) for level in levels(plan))
+    steps = (Step(_named("sources", first), (), first), *inner, Step(_named("end", last), last, ()))
+    return Graph(steps[0], steps[1:-1], steps[-1], _senders(plan, steps))
+
+
+def _of_level(plan: Plan, level: Level) -> Step:
+    why = "rows move inside of the recursion" if level.recursive else ""
+    return Step(_named(f"level {level.number}", level.nodes), level.nodes, _chain(plan, level.nodes), level, why)
+
+
+def _chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
+    """The nodes without memory that rows of these go through, in the order of the plan."""
+    waiting = list(starts)
+    found = {id for id in waiting if not is_stateful(plan.by_id[id].op)}
+    while waiting:
+        after = {id for id, _ in plan.consumers[waiting.pop()] if not is_stateful(plan.by_id[id].op)}
+        waiting += after - found
+        found |= after
+    return tuple(node.id for node in plan.nodes if node.id in found)
+
+
+def _named(what: str, nodes: tuple[str, ...]) -> str:
+    more = f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
+    return f"{what}: {', '.join(nodes[:_SHOWN])}{more}" if nodes else what
+
+
+def _senders(plan: Plan, steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
+    of = {id: step.name for step in steps for id in step.nodes}
+    pairs = {(of[hop.consumer], of.get(hop.producer, steps[0].name)) for hop in hops(plan)}
+    return {
+        step.name: tuple(one.name for one in steps if (step.name, one.name) in pairs and one != step)
+        for step in steps[1:]
+    }
+
+
+def describe(plan: Plan) -> str:
+    """The steps, what each of their nodes is grouped by or why it is not, and which steps send them rows, as text."""
+    found = graph(plan)
+    lines = [found.sources.name, "  lines are parsed where they are read", *_row_by_row(found.sources)]
+    for step in found.steps[1:]:
+        sent = (name.partition(":")[0] for name in found.senders[step.name])
+        lines += [step.name, f"  from {', '.join(sent) or 'axioms alone'}"]
+        lines.append(f"  all rows in one group: {step.why}" if step.why else "  rows grouped by key")
+        lines += [f"    {id}{'' if step.why else grouping(plan.by_id[id])}" for id in step.nodes]
+        lines += _row_by_row(step)
+    return "\n".join(lines)
+
+
+def _row_by_row(step: Step) -> list[str]:
+    return [f"  then, row by row: {', '.join(step.chain)}"] if step.chain else []

@@ -1,0 +1,196 @@
+"""A job of the Beam builder: what the driver reads and hands to a pipeline, and what it hands on of its outcome."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from os.path import getsize
+from pathlib import Path
+
+from squall import functions
+from squall.builders.alone import Progress, Task
+from squall.builders.beam import files
+from squall.builders.beam.files import Part
+from squall.builders.beam.graph import describe, graph
+from squall.builders.beam.options import Runner
+from squall.builders.beam.pipeline import Input, Layout, Turn, answers, evaluations, lay_whole, made, told
+from squall.builders.beam.shipped import Shipped
+from squall.builders.cut import levels
+from squall.builders.intake import check_bounded, document_of, is_live, lose, readable, timely
+from squall.builders.lines import Document, Lost, lines_parser
+from squall.builders.messages import COUNT, INSTANT, LOST, ROW, Failed, Message
+from squall.builders.packing import unpack_output
+from squall.builders.supersteps import told_whole
+from squall.clock import beginning
+from squall.errors import BuilderError
+from squall.plan import Plan
+from squall.rdf import ALWAYS, FOREVER, Event
+from squall.stages import Folder, Options, Output
+from squall.streams import FileSource, FolderSource, Source, Sources
+
+LIVE = "what comes live is worked batch by batch"
+"""Why one group has all rows of a plan that is for live sources."""
+COMPACT = 16
+"""After how many batches of a live run its state is written as a whole again."""
+
+
+def build(plan: Plan, options: Options) -> BeamJob:
+    """The plan as a job on the runner that `options.conf` names, or on the local one.
+
+    Raises BuilderError where options ask for what it does not have.
+    """
+    if options.checkpoint is not None:
+        raise BuilderError(
+            "the beam builder keeps no checkpoint",
+            hint="use `--builder iterator` or `spark`, or leave `--checkpoint` out",
+        )
+    if isinstance(options.sink, Folder):
+        raise BuilderError("the beam builder writes no folder", hint="name a file, or use `--builder spark`")
+    return BeamJob(plan, options, Runner(options.conf))
+
+
+class BeamJob:
+    """A plan at work on Beam; `run` may be called once."""
+
+    def __init__(self, plan: Plan, options: Options, runner: Runner) -> None:
+        self.plan = plan
+        self.options = options
+        self.runner = runner
+
+    def describe(self) -> str:
+        """The steps of the pipeline as text."""
+        return describe(self.plan)
+
+    def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
+        """See `squall.stages.Job.run`.
+
+        A list of batches, and `Sources` none of which is live, are one pipeline. Of anything else each batch is one.
+        """
+        try:
+            yield from self._outputs(batches, static)
+        except Exception as error:
+            if (failed := Failed.found(error)) is None:
+                raise
+            raise failed from None
+
+    def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
+        begin = beginning(batches) if self.options.now is None else self.options.now
+        if self.options.batch:
+            check_bounded(batches)
+        program = Shipped(self.plan, levels(self.plan), functions.own(), begin)
+        folder = files.made(self.runner.temporary or tempfile.gettempdir(), "squall")
+        run = _Run(program, self.options, self.runner, folder)
+        try:
+            yield from run.batch_by_batch(batches, static) if is_live(batches) else run.at_once(batches, static)
+        finally:
+            files.delete([folder])
+
+
+class _Run:
+    """One run of a job: the driver's side. folder: where it reads and writes."""
+
+    def __init__(self, program: Shipped, options: Options, runner: Runner, folder: str) -> None:
+        self.program = program
+        self.options = options
+        self.runner = runner
+        self.folder = folder
+        self.progress = Progress()
+        self.turns: list[str] = []
+        """The folders of the batches of a live run, back to the last one that wrote its state as a whole."""
+
+    # What ends: one pipeline
+
+    def at_once(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
+        """The outputs of all there is."""
+        given, sources = self._given(batches, static)
+        program, steps = self.program, graph(self.program.plan)
+        if steps.end.why:
+            task = Task(program, Progress(), self.options.steps, first=True, last=True, whole=False, over=True)
+            turn = Turn(task)
+            self.runner.run(lambda pipeline: lay_whole(pipeline, steps, program, given, turn))
+        else:
+            self.runner.run(lambda pipeline: Layout(pipeline, steps, program, given).lay())
+        said = self._told(self.folder, sources)
+        yield from self._outputs_of_one(self.folder) if steps.end.why else self._outputs(said)
+
+    def _given(
+        self, batches: Iterable[Sequence[Event]], static: Iterable[Event]
+    ) -> tuple[Input, tuple[Source | None, ...]]:
+        """What workers read, and the sources for which they count. What they cannot read is spooled for them."""
+        sources = batches.sources if isinstance(batches, Sources) else ()
+        own = [source for source in sources if readable(source)]
+        others = [source for source in sources if not readable(source)]
+        rest: Iterable[Sequence[Event]] = batches
+        if isinstance(batches, Sources):
+            rest = Sources(others, batches.clock, batches.heartbeat) if others else ()
+        parts = [part for number, source in enumerate(own) for part in _parts(number, source)]
+        parts += self._spooled(len(own), f"{self.folder}/static.json", _always(static))
+        parts += self._spooled(len(own) + 1, f"{self.folder}/events.json", timely(rest, self._lose))
+        documents = (*map(document_of, own), *(Document(name, spooled=True) for name in ("static", "events")))
+        return Input(parts, lines_parser(documents), self.folder), (*own, None, None)
+
+    def _spooled(self, number: int, path: str, batches: Iterable[Sequence[Event]]) -> list[Part]:
+        return files.parts(number, path, size) if (size := files.spool(path, batches)) else []
+
+    def _outputs(self, said: Sequence[Message]) -> Iterator[Output]:
+        numbers = self.program.addressing().numbers
+        deliveries = {numbers[node.id]: op for node, op in self.program.plan.deliveries}
+        found = ((one.start, one.node, one.row) for one in answers(self.folder))
+        yield from told_whole(found, deliveries, evaluations(self.program, said))
+
+    # What comes live: a pipeline for each batch
+
+    def batch_by_batch(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
+        """The outputs of each batch as it comes."""
+        yield from self._turn(_always(static))
+        for batch in timely(batches, self._lose):
+            if batch:
+                yield from self._turn([batch])
+        if self.progress.due < FOREVER:
+            yield from self._turn([], last=True)
+
+    def _turn(self, batches: Iterable[Sequence[Event]], last: bool = False) -> Iterator[Output]:
+        """A batch. last: nothing more comes."""
+        first, whole = not self.turns, len(self.turns) >= COMPACT
+        task = Task(self.program, self.progress, self.options.steps, first, last, whole)
+        turn = Turn(task, tuple(path for folder in self.turns for path in made(folder)))
+        folder = files.made(self.folder, "turn")
+        parse = lines_parser((Document("events", spooled=True),))
+        given = Input(self._spooled(0, f"{folder}/events.json", batches), parse, folder)
+        steps = graph(self.program.plan, LIVE)
+        self.runner.run(lambda pipeline: lay_whole(pipeline, steps, self.program, given, turn))
+        self._told(folder, (None,))
+        yield from self._outputs_of_one(folder)
+        self.progress = Progress(**{one.row: one.start for one in answers(folder) if one.kind == INSTANT})
+        if whole:
+            files.delete(self.turns)
+            self.turns = []
+        self.turns.append(folder)
+
+    # What both do
+
+    def _told(self, folder: str, sources: Sequence[Source | None]) -> list[Message]:
+        """What the driver is told; what could not be used is noted, and what was read is counted."""
+        said = told(folder)
+        for one in said:
+            if one.kind == LOST:
+                self._lose(Lost(*json.loads(one.row)))
+            elif one.kind == COUNT and (source := sources[one.node]) is not None:
+                source.reading.statements += one.start
+        return said
+
+    def _outputs_of_one(self, folder: str) -> Iterator[Output]:
+        return (unpack_output(one.row, one.start) for one in answers(folder) if one.kind == ROW)
+
+    def _lose(self, lost: Lost) -> None:
+        lose(lost, self.options.ledger)
+
+
+def _always(static: Iterable[Event]) -> Iterator[Sequence[Event]]:
+    return ([event._replace(time=ALWAYS)] for event in static)
+
+
+def _parts(number: int, source: Source) -> list[Part]:
+    assert isinstance(source, FileSource | FolderSource)
+    return [part for path in source.files() for part in files.parts(number, str(Path(path).absolute()), getsize(path))]

@@ -1,0 +1,331 @@
+"""A plan's pipeline: lines in, answers and all that the driver has to be told out, as files in a folder.
+
+Between steps go messages (`squall.builders.worker`), as Arrow, with an integer for the key: the bucket of the columns
+that the next step groups by. What a step writes has the name of its key: a bundle that is done again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import merge
+from itertools import chain
+from typing import Any
+
+import pyarrow
+from pyarrow import compute
+
+from squall.builders.addressing import BUCKETS, TOGETHER, Program
+from squall.builders.alone import Task, facts, start_message
+from squall.builders.beam import files
+from squall.builders.beam.files import Part
+from squall.builders.beam.graph import Graph, Step
+from squall.builders.beam.quiet import beam
+from squall.builders.delivery import Evaluations, changes_only, changing, delivery
+from squall.builders.instants import Instants
+from squall.builders.lines import Parse
+from squall.builders.messages import COUNT, INSTANT, LOST, STATE, TIME, Message, from_arrow, to_arrow
+from squall.builders.messages import Step as Worker
+from squall.builders.worker import PLAIN, Span, axioms, source_step, superstep
+from squall.rdf import ALWAYS, FOREVER
+
+ALL = Span(ALWAYS - 1, FOREVER - 1, over=True)
+"""All of time."""
+_EACH = tuple(range(BUCKETS))
+"""Each bucket is a group of its own."""
+_TOLD, _INSTANTS, _ANSWERS = "told", "instants", "answers"
+"""What files are named after: what the driver is told of lines, when there is something to be told, and what the last
+step makes. The key comes behind that."""
+_ROWS = 20_000
+"""How many messages are sent on at once."""
+Keyed = tuple[int, bytes]
+"""Messages on their way, behind the key of the group that they are for."""
+
+
+_FOR_DRIVER = {LOST: _TOLD, COUNT: _TOLD, INSTANT: _INSTANTS}
+"""Where messages go that are no rows for a node."""
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Where messages go. tags: by the number of a node, the step that takes rows for it; otherwise: the step that takes
+    all rows. spread: the steps whose rows are grouped by key; those of others are one group."""
+
+    tags: Mapping[int, str] = field(default_factory=dict)
+    otherwise: str = ""
+    spread: frozenset[str] = frozenset()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All places that messages may go to."""
+        return (_TOLD, _INSTANTS, *dict.fromkeys(self.tags.values()), *filter(None, [self.otherwise]))
+
+    def __call__(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Any]:
+        """The messages of batches, by where they go."""
+        boxes: dict[tuple[str, int], list[Message]] = {}
+        for message in from_arrow(batches):
+            if message.kind == TIME:  # the latest time is for runs that go on
+                continue
+            tag = _FOR_DRIVER.get(message.kind) or self.otherwise or self.tags[message.node]
+            place = tag, message.bucket if tag in self.spread else 0
+            box = boxes.setdefault(place, [])
+            box.append(message)
+            if len(box) == _ROWS:
+                yield _sent(place, boxes.pop(place))
+        for place, box in boxes.items():
+            yield _sent(place, box)
+
+
+def _sent(place: tuple[str, int], messages: Sequence[Message]) -> Any:
+    tag, key = place
+    return beam.pvalue.TaggedOutput(tag, (key, _encoded(to_arrow(messages))))
+
+
+def _encoded(batches: Iterable[pyarrow.RecordBatch]) -> bytes:
+    sink = pyarrow.BufferOutputStream()
+    files.write_to(sink, batches)
+    return bytes(sink.getvalue())
+
+
+def _decoded(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
+    for part in parts:
+        yield from pyarrow.ipc.open_stream(part)
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a pipeline reads. parts: of files; parse: turns their lines into facts; folder: where its outcome goes."""
+
+    parts: Sequence[Part]
+    parse: Parse
+    folder: str
+
+
+Group = tuple[int, Iterable[bytes]]
+"""The messages of a key, all of them."""
+
+
+def _reading(worker: Worker, routes: Routes) -> Callable[[Part], Iterator[Any]]:
+    def read(part: Part) -> Iterator[Any]:
+        return routes(worker(files.read_lines(part)))
+
+    return read
+
+
+def _working(worker: Worker, routes: Routes) -> Callable[[Group], Iterator[Any]]:
+    def work(group: Group) -> Iterator[Any]:
+        return routes(worker(_decoded(group[1])))
+
+    return work
+
+
+def _writing(
+    folder: str, name: str, worker: Callable[[Iterable[bytes]], Iterable[pyarrow.RecordBatch]]
+) -> Callable[[Group], Iterator[Any]]:
+    def write(group: Group) -> Iterator[Any]:
+        files.write(folder, f"{name}-{group[0]}", worker(group[1]))
+        return iter(())
+
+    return write
+
+
+def _sources(root: Any, name: str, worker: Worker, routes: Routes, given: Input) -> Any:
+    """What the lines of sources send. The parts are spread before they are read: making them took one worker."""
+    parts = root | f"{name}: parts" >> beam.Create(given.parts) | f"{name}: spread" >> beam.Reshuffle()
+    return parts | name >> beam.FlatMap(_reading(worker, routes)).with_outputs(*routes.all)
+
+
+def _grouped(came: Sequence[Any], name: str) -> Any:
+    """What comes from several steps, by key. That keys are integers has to be said: what is encoded for want of a type
+    need not be the same everywhere."""
+    rows = came | f"{name}: rows" >> beam.Flatten().with_output_types(Keyed)
+    return rows | f"{name}: by key" >> beam.GroupByKey()
+
+
+def _tell(messages: Any, folder: str, name: str) -> None:
+    """Writes messages down for the driver."""
+    _ = _grouped([messages], name) | name >> beam.FlatMap(_writing(folder, name, _decoded))
+
+
+# Plans whose rows are grouped by key
+
+
+class Layout:
+    """The pipeline of such a plan, step by step."""
+
+    def __init__(self, root: Any, graph: Graph, program: Program, given: Input) -> None:
+        self.root = root
+        self.graph = graph
+        self.program = program
+        self.given = given
+        self.numbers = program.addressing().numbers
+        self.spread = frozenset(step.name for step in graph.steps if not step.why)
+        self.sent: dict[str, Any] = {}
+        """What each step sends, by the places that it is for."""
+        self.axioms: dict[str, list[Keyed]] = {}
+        """What axioms send, alike."""
+
+    def lay(self) -> None:
+        """Puts all steps into the pipeline."""
+        for tagged in self._routes(self.graph.steps)(to_arrow(axioms(self.program))):
+            self.axioms.setdefault(tagged.tag, []).append(tagged.value)
+        sources = self.graph.sources.name
+        worker = source_step(self.program, ALWAYS, self.given.parse)
+        self.sent[sources] = _sources(self.root, sources, worker, self._routes_of(sources), self.given)
+        for step in self.graph.levels:
+            if (rows := self._rows(step)) is not None:
+                routes = self._routes_of(step.name)
+                work = _working(self._worker(step), routes)
+                self.sent[step.name] = rows | step.name >> beam.FlatMap(work).with_outputs(*routes.all)
+        _tell(self.sent[sources][_TOLD], self.given.folder, _TOLD)
+        instants = self.sent[sources][_INSTANTS]
+        if (rows := self._rows(self.graph.end)) is not None:
+            instants = self._end(rows, instants)
+        if _tells_whole(self.program):
+            _tell(instants, self.given.folder, _INSTANTS)
+
+    def _worker(self, step: Step) -> Worker:
+        assert step.level is not None
+        owners = TOGETHER if step.why else _EACH
+        return superstep(self.program, [step.level], PLAIN, owners, ALL)
+
+    def _routes_of(self, sender: str) -> Routes:
+        return self._routes(step for step in self.graph.steps if sender in self.graph.senders.get(step.name, ()))
+
+    def _routes(self, receivers: Iterable[Step]) -> Routes:
+        return Routes({self.numbers[id]: step.name for step in receivers for id in step.nodes}, spread=self.spread)
+
+    def _rows(self, step: Step) -> Any:
+        """The rows for a step, grouped; None if there can be none."""
+        name = step.name
+        came = [self.sent[sender][name] for sender in self.graph.senders[name] if sender in self.sent]
+        if name in self.axioms:
+            came.append(self.root | f"{name}: axioms" >> beam.Create(self.axioms[name]))
+        return _grouped(came, name) if came else None
+
+    def _end(self, rows: Any, instants: Any) -> Any:
+        """Makes the answers; at which instants there is something to tell. Of an answer that is told where it has
+        changed, each group says first where its part has."""
+        name, program, folder = self.graph.end.name, self.program, self.given.folder
+        if not _tells_whole(program):
+            _ = rows | name >> beam.FlatMap(_writing(folder, _ANSWERS, _answering(program, Evaluations())))
+            return instants
+        if any(changes_only(op) for _, op in program.plan.deliveries):
+            parts = rows | f"{name}: changes" >> beam.FlatMap(_changing(program), beam.pvalue.AsIter(instants))
+            instants = [instants, parts] | f"{name}: instants" >> beam.Flatten()
+        _ = rows | name >> beam.FlatMap(_delivering(program, folder), beam.pvalue.AsIter(instants))
+        return instants
+
+
+def _tells_whole(program: Program) -> bool:
+    """Whether there are answers that are told whole, at instants that only all of the streams say."""
+    return any(op.output == "rstream" for _, op in program.plan.deliveries)
+
+
+def evaluations(program: Program, told: Collection[Message]) -> Evaluations:
+    """When the answers that are told whole are told, as far as messages to the driver say."""
+    changed = {(one.node, one.start) for one in told if one.kind == INSTANT and not one.row}
+    return _evaluated(program, told).reported(program.plan, changed)
+
+
+def _evaluated(program: Program, told: Collection[Message]) -> Evaluations:
+    """When they are evaluated."""
+    plan, numbers = program.plan, program.addressing().numbers
+    instants = {numbers[node.id]: Instants(op) for node, op in plan.deliveries if op.output == "rstream"}
+    came = {(one.row, one.node, one.start) for one in told if one.kind == INSTANT and one.row}
+    return Evaluations.of(instants, came, ALL.now)
+
+
+def _messages(keyed: Iterable[Keyed]) -> list[Message]:
+    return list(from_arrow(_decoded(part for _, part in keyed)))
+
+
+def _changing(program: Program) -> Callable[[Group, Iterable[Keyed]], Iterator[Keyed]]:
+    def change(group: Group, instants: Iterable[Keyed]) -> Iterator[Keyed]:
+        worker = changing(program, ALL, _evaluated(program, _messages(instants)))
+        yield 0, _encoded(worker(_decoded(group[1])))
+
+    return change
+
+
+def _delivering(program: Program, folder: str) -> Callable[[Group, Iterable[Keyed]], Iterator[Any]]:
+    def deliver(group: Group, instants: Iterable[Keyed]) -> Iterator[Any]:
+        known = evaluations(program, _messages(instants))
+        return _writing(folder, _ANSWERS, _answering(program, known))(group)
+
+    return deliver
+
+
+def _answering(program: Program, known: Evaluations) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
+    """What makes the answers of a group, in order."""
+    worker = delivery(program, ALL, known)
+
+    def answer(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
+        return to_arrow(sorted(from_arrow(worker(_decoded(parts))), key=_in_turn))
+
+    return answer
+
+
+def _in_turn(answer: Message) -> tuple[int, int, int, int, str]:
+    """Where among all answers one belongs."""
+    return answer.start, answer.node, answer.bucket, answer.weight, answer.row
+
+
+# Plans that one group runs
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a run has come to when one group takes its facts: all of them, or what has come since the last time.
+
+    task: what the group does. state: the files of what it has kept so far."""
+
+    task: Task
+    state: tuple[str, ...] = ()
+
+
+def lay_whole(root: Any, graph: Graph, program: Program, given: Input, turn: Turn) -> None:
+    """Puts into the pipeline what runs such a plan."""
+    name, routes = graph.end.name, Routes(otherwise=graph.end.name)
+    worker = _finding(program, turn.task.progress.earliest, given.parse)
+    sent = _sources(root, graph.sources.name, worker, routes, given)
+    start = root | f"{name}: start" >> beam.Create([one.value for one in routes(to_arrow([start_message()]))])
+    rows = _grouped([sent[name], start], name)
+    _ = rows | name >> beam.FlatMap(_writing(given.folder, _ANSWERS, _taking(turn)))
+    _tell(sent[_TOLD], given.folder, _TOLD)
+
+
+def _finding(program: Program, earliest: int, parse: Parse) -> Worker:
+    def find(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        program.prepare()
+        return to_arrow(facts(program.plan, earliest, parse(batches)))
+
+    return find
+
+
+def _taking(turn: Turn) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
+    def take(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
+        batches = (batch for path in turn.state for batch in files.read(path))
+        known = (batch.filter(compute.equal(batch["kind"], STATE)) for batch in batches)
+        return turn.task(chain(known, _decoded(parts)))
+
+    return take
+
+
+# What comes of it
+
+
+def told(folder: str) -> list[Message]:
+    """What the driver is told."""
+    paths = [path for name in (_TOLD, _INSTANTS) for path in files.names(f"{folder}/{name}-*")]
+    return [one for path in paths for one in from_arrow(files.read(path))]
+
+
+def made(folder: str) -> list[str]:
+    """The files that the last step has written, one for each group."""
+    return files.names(f"{folder}/{_ANSWERS}-*")
+
+
+def answers(folder: str) -> Iterator[Message]:
+    """What is in them, in order."""
+    return merge(*(from_arrow(files.read(path)) for path in made(folder)), key=_in_turn)

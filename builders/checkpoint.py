@@ -1,0 +1,219 @@
+"""The file in which a run in this process is kept (docs/durable.md): a log of its state, and how far it has come.
+
+Lines of JSON. The first says what the file belongs to. A *checkpoint* is the entries that went into memories, a line
+for each, then an object with all else, then a line with the checksum (CRC-32) of these lines: without that, nothing of
+it counts. A file that has become long is written anew, with one checkpoint, and takes the old one's place.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from squall.builders import packing
+from squall.builders.packing import Orders
+from squall.builders.rows.entries import Entry
+from squall.builders.rows.memory import Keeping
+from squall.builders.state import Slot, State, lasting
+from squall.errors import BuilderError
+
+Kept = tuple[str, int, Sequence[Entry]]
+"""A memory, one of its slots, and entries that went into it."""
+FORMAT = 1
+NAME = "checkpoint.jsonl"
+_LEAST = 1 << 20
+"""Bytes that may be added before the file is written anew."""
+
+
+class Step(NamedTuple):
+    """Where a run is, apart from what its memories have. All times are integer ms.
+
+    passed: the time that has been worked off. begin: what functions of time take for that of what always holds.
+    begun: static data have been worked off. sources: where they stand (`squall.streams.Sources.standings`). sink,
+    ledger: what these have saved (`squall.stages.Recoverable`); None: they are not recovered.
+    """
+
+    passed: int
+    begin: int
+    begun: bool
+    sources: Sequence[Any]
+    sink: Any
+    ledger: Any
+
+
+class Checkpoint:
+    """The file of one run, which is its own as long as this is open.
+
+    belongs: what it belongs to, as what JSON can hold: names by kind, with a digest of each. orders: those of the
+    plan's solutions (`squall.builders.packing.orders`). Raises BuilderError where the file is that of something else.
+    """
+
+    def __init__(self, folder: Path, belongs: Mapping[str, Mapping[str, str]], orders: Orders) -> None:
+        self.folder = folder
+        self.path = folder / NAME
+        self.belongs = belongs
+        self.orders = orders
+        self.last: Step | None = None
+        """The last checkpoint that there is."""
+        self._file: IO[bytes] | None = None
+        self._base = self._size = 0
+        """The length of the file when it was last written anew, and now."""
+        self._lock = _locked(folder)
+
+    def load(self) -> dict[Slot, list[Entry]]:
+        """The entries of all memories at the last checkpoint. To be called first, once."""
+        state = State()
+        if self.path.exists():
+            self._size = self._base = self._read(state)
+            self._file = self.path.open("r+b")
+            self._file.truncate(self._size)
+            self._file.seek(self._size)
+        return state.entries
+
+    def save(self, step: Step, kept: Iterable[Kept], memories: Mapping[str, Keeping]) -> None:
+        """A checkpoint: what went into memories since the last one, and where the run is. It is on disk when this comes
+        back."""
+        kept = ((id, slot, lasting(entries, step.passed, memories[id].together(slot))) for id, slot, entries in kept)
+        if self._file is None or self._size > 2 * self._base + _LEAST:
+            self._write_anew(step, kept, memories)
+        else:
+            self._append(self._file, step, kept)
+        self.last = step
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        os.close(self._lock)
+
+    # The file
+
+    def _append(self, file: IO[bytes], step: Step, kept: Iterable[Kept]) -> None:
+        sum_ = 0
+        for line in (*_lines(kept), _line(step._asdict())):
+            sum_ = zlib.crc32(line, sum_)
+            self._size += file.write(line)
+        self._size += file.write(_line(sum_))
+        file.flush()
+        os.fsync(file.fileno())
+
+    def _write_anew(self, step: Step, kept: Iterable[Kept], memories: Mapping[str, Keeping]) -> None:
+        state = State()
+        if self._file is not None:
+            self._read(state)
+            self._file.close()
+        state.add(kept)
+        state.compact(memories, step.passed)
+        draft = self.path.with_name(f"{NAME}.tmp")
+        self._file = draft.open("wb")
+        self._size = self._file.write(_line({"format": FORMAT, "belongs": self.belongs}))
+        self._append(self._file, step, ((id, slot, entries) for (id, slot), entries in state.entries.items()))
+        draft.replace(self.path)
+        os.fsync(self._lock)
+        self._base = self._size
+
+    def _read(self, state: State) -> int:
+        """Puts into a state what whole checkpoints have; how long the file is up to their end."""
+        with self.path.open("rb") as file:
+            size = len(head := file.readline())
+            self._check(head)
+            for length, entries, step in self._checkpoints(file):
+                size += length
+                state.add(entries)
+                self.last = step
+        if self.last is None:
+            raise self._damaged()
+        return size
+
+    def _checkpoints(self, file: IO[bytes]) -> Iterator[tuple[int, list[Kept], Step]]:
+        """The length, entries and step of each checkpoint, up to one that is not whole."""
+        entries: list[Kept] = []
+        sum_, length, step = 0, 0, None
+        for line in file:
+            length += len(line)
+            match _value(line):
+                case [str(id), int(slot), str(text), *valid]:
+                    entries.append((id, slot, [(*packing.unpack(text, self.orders), *valid)]))
+                case dict(values):
+                    step = Step(**values)
+                case int(known) if known == sum_ and step is not None:
+                    yield length, entries, step
+                    entries, sum_, length, step = [], 0, 0, None
+                    continue
+                case _:
+                    return
+            sum_ = zlib.crc32(line, sum_)
+
+    def _check(self, head: bytes) -> None:
+        """Raises BuilderError where the file is not ours, or that of another program."""
+        known = _value(head)
+        if not isinstance(known, dict) or "format" not in known:
+            raise self._damaged()
+        if known["format"] != FORMAT:
+            raise BuilderError(
+                f"the checkpoint `{self.folder}` has the format {known['format']}, and this version of squall {FORMAT}",
+                hint=f"go on with the version that wrote it, or {_OTHER}",
+            )
+        if changes := list(_changes(known["belongs"], self.belongs)):
+            found = "; ".join(changes)
+            raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {found}", hint=_OTHER)
+
+    def _damaged(self) -> BuilderError:
+        return BuilderError(f"`{self.path}` holds no whole checkpoint", hint=_OTHER)
+
+
+_OTHER = "a run that has changed starts from a new checkpoint: name another folder, or remove this one"
+
+
+def _locked(folder: Path) -> int:
+    """The descriptor of the folder, which nobody else has open like this. Raises BuilderError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise BuilderError(f"the checkpoint `{folder}` cannot be used: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise BuilderError(f"the checkpoint `{folder}` is that of a run which is going on") from None
+    others = {entry.name for entry in folder.iterdir()} - {NAME, f"{NAME}.tmp"}
+    if others:
+        os.close(descriptor)
+        raise BuilderError(f"the folder `{folder}` holds something else: `{min(others)}`", hint="name another folder")
+    return descriptor
+
+
+def _lines(kept: Iterable[Kept]) -> Iterator[bytes]:
+    for id, slot, entries in kept:
+        for *row, start, end, weight in entries:
+            yield _line([id, slot, packing.pack(row), start, end, weight])
+
+
+def _line(value: Any) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+
+
+def _value(line: bytes) -> Any:
+    """What a line holds; None if it is not whole."""
+    try:
+        return json.loads(line) if line.endswith(b"\n") else None
+    except ValueError:
+        return None
+
+
+def _changes(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """What is there no more, new, or another."""
+    for kind in now.keys() | before.keys():
+        old, new = before.get(kind, {}), now.get(kind, {})
+        for word, names in (
+            ("without", [name for name in old if name not in new]),
+            ("with", [name for name in new if name not in old]),
+            ("changed", [name for name in new if name in old and new[name] != old[name]]),
+        ):
+            if names:
+                yield f"{word} {kind} {', '.join(f'`{name}`' for name in names)}"

@@ -1,0 +1,102 @@
+"""Reads RIF's presentation syntax by a grammar of lark, and says in words what is wrong where it cannot be read."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+from lark import Lark, Token, Tree
+
+from squall.errors import Origin, near
+from squall.lexers.reading import Phrase, Reader, in_words, listed
+from squall.lexers.rif import hints
+from squall.lexers.text import Text
+
+_KEYWORDS = ("Document", "Base", "Prefix", "Import", "Group", "Forall", "Exists", "And", "Or", "External", "List")
+_SIGNS = {
+    "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "EQUAL": "=", "HASH": "#", "VBAR": "|", "_OPEN": "(*",
+    "_CLOSE": "*)",
+}  # fmt: skip
+_TERMS = {"VAR", "STRING", "IRIREF", "CURIE", "NUMBER", "LOCAL", "_LIST", "_EXTERNAL", "_OPEN"}
+_FORMULAS = _TERMS | {"_AND", "_OR", "_EXISTS"}
+_RULES = _TERMS | {"_GROUP", "_FORALL", "_AND"}
+_PHRASES: tuple[Phrase, ...] = (
+    ("a rule", {"_FORALL", "VAR"}, _RULES),
+    ("a formula", {"_EXISTS", "VAR"}, _FORMULAS),
+    ("a term", {"VAR", "_LIST"}, _TERMS),
+    ("a constant", {"STRING", "LOCAL"}, {"STRING", "IRIREF", "CURIE", "NUMBER", "LOCAL"}),
+    ("a variable", {"VAR"}, {"VAR"}),
+    ("an IRI", {"IRIREF"}, {"IRIREF", "CURIE"}),
+    ("a language", {"LANGTAG"}, {"LANGTAG"}),
+    ("a name", {"NAME"}, {"NAME", "STRING", "LOCAL"}),
+)
+
+
+def read(text: Text, start: str) -> Tree[Token] | None:
+    """Lark's tree; None, and an error of the text, where it cannot be read. start: the rule of the grammar."""
+    return _Reader(text, start).read()
+
+
+class _Reader(Reader):
+    def __init__(self, text: Text, start: str) -> None:
+        super().__init__(text, _grammar().parse_interactive(text.text, start=start))
+
+    def unexpected(self, token: Token) -> None:
+        self._misplaced(str(token), self.origin(token))
+
+    def unreadable(self, place: int) -> None:
+        """No token that may come here begins here."""
+        text = self.text.text
+        piece = re.compile(rf'"(?:[^"\\\n]|\\.)*"?|{hints.SIGNS}|<[^\s>]*>?|[\w.-]+|\S').match(text, place)
+        found = piece[0] if piece else text[place]
+        origin = self.text.origin(place, place + len(found))
+        if found[0] == '"' and (len(found) < 2 or found[-1] != '"'):
+            self.text.fail("this text is never closed", self.text.origin(place, place + 1), 'end it with `"`')
+        elif found[0] == '"' and (wrong := re.search(r"\\[^\"'\\tbnrf]", found)):
+            start = place + wrong.start()
+            hint = r"escapes: \t \b \n \r \f \\ \" \' \uXXXX \UXXXXXXXX"
+            self.text.fail(f"`{wrong[0]}` is no escape", self.text.origin(start, start + 2), hint)
+        elif found[0] == "<" and not hints.habit(found) and "IRIREF" in self.accepted():
+            self.text.fail(f"`{found}` is not an IRI", origin, "an IRI ends with `>`, and has no blanks in it")
+        else:
+            self._misplaced(found, origin)
+
+    def _misplaced(self, found: str, origin: Origin) -> None:
+        shown = found if len(found) <= 40 else f"{found[:37]}..."
+        self.text.fail(f"`{shown}` cannot stand here", origin, self._hint(found) or self.expected())
+
+    def _hint(self, found: str) -> str | None:
+        """What is meant by a piece of text, where that can be guessed."""
+        accepted = self.accepted()
+        before = self.parser.parser_state.value_stack[-1:]
+        if before and getattr(before[0], "type", "") == "NAME" and found != ":":
+            word = str(before[0])
+            return hints.habit(word) or f"expected `->` behind the name of an argument; {hints.name(word)}"
+        if found == ":" and "IRIREF" in accepted:
+            return "a prefix is declared without a colon: `Prefix(ex <http://example.org/>)`"
+        hint = hints.production(found) or hints.habit(found)
+        if hint or not found.isalpha() or found in _KEYWORDS:
+            return hint
+        words = [word for word in _KEYWORDS if f"_{word.upper()}" in accepted]
+        return near(found, words) or (hints.name(found) if "CURIE" in accepted else None)
+
+    def expected(self) -> str:
+        phrases, left = in_words(self.accepted(), _SIGNS, _PHRASES)
+        words = [f"`{word}`" for word in _KEYWORDS if f"_{word.upper()}" in left]
+        others = [f"`{sign}`" for name, sign in sorted(_anonymous().items()) if name in left]
+        return listed([*phrases, *words, *others, *(["the end"] if "$END" in left else [])])
+
+
+def _anonymous() -> dict[str, str]:
+    """The signs of two characters, by the names that lark makes for them."""
+    return {one.name: one.pattern.value for one in _grammar().terminals if one.name.startswith("__ANON")}
+
+
+@cache
+def _grammar() -> Lark:
+    text = files("squall.lexers.rif").joinpath("rif.lark").read_text(encoding="utf-8")
+    return Lark(
+        text, start=["document", "formula"], parser="lalr", lexer="contextual", propagate_positions=True,
+        maybe_placeholders=False,
+    )  # fmt: skip

@@ -1,0 +1,146 @@
+"""PySpark: a job of DataFrames written by hand, from files to files. Each pattern is a selection of the parsed triples,
+which are kept in memory; patterns are joined in the order in which joins on one variable follow each other."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from functools import reduce
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from squall.rdf import RDF, RDFS, Term, iri
+from tests.bench import spark
+from tests.bench.works import Answer, Evaluate, Files, Rule, Statement, Task
+
+COLUMNS = ["s", "p", "o"]
+
+
+def prepare(task: Task) -> Evaluate:
+    session = spark.start(task.work)
+    made = _rdfs if task.work.kind == "rdfs" else _joined
+
+    def evaluate() -> Answer:
+        made(session, task).write.text(str(emptied(task.files)))
+        return Answer(written(task.files))
+
+    return evaluate
+
+
+def emptied(files: Files) -> Path:
+    """The folder for what is written, which is not there yet."""
+    shutil.rmtree(files.folder, ignore_errors=True)
+    return files.folder / "out"
+
+
+def written(files: Files) -> Iterator[str]:
+    """The lines in that folder."""
+    for part in sorted((files.folder / "out").glob("part-*")):
+        yield from part.read_text().splitlines()
+
+
+def parsed(lines: DataFrame, timed: bool) -> DataFrame:
+    """The triples of canonical lines, and their times (ms) where they have any."""
+    first = int(timed)
+    cells = f.split("value", " ", first + 3)
+    object = f.expr(f"substring(cells[{first + 2}], 1, length(cells[{first + 2}]) - 2)")
+    time = [f.col("cells")[0].cast("long").alias("time")] if timed else []
+    return lines.select(cells.alias("cells")).select(
+        *time, f.col("cells")[first].alias("s"), f.col("cells")[first + 1].alias("p"), object.alias("o")
+    )
+
+
+def selected(pattern: Statement, triples: DataFrame, *others: str) -> DataFrame:
+    """The triples that match a pattern: a column for each variable, and the `others`."""
+    slots = list(zip(COLUMNS, pattern, strict=True))
+    for name, slot in slots:
+        if slot[0] != "?":
+            triples = triples.where(f.col(name) == slot)
+    return triples.select(*others, *(f.col(name).alias(slot) for name, slot in slots if slot[0] == "?"))
+
+
+def joined(rule: Rule, stream: DataFrame, static: DataFrame, *others: str) -> DataFrame:
+    """The patterns joined from the left. Those that only static data match are broadcast. others: columns of the
+    stream on which patterns are joined besides."""
+    first, *rest = rule.body
+    known = {row.p for row in static.select("p").distinct().collect()}
+    found = selected(first, stream, *others)
+    for pattern in rest:
+        is_static = pattern[1] in known
+        right = f.broadcast(selected(pattern, static)) if is_static else selected(pattern, stream, *others)
+        found = found.join(right, [name for name in found.columns if name in right.columns])
+    return found
+
+
+def lines(rule: Rule, rows: DataFrame) -> DataFrame:
+    """What a rule says of rows, as lines."""
+    facts = [f.concat_ws(" ", *map(_cell, head), f.lit(".")) for head in rule.head]
+    return rows.select(f.explode(f.array(*facts)).alias("value"))
+
+
+def _cell(slot: str) -> Column:
+    return f.col(slot) if slot[0] == "?" else f.lit(slot)
+
+
+def wanted(rule: Rule, triples: DataFrame) -> DataFrame:
+    """The triples with a predicate that the rule reads."""
+    return triples.where(f.col("p").isin({pattern[1] for pattern in rule.body}))
+
+
+def _joined(session: SparkSession, task: Task) -> DataFrame:
+    (rule,) = task.work.rules
+    triples = wanted(rule, parsed(session.read.text(str(task.files.stream)), task.work.timed)).persist()
+    static = parsed(session.read.text(str(task.files.static)), timed=False)
+    return lines(rule, joined(rule, triples, static)).distinct()
+
+
+# -- RDFS --------------------------------------------------------------------------------------------------------------
+
+SUBCLASS, SUBPROPERTY, DOMAIN, RANGE = (iri(RDFS + name) for name in ("subClassOf", "subPropertyOf", "domain", "range"))
+TYPE = iri(RDF + "type")
+
+
+def _rdfs(session: SparkSession, task: Task) -> DataFrame:
+    """The schema, which is small, is closed in the driver and broadcast; then each round applies the four rules about
+    data to what was new in the last one."""
+    schema = parsed(session.read.text(str(task.files.static)), timed=False)
+    stream = parsed(session.read.text(str(task.files.stream)), timed=False)
+    given = {predicate: _pairs(schema, predicate) for predicate in (SUBCLASS, SUBPROPERTY, DOMAIN, RANGE)}
+    tables = given | {predicate: _closed(given[predicate]) for predicate in (SUBCLASS, SUBPROPERTY)}
+    closed = [(a, p, b) for p in (SUBCLASS, SUBPROPERTY) for a, b in tables[p] - given[p]]
+    by = {p: f.broadcast(session.createDataFrame(list(pairs), ["x", "y"])) for p, pairs in tables.items()}
+    new = known = stream.distinct().localCheckpoint()
+    found = session.createDataFrame(closed, COLUMNS)
+    while True:
+        made = reduce(DataFrame.union, _round(new, by)).distinct()
+        new = made.join(known, COLUMNS, "left_anti").localCheckpoint()
+        if new.isEmpty():
+            return found.select(f.concat_ws(" ", *COLUMNS, f.lit(".")).alias("value"))
+        known, found = known.union(new), found.union(new)
+
+
+def _round(new: DataFrame, by: dict[Term, DataFrame]) -> Iterator[DataFrame]:
+    types, things = new.where(f.col("p") == TYPE), new.where(~f.col("o").startswith('"'))
+    yield new.join(by[SUBPROPERTY], f.col("p") == f.col("x")).select("s", f.col("y").alias("p"), "o")
+    typed = f.lit(TYPE).alias("p")
+    yield new.join(by[DOMAIN], f.col("p") == f.col("x")).select("s", typed, f.col("y").alias("o"))
+    yield things.join(by[RANGE], f.col("p") == f.col("x")).select(f.col("o").alias("s"), typed, f.col("y").alias("o"))
+    yield types.join(by[SUBCLASS], f.col("o") == f.col("x")).select("s", "p", f.col("y").alias("o"))
+
+
+Pairs = set[tuple[str, str]]
+
+
+def _pairs(schema: DataFrame, predicate: Term) -> Pairs:
+    return {(row.s, row.o) for row in schema.where(f.col("p") == predicate).collect()}
+
+
+def _closed(pairs: Pairs) -> Pairs:
+    """The transitive closure."""
+    known = new = pairs
+    while new:
+        new = {(a, c) for a, b in new for via, c in pairs if b == via} - known
+        known = known | new
+    return known

@@ -1,0 +1,17 @@
+"""The Spark session of a run, ours or a peer's: started before the clock is, alike for all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.bench.works import Work
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def start(work: Work) -> SparkSession:
+    """The session. Of a folder each file is a micro-batch of its own."""
+    from squall.builders.spark import FILES_PER_BATCH, session
+
+    return session([(FILES_PER_BATCH, "1")] if work.fed == "folder" else [])

@@ -1,0 +1,404 @@
+"""The Beam builder: runners, work that is done again, files in parts, losses, live sources, options, what it shows."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import squall
+from squall import functions
+from squall.errors import BuilderError
+from squall.plan import Plan
+from squall.rdf import Event, Term, Triple, iri
+from squall.stages import Options, Output
+from squall.streams import LedgerFile, Sources, open_source, open_static
+
+pytestmark = [pytest.mark.beam, pytest.mark.skipif(find_spec("apache_beam") is None, reason="Beam is not installed")]
+
+GOLDEN = Path(__file__).parent / "golden" / "beam"
+IMPORTING = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
+PREFIX = "@prefix : <http://example.org/>.\n"
+GRANDPARENTS = PREFIX + "[grand: (?a :parent ?b) (?b :parent ?c) -> (?a :grandparent ?c)]"
+REACH = (
+    PREFIX
+    + """
+[link: (?a :parent ?b) noValue(?a, :closed) -> (?a :link ?b)]
+[step: (?a :link ?b) (?b :link ?c) -> (?a :link ?c)]
+"""
+)
+LAST = "[last: (?a :parent ?b) -> (?a :known ?b)]"
+
+
+def triple(subject: str, predicate: str, object: str) -> Triple:
+    return Triple(*(iri(f"http://example.org/{name}") for name in (subject, predicate, object)))
+
+
+def parents(count: int) -> list[Event]:
+    draw = random.Random(count)
+    pairs = [(draw.randrange(count), draw.randrange(count)) for _ in range(count)]
+    return [Event(n // 2, (triple(f"p{one}", "parent", f"p{other}"),)) for n, (one, other) in enumerate(pairs)]
+
+
+def planned(program: str) -> Plan:
+    return squall.plan(squall.compile(program, lexer="jena"))
+
+
+def plain(outputs: Iterator[Output]) -> list[tuple[int, str]]:
+    return sorted((output.time, str(output.fact)) for output in outputs)
+
+
+def run(program: str, batches: Any, *conf: tuple[str, str], builder: str = "beam") -> list[tuple[int, str]]:
+    return plain(squall.build(planned(program), builder, Options(conf=conf, now=0)).run(batches))
+
+
+# Runners
+
+
+RUNNERS = {
+    "bundles": (("runner", "BundleBasedDirectRunner"),),
+    "threads": (("direct_num_workers", "2"), ("direct_running_mode", "multi_threading")),
+    "portable": (("runner", "PortableRunner"), ("job_endpoint", "embed"), ("environment_type", "LOOPBACK")),
+    "processes": (("direct_num_workers", "2"), ("direct_running_mode", "multi_processing")),
+}
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("name", [*list(RUNNERS)[:-1], pytest.param("processes", marks=SLOW)])
+@pytest.mark.parametrize("program", [GRANDPARENTS, pytest.param(REACH, marks=SLOW)], ids=["keys", "one"])
+def test_every_runner_gives_the_same(program: str, name: str) -> None:
+    events = parents(40)
+    found = run(program, [events], *RUNNERS[name])
+    assert found == run(program, [events], builder="iterator")
+    assert len(found) > 10
+
+
+def test_what_is_done_again_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker is lost when it has written all but the name of its file; the runner does its bundle again."""
+    from squall.builders.beam import files
+
+    rename, lost = files._FILES.rename, list[list[str]]()
+
+    def shaky(sources: list[str], destinations: list[str]) -> None:
+        if "answers" in destinations[0] and len(lost) < 2:
+            lost.append(sources)
+            raise OSError("the worker was lost")
+        rename(sources, destinations)
+
+    monkeypatch.setattr(files._FILES, "rename", shaky)
+    events = parents(40)
+    assert run(GRANDPARENTS, [events], ("runner", "BundleBasedDirectRunner")) == run(
+        GRANDPARENTS, [events], builder="iterator"
+    )
+    assert len(lost) == 2
+
+
+def test_rows_are_worked_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    from squall.builders.beam import files
+
+    names, write = [], files.write
+
+    def noted(folder: str, name: str, batches: Any) -> None:
+        names.append(name)
+        write(folder, name, batches)
+
+    monkeypatch.setattr(files, "write", noted)
+    run(GRANDPARENTS, [parents(40)])
+    assert len([name for name in names if name.startswith("answers")]) > 10
+
+
+def test_what_a_worker_finds_wrong_is_an_error_as_in_process() -> None:
+    program = PREFIX + "[grows: (?x :parent ?y) -> (?x :parent child(?y)) (?x :is :parent)]"
+    said = []
+    for builder in ("iterator", "beam"):
+        with pytest.raises(BuilderError, match="grows") as caught:
+            list(squall.build(planned(program), builder, Options(max_depth=3)).run([parents(2)]))
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
+def test_an_error_of_a_worker_is_all_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "family.nt").write_text(f"{triple('ann', 'parent', 'bob')}\n")
+    (tmp_path / "grows.jena").write_text(PREFIX + "[grows: (?x :parent ?y) -> (?x :parent child(?y)) (?x :is :parent)]")
+    command = [sys.executable, "-m", "squall", "build", "grows.jena", "--source", "family.nt", "--builder", "beam"]
+    done = subprocess.run(command, cwd=tmp_path, env=IMPORTING, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("build error: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_users_function_runs_in_the_workers() -> None:
+    @functions.function("cry", languages=("jena",))
+    def cry(name: Term) -> Term:
+        return Term(name.upper())
+
+    program = PREFIX + "(?a :says ?b) cry(?b, ?c) -> (?a :cries ?c)."
+    said = Triple(iri("http://example.org/a"), iri("http://example.org/says"), Term('"hello"'))
+    ((_, fact),) = run(program, [[Event(1, (said,))]])
+    assert fact.endswith('"HELLO" .')
+
+
+def test_the_root_logger_keeps_its_handlers() -> None:
+    before = logging.getLogger().handlers[:]
+    run(GRANDPARENTS, [parents(4)], ("runner", "BundleBasedDirectRunner"))
+    assert logging.getLogger().handlers == before
+    code = "import logging, squall.builders.beam; print(logging.getLogger().handlers)"
+    done = subprocess.run([sys.executable, "-c", code], env=IMPORTING, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+# Sources
+
+
+def test_a_file_is_read_in_parts_and_what_is_malformed_keeps_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [str(triple(f"p{number}", "parent", f"p{number + 1}")) for number in range(300)]
+    lines[7] = "one that is broken ."
+    lines[250] = '<http://example.org/s> "no predicate" .'
+    path = tmp_path / "family #1.nt"
+    path.write_text("\n".join(lines))
+    for size in range(59, 62):  # among these, one that ends where a line does
+        monkeypatch.setattr("squall.builders.beam.files.BLOCK", size * 100)
+        with closing(LedgerFile(tmp_path / f"lost{size}.ndjson")) as ledger:
+            source = open_source(str(path), ledger)
+            outputs = squall.build(planned(GRANDPARENTS), "beam", Options(ledger=ledger)).run(Sources([source]))
+            assert len(list(outputs)) == 299 - 4
+            assert source.reading.statements == 298
+        kept = (tmp_path / f"lost{size}.ndjson").read_text()
+        assert '"line": 8,' in kept
+        assert '"line": 251,' in kept
+        assert kept.count("\n") == 2
+
+
+def test_workers_read_what_they_can_and_the_rest_is_spooled(tmp_path: Path) -> None:
+    (tmp_path / "known.ttl").write_text("@prefix : <http://example.org/> . :cat :parent :dan .")
+    (tmp_path / "family.ttl").write_text("@prefix : <http://example.org/> . :ann :parent :bob . :old :parent _:x .")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.nt").write_text(f"{triple('bob', 'parent', 'cat')}\n_:x <http://example.org/parent> _:y .\n")
+    with gzip.open(tmp_path / "in" / "b.nt.gz", "wt") as file:
+        file.write(f"{triple('eve', 'parent', 'ann')}\n")
+    found = []
+    for builder in ("iterator", "beam"):
+        sources = Sources([open_source(str(tmp_path / name)) for name in ("family.ttl", "in")])
+        static = open_static(str(tmp_path / "known.ttl"))
+        outputs = squall.build(planned(GRANDPARENTS + LAST), builder).run(sources, static)
+        found.append((plain(outputs), [source.reading.statements for source in sources.sources]))
+    assert found[0] == found[1]
+    assert len(found[0][0]) == 3 + 6
+    assert found[0][1] == [2, 3]
+
+
+def test_a_file_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
+    whole = gzip.compress("".join(f"{triple(f'p{n}', 'parent', 'x')}\n" for n in range(1000)).encode())
+    (tmp_path / "cut.nt.gz").write_bytes(whole[: len(whole) // 2])
+    sources = Sources([open_source(str(tmp_path / "cut.nt.gz"))])
+    with pytest.raises(BuilderError, match=r"cut\.nt\.gz` cannot be read: Compressed file ended"):
+        list(squall.build(planned(GRANDPARENTS), "beam").run(sources))
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_late_statements_go_to_the_ledger(tmp_path: Path, live: bool) -> None:
+    batches = [[Event(5, (triple("ann", "parent", "bob"),))], [Event(4, (triple("bob", "parent", "cat"),))]]
+    with closing(LedgerFile(tmp_path / "lost.ndjson")) as ledger:
+        job = squall.build(planned(GRANDPARENTS), "beam", Options(ledger=ledger))
+        assert list(job.run(iter(batches) if live else batches)) == []
+        assert ledger.total("late") == 1
+    assert "its time 4 has passed" in (tmp_path / "lost.ndjson").read_text()
+    with pytest.raises(BuilderError, match="its time 4 has passed"):
+        list(squall.build(planned(GRANDPARENTS), "beam").run(batches))
+
+
+def test_one_batch_is_nothing_live() -> None:
+    job = squall.build(planned(GRANDPARENTS), builder="beam", options=Options(batch=True))
+    with pytest.raises(BuilderError, match="what events come from is live"):
+        next(job.run(iter([parents(1)])))
+
+
+# What comes live
+
+
+def test_outputs_of_a_live_stream_come_with_their_batch() -> None:
+    handed: list[int] = []
+
+    def batches() -> Iterator[list[Event]]:
+        for at in range(3):
+            handed.append(at)
+            yield [Event(at, (triple(f"p{at}", "parent", f"p{at + 1}"),))]
+
+    outputs = squall.build(planned(GRANDPARENTS), "beam").run(batches())
+    assert next(outputs).time == 1
+    assert handed == [0, 1]
+    assert [output.time for output in outputs] == [2]
+
+
+def test_state_is_carried_over_many_batches_and_kept_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("squall.builders.beam.job.COMPACT", 2)
+    events = [*parents(9), Event(9, (triple("p1", "closed", "yes"),))]
+    deepest = 0
+
+    def batches() -> Iterator[list[Event]]:
+        nonlocal deepest
+        for event in events:
+            yield [event]
+            deepest = max(deepest, len(list(tmp_path.glob("squall-*/turn-*"))))
+
+    found = run(REACH, batches(), ("temp_location", str(tmp_path)))
+    assert found == run(REACH, [events], builder="iterator")
+    assert deepest == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_of_the_stream_reaches_the_caller_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    def events() -> Iterator[list[Event]]:
+        yield [Event(1, (triple("ann", "parent", "bob"),))]
+        raise OSError("the sensor has gone")
+
+    with pytest.raises(OSError, match="the sensor has gone"):
+        run(GRANDPARENTS, events(), ("temp_location", str(tmp_path)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_grows_is_followed_until_a_signal(tmp_path: Path) -> None:
+    (tmp_path / "rule.jena").write_text(GRANDPARENTS)
+    (tmp_path / "in").mkdir()
+    sink = tmp_path / "out.ntt"
+    options = ["--source", "in/?follow=yes&poll=50", "--sink", "out.ntt", "--builder", "beam"]
+    command = [sys.executable, "-m", "squall", "build", "rule.jena", *options]
+    process = subprocess.Popen(command, cwd=tmp_path, env=IMPORTING, stderr=subprocess.PIPE, text=True)
+    try:
+        for at, (one, other) in enumerate([("ann", "bob"), ("bob", "cat"), ("cat", "dan")]):
+            draft = tmp_path / "in" / "part.tmp"
+            draft.write_text(f"{at} {triple(one, 'parent', other)}\n")
+            draft.rename(tmp_path / "in" / f"part{at}.ntt")
+            _wait(lambda: sink.exists() and sink.read_text().count("\n") == at)  # noqa: B023
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, said
+    assert "3 statements read, 2 outputs" in said
+
+
+def _wait(holds: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < limit, "it takes too long"
+        time.sleep(0.05)
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("conf", "message"),
+    [
+        (("runner", "FlinkRuner"), "there is no runner `FlinkRuner`.*did you mean `FlinkRunner`"),
+        (("direct_num_workers", "many"), "Beam does not take an option: .*invalid int value: 'many'"),
+        (("direct_num_worker", "2"), "Beam has no option `direct_num_worker`.*did you mean `direct_num_workers`"),
+    ],
+)
+def test_options_that_are_wrong(conf: tuple[str, str], message: str) -> None:
+    with pytest.raises(BuilderError, match=f"(?s){message}"):
+        squall.build(planned(PREFIX + LAST), "beam", Options(conf=(conf,)))
+
+
+def test_options_of_the_command_line(squall: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "rule.jena").write_text(GRANDPARENTS)
+    command = ("build", str(tmp_path / "rule.jena"), "--builder", "beam")
+    code, _, said = squall(*command, "--beam-option", "direct_num_worker=2")
+    assert (code, said.splitlines()[0]) == (2, "build error: Beam has no option `direct_num_worker`")
+    code, _, said = squall(*command, "--beam-option", "runner=BundleBasedDirectRunner", "--conf", "streaming=true")
+    assert (code, said.splitlines()[0].partition(",")[0]) == (0, "0 statements read")
+
+
+def test_a_folder_is_no_sink(squall: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "rule.jena").write_text(GRANDPARENTS)
+    sink = f"{tmp_path / 'out'}/?format=parquet"
+    code, _, said = squall("build", str(tmp_path / "rule.jena"), "--builder", "beam", "--sink", sink)
+    assert (code, said.splitlines()[0]) == (2, "build error: the beam builder writes no folder")
+
+
+def test_a_runner_elsewhere_knows_its_options_itself() -> None:
+    conf = (("runner", "PortableRunner"), ("parallelism_of_that_engine", "7"))
+    squall.build(planned(PREFIX + LAST), "beam", Options(conf=conf))
+
+
+def test_there_is_no_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(BuilderError, match="keeps no checkpoint"):
+        squall.build(planned(PREFIX + LAST), "beam", Options(checkpoint=tmp_path))
+
+
+def test_without_beam_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['apache_beam'] = None\nfrom squall.__main__ import main\nmain()"
+    command = [sys.executable, "-c", code, "build", "--builder", "beam", "--rules", "rdfs"]
+    done = subprocess.run(command, env=IMPORTING, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "plug-in error: the builder `beam` needs `apache_beam`, which is not installed\n"
+        "hint: pip install 'squall[beam]'\n"
+    )
+
+
+# What it shows
+
+
+PROGRAMS = {
+    "keys": GRANDPARENTS,
+    "recursion": REACH,
+    "order": PREFIX + "[once: (?a :parent ?b) -> remove(0)]",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_steps_are_shown(name: str) -> None:
+    shown = squall.build(planned(PROGRAMS[name]), "beam").describe()  # type: ignore[attr-defined]
+    assert shown + "\n" == (GOLDEN / f"{name}.txt").read_text()
+
+
+def test_the_steps_of_the_pipeline_have_the_names_that_are_shown() -> None:
+    import apache_beam
+
+    from squall.builders.addressing import Program
+    from squall.builders.beam.graph import graph
+    from squall.builders.beam.pipeline import Input, Layout
+    from squall.builders.cut import levels
+    from squall.builders.lines import lines_parser
+
+    plan = planned(GRANDPARENTS)
+    pipeline = apache_beam.Pipeline(runner="FnApiRunner")
+    Layout(pipeline, graph(plan), Program(plan, levels(plan)), Input([], lines_parser(()), "")).lay()
+    shown = squall.build(plan, "beam").describe().splitlines()  # type: ignore[attr-defined]
+    names = {name.partition("/")[0] for name in pipeline.applied_labels}
+    ours = [rows.element_type for rows in _groupings(pipeline) if rows.producer.full_label.endswith(": rows")]
+    assert ours == [apache_beam.typehints.Tuple[int, bytes]] * 4
+    assert {line for line in shown if not line.startswith(" ")} <= names
+    assert any("join-" in name for name in names)
+
+
+def _groupings(pipeline: Any) -> list[Any]:
+    """What the GroupByKey of a pipeline take."""
+    from apache_beam import GroupByKey
+    from apache_beam.pipeline import PipelineVisitor
+
+    found: list[Any] = []
+
+    class Visitor(PipelineVisitor):  # type: ignore[misc]
+        def visit_transform(self, node: Any) -> None:
+            if isinstance(node.transform, GroupByKey):
+                found.extend(node.inputs)
+
+    pipeline.visit(Visitor())
+    return found

@@ -1,0 +1,544 @@
+"""Runs in process that are saved: cut off anywhere they go on as if they had not been, whatever they read and write.
+
+A run that nobody takes outputs from any more leaves behind what a killed one does: nothing is saved or flushed at its
+end. Processes that are really killed are in tests/test_kills.py.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+import squall
+from squall.builders import checkpoint
+from squall.errors import BuilderError, PluginError, SourceError
+from squall.rdf import Event
+from squall.stages import Interval, Options, Output
+from squall.streams import LedgerFile, Sink, Sources, open_sink, open_source
+from squall.streams.files import risk_of
+from squall.streams.ledger import Deferred
+from squall.streams.outbox import Outbox
+from squall.system import System
+from squall.testing import assert_as_oracle
+from squall.testing.strategies import ALL, event_streams, static_data, systems
+from tests.conftest import Squall
+from tests.test_laws import PLANNERS, examples, hold
+
+EACH = Interval(statements=1)
+
+
+class Kept:
+    """A sink that is cut back like a file."""
+
+    uri = "kept"
+
+    def __init__(self) -> None:
+        self.outputs: list[Output] = []
+
+    def save(self, last: bool = False) -> Any:
+        return len(self.outputs)
+
+    def recover(self, saved: Any) -> None:
+        del self.outputs[saved:]
+
+
+@examples(25)
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_run_that_is_cut_off_goes_on(
+    planner: str, many: int, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every program; whether the log is written anew each time or only grows."""
+
+    def law(
+        system: System, events: list[Event], facts: list[Event], cuts: list[int], ends: list[int], least: int
+    ) -> None:
+        monkeypatch.setattr(checkpoint, "_LEAST", least)
+        plan, folder, sink = squall.plan(system, planner), tmp_path_factory.mktemp("run"), Kept()
+        places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
+        batches = [events[begin:end] for begin, end in pairwise(places)]
+        for end in (*ends, None):
+            options = Options(checkpoint=folder, sink=sink, every=EACH)
+            with closing(squall.build(plan, options=options).run(list(batches), facts)) as outputs:  # type: ignore[type-var]
+                for number, output in enumerate(outputs):
+                    sink.outputs.append(output)
+                    if number == end:
+                        break
+        whole = squall.build(plan, options=Options()).run(batches, facts)
+        assert Counter(out[:2] for out in sink.outputs) == Counter(out[:2] for out in whole)
+        assert_as_oracle(system, sink.outputs, events, facts)
+
+    data = {"events": event_streams(features=ALL), "facts": static_data(features=ALL)}
+    cuts, ends = st.lists(st.integers(0, 12), max_size=4), st.lists(st.integers(0, 9), max_size=3)
+    hold(law, many, system=systems(features=ALL), cuts=cuts, ends=ends, least=st.sampled_from([-1, 1 << 20]), **data)
+
+
+# What runs read
+
+PROGRAM = """@prefix : <http://example.org/> .
+[hot: (?s :reads ?v) greaterThan(?v, 30) -> (?s :is :Hot)]
+[cold: (?s :in ?r) noValue(?s :is :Hot) -> (?r :has :Cold)]
+[alike: (?s :reads ?v) (?t :reads ?v) notEqual(?s, ?t) -> (?s :like ?t)]
+"""
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+def statement(draw: random.Random) -> str:
+    sensor = f"<http://example.org/s{draw.randrange(9)}>"
+    if draw.random() < 0.2:
+        return f"{sensor} <http://example.org/in> <http://example.org/r{draw.randrange(3)}> ."
+    return f'{sensor} <http://example.org/reads> "{draw.randrange(60)}"^^<{XSD}integer> .'
+
+
+def timed_lines(count: int, seed: int, disorder: int = 0, first: int = 0) -> str:
+    """Timed N-Triples with lines that cannot be used."""
+    draw = random.Random(seed)
+    lines = (f"{first + n * 10 - draw.randrange(disorder + 1)} {statement(draw)}" for n in range(count))
+    return "".join(f"{line}\n" if draw.random() > 0.05 else f"broken {line}\n" for line in lines)
+
+
+def described(count: int, seed: int) -> str:
+    """Turtle whose subjects say their times."""
+    draw = random.Random(seed)
+    text = "@prefix : <http://example.org/> .\n"
+    for number in range(count):
+        subject, rest = statement(draw).split(" ", 1)
+        text += f"{subject} {rest[:-2]} ; :at {number * 10} ; :note [ :of _:n{number % 3} ] .\n"
+    return text
+
+
+def patches(count: int, seed: int) -> str:
+    draw, lines, known = random.Random(seed), [], []
+    for n in range(count):
+        lines += [f'H time "{n * 10}" .', "TX ."]
+        known.append(statement(draw))
+        lines.append(f"A {known[-1]}")
+        if draw.random() < 0.4:
+            lines.append(f"D {known.pop(draw.randrange(len(known)))}")
+        lines += ["nonsense", draw.choice(("TA .", "TC ."))] if draw.random() < 0.3 else ["TC ."]
+    return "\n".join((*lines, f"A {statement(draw)}"))
+
+
+class Setting:
+    """A folder with what a run reads, in which it is started again and again."""
+
+    def __init__(self, folder: Path, addresses: Sequence[str], program: str = PROGRAM, lateness: int = 0) -> None:
+        self.folder = folder
+        self.addresses = addresses
+        self.lateness = lateness
+        self.system = squall.compile(program, lexer="jena", window="RANGE 300ms", removals="rdfp" in addresses[0])
+        self.ledgers: list[LedgerFile] = []
+
+    def run(self, sink: Sink, ledger: Path, kept: Path | None, end: int | None = None) -> int:
+        """How many outputs there were. end: after so many the run is left alone."""
+        resume = kept is not None and kept.exists()
+        lost = LedgerFile(ledger, append=resume)
+        own = [Deferred(lost) for _ in self.addresses]
+        opened = [open_source(uri, mine, self.lateness) for uri, mine in zip(self.addresses, own, strict=True)]
+        sources = Sources(opened, ledgers=own)
+        options = Options(checkpoint=kept, ledger=lost, sink=sink, every=Interval(statements=40))  # type: ignore[arg-type]
+        outputs = squall.build(squall.plan(self.system), options=options).run(sources)
+        with closing(lost), closing(sink):
+            sink.start(resume)
+            count = 0
+            for output in outputs:
+                sink.write(output)
+                count += 1
+                if count == end:
+                    outputs.close()  # type: ignore[attr-defined]
+                    break
+        self.statements = sum(source.reading.statements for source in opened)
+        self.ledgers.append(lost)
+        return count
+
+    def holds(self, format: str = "ntt", seed: int = 1) -> None:
+        """Runs that are left alone after some outputs, one after the other, write what one does that is not."""
+        draw = random.Random(seed)
+        (whole, lost_of_whole), (sink, lost) = (
+            (self.folder / a, self.folder / b) for a, b in (("w", "lw"), ("s", "ls"))
+        )
+        count = self.run(open_sink(f"{whole}?format={format}"), lost_of_whole, self.folder / "kept-w")
+        statements = self.statements
+        assert count > 100
+        for end in (*(draw.randrange(1, count // 4) for _ in range(6)), None):
+            self.run(open_sink(f"{sink}?format={format}"), lost, self.folder / "kept", end)
+        assert lines(sink) == lines(whole)
+        assert lines(lost) == lines(lost_of_whole)
+        assert self.ledgers[-1].counts == self.ledgers[0].counts
+        assert self.statements == statements
+
+
+def lines(path: Path) -> list[str]:
+    """The lines of a file in some order, and so the solutions of an evaluation: what is of one time has none."""
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode()
+    return sorted(map(ordered, text.splitlines()))
+
+
+def ordered(line: str) -> str:
+    if not line.startswith("{"):
+        return line
+    entry = json.loads(line)
+    entry.get("results", {}).get("bindings", []).sort(key=str)
+    return json.dumps(entry)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a small file has many batches."""
+    monkeypatch.setattr("squall.streams.reading._CHUNK", 1000)
+    monkeypatch.setattr("squall.streams.formats.BLOCK", 17)
+
+
+@pytest.mark.parametrize("format", ["ntt", "ntt.gz", "trig", "ndjson-evaluations", "csv", "table"])
+@pytest.mark.usefixtures("small_blocks")
+def test_a_sink_goes_on(tmp_path: Path, format: str) -> None:
+    (tmp_path / "a.ntt").write_text(timed_lines(600, 1))
+    Setting(tmp_path, [f"{tmp_path}/a.ntt"]).holds(format)
+
+
+SOURCES = {
+    "lines": (["a.ntt"], 0),
+    "compressed": (["a.ntt.gz"], 0),
+    "disorder": (["a.ntt?lateness=100ms"], 80),
+    "several": (["a.ntt", "b.ntt"], 0),
+    "several in disorder": (["a.ntt?lateness=50ms", "b.ntt.gz?lateness=100ms"], 90),
+    "a document": (["a.ttl?time=http://example.org/at"], 0),
+    "a document in disorder": (["a.ttl?time=http://example.org/at&lateness=1s", "b.ntt"], 0),
+    "a patch": (["a.rdfp"], 0),
+    "a folder": (["in"], 0),
+}
+
+
+@pytest.mark.parametrize(("names", "disorder"), SOURCES.values(), ids=SOURCES.keys())
+@pytest.mark.usefixtures("small_blocks")
+def test_a_source_goes_on(tmp_path: Path, names: list[str], disorder: int) -> None:
+    for number, name in enumerate(("a.ntt", "b.ntt")):
+        text = timed_lines(500, number, disorder)
+        (tmp_path / name).write_text(text)
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "a.ttl").write_text(described(400, 1))
+    (tmp_path / "a.rdfp").write_text(patches(400, 1))
+    (tmp_path / "in").mkdir()
+    for number in range(6):
+        text = timed_lines(100, number).replace("\n", f"\n{number}0", 100)
+        (tmp_path / "in" / f"{number}.ntt").write_text(timed_lines(100, number, first=1000 * number))
+    Setting(tmp_path, [f"{tmp_path}/{name}" for name in names]).holds()
+
+
+def test_a_folder_that_grows_goes_on(tmp_path: Path) -> None:
+    """Files that come between runs, also before the names of others."""
+    (tmp_path / "in").mkdir()
+    parts = [timed_lines(60, number, first=1000 * number) for number in range(6)]
+    (tmp_path / "whole.ntt").write_text("".join(parts))
+    whole, grown = (Setting(tmp_path, [f"{tmp_path}/{name}"]) for name in ("whole.ntt", "in"))
+    whole.run(open_sink(f"{tmp_path}/w.ntt"), tmp_path / "lw", None)
+    for name, text in zip("fedcba", parts, strict=True):
+        (tmp_path / "in" / f"{name}.ntt").write_text(text)
+        grown.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
+    assert lines(tmp_path / "s.ntt") == lines(tmp_path / "w.ntt")
+
+
+def test_lines_that_are_added_to_a_file_are_read_by_the_next_run(tmp_path: Path) -> None:
+    setting = Setting(tmp_path, [f"{tmp_path}/a.ntt"])
+    parts = [timed_lines(60, number, first=1000 * number) for number in range(3)]
+    for part in parts:
+        with (tmp_path / "a.ntt").open("a") as file:
+            file.write(part)
+        setting.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
+    setting.run(open_sink(f"{tmp_path}/w.ntt"), tmp_path / "lw", None)
+    assert lines(tmp_path / "s.ntt") == lines(tmp_path / "w.ntt")
+    assert lines(tmp_path / "ls") == lines(tmp_path / "lw")
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize("now", ["", "1000 <urn:a> <urn:b> <urn:cd> .\n" * 200])
+def test_a_file_that_is_another_one_is_not_read_on(tmp_path: Path, ending: str, now: str) -> None:
+    path, setting = tmp_path / f"a.ntt{ending}", Setting(tmp_path, [f"{tmp_path}/a.ntt{ending}"])
+
+    def write(text: str) -> None:
+        path.write_bytes(gzip.compress(text.encode()) if ending else text.encode())
+
+    write(timed_lines(60, 1))
+    setting.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
+    write(now)
+    with pytest.raises(SourceError, match="is not what it was when"):
+        setting.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
+
+
+# The file
+
+
+def kept(folder: Path, program: str = PROGRAM, **options: Any) -> list[Output]:
+    """The outputs of a small run that is kept in a folder."""
+    plan = squall.plan(squall.compile(program, lexer="jena", window="RANGE 1s"))
+    events = [event for batch in open_source(str(folder.parent / "a.ntt")).batches() for event in batch]
+    job = squall.build(plan, options=Options(checkpoint=folder, every=EACH, ledger=LedgerFile(), **options))
+    return list(job.run([[event] for event in events]))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.ntt").write_text(timed_lines(12, 1))
+    return tmp_path / "kept"
+
+
+def test_a_checkpoint_that_was_cut_off_does_not_count(folder: Path) -> None:
+    """At each byte of the last one: the one before it does."""
+    whole = kept(folder)
+    path = folder / checkpoint.NAME
+    data = path.read_bytes()
+    ends = [
+        place
+        for place in range(len(data))
+        if data[place:].startswith(b"\n") and data[:place].split(b"\n")[-1].isdigit()
+    ]
+    assert len(ends) > 5
+    for length in (ends[-3], *range(ends[-3] + 2, ends[-2] + 1, 7), ends[-2]):
+        path.write_bytes(data[: length + 1])
+        places = [data[:end].count(b'"passed"') for end in ends if end <= length]
+        with closing(checkpoint.Checkpoint(folder, json.loads(data.split(b"\n")[0])["belongs"], {})) as found:
+            found.load()
+            assert found.last is not None
+            assert found.last.sources == json.loads(data[: ends[places[-1] - 1]].split(b"\n")[-2])["sources"]
+        path.write_bytes(data[: length + 1])
+        assert {*kept(folder)} <= {*whole}
+        path.write_bytes(data)
+
+
+def test_a_checkpoint_belongs_to_a_program(folder: Path) -> None:
+    kept(folder)
+    other = PROGRAM.replace("30", "31").replace("[alike", "[like").replace("(?s :in ?r)", "(?s :at ?r)")
+    with pytest.raises(BuilderError) as caught:
+        kept(folder, other)
+    assert "that of another run: without rules `alike`; with rules `like`; changed rules" in caught.value.message
+    assert "`hot`" in caught.value.message
+    assert "`cold`" in caught.value.message
+    kept(folder)
+
+
+def test_a_checkpoint_belongs_to_its_sources_and_sink(tmp_path: Path) -> None:
+    (tmp_path / "a.ntt").write_text(timed_lines(12, 1))
+    setting = Setting(tmp_path, [f"{tmp_path}/a.ntt"])
+    setting.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
+    with pytest.raises(BuilderError, match=r"without sinks `.*s\.ntt`; with sinks `.*t\.ntt`"):
+        setting.run(open_sink(f"{tmp_path}/t.ntt"), tmp_path / "ls", tmp_path / "kept")
+    setting.addresses = [f"{tmp_path}/a.ntt", f"{tmp_path}/a.ntt?stream=urn:s"]
+    with pytest.raises(BuilderError, match=r"another run: with sources `.*a\.ntt\?stream=urn:s`"):
+        setting.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
+
+
+def test_a_checkpoint_is_one_runs_at_a_time(folder: Path) -> None:
+    kept(folder)
+    belongs = json.loads((folder / checkpoint.NAME).read_bytes().split(b"\n")[0])["belongs"]
+    with closing(checkpoint.Checkpoint(folder, belongs, {})), pytest.raises(BuilderError, match="is going on"):
+        kept(folder)
+    kept(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"format":2,"belongs":{}}\n', "has the format 2"),
+        ("", "holds no whole checkpoint"),
+        ("nonsense\n", "holds no whole checkpoint"),
+    ],
+)
+def test_what_cannot_be_gone_on_with_is_refused(folder: Path, text: str, message: str) -> None:
+    folder.mkdir()
+    (folder / checkpoint.NAME).write_text(text)
+    with pytest.raises(BuilderError, match=message):
+        kept(folder)
+
+
+def test_a_folder_of_something_else_is_refused(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "meta.json").touch()
+    with pytest.raises(BuilderError, match=r"holds something else: `meta\.json`"):
+        kept(folder)
+
+
+def test_the_file_stays_small(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has ended is not in it when it has been written anew."""
+    (folder.parent / "a.ntt").write_text(timed_lines(3000, 1))
+    monkeypatch.setattr(checkpoint, "_LEAST", 20_000)
+    kept(folder)
+    assert (folder / checkpoint.NAME).stat().st_size < 60_000
+
+
+def test_statistics_do_not_keep_the_fast_way_for_large_instants(folder: Path) -> None:
+    """It does not say what it keeps: docs/decisions/0030-durable-runs.md."""
+    plan = squall.plan(squall.compile("[(?a <urn:p> ?b) -> (?b <urn:p> ?a)]", lexer="jena"))
+    job: Any = squall.build(plan, options=Options())
+    durable: Any = squall.build(plan, options=Options(checkpoint=folder))
+    assert job.bulk is not None
+    assert durable.bulk is None
+
+
+# Sinks that cannot be cut back
+
+
+class Posted:
+    """A sink of messages that tells those that it gets twice, as who reads them may. fails: it is gone behind so
+    many."""
+
+    uri = "posted"
+
+    def __init__(self, there: dict[str, Output], fails: int | None = None) -> None:
+        self.there = there
+        self.fails = fails
+        self.told: list[str] = []
+        self.delivery = ""
+        self.number = 0
+
+    def deliver(self, name: str, number: int) -> None:
+        self.delivery, self.number = f"{name}-{number}", 0
+
+    def finish(self) -> None:
+        self.told.append("finish")
+
+    def start(self, resume: bool = False, prompt: bool = False) -> None:
+        pass
+
+    def write(self, output: Output) -> None:
+        if self.fails == len(self.told):
+            raise ConnectionError
+        self.number += 1
+        name = f"{self.delivery}-{self.number}"
+        self.told.append(name)
+        assert self.there.setdefault(name, output) == output
+
+    def flush(self) -> None:
+        self.told.append("flush")
+
+    def close(self) -> None:
+        self.told.append("close")
+
+
+def test_an_outbox_hands_on_what_a_checkpoint_has(folder: Path) -> None:
+    there: dict[str, Output] = {}
+    (folder.parent / "a.ntt").write_text(timed_lines(80, 1))
+    whole = kept(folder.parent / "whole")
+    for fails in (0, 1, 3, 8, None):
+        sink = Posted(there, fails)
+        outbox = Outbox(sink)
+        outbox.start()
+        try:
+            for output in kept_by(folder, outbox):
+                outbox.write(output)
+        except ConnectionError:
+            continue
+        finally:
+            outbox.close()
+        assert sink.told[-3:] == ["finish", "flush", "close"]
+    assert Counter(there.values()) == Counter(whole)
+    again = Posted(there)
+    assert list(kept_by(folder, Outbox(again))) == []
+    assert {"finish", "flush"} >= {*again.told}
+
+
+def kept_by(folder: Path, outbox: Outbox) -> Any:
+    plan = squall.plan(squall.compile(PROGRAM, lexer="jena", window="RANGE 1s"))
+    events = [event for batch in open_source(str(folder.parent / "a.ntt")).batches() for event in batch]
+    options = Options(checkpoint=folder, every=EACH, ledger=LedgerFile(), sink=outbox)
+    return squall.build(plan, options=options).run([[event] for event in events])
+
+
+# The command line
+
+
+@pytest.fixture
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.jena").write_text("@prefix : <http://example.org/> .\n[(?a :p ?b) -> (?b :q ?a)]")
+    Path("a.nt").write_text("<http://example.org/a> <http://example.org/p> <http://example.org/b> .\n")
+
+
+@pytest.mark.usefixtures("_here")
+def test_standard_output_has_each_output_once(squall: Squall) -> None:
+    arguments = ("build", "p.jena", "--source", "a.nt", "--checkpoint", "kept")
+    first, again = squall(*arguments), squall(*arguments)
+    assert first[:2] == (0, "<http://example.org/b> <http://example.org/q> <http://example.org/a> .\n")
+    assert again[:2] == (0, "")
+    assert "1 statements read, 1 outputs" in first[2]
+    assert "1 statements read, 0 outputs" in again[2]
+
+
+@pytest.mark.usefixtures("_here")
+def test_a_draft_is_no_checkpoint(squall: Squall) -> None:
+    """What the sink had before is replaced by a run that begins."""
+    Path("kept").mkdir()
+    Path("kept", f"{checkpoint.NAME}.tmp").write_text("{")
+    Path("out.nt").write_text("before\n")
+    assert squall("build", "p.jena", "--source", "a.nt", "--sink", "out.nt", "--checkpoint", "kept")[0] == 0
+    assert Path("out.nt").read_text() == "<http://example.org/b> <http://example.org/q> <http://example.org/a> .\n"
+
+
+@pytest.mark.usefixtures("_here")
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("pipe?format=nt", "`pipe?format=nt`: what it brought since the last checkpoint is lost with a run that is"),
+        ("pipe?format=nt&lateness=1s", "`pipe?format=nt&lateness=1s`: what it brought since the last checkpoint is"),
+        ("a.nt", ""),
+        ("a.nt?lateness=1s", ""),
+    ],
+)
+def test_what_may_be_lost_is_said(squall: Squall, address: str, said: str) -> None:
+    os.mkfifo("pipe")
+    writer = os.open("pipe", os.O_RDWR)
+    os.write(writer, Path("a.nt").read_bytes())
+    threading.Timer(0.3, os.close, [writer]).start()
+    code, _, err = squall("build", "p.jena", "--source", address, "--checkpoint", "kept")
+    assert code == 0
+    assert err.splitlines()[0].startswith(f"source warning: {said}" if said else "1 statements read")
+
+
+RISKS = {
+    "redis://localhost/k?format=nt": "",
+    "kafka://localhost/t?format=nt": "",
+    "mqtt://localhost/t?format=nt&client=c": "twice",
+    "mqtt://localhost/t?format=nt&client=c&qos=0": "lost",
+    "mqtt://localhost/t?format=nt": "lost",
+    "http://localhost/?format=nt": "asked for what came after",
+    "ws://localhost/?format=nt": "lost",
+    "tcp://localhost:1?format=nt": "lost",
+}
+
+
+@pytest.mark.parametrize(("address", "said"), RISKS.items())
+def test_what_a_protocol_may_lose(address: str, said: str) -> None:
+    with suppress(PluginError):  # the extra is not installed
+        risk = risk_of(open_source(address))
+        assert said in risk
+        assert bool(said) == bool(risk)
+
+
+@pytest.mark.usefixtures("_here")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--checkpoint-every", "1s"), "`--checkpoint-every` goes with `--checkpoint`"),
+        (("--checkpoint", "kept", "--checkpoint-every", "0"), "behind at least one statement"),
+        (("--checkpoint", "kept", "--checkpoint-every", "0s"), "`--checkpoint-every 0s` is too short"),
+        (("--checkpoint", "kept", "--checkpoint-every", "often"), "often"),
+        (("--checkpoint", "p.jena"), "File exists"),
+    ],
+)
+def test_wrong_arguments(squall: Squall, arguments: tuple[str, ...], message: str) -> None:
+    code, out, err = squall("build", "p.jena", "--source", "a.nt", *arguments)
+    assert out == ""
+    assert code in (1, 2)
+    assert message in err
+    assert not Path("kept").exists()

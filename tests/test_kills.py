@@ -1,0 +1,153 @@
+"""Processes that are killed at random moments and started again write what one that is not killed does.
+
+Runs on Spark are in tests/test_spark.py.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import squall
+from squall.rdf import ALWAYS
+from squall.streams import open_source
+from tests import brokers
+from tests.test_durable import PROGRAM, timed_lines
+
+PATIENCE = 60
+KILLS = pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
+LAST = """100000000 <http://example.org/last> <http://example.org/in> <http://example.org/last> .
+200000000 <http://example.org/last> <http://example.org/note> <http://example.org/last> .
+"""
+"""What comes so late that all windows have closed, and what shows that the instant of that is over."""
+IS_LAST = "<http://example.org/last> <http://example.org/has> <http://example.org/Cold> ."
+PARTS = 4
+"""How many parts of its input there are for each time that a run is started."""
+
+
+class Killed:
+    """A run that is killed again and again while more and more comes.
+
+    say: adds a part of the input. written: what there is of the output.
+    """
+
+    def __init__(self, folder: Path, arguments: list[str], say: Callable[[int, str], None], written: Callable[[], str]):
+        self.folder = folder
+        self.say = say
+        self.written = written
+        self.checkpoint = folder / "kept" / "checkpoint.jsonl"
+        (folder / "program.jena").write_text(PROGRAM)
+        kept = ["--checkpoint", str(folder / "kept"), "--checkpoint-every", "20", "--window", "RANGE 300ms"]
+        self.command = [sys.executable, "-m", "squall", "build", "program.jena", *arguments, *kept]
+
+    def holds(self, kills: int) -> None:
+        """Its output is that of a run over all of the input which nobody kills."""
+        draw = random.Random(kills)
+        texts = [timed_lines(30, number, first=300 * number) for number in range(PARTS * (kills + 1))]
+        parts = enumerate((*texts, LAST))
+        for _ in range(kills):
+            self.kill(draw, list(islice(parts, PARTS)))
+        self.end(list(parts))
+        (self.folder / "all.ntt").write_text("".join((*texts, LAST)))
+        found, expected = Counter(self.written().splitlines()), Counter(undisturbed(self.folder))
+        assert (expected - found, found - expected) == (Counter(), Counter())
+
+    def start(self) -> subprocess.Popen[bytes]:
+        with (self.folder / "log").open("ab") as log:
+            environment = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
+            return subprocess.Popen(self.command, cwd=self.folder, env=environment, stdout=log, stderr=log)
+
+    def kill(self, draw: random.Random, parts: Sequence[tuple[int, str]]) -> None:
+        """Kills a process at some moment: while it starts, or while it works on what comes."""
+        before, process = self._saved(), self.start()
+        self.say(*parts[0])
+        if draw.random() < 0.2:
+            time.sleep(draw.random())
+        else:
+            self.wait(process, lambda: self._saved() != before)
+        for part in parts[1:]:
+            self.say(*part)
+            time.sleep(draw.random() * 0.05)
+        time.sleep(draw.random() * 0.1)
+        assert process.poll() is None, self._log()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def end(self, parts: Sequence[tuple[int, str]]) -> None:
+        """Lets a process come to the end of what there is, and ends it."""
+        process = self.start()
+        for part in parts:
+            self.say(*part)
+        self.wait(process, lambda: IS_LAST in self.written())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0, self._log()
+
+    def wait(self, process: subprocess.Popen[bytes], done: Callable[[], bool]) -> None:
+        end = time.monotonic() + PATIENCE
+        while not done():
+            assert process.poll() is None, self._log()
+            assert time.monotonic() < end, self._log()
+            time.sleep(0.01)
+
+    def _saved(self) -> Any:
+        found = self.checkpoint.stat() if self.checkpoint.exists() else None
+        return found and (found.st_ino, found.st_size)
+
+    def _log(self) -> str:
+        return (self.folder / "log").read_text()
+
+
+def undisturbed(folder: Path) -> list[str]:
+    """The timed lines of a run in this process."""
+    system = squall.compile(PROGRAM, lexer="jena", window="RANGE 300ms")
+    outputs = squall.build(squall.plan(system)).run(open_source(f"{folder}/all.ntt").batches())
+    return [f"{'-infinity' if out.time == ALWAYS else out.time} {out.fact}" for out in outputs]
+
+
+@KILLS
+def test_from_a_folder_into_a_file(tmp_path: Path, kills: int) -> None:
+    (tmp_path / "in").mkdir()
+
+    def say(number: int, text: str) -> None:
+        draft = tmp_path / "in" / f"{number:05}.tmp"
+        draft.write_text(text)
+        draft.rename(draft.with_suffix(".ntt"))
+
+    arguments = ["--source", "in?follow=yes&poll=10", "--sink", "out.ntt", "--ledger", "lost.ndjson"]
+    Killed(tmp_path, arguments, say, lambda: (tmp_path / "out.ntt").read_text()).holds(kills)
+    lost = (tmp_path / "lost.ndjson").read_text().splitlines()
+    assert len(lost) == len({*lost}) == (tmp_path / "all.ntt").read_text().count("broken")
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[brokers.Broker]:
+    yield from brokers.redis(tmp_path).running()
+
+
+@KILLS
+@pytest.mark.parametrize("group", ["", "&group=g&consumer=c"])
+def test_from_redis_to_redis(tmp_path: Path, broker: brokers.Broker, kills: int, group: str) -> None:
+    redis = pytest.importorskip("redis")
+    place = f"redis://127.0.0.1:{broker.port}"
+    with redis.Redis("127.0.0.1", broker.port) as client:
+
+        def say(number: int, text: str) -> None:
+            for line in text.splitlines():
+                client.xadd("in", {"data": line})
+
+        def written() -> str:
+            return "\n".join(entry[b"data"].decode() for _, entry in client.xrange("out"))
+
+        arguments = ["--source", f"{place}/in?format=ntt&from=first{group}", "--sink", f"{place}/out?format=ntt"]
+        Killed(tmp_path, arguments, say, written).holds(kills)

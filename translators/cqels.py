@@ -1,0 +1,7 @@
+"""CQELS-QL to a Translated Production System, by SPARQL's translator: it knows windows and registrations as well."""
+
+from __future__ import annotations
+
+from squall.translators.sparql import translator
+
+__all__ = ["translator"]

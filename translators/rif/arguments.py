@@ -1,0 +1,138 @@
+"""Arguments of what is defined outside, where rules conclude equations: each may be replaced by what is equal to it.
+
+Facts are copied for all that is equal (`squall.translators.rif.equality`), so that a variable of a pattern has each of
+these values where it stands first. A constant is looked up, since it is equal to itself as well. Anything else gives
+two alternatives, as it is or replaced: a variable that is computed or stands a second time, or a term that is made.
+
+Source: first-order logic's axioms of congruence; RIF-BLD, section 3.2 (what is External is a function of the domain).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import partial
+from itertools import product, repeat
+from typing import Any
+
+from squall.errors import TranslatorError
+from squall.lexers.rif import tree
+from squall.system import Variable
+from squall.translators.rif.conditions import MOST, Fresh, Leaf, Literal
+
+Conjunction = Sequence[Literal]
+
+
+def replacements(conjunction: Conjunction, fresh: Fresh) -> Iterator[tuple[Literal, ...]]:
+    """The conjunctions of which one has to hold for this one to hold. Raises TranslatorError where there are too
+    many."""
+    counted = _Replacing(conjunction, repeat(False), fresh)
+    counted.conjunction()
+    if 2**counted.count > MOST:
+        origin = next(one.formula.origin for one in conjunction if _has_external(one.formula))
+        hint = "compute one thing after another, in rules of their own: here equations are concluded"
+        raise TranslatorError(f"what is External here has more than {MOST} ways to replace arguments", origin, hint)
+    for choices in product((False, True), repeat=counted.count):
+        yield _Replacing(conjunction, choices, fresh).conjunction()
+
+
+def lifted(
+    conclusions: Iterable[tree.Atomic], names: Mapping[str, Variable], fresh: Fresh
+) -> tuple[tuple[tree.Atomic, ...], dict[str, Variable], tuple[Literal, ...]]:
+    """Conclusions in which variables stand for what is External, all variables, and the equations that give them their
+    values."""
+    known = dict(names)
+    equations: list[tree.Equal] = []
+
+    def computed(external: tree.External) -> tree.Var:
+        variable = fresh()
+        known[variable.name] = variable
+        found = tree.Var(variable.name, origin=external.origin)
+        equations.append(tree.Equal(found, external, origin=external.origin))
+        return found
+
+    made = tuple(_mapped(one, computed) for one in conclusions)
+    return made, known, tuple(Literal(one, known) for one in equations)
+
+
+def _mapped(part: Any, change: Callable[[tree.External], Any]) -> Any:
+    """A formula or a term with all that is External in it changed, but for what is inside of that."""
+    if isinstance(part, tree.External):
+        return change(part)
+    if isinstance(part, tuple):
+        return tuple(_mapped(one, change) for one in part)
+    if isinstance(part, tree.Term | Leaf):
+        inner = {one.name: getattr(part, one.name) for one in fields(part) if one.name not in ("meta", "origin")}
+        return replace(part, **{name: _mapped(value, change) for name, value in inner.items()})
+    return part
+
+
+class _Replacing:
+    """Replaces arguments by choices: whether the next one that gives alternatives is replaced."""
+
+    def __init__(self, conjunction: Conjunction, choices: Iterable[bool], fresh: Fresh) -> None:
+        self.given = conjunction
+        self.choices = iter(choices)
+        self.fresh = fresh
+        self.count = 0
+        self.open = {one.names[name] for one in conjunction if _is_pattern(one) for name in _plain(one.formula)}
+        """The variables of patterns that have not stood in an argument yet."""
+        self.equations: list[Literal] = []
+
+    def conjunction(self) -> tuple[Literal, ...]:
+        """All formulas, with the equations by which arguments are replaced."""
+        found = []
+        for one in self.given:
+            names = dict(one.names)
+            formula = _mapped(one.formula, partial(self._external, names=names))
+            found.append(Literal(formula, names, one.concluded))
+        return (*found, *self.equations)
+
+    def _external(self, external: tree.External, names: dict[str, Variable]) -> tree.External:
+        arguments = tuple(self._argument(one, names) for one in external.content.arguments)
+        return replace(external, content=replace(external.content, arguments=arguments))
+
+    def _argument(self, term: tree.Term, names: dict[str, Variable]) -> tree.Term:
+        match term:
+            case tree.Const():
+                return self._replaced(term, names)
+            case tree.Var(name=name) if names[name] in self.open:
+                self.open.remove(names[name])
+                return term
+            case tree.Expr(arguments=arguments):
+                term = replace(term, arguments=tuple(self._argument(one, names) for one in arguments))
+            case tree.List(items=items, rest=rest):
+                items = tuple(self._argument(one, names) for one in items)
+                term = replace(term, items=items, rest=None if rest is None else self._argument(rest, names))
+            case tree.External():
+                term = self._external(term, names)
+        self.count += 1
+        return self._replaced(term, names) if next(self.choices) else term
+
+    def _replaced(self, term: tree.Term, names: dict[str, Variable]) -> tree.Var:
+        """A variable for what is equal to a term by what rules conclude."""
+        variable = self.fresh()
+        names[variable.name] = variable
+        equal = tree.Equal(term, tree.Var(variable.name), origin=term.origin)
+        self.equations.append(Literal(equal, names, concluded=True))
+        return tree.Var(variable.name, origin=term.origin)
+
+
+def _is_pattern(one: Literal) -> bool:
+    return one.concluded or not isinstance(one.formula, tree.Equal | tree.External)
+
+
+def _has_external(part: tree.Node) -> bool:
+    return any(isinstance(one, tree.External) for one in tree.parts(part))
+
+
+def _plain(part: Any) -> Iterator[str]:
+    """The names of variables in a part, but for those in what is External."""
+    if isinstance(part, tree.Var):
+        yield part.name
+    elif isinstance(part, tuple):
+        for one in part:
+            yield from _plain(one)
+    elif isinstance(part, tree.Term | Leaf) and not isinstance(part, tree.External):
+        for one in fields(part):
+            yield from _plain(getattr(part, one.name))

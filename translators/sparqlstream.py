@@ -1,0 +1,7 @@
+"""SPARQLStream to a Translated Production System, by SPARQL's translator: it knows windows and operators as well."""
+
+from __future__ import annotations
+
+from squall.translators.sparql import translator
+
+__all__ = ["translator"]
