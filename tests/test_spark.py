@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -103,6 +104,20 @@ def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
     (tmp_path / "in" / "later.ntt").write_text(f"2 {triple('bob', 'parent', 'cat')}\n")
     assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == [(2, str(triple("ann", "grandparent", "cat")))]
     assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == []
+
+
+def test_a_session_that_is_there_is_left_as_it_is_in_any_thread() -> None:
+    from squall.builders.spark import session
+
+    spark = session()
+    name = "spark.sql.shuffle.partitions"
+    before = str(spark.conf.get(name))
+    spark.conf.set(name, "77")
+    with ThreadPoolExecutor() as pool:
+        found = pool.submit(session).result()
+    assert found is spark
+    assert spark.conf.get(name) == "77"
+    spark.conf.set(name, before)
 
 
 NOTED = """
