@@ -7,12 +7,11 @@ plan where it takes facts one after the other (`squall.builders.alone`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from squall.builders.alone import alone
-from squall.builders.cut import Level, grouping, hops, levels
-from squall.operators import is_stateful
+from squall.builders.cut import Level, chain, grouping, hops, levels
 from squall.plan import Plan
 
 _SHOWN = 3
@@ -59,7 +58,7 @@ def graph(plan: Plan, whole: str = "") -> Graph:
         nodes = tuple(node.id for node in plan.nodes)
         sources, end = Step("sources", (), ()), Step(_named("all", nodes), nodes, (), why=whole)
         return Graph(sources, (), end, {end.name: (sources.name,)})
-    first = _chain(plan, (node.id for node in plan.nodes if not node.inputs))
+    first = chain(plan, (node.id for node in plan.nodes if not node.inputs))
     last = tuple(node.id for node, _ in plan.deliveries)
     inner = (_of_level(plan, level) for level in levels(plan))
     steps = (Step(_named("sources", first), (), first), *inner, Step(_named("end", last), last, ()))
@@ -68,18 +67,7 @@ def graph(plan: Plan, whole: str = "") -> Graph:
 
 def _of_level(plan: Plan, level: Level) -> Step:
     why = "rows move inside of the recursion" if level.recursive else ""
-    return Step(_named(f"level {level.number}", level.nodes), level.nodes, _chain(plan, level.nodes), level, why)
-
-
-def _chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
-    """The nodes without memory that rows of these go through, in the order of the plan."""
-    waiting = list(starts)
-    found = {id for id in waiting if not is_stateful(plan.by_id[id].op)}
-    while waiting:
-        after = {id for id, _ in plan.consumers[waiting.pop()] if not is_stateful(plan.by_id[id].op)}
-        waiting += after - found
-        found |= after
-    return tuple(node.id for node in plan.nodes if node.id in found)
+    return Step(_named(f"level {level.number}", level.nodes), level.nodes, chain(plan, level.nodes), level, why)
 
 
 def _named(what: str, nodes: tuple[str, ...]) -> str:
