@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import pyarrow
 
 from squall import functions
 from squall.builders.cut import Level
-from squall.builders.messages import ROW, STATE, Message, Step, from_arrow, to_arrow
+from squall.builders.messages import ROW, STATE, Message, Parcel, Step, apart, parcels, to_arrow
 from squall.builders.network import Address
-from squall.builders.packing import pack
-from squall.builders.rows.entries import Entry
+from squall.builders.packing import orders
+from squall.builders.rows.entries import UNIT, Entry
 from squall.operators import is_stateful
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER
 
 WAKE = -1
 """The port of a message without a row: a node has something to do though nothing has come for it."""
@@ -46,12 +46,19 @@ class Program:
         """Makes the users' functions known in this process."""
         functions.register(*self.own)
 
-    def step(self, work: Callable[[Iterator[Message]], Iterable[Message]]) -> Step:
-        """The worker's function of what makes messages of messages."""
+    def step(
+        self,
+        work: Callable[[Iterator[Parcel]], Iterable[Message | Parcel]],
+        levels: Collection[int] | None = None,
+    ) -> Step:
+        """The worker's function of what makes messages of entries. levels: those whose messages it takes, the others
+        being handed on as they are; None: all."""
 
         def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             self.prepare()
-            return to_arrow(work(from_arrow(batches)))
+            own: list[pyarrow.RecordBatch] = []
+            yield from apart(batches, levels, own)
+            yield from to_arrow(work(parcels(own, orders(self.plan))))
 
         return step
 
@@ -80,20 +87,30 @@ class Addressing:
         text = row[key[0]] if len(key) == 1 else "\n".join([row[column] or "" for column in key])
         return zlib.crc32((text or "").encode()) % BUCKETS
 
-    def wake(self, id: str) -> Message:
+    def wake(self, id: str) -> Parcel:
         """The message that lets a node work whose rows all meet in one place, though none has come for it."""
-        return Message(ROW, self.levels[id], self.bucket((id, 0), ()), self.numbers[id], WAKE, "", ALWAYS, FOREVER, 1)
+        return Parcel(ROW, self.levels[id], self.bucket((id, 0), ()), self.numbers[id], WAKE, [UNIT])
 
-    def rows(self, address: Address, entries: Iterable[Entry]) -> Iterator[Message]:
+    def rows(self, address: Address, entries: Iterable[Entry]) -> Iterator[Parcel]:
         """Entries for an address, as messages."""
         id, port = address
-        level, number = self.levels[id], self.numbers[id]
-        for *row, start, end, weight in entries:
-            yield Message(ROW, level, self.bucket(address, row), number, port, pack(row), start, end, weight)
+        for bucket, part in self._by_bucket(address, entries):
+            yield Parcel(ROW, self.levels[id], bucket, self.numbers[id], port, part)
 
-    def state(self, id: str, slot: int, entries: Iterable[Entry]) -> Iterator[Message]:
+    def state(self, id: str, slot: int, entries: Iterable[Entry]) -> Iterator[Parcel]:
         """What a node keeps, as messages. The bucket of a slot's rows is that of the input they came on."""
-        level, number = self.levels[id], self.numbers[id]
         address = (id, slot) if (id, slot) in self.keys else (id, 0)
-        for *row, start, end, weight in entries:
-            yield Message(STATE, level, self.bucket(address, row), number, slot, pack(row), start, end, weight)
+        for bucket, part in self._by_bucket(address, entries):
+            yield Parcel(STATE, self.levels[id], bucket, self.numbers[id], slot, part)
+
+    def _by_bucket(self, address: Address, entries: Iterable[Entry]) -> Iterable[tuple[int, list[Entry]]]:
+        key = self.keys[address]
+        of = itemgetter(*key) if key else lambda _: ()
+        places: dict[Hashable, list[Entry]] = {}  # a bucket's entries by each of its keys: most are met several times
+        found: dict[int, list[Entry]] = {}
+        for entry in entries:
+            cells = of(entry)
+            if (part := places.get(cells)) is None:
+                part = places[cells] = found.setdefault(self.bucket(address, entry), [])
+            part.append(entry)
+        return found.items()

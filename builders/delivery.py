@@ -13,17 +13,18 @@ from operator import itemgetter
 
 from squall.builders.addressing import DELIVER, TOGETHER, Program
 from squall.builders.instants import Instants
-from squall.builders.messages import INSTANT, ROW, STATE, Message, Step
-from squall.builders.packing import orders, pack_output, unpack
+from squall.builders.messages import INSTANT, ROW, STATE, Message, Parcel, Step
+from squall.builders.packing import pack_output, unpack, unpack_output
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.entries import Entry
-from squall.builders.worker import PLAIN, Span, figure_messages, superstep_messages
+from squall.builders.worker import PLAIN, Span, figure_messages, in_time, worked_off
 from squall.figures import NodeFigures
 from squall.operators import Answer, Operator
 from squall.operators import Deliver as DeliverNode
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER, Event
+from squall.rdf import ALWAYS, FOREVER, Evaluated, Event
+from squall.stages import Output
 from squall.system import CLOSE
 
 
@@ -65,10 +66,10 @@ def changes_only(op: Operator) -> bool:
     return isinstance(op, DeliverNode) and op.output == "rstream" and op.report.policy == "change"
 
 
-def delivery(program: Program, span: Span, evaluations: Evaluations) -> Step:
+def delivery(program: Program, span: Span, evaluations: Evaluations, keep: bool = True) -> Step:
     """The worker's function that ends a batch: new state, and answers out, of kind ``row``: start is their time; node,
-    bucket and weight say in which order those of a time are told."""
-    return program.step(partial(_delivered, program, span, evaluations))
+    bucket and weight say in which order those of a time are told. keep: what is kept is told."""
+    return program.step(partial(_delivered, program, span, evaluations, keep), [DELIVER])
 
 
 def changing(program: Program, span: Span, evaluations: Evaluations) -> Step:
@@ -77,32 +78,34 @@ def changing(program: Program, span: Span, evaluations: Evaluations) -> Step:
     return program.step(partial(_changes, program, span, evaluations))
 
 
-def whole(program: Program, span: Span, evaluations: Evaluations) -> Step:
+def whole(program: Program, span: Span, evaluations: Evaluations, keep: bool) -> Step:
     """The worker's function for a batch that one task works off: `superstep` for all levels, then `delivery`; and,
     since it has all of each answer, what `changing` says."""
-    return program.step(partial(_whole, program, span, evaluations))
+    return program.step(partial(_whole, program, span, evaluations, keep))
 
 
-def _whole(program: Program, span: Span, evaluations: Evaluations, messages: Iterable[Message]) -> Iterator[Message]:
-    told: list[Message] = []
-    rest: list[Message] = []
-    for message in messages:
-        (told if message.level == DELIVER else rest).append(message)
-    for message in superstep_messages(program, program.levels, PLAIN, TOGETHER, span, rest):
-        if message.kind == ROW:
-            told.append(message)
+def _whole(
+    program: Program, span: Span, evaluations: Evaluations, keep: bool, given: Iterable[Parcel]
+) -> Iterator[Message | Parcel]:
+    told: list[Parcel] = []
+    rest: list[Parcel] = []
+    for parcel in in_time(given, span):
+        (told if parcel.level == DELIVER else rest).append(parcel)
+    for made in worked_off(program, program.levels, PLAIN, TOGETHER, span, keep, rest):
+        if isinstance(made, Parcel) and made.kind == ROW:
+            told.append(made)
         else:
-            yield message
+            yield made
     changed = list(_changes(program, span, evaluations, told))
     yield from changed
     reported = evaluations.reported(program.plan, {(message.node, message.start) for message in changed})
-    yield from _delivered(program, span, reported, told)
+    yield from _delivered(program, span, reported, keep, told)
 
 
 def _delivered(
-    program: Program, span: Span, evaluations: Evaluations, messages: Iterable[Message]
-) -> Iterator[Message]:
-    entries = _gathered(program.plan, messages)
+    program: Program, span: Span, evaluations: Evaluations, keep: bool, given: Iterable[Parcel]
+) -> Iterator[Message | Parcel]:
+    entries = _gathered(in_time(given, span))
     addressing = program.addressing()
     ranks = _ranks(program.plan)
     for node, op in program.plan.deliveries:
@@ -110,7 +113,7 @@ def _delivered(
         # Whether it is reported has been decided, and that all has been told is for the driver to say.
         alike = replace(op, queries=(), report=CLOSE if changes_only(op) else op.report)
         at_work = _resumed(deliver(node, alike, program.plan), number, span, evaluations, entries)
-        if at_work.remembers and not span.over:
+        if keep and at_work.remembers:
             at_work.keep()
         at_work.apply(0, entries.get((ROW, number), []))
         now = span.now if isinstance(at_work, Deliver) else FOREVER - 1
@@ -125,8 +128,8 @@ def _delivered(
             yield from addressing.state(node.id, slot, kept)
 
 
-def _changes(program: Program, span: Span, evaluations: Evaluations, messages: Iterable[Message]) -> Iterator[Message]:
-    entries = _gathered(program.plan, messages)
+def _changes(program: Program, span: Span, evaluations: Evaluations, given: Iterable[Parcel]) -> Iterator[Message]:
+    entries = _gathered(in_time(given, span))
     numbers = program.addressing().numbers
     for node, op in program.plan.deliveries:
         if changes_only(op):
@@ -142,11 +145,10 @@ Entries = dict[tuple[str, int], list[Entry]]
 """By kind of message and number of the node."""
 
 
-def _gathered(plan: Plan, messages: Iterable[Message]) -> Entries:
+def _gathered(given: Iterable[Parcel]) -> Entries:
     found: Entries = {}
-    ordered = orders(plan)
-    for kind, _, _, node, _, row, start, end, weight in messages:
-        found.setdefault((kind, node), []).append((*unpack(row, ordered), start, end, weight))
+    for parcel in given:
+        found.setdefault((parcel.kind, parcel.node), []).extend(parcel.entries)
     return found
 
 
@@ -165,3 +167,34 @@ def _ranks(plan: Plan) -> dict[str, int]:
     answers = (node.op for node in plan.nodes if isinstance(node.op, Answer))
     names = {name for op in answers if op.order for name in op.rules[:1]}
     return {name: rank for rank, name in enumerate(sorted(names), 1)}
+
+
+# What the driver hands on
+
+
+def told_whole(
+    answers: Iterator[tuple[int, int, str]], deliveries: Mapping[int, DeliverNode], evaluations: Evaluations
+) -> Iterator[Output]:
+    """The outputs in order, and behind all those of an evaluation, for queries that are told so, that they are all."""
+    waiting = sorted(
+        (time, number) for number, times in evaluations.instants.items() if deliveries[number].queries for time in times
+    )
+    last: tuple[int, int] | None = None
+    place = 0
+    for time, number, text in answers:
+        while place < len(waiting) and waiting[place] < (time, number):
+            yield from _complete(waiting[place], deliveries, waiting[place] == last)
+            place += 1
+        last = time, number
+        yield unpack_output(text, time)
+    for evaluation in waiting[place:]:
+        yield from _complete(evaluation, deliveries, evaluation == last)
+
+
+def _complete(evaluation: tuple[int, int], deliveries: Mapping[int, DeliverNode], told: bool) -> Iterator[Output]:
+    """That all of an evaluation has been told. told: there was something to tell."""
+    time, number = evaluation
+    op = deliveries[number]
+    if told or op.report.policy != "nonempty":
+        for query, names in op.queries:
+            yield Output(Evaluated(names), time, query)

@@ -67,8 +67,8 @@ class Exchange(Protocol):
     def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> Frame | None:
         """The messages of one kind and level in some folders; None if there are none."""
 
-    def between(self, messages: Frame, first: int, end: int) -> Frame:
-        """Those that begin in [first, end) (integer ms)."""
+    def of_kind(self, kind: str, messages: Frame) -> Frame:
+        """The messages as those of a kind."""
 
     def union(self, frames: Iterable[Frame | None]) -> Frame | None:
         """All of them together; None if there are none."""

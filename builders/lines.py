@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 import pyarrow
@@ -15,8 +15,9 @@ import pyarrow
 from squall.builders.messages import LOST, Message
 from squall.builders.rows.entries import fact_row, row_fact
 from squall.errors import UsageError
-from squall.rdf import DEFAULT_STREAM, Event, Fact
-from squall.streams.formats import parse_lines, told
+from squall.rdf import DEFAULT_STREAM, Event, Fact, Term
+from squall.streams.formats import parse_lines, suffix, told
+from squall.streams.plain import Choice, events
 from squall.streams.reading import grouped
 
 
@@ -40,18 +41,26 @@ class Document(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """What a run of lines of one source held, and what was lost of it. file, block: where it is from, by its name and
+    """What a run of lines of one source held, and what was lost of it. statements: how many
+    could be used. file, block: where it is from, by its name and
     where that part of it begins; what is of one block comes in order."""
 
     source: int
-    events: list[Event]
+    events: Sequence[Event]
     lost: list[Lost]
+    statements: int
     file: str = ""
     block: int = 0
 
 
-Parse = Callable[[Iterable[pyarrow.RecordBatch]], Iterator[Parsed]]
-"""From lines, with the places that they are from, to what they hold."""
+class Parse(Protocol):
+    """From lines, with the places that they are from, to what they hold."""
+
+    def __call__(
+        self, batches: Iterable[pyarrow.RecordBatch], wanted: Collection[Term] | None, passed: int
+    ) -> Iterator[Parsed]:
+        """wanted: the predicates of triples that are of use; others may be left out, unless they are late: earlier than
+        `passed` (integer ms). None: all are."""
 
 
 def spool_lines(event: Event) -> Iterator[str]:
@@ -67,34 +76,58 @@ def lines_parser(documents: Sequence[Document]) -> Parse:
     """The function from batches of lines (columns value, file, block, source) to what they hold. `source` numbers the
     documents; `file` and `block` say where a line is from: the lines of a block come in order."""
 
-    def parse(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Parsed]:
+    def parse(batches: Iterable[pyarrow.RecordBatch], wanted: Collection[Term] | None, passed: int) -> Iterator[Parsed]:
         counts: dict[tuple[str, int], int] = {}
         for batch in batches:
-            columns = [batch.column(name).to_pylist() for name in ("file", "block", "source", "value")]
-            for (file, block, source), group in groupby(zip(*columns, strict=True), key=itemgetter(0, 1, 2)):
-                lines = [line for _, _, _, line in group]
+            for (file, block, source), lines in _runs(batch):
                 before = counts.get((file, block), 0)
                 counts[file, block] = before + len(lines)
                 path = unquote(urlsplit(file).path)
-                yield Parsed(source, *_parse(documents[source], path, block, before, lines), file, block)
+                choice = None if wanted is None else Choice(wanted, passed)
+                found = _parse(documents[source], path, block, before, lines, choice)
+                yield Parsed(source, *found, file, block)
 
     return parse
 
 
-def _parse(document: Document, path: str, block: int, before: int, lines: list[str]) -> tuple[list[Event], list[Lost]]:
+def _runs(batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str, int, int], list[str]]]:
+    """The lines that are from one part of a file, and its name, where that part begins, and the source."""
+    lines = batch.column("value").to_pylist()
+    columns = [batch.column(name) for name in ("file", "block", "source")]
+    if all(len(column.unique()) == 1 for column in columns):
+        file, block, source = (column[0].as_py() for column in columns)
+        yield (file, block, source), lines
+        return
+    places = zip(*(column.to_pylist() for column in columns), strict=True)
+    for place, group in groupby(zip(places, lines, strict=True), key=itemgetter(0)):
+        yield place, [line for _, line in group]
+
+
+def _parse(
+    document: Document, path: str, block: int, before: int, lines: list[str], choice: Choice | None
+) -> tuple[Sequence[Event], list[Lost], int]:
+    """The events of lines, those that are lost, and how many statements could be used."""
     if document.spooled:
-        return list(_unspool(lines)), []
+        return _counted(list(_unspool(lines)), [])
     name = document.of(path)
     if path.endswith(".tmp"):  # a file that is still being written
-        return [], []
+        return [], [], 0
     try:
         format, _ = told(path, document.format)
     except UsageError as error:
-        return [], [Lost("malformed", name, 0, 0, error.message, "")] if block == before == 0 else []
+        return [], [Lost("malformed", name, 0, 0, error.message, "")] if block == before == 0 else [], 0
+    if format.timed:
+        plain = events("\n".join(lines).encode("utf-8", "surrogatepass"), suffix(name), document.stream, choice)
+        if plain is not None:
+            return plain[0], [], plain[1]
     found, bad = parse_lines(lines, name, format.timed, format.name, document.time)
     first = before + 1 if path else 0  # rows of a table have no places
     lost = [Lost("malformed", name, block, first and first + index, reason, text) for index, reason, text in bad]
-    return (grouped(found, document.stream) if found else []), lost
+    return _counted(grouped(found, document.stream) if found else [], lost)
+
+
+def _counted(events: list[Event], lost: list[Lost]) -> tuple[list[Event], list[Lost], int]:
+    return events, lost, sum(len(event.facts) for event in events)
 
 
 def _unspool(lines: list[str]) -> Iterator[Event]:

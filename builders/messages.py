@@ -10,27 +10,36 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow
+from pyarrow import compute
 
+from squall.builders.packing import Orders, pack_all, unpack_all
+from squall.builders.rows.entries import Entry
 from squall.errors import BuilderError, SquallError
+from squall.rdf import FOREVER
 
-ROW, STATE, LOST, TIME, COUNT, INSTANT = "row", "state", "lost", "time", "count", "instant"
+ROW, DUE, STATE, LOST, TIME, COUNT, INSTANT = "row", "due", "state", "lost", "time", "count", "instant"
 FIGURE = "figure"
-"""The kinds of message: a row for a node; what a node keeps; a statement that could not be used; the latest time; how
-many statements (`start`) of a source (`node`) were read; a time at which a stream, in a graph, brought something; how
-many rows (`start`) a node has made, in how many microseconds (`end`; -1: not known)."""
+"""The kinds of message: rows for a node; rows for a node that are worked off in their time; what a node keeps; a
+statement that could not be used; the latest time; how many statements (`start`) of a source (`node`) were read; a time
+at which a stream, in a graph, brought something; how many rows (`start`) a node has made, in how many microseconds
+(`end`; -1: not known)."""
 OF_A_BATCH = (ROW, LOST, TIME, COUNT, INSTANT, FIGURE)
 """The kinds that are of no use after their batch, but for rows that wait."""
 Step = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 """A worker's function, over Arrow."""
-SCHEMA = "kind string, level int, bucket int, node int, port int, row string, start long, `end` long, weight int"
+SCHEMA = (
+    "kind string, level int, bucket int, node int, port int, row string, start long, `end` long, weight int, "
+    "many int, spans binary"
+)
 
 
 class Message(NamedTuple):
-    """A flat record of `SCHEMA`."""
+    """A flat record of `SCHEMA`. many, spans: of a `Parcel` how many entries there are, and when they are valid; start,
+    end: the latest time at which one of them begins, and ends, if one does (integer ms)."""
 
     kind: str
     level: int
@@ -41,27 +50,52 @@ class Message(NamedTuple):
     start: int
     end: int
     weight: int
+    many: int = 1
+    spans: bytes = b""
+
+
+class Parcel(NamedTuple):
+    """Entries of one bucket for one input of a node, or of one slot of what it keeps: a message as workers have it.
+    (Together, so that an engine that moves it has little to do.)"""
+
+    kind: str
+    level: int
+    bucket: int
+    node: int
+    port: int
+    entries: Sequence[Entry]
+
+    def message(self) -> Message:
+        """The parcel as a record."""
+        row, spans = pack_all(self.entries)
+        start = max(entry[-3] for entry in self.entries)
+        end = max((entry[-2] for entry in self.entries if entry[-2] != FOREVER), default=FOREVER)
+        return Message(*self[:-1], row, start, end, 0, len(self.entries), spans)
 
 
 ARROW = pyarrow.schema(
     [
         ("kind", pyarrow.string()), ("level", pyarrow.int32()), ("bucket", pyarrow.int32()), ("node", pyarrow.int32()),
         ("port", pyarrow.int32()), ("row", pyarrow.string()), ("start", pyarrow.int64()), ("end", pyarrow.int64()),
-        ("weight", pyarrow.int32()),
+        ("weight", pyarrow.int32()), ("many", pyarrow.int32()), ("spans", pyarrow.binary()),
     ]
 )  # fmt: skip
 _CHUNK = 20_000
+"""How many entries go together over Arrow, about."""
 
 
-def to_arrow(messages: Iterable[Message]) -> Iterator[pyarrow.RecordBatch]:
+def to_arrow(messages: Iterable[Message | Parcel]) -> Iterator[pyarrow.RecordBatch]:
     """Messages in batches. A BuilderError on the way is raised as `Failed`."""
     chunk: list[Message] = []
+    size = 0
     try:
-        for message in messages:
+        for one in messages:
+            message = one.message() if isinstance(one, Parcel) else one
             chunk.append(message)
-            if len(chunk) == _CHUNK:
+            size += message.many
+            if size >= _CHUNK:
                 yield _batch(chunk)
-                chunk = []
+                chunk, size = [], 0
     except BuilderError as error:
         raise Failed(error) from None
     if chunk:
@@ -98,6 +132,27 @@ def _batch(chunk: Sequence[Message]) -> pyarrow.RecordBatch:
         pyarrow.array(values, type=field.type) for values, field in zip(zip(*chunk, strict=True), ARROW, strict=True)
     ]
     return pyarrow.RecordBatch.from_arrays(columns, schema=ARROW)
+
+
+def parcels(batches: Iterable[pyarrow.RecordBatch], orders: Orders) -> Iterator[Parcel]:
+    """The parcels in batches."""
+    for message in from_arrow(batches):
+        yield Parcel(*message[:5], unpack_all(message.row, message.spans, orders))
+
+
+def apart(
+    batches: Iterable[pyarrow.RecordBatch], levels: Collection[int] | None, own: list[pyarrow.RecordBatch]
+) -> Iterator[pyarrow.RecordBatch]:
+    """The messages that are not for some levels; those that are (None: all) go into `own`."""
+    numbers = None if levels is None else pyarrow.array(levels, pyarrow.int32())
+    for batch in batches:
+        mine = compute.is_in(batch["level"], numbers) if numbers is not None else None
+        if mine is None or mine.true_count == len(batch):
+            own.append(batch)
+            continue
+        if mine.true_count:
+            own.append(batch.filter(mine))
+        yield batch.filter(compute.invert(mine))
 
 
 def from_arrow(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Message]:

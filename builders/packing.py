@@ -1,12 +1,14 @@
-"""A row as one string, for messages: exact, also where a cell is unbound or has a place in an order."""
+"""Rows as strings, one by one or all those of a message: exact, also where a cell is unbound or has an order."""
 
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
-from squall.builders.rows.entries import Head, Row, answer_row, row_fact
+from squall.builders.rows.entries import Entry, Head, Row, answer_row, row_fact
 from squall.builders.rows.timeline import order_name, ordering
 from squall.operators import Answer
 from squall.plan import Plan
@@ -33,16 +35,56 @@ def pack(row: Sequence[str | None]) -> str:
     return text
 
 
+def pack_all(entries: Sequence[Entry]) -> tuple[str, bytes]:
+    """Entries as a string, which has their rows, and as 64-bit integers: their starts, ends and weights.
+
+    The cells are divided by line feeds, column by column; as JSON where rows could not be told apart again.
+    """
+    spans = array("q", [entry[place] for place in (-3, -2, -1) for entry in entries]).tobytes()
+    try:
+        columns = list(zip(*entries, strict=True))[:-3]
+        text = "\n".join(chain.from_iterable(columns))
+    except (TypeError, ValueError):  # a cell is None, or one row is wider than another: rare, and shows
+        return _all_as_json(entries), spans
+    plain = text.count("\n") == max(len(columns) * len(entries) - 1, 0) and text[:1] != _JSON
+    return (text, spans) if plain and (text or not columns) else (_all_as_json(entries), spans)
+
+
+def unpack_all(text: str, spans: bytes, orders: Orders) -> list[Entry]:
+    """The entries of which `pack_all` made this. orders: needed where solutions have an order."""
+    numbers = array("q", spans)
+    size = len(numbers) // 3
+    starts, ends, weights = numbers[:size], numbers[size : 2 * size], numbers[2 * size :]
+    if text[:1] == _JSON:
+        rows = (_row(cells, orders) for cells in json.loads(text[1:]))
+        return [(*row, *span) for row, *span in zip(rows, starts, ends, weights, strict=True)]
+    cells = text.split("\n") if text else []
+    columns = (cells[first : first + size] for first in range(0, len(cells), size))
+    return list(zip(*columns, starts, ends, weights, strict=True))
+
+
+def _all_as_json(entries: Sequence[Entry]) -> str:
+    return _JSON + json.dumps([_cells(entry[:-3]) for entry in entries], ensure_ascii=False)
+
+
 def _as_json(row: Sequence[str | None]) -> str:
-    cells = [[str(cell), cell.order, *cell.origin] if isinstance(cell, Head) else cell for cell in row]
-    return _JSON + json.dumps(cells, ensure_ascii=False)
+    return _JSON + json.dumps(_cells(row), ensure_ascii=False)
+
+
+def _cells(row: Sequence[str | None]) -> list[Any]:
+    """What a row is in JSON."""
+    return [[str(cell), cell.order, *cell.origin] if isinstance(cell, Head) else cell for cell in row]
+
+
+def _row(cells: Sequence[Any], orders: Orders) -> Row:
+    return tuple(_head(cell, orders) if isinstance(cell, list) else cell for cell in cells)
 
 
 def unpack(text: str, orders: Orders | None = None) -> Row:
     """The row of a string. orders: needed where solutions have an order."""
     if text[:1] != _JSON:
         return tuple(text.split("\n")) if text else ()
-    return tuple(_head(cell, orders or {}) if isinstance(cell, list) else cell for cell in json.loads(text[1:]))
+    return _row(json.loads(text[1:]), orders or {})
 
 
 def _head(cell: list[Any], orders: Orders) -> Head:

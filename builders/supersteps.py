@@ -1,8 +1,9 @@
 """One micro-batch of a distributed builder: a chain of bounded jobs, from messages of the sources to outputs and state.
 
-Each *superstep* shuffles the rows on their way to a level together with what the level keeps, works them off in Python
-workers, and writes what comes out as Parquet, which cuts the lineage and makes the batch repeatable (the bulk
-synchronous model: Valiant 1990). A level inside which rows move takes supersteps until nothing moves any more.
+Each *superstep* shuffles the rows on their way to a level together with what the level keeps, and works them off in
+Python workers (the bulk synchronous model: Valiant 1990). Levels follow each other in one job; messages for later ones
+are handed on. A level inside which rows move takes supersteps, each a job, until nothing moves any more. What a job
+leaves is written as Parquet, which cuts the lineage and makes the batch repeatable.
 
 Where the answer depends on all of an instant, rows wait until time has passed the instant at which they begin; then
 what looks at instants as a whole goes through all of them, in order.
@@ -11,24 +12,23 @@ what looks at instants as a whole goes through all of them, in order.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from squall.builders.addressing import DELIVER, Program
 from squall.builders.cut import Level
-from squall.builders.delivery import Evaluations, changes_only, changing, delivery, whole
+from squall.builders.delivery import Evaluations, changes_only, changing, delivery, told_whole, whole
 from squall.builders.exchange import Exchange, Files, Folder, Frame, Tally, Told
 from squall.builders.instants import Instants
 from squall.builders.lines import Lost, Parse
-from squall.builders.messages import LOST, OF_A_BATCH, ROW, STATE, Message, Step
-from squall.builders.packing import unpack_output
+from squall.builders.messages import DUE, LOST, OF_A_BATCH, ROW, STATE, Message, Step
 from squall.builders.rows import deliver
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.worker import DELETE, PLAIN, REDERIVE, Span, axioms, compaction, source_step, superstep
-from squall.operators import Deliver, windows_of
+from squall.operators import windows_of
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER, Evaluated
+from squall.rdf import ALWAYS, FOREVER
 from squall.stages import Output
 from squall.windows import Landmark, Nothing, Range
 
@@ -63,7 +63,8 @@ class Batches:
 
     done: how many are committed. whole_instants: whether an instant is worked off only when all of it is there; then
     rows from the time `span.now + 1` on wait. together: up to how many rows, those of the batch and of the state, a
-    batch is worked off by a single task.
+    batch is worked off by a single task, if that can be told before: at_once: nothing has to be known of what the
+    sources hold before it is worked off, and no level takes rounds, so that a batch is one job.
     """
 
     def __init__(self, exchange: Exchange, store: Files, program: Program, together: int) -> None:
@@ -76,6 +77,7 @@ class Batches:
         self.deliveries = {numbers[node.id]: op for node, op in plan.deliveries}
         self.changing = {number for number, op in self.deliveries.items() if changes_only(op)}
         self.whole_instants = waits(plan)
+        self.at_once = not self.whole_instants and not any(level.recursive for level in program.levels)
         self.done = len(store.numbers("commits"))
         self.progress = Progress(**(store.read("commits", f"{self.done - 1}.json") or {}))
         self.instants = {number: Instants(op) for number, op in self.deliveries.items() if op.output == "rstream"}
@@ -95,6 +97,7 @@ class Batches:
         self.evaluations = Evaluations()
         self.tally = Tally(plan)
         self.kept = 0
+        self.keep = True
         self.span = Span(ALWAYS - 1, ALWAYS)
 
     @property
@@ -118,26 +121,27 @@ class Batches:
         """The worker's function from lines to messages."""
         return source_step(self.program, self.earliest, parse)
 
-    def work(self, messages: Frame | None, last: bool = False) -> None:
+    def work(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
         """Works a batch off. Nothing of it counts before `commit`.
 
         messages: of the sources; None if there are none. last: no more events will come, so that every instant is
-        whole.
+        whole. keep: more batches follow, which have to know of this one.
         """
         self.store.delete("runs", self.done)
         self.steps, self.sources, self.delivered, self.told, self.kept = [], [], [], Told(), 0
-        if messages is not None:
-            self.told = self._write(messages)
-            self.sources = self._of_batch(self.steps)
-        self.span = Span(self.progress.worked, self._now(last))
-        evaluations = Evaluations.of(self.instants, self.told.instants, self.span.now)
-        if self.progress.rows + self.progress.waiting + self.told.rows <= self.together:
-            evaluations = self._in_one_task(evaluations)
+        self.keep = keep
+        if self.at_once:
+            evaluations = self._at_once(messages, last)
         else:
-            for level in self.program.levels:
-                phases = (DELETE, REDERIVE) if level.recursive and level.deletes else (PLAIN,)
-                self._level(level, phases)
-            evaluations = self._deliver(evaluations)
+            if messages is not None:
+                self.told = self._write(messages)
+                self.sources = self._of_batch(self.steps)
+            self.span = Span(self.progress.worked, self._now(last))
+            evaluations = Evaluations.of(self.instants, self.told.instants, self.span.now)
+            if self.progress.rows + self.progress.waiting + self.told.rows <= self.together:
+                evaluations = self._in_one_task(evaluations)
+            else:
+                evaluations = self._by_levels(evaluations)
         self.evaluations = evaluations
 
     def answers(self) -> Frame | None:
@@ -226,13 +230,28 @@ class Batches:
         waited = [tuple(folder) for folder, _ in self.progress.held]
         rows = self.exchange.stored(ROW, level, [*waited, *self.sources])
         if rows is not None and self.whole_instants:
-            rows = self.exchange.between(rows, self.span.before + 1, self.span.now + 1)
+            rows = self.exchange.of_kind(DUE, rows)
         others = [folder for folder in self._of_batch(self.steps) if folder not in self.sources]
         return self.exchange.union([rows, self.exchange.stored(ROW, level, others)])
 
     def _passes(self) -> bool:
         """Whether there are instants to be worked off, whatever comes."""
         return self.whole_instants and self.span.before < self.span.now
+
+    # All in one job
+
+    def _at_once(self, messages: Frame | None, last: bool) -> Evaluations:
+        """Works the batch off from sources to answers, the sources' messages in the same job."""
+        evaluations = Evaluations()
+        self.span = Span(self.progress.worked, self.progress.worked)  # nothing looks at how far time has come
+        if messages is not None:
+            flow: Frame | None = messages
+            for level in self.program.levels:
+                flow = self._through(level, flow)
+            self.told = self._write(self._delivered(flow, evaluations))
+            self.sources = self.delivered = self._of_batch(self.steps)
+        self.span = Span(self.progress.worked, self._now(last))
+        return evaluations
 
     # All in one task
 
@@ -244,13 +263,42 @@ class Batches:
         together = self.exchange.union([rows, *(self._state(level) for level in levels)])
         if together is None or (rows is None and not self._passes()):
             return evaluations
-        told = self._write(self.exchange.worked(together, whole(self.program, self.span, evaluations), 1))
+        told = self._write(self.exchange.worked(together, whole(self.program, self.span, evaluations, self.keep), 1))
         self.delivered = self._of_batch(self.steps[-1:])
         return self._reported(evaluations, told)
 
-    # Levels
+    # Level by level
 
-    def _level(self, level: Level, phases: Sequence[str]) -> None:
+    def _by_levels(self, evaluations: Evaluations) -> Evaluations:
+        """Works off level by level, those that follow each other without rounds in one job, and delivers. Answers with
+        the instants at which something is told."""
+        flow: Frame | None = None
+        for level in self.program.levels:
+            if level.recursive:
+                self._end_job(flow)
+                flow = None
+                self._rounds(level, (DELETE, REDERIVE) if level.deletes else (PLAIN,))
+            else:
+                flow = self._through(level, flow)
+        return self._deliver(flow, evaluations)
+
+    def _through(self, level: Level, flow: Frame | None) -> Frame | None:
+        """What is on its way when a level has been worked off. flow: before."""
+        rows = self.exchange.union([flow, self._due(level.number)])
+        if rows is None and not (level.timely and self._passes()):
+            return None
+        together = self.exchange.union([rows, self._state(level.number)])
+        if together is None:
+            return None
+        step = superstep(self.program, [level], PLAIN, self.exchange.owners, self.span, self.keep)
+        return self.exchange.worked(together, step, self.exchange.partitions)
+
+    def _end_job(self, flow: Frame | None) -> None:
+        """What is on its way is stored."""
+        if flow is not None:
+            self._write(flow)
+
+    def _rounds(self, level: Level, phases: Sequence[str]) -> None:
         """Works a level off, in rounds. Time passes in the first of them."""
         rows = self._due(level.number)
         span = self.span
@@ -271,20 +319,39 @@ class Batches:
 
     # The end
 
-    def _deliver(self, evaluations: Evaluations) -> Evaluations:
+    def _deliver(self, flow: Frame | None, evaluations: Evaluations) -> Evaluations:
         """Delivers, bucket by bucket. Answers with the instants at which something is told."""
-        rows = self._due(DELIVER)
-        together = self.exchange.union([rows, self._state(DELIVER)]) if rows is not None or self._passes() else None
-        if together is None:
-            return evaluations
-        partitions = self.exchange.partitions
         if any(evaluations.instants.get(number) for number in self.changing):
             # Whether the whole has changed has to be known before any part of it is told.
-            step = changing(self.program, self.span, evaluations)
-            evaluations = self._reported(evaluations, self._write(self.exchange.worked(together, step, partitions)))
-        self._write(self.exchange.worked(together, delivery(self.program, self.span, evaluations), partitions))
-        self.delivered = self._of_batch(self.steps[-1:])
+            self._end_job(flow)
+            flow = None
+            evaluations = self._changed(evaluations)
+        answers = self._delivered(flow, evaluations)
+        if answers is not None:
+            self._write(answers)
+            self.delivered = self._of_batch(self.steps[-1:])
         return evaluations
+
+    def _changed(self, evaluations: Evaluations) -> Evaluations:
+        """Asks each bucket at which instants its part of an answer has changed; the instants at which something is
+        told."""
+        together = self.exchange.union([self._due(DELIVER), self._state(DELIVER)])
+        if together is None:
+            return evaluations
+        step = changing(self.program, self.span, evaluations)
+        told = self._write(self.exchange.worked(together, step, self.exchange.partitions))
+        return self._reported(evaluations, told)
+
+    def _delivered(self, flow: Frame | None, evaluations: Evaluations) -> Frame | None:
+        """The answers, behind what is on its way; None: there are none."""
+        rows = self.exchange.union([flow, self._due(DELIVER)])
+        if rows is None and not self._passes():
+            return None
+        together = self.exchange.union([rows, self._state(DELIVER)])
+        if together is None:
+            return None
+        step = delivery(self.program, self.span, evaluations, self.keep)
+        return self.exchange.worked(together, step, self.exchange.partitions)
 
     def _reported(self, evaluations: Evaluations, told: Told) -> Evaluations:
         return evaluations.reported(self.program.plan, {(number, time) for _, number, time in told.instants})
@@ -310,34 +377,6 @@ class Batches:
             if old < number:
                 self.store.delete("base", old)
         self.base, self.state = number, [("base", number)]
-
-
-def told_whole(
-    answers: Iterator[tuple[int, int, str]], deliveries: Mapping[int, Deliver], evaluations: Evaluations
-) -> Iterator[Output]:
-    """The outputs in order, and behind all those of an evaluation, for queries that are told so, that they are all."""
-    waiting = sorted(
-        (time, number) for number, times in evaluations.instants.items() if deliveries[number].queries for time in times
-    )
-    last: tuple[int, int] | None = None
-    place = 0
-    for time, number, text in answers:
-        while place < len(waiting) and waiting[place] < (time, number):
-            yield from _complete(waiting[place], deliveries, waiting[place] == last)
-            place += 1
-        last = time, number
-        yield unpack_output(text, time)
-    for evaluation in waiting[place:]:
-        yield from _complete(evaluation, deliveries, evaluation == last)
-
-
-def _complete(evaluation: tuple[int, int], deliveries: Mapping[int, Deliver], told: bool) -> Iterator[Output]:
-    """That all of an evaluation has been told. told: there was something to tell."""
-    time, number = evaluation
-    op = deliveries[number]
-    if told or op.report.policy != "nonempty":
-        for query, names in op.queries:
-            yield Output(Evaluated(names), time, query)
 
 
 def waits(plan: Plan) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 import pyarrow
@@ -14,16 +15,33 @@ from squall.builders.cut import Level
 from squall.builders.lines import Parse, Parsed, late, lost_message
 from squall.builders.machine import Machine
 from squall.builders.measured import Measured
-from squall.builders.messages import COUNT, FIGURE, INSTANT, STATE, TIME, Message, Step, to_arrow
+from squall.builders.messages import (
+    COUNT,
+    DUE,
+    FIGURE,
+    INSTANT,
+    ROW,
+    STATE,
+    TIME,
+    Message,
+    Parcel,
+    Step,
+    to_arrow,
+)
 from squall.builders.network import Address
-from squall.builders.packing import orders, pack, unpack
+from squall.builders.packing import pack
 from squall.builders.rows.entries import Entry
+from squall.builders.rows.read import wanted
 from squall.builders.state import compacted
 from squall.figures import Figures
 from squall.operators import Group, Operator
 from squall.plan import Plan
-from squall.rdf import ALWAYS, HEARTBEAT, Event
+from squall.rdf import ALWAYS, HEARTBEAT, Columns, Event, Term
 from squall.windows import Count, Window
+
+_TIME = attrgetter("time")
+_ROWS = 50_000
+"""How many rows of the sources are gathered, so that those of a bucket are together."""
 
 # Sources
 
@@ -31,33 +49,45 @@ from squall.windows import Count, Window
 def source_step(program: Program, passed: int, parse: Parse) -> Step:
     """The worker's function from lines to messages for the first nodes that keep rows. passed: the time (ms) before
     which events are late."""
+    predicates = None if program.measure else _wanted(program.plan)  # what is measured is all that is read
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
-        return to_arrow(source_messages(program, passed, parse(batches)))
+        return to_arrow(source_messages(program, passed, parse(batches, predicates, passed)))
 
     return step
 
 
-def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> Iterator[Message]:
+def _wanted(plan: Plan) -> Collection[Term] | None:
+    """The predicates of the triples of which workers have to be told; None: of all. Of what is told whole each event is
+    an instant."""
+    return None if any(op.output == "rstream" for _, op in plan.deliveries) else wanted(plan)
+
+
+def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> Iterator[Message | Parcel]:
     """The messages that come of what sources held."""
     machine = _machine(program)
     addressing = program.addressing()
     evaluations = _Evaluations(program.plan)
     counts: Counter[int] = Counter()
     latest = ALWAYS
-    for source, events, lost, *_ in parsed:
-        counts[source] += sum(len(event.facts) for event in events)
-        yield from map(lost_message, lost)
-        timely = [event for event in events if event.time >= passed]
-        for event in events:
-            if event.time < passed:
-                yield from (lost_message(late(event.stream, event.time, fact)) for fact in event.facts)
+    for part in parsed:
+        counts[part.source] += part.statements
+        yield from map(lost_message, part.lost)
+        timely: Sequence[Event] = part.events
+        if not (isinstance(timely, Columns) and timely.times[0] >= passed):
+            timely = [event for event in part.events if event.time >= passed]
+            tardy = (event for event in part.events if event.time < passed)
+            yield from (lost_message(late(event.stream, event.time, fact)) for event in tardy for fact in event.facts)
         machine.read(timely)
-        latest = max([latest, *(event.time for event in timely)])
+        latest = max(
+            latest, timely.times[-1] if isinstance(timely, Columns) else max(map(_TIME, timely), default=ALWAYS)
+        )
         evaluations.add(timely)
         machine.run()
-        yield from _outbox(machine, addressing)
+        if sum(map(len, machine.outbox.values())) >= _ROWS:
+            yield from _outbox(machine, addressing)
+    yield from _outbox(machine, addressing)
     if latest > ALWAYS:
         yield Message(TIME, 0, 0, 0, 0, "", latest, 0, 0)
     yield from evaluations.messages()
@@ -118,7 +148,7 @@ class _Evaluations:
             yield Message(INSTANT, 0, 0, 0, 0, pack((stream, graph)), time, 0, 0)
 
 
-def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Message]:
+def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
     waiting, machine.outbox = machine.outbox, {}
     for address, entries in waiting.items():
         yield from addressing.rows(address, entries)
@@ -132,7 +162,8 @@ def axioms(program: Program) -> list[Message]:
     machine.run()
     addressing = program.addressing()
     waking = [addressing.wake(node.id) for node in program.plan.nodes if _tells_of_nothing(node.op)]
-    return [*_outbox(machine, addressing), *waking, *_figures(program, machine)]
+    made = [parcel.message() for parcel in (*_outbox(machine, addressing), *waking)]
+    return [*made, *_figures(program, machine)]
 
 
 def _tells_of_nothing(op: Operator) -> bool:
@@ -147,38 +178,49 @@ with rounds of their own: what may have lost its reason goes; then what still ha
 
 
 class Span(NamedTuple):
-    """Time passes: instants up to `before` have been worked off, those up to `now` are to be (integer ms).
-
-    over: no more rows come for what works now, so that nothing has to be kept."""
+    """Time passes: instants up to `before` have been worked off, those up to `now` are to be (integer ms)."""
 
     before: int
     now: int
-    over: bool = False
 
 
-def superstep(program: Program, levels: Sequence[Level], phase: str, owners: Owners, span: Span) -> Step:
-    """The worker's function for one round of some levels: a partition's state and new rows in, what they lead to out.
+def in_time(given: Iterable[Parcel], span: Span) -> Iterator[Parcel]:
+    """What is at work now: rows that have their time only if that is in the span."""
+    for parcel in given:
+        if parcel.kind != DUE:
+            yield parcel
+        elif entries := [entry for entry in parcel.entries if span.before < entry[-3] <= span.now]:
+            yield parcel._replace(kind=ROW, entries=entries)
 
-    Rows whose bucket is here are worked off at once; others are left for the next round.
+
+def superstep(
+    program: Program, levels: Sequence[Level], phase: str, owners: Owners, span: Span, keep: bool = True
+) -> Step:
+    """The worker's function for one round of some levels: a partition's state and new rows in, what they lead to out,
+    and messages for other levels as they are.
+
+    Rows whose bucket is here are worked off at once; others are left for the next round. keep: what is kept is told.
     """
-    return program.step(partial(superstep_messages, program, levels, phase, owners, span))
+    work = partial(worked_off, program, levels, phase, owners, span, keep)
+    return program.step(work, [level.number for level in levels])
 
 
-def superstep_messages(
+def worked_off(
     program: Program,
     levels: Sequence[Level],
     phase: str,
     owners: Owners,
     span: Span,
-    messages: Iterable[Message],
-) -> Iterator[Message]:
+    keep: bool,
+    given: Iterable[Parcel],
+) -> Iterator[Message | Parcel]:
     """What one round of some levels makes of the messages of a partition."""
     state: dict[tuple[int, int], list[Entry]] = {}
     fresh: dict[tuple[int, int], list[Entry]] = {}
     here: set[int] = set()
-    for kind, _, bucket, node, port, row, start, end, weight in messages:
+    for kind, _, bucket, node, port, entries in in_time(given, span):
         box = state if kind == STATE else fresh
-        box.setdefault((node, port), []).append((*unpack(row), start, end, weight))
+        box.setdefault((node, port), []).extend(entries)
         here.add(owners[bucket])
     if len(here) > 1:
         raise AssertionError(f"rows of the partitions {sorted(here)} in one task")
@@ -189,7 +231,7 @@ def superstep_messages(
     machine = (_MeasuredPartition if program.measure else _Partition)(program, levels, addressing, owners, here)
     machine.begin(program.begin)
     machine.restore(span.before, {(addressing.ids[number], slot): kept for (number, slot), kept in state.items()})
-    if not span.over:
+    if keep:
         machine.keep()
     for (number, port), entries in fresh.items():
         if port != WAKE:
@@ -260,12 +302,10 @@ def compaction(program: Program, passed: int) -> Step:
     return program.step(partial(_compacted, program, passed))
 
 
-def _compacted(program: Program, passed: int, messages: Iterable[Message]) -> Iterator[Message]:
+def _compacted(program: Program, passed: int, given: Iterable[Parcel]) -> Iterator[Parcel]:
     slots: dict[tuple[int, int], list[Entry]] = {}
-    ordered = orders(program.plan)
-    for message in messages:
-        entry = (*unpack(message.row, ordered), message.start, message.end, message.weight)
-        slots.setdefault((message.node, message.port), []).append(entry)
+    for parcel in given:
+        slots.setdefault((parcel.node, parcel.port), []).extend(parcel.entries)
     addressing = program.addressing()
     memories = Machine(program.plan).memories
     for (number, slot), entries in slots.items():

@@ -70,8 +70,8 @@ class MemoryExchange:
         found = [self.files.read(*part) for part in parts if self.files.exists(*part)]
         return [message for messages in found for message in messages] if found else None
 
-    def between(self, messages: Messages, first: int, end: int) -> Messages:
-        return [message for message in messages if first <= message.start < end]
+    def of_kind(self, kind: str, messages: Messages) -> Messages:
+        return [message._replace(kind=kind) for message in messages]
 
     def union(self, frames: Iterable[Messages | None]) -> Messages | None:
         found = [frame for frame in frames if frame is not None]
@@ -106,10 +106,10 @@ def _told(messages: Messages) -> Told:
         latest=max((message.start for message in messages if message.kind == TIME), default=ALWAYS),
         instants=tuple(sorted({(one.row, one.node, one.start) for one in messages if one.kind == INSTANT})),
         counts=tuple((message.node, message.start) for message in messages if message.kind == COUNT),
-        rows=len(rows),
+        rows=sum(row.many for row in rows),
         starts=starts,
         ends=max([starts, *(row.end for row in rows if row.end != FOREVER)]),
-        kept=sum(message.kind == STATE for message in messages),
+        kept=sum(message.many for message in messages if message.kind == STATE),
         figures=tuple((one.node, one.start, one.end) for one in messages if one.kind == FIGURE),
     )
 
@@ -121,8 +121,8 @@ def run(
     together: int = 0,
     tally: Tally | None = None,
 ) -> list[Output]:
-    """The outputs of a plan, each of the batches a micro-batch; before each of them the job starts anew. tally: takes
-    down what nodes do."""
+    """The outputs of a plan, each of the batches a micro-batch; before each of them the job starts anew. One batch is
+    worked off with all that is static, and nothing is kept of it. tally: takes down what nodes do."""
     files = MemoryFiles()
     exchange = MemoryExchange(files)
     program = Program(plan, levels(plan), measure=tally is not None)
@@ -133,24 +133,31 @@ def run(
             return SingleTask(exchange, files, program, Options.steps)
         return Batches(exchange, files, program, together)
 
-    def work(messages: Iterable[Message] | None, last: bool = False) -> None:
+    def work(messages: Iterable[Message] | None, last: bool = False, keep: bool = True) -> None:
         job = anew()
         job.tally = tally or job.tally
-        job.work(None if messages is None else list(messages), last)
+        job.work(None if messages is None else list(messages), last, keep)
         found.extend(job.outputs())
+        if not keep and not any(level.recursive for level in program.levels):
+            assert not any(f"kind={STATE}" in path for path in files.values)
         assert not list(job.losses())
         job.commit(None)
 
     facts = [event._replace(time=ALWAYS) for event in static]
-    work([*anew().first(), *_read(anew(), facts, (ROW, FIGURE))])
+    first = [*anew().first(), *read(anew(), facts, (ROW, FIGURE))]
+    batches = list(batches)
+    if len(batches) == 1:
+        work([*first, *read(anew(), batches[0])], last=True, keep=False)
+        return found
+    work(first)
     for batch in batches:
-        work(_read(anew(), batch))
+        work(read(anew(), batch))
     if anew().unfinished:
         work(None, last=True)
     return found
 
 
-def _read(job: Batches | SingleTask, events: Sequence[Event], kinds: Sequence[str] = ()) -> list[Message]:
+def read(job: Batches | SingleTask, events: Sequence[Event], kinds: Sequence[str] = ()) -> list[Message]:
     """What two tasks make of the events, each of a file with one half of them."""
     half = len(events) // 2
     parts = (_of_file(job, "first", events[:half]), _of_file(job, "second", events[half:]))
@@ -158,5 +165,6 @@ def _read(job: Batches | SingleTask, events: Sequence[Event], kinds: Sequence[st
 
 
 def _of_file(job: Batches | SingleTask, name: str, events: Sequence[Event]) -> Iterator[Message]:
-    step = job.reading(lambda _: iter([Parsed(0, list(events), [], name)]))
+    count = sum(len(event.facts) for event in events)
+    step = job.reading(lambda *_: iter([Parsed(0, list(events), [], count, name)]))
     return from_arrow(step(iter(())))

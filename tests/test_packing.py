@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squall.builders.packing import orders, pack, unpack
+from squall.builders.packing import orders, pack, pack_all, unpack, unpack_all
 from squall.builders.rows.entries import Head, Row, answer_row, row_fact, solution_mark
 from squall.builders.rows.timeline import order_name
 from squall.operators import Answer, Column, Deliver, Unit
 from squall.plan import Input, Node, Plan
-from squall.rdf import Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple, literal
+from squall.rdf import ALWAYS, FOREVER, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple, literal
 
 CELLS = st.one_of(st.none(), st.text(), st.sampled_from(["", "\n", "\0", "\0[]", "<a>", '"1"', "?x\nq"]))
 
@@ -26,6 +27,17 @@ def test_a_row_comes_back_as_it_was(cells: list[str | None]) -> None:
 @given(st.lists(st.lists(CELLS), unique_by=tuple))
 def test_no_two_rows_are_one_string(rows: list[list[str | None]]) -> None:
     assert len({pack(row) for row in rows}) == len(rows)
+
+
+SPANS = st.tuples(st.integers(ALWAYS, FOREVER), st.integers(ALWAYS, FOREVER), st.integers(-3, 3))
+
+
+@given(st.lists(st.lists(CELLS, max_size=3), min_size=1), st.lists(SPANS, min_size=1))
+def test_entries_come_back_together_as_they_were(rows: list[list[str | None]], spans: list[tuple[int, ...]]) -> None:
+    """Those as wide as each other, as most are, and others."""
+    for some in (rows, [row for row in rows if len(row) == len(rows[0])]):
+        entries = [(*row, *span) for row, span in zip(some, cycle(spans), strict=False)]
+        assert unpack_all(*pack_all(entries), {}) == entries
 
 
 def test_a_place_in_an_order_comes_back() -> None:
@@ -42,6 +54,8 @@ def test_a_place_in_an_order_comes_back() -> None:
     for row in ((one, two), (None, two)):
         (back, value, rule) = unpack(pack((head(*row), two, "q")), known)
         assert (back, value, rule) == (head(*row), two, "q")
+        entry = (head(*row), two, "q", 1, 2, 3)
+        assert unpack_all(*pack_all([entry, entry]), known) == [entry, entry]
         assert isinstance(back, Head)
         assert len({back, head(two, two)}) == 2
         assert back.key > head(two, two).key, "it descends"

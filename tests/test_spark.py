@@ -172,6 +172,15 @@ def test_a_checkpoint_is_one_programs_own(tmp_path: Path) -> None:
         list(run_folder(REACH, tmp_path / "in", options))
 
 
+def test_a_checkpoint_of_another_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "meta.json").write_text('{"plan": "", "buckets": 64}')
+    with pytest.raises(BuilderError, match="was written by another version of squall"):
+        squall.build(
+            squall.plan(squall.compile(REACH, lexer="jena")), "spark", Options(checkpoint=tmp_path / "checkpoint")
+        )
+
+
 def test_what_a_worker_finds_wrong_is_an_error_as_in_process(tmp_path: Path) -> None:
     program = "@prefix : <http://example.org/>.\n[grows: (?x :parent ?y) -> (?x :parent child(?y)) (?x :is :parent)]"
     write(tmp_path / "in", [(1, triple("ann", "parent", "bob"))], files=1)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders import alone, supersteps
+from squall.builders.addressing import Program
 from squall.builders.cut import levels
 from squall.builders.exchange import Tally
 from squall.figures import Figures
@@ -122,3 +123,39 @@ def test_nodes_are_measured_as_in_process(together: int, window: Range | Count) 
     }
     assert {id for id, figure in found.items() if figure.seconds} <= {id for id, one in figures.items() if one.seconds}
     assert any(figure.seconds for figure in found.values())
+
+
+def work(rule: str, together: int = 0, **options: Any) -> supersteps.Batches:
+    """A batch of two edges, worked off."""
+    plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rule}", lexer="jena", **options))
+    files = in_memory.MemoryFiles()
+    job = supersteps.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), together)
+    job.work([*job.first(), *in_memory.read(job, stream("1 :a :p :b\n2 :b :p :c"))])
+    return job
+
+
+CHAIN = "[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)] [s: (?x :q ?z) (?z :p ?w) -> (?w :r ?x)]"
+
+
+def test_levels_without_rounds_are_one_job() -> None:
+    assert work(CHAIN).steps == ["0000"]
+    assert work(CHAIN, window="RANGE 4ms STEP 2ms").steps == ["0000", "0001"], (
+        "the sources first: how far time has come"
+    )
+    assert len(work("[q: (?x :p ?y) -> (?x :q ?y)] [r: (?x :p ?y) (?y :q ?z) -> (?x :q ?z)]").steps) > 2
+
+
+def test_many_rows_are_one_message() -> None:
+    plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{CHAIN}", lexer="jena"))
+    addressing = Program(plan, levels(plan)).addressing()
+    address = next(iter(addressing.keys))
+    entries = [("<a>", f"<b{number % 3}>", number, number + 1, 1) for number in range(300)]
+    found = list(addressing.rows(address, entries))
+    assert len(found) <= 3
+    assert sorted(entry for parcel in found for entry in parcel.entries) == sorted(entries)
+    assert {addressing.bucket(address, entry) == parcel.bucket for parcel in found for entry in parcel.entries} == {
+        True
+    }
+    for parcel in found:
+        message = parcel.message()
+        assert (message.many, message.start) == (len(parcel.entries), max(entry[-3] for entry in parcel.entries))

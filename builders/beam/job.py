@@ -17,11 +17,11 @@ from squall.builders.beam.options import Runner
 from squall.builders.beam.pipeline import Input, Layout, Turn, answers, evaluations, lay_whole, made, told
 from squall.builders.beam.shipped import Shipped
 from squall.builders.cut import levels
+from squall.builders.delivery import told_whole
 from squall.builders.intake import check_bounded, document_of, is_live, lose, readable, timely
 from squall.builders.lines import Document, Lost, lines_parser
 from squall.builders.messages import COUNT, INSTANT, LOST, ROW, Failed, Message
 from squall.builders.packing import unpack_output
-from squall.builders.supersteps import told_whole
 from squall.clock import beginning
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -106,7 +106,7 @@ class _Run:
         given, sources = self._given(batches, static)
         program, steps = self.program, graph(self.program.plan)
         if steps.end.why:
-            task = Task(program, Progress(), self.options.steps, first=True, last=True, whole=False, over=True)
+            task = Task(program, Progress(), self.options.steps, first=True, last=True, whole=False, keep=False)
             turn = Turn(task)
             self.runner.run(lambda pipeline: lay_whole(pipeline, steps, program, given, turn))
         else:

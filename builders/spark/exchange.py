@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+import pyarrow
+
 from squall.builders.addressing import BUCKETS, Owners
 from squall.builders.exchange import Folder, Told
 from squall.builders.messages import COUNT, FIGURE, INSTANT, ROW, SCHEMA, STATE, TIME, Message, Step
@@ -35,10 +37,10 @@ class SparkExchange:
         frame = self.spark.read.schema(schema).parquet(*paths)
         return frame.withColumns({"kind": f.lit(kind), "level": f.lit(level)}).select(list(Message._fields))
 
-    def between(self, messages: DataFrame, first: int, end: int) -> DataFrame:
+    def of_kind(self, kind: str, messages: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f
 
-        return messages.where((f.col("start") >= first) & (f.col("start") < end))
+        return messages.withColumn("kind", f.lit(kind))
 
     def union(self, frames: Iterable[DataFrame | None]) -> DataFrame | None:
         whole = None
@@ -60,10 +62,20 @@ class SparkExchange:
             yield row[0]
 
     def answers(self, messages: DataFrame) -> Iterator[tuple[int, int, str]]:
-        # One task puts them in order: they leave through the driver, one by one, anyhow.
+        # One task puts them in order: they leave through the driver, block by block, anyhow.
         ordered = messages.coalesce(1).sortWithinPartitions("start", "node", "bucket", "weight", "row")
-        for row in ordered.select("start", "node", "row").toLocalIterator():
-            yield row[0], row[1], row[2]
+        for (block,) in ordered.select("start", "node", "row").mapInArrow(_as_blocks, "block binary").toLocalIterator():
+            for batch in pyarrow.ipc.open_stream(block):
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _as_blocks(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """Each batch as one value, so that Spark hands on few of them."""
+    for batch in batches:
+        sink = pyarrow.BufferOutputStream()
+        with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        yield pyarrow.RecordBatch.from_pydict({"block": [sink.getvalue().to_pybytes()]})
 
 
 def _observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
@@ -79,10 +91,10 @@ def _observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
         f.max(f.when(kind == TIME, start)).alias("latest"),
         f.collect_set(f.when(kind == INSTANT, f.struct("row", "node", "start"))).alias("instants"),
         f.collect_list(f.when(kind == COUNT, f.struct("node", "start"))).alias("counts"),
-        f.count_if(of_rows).alias("rows"),
+        f.sum(f.when(of_rows, f.col("many")).otherwise(0)).alias("rows"),
         f.max(f.when(of_rows, start)).alias("starts"),
         f.max(f.when(of_rows & (end != FOREVER), end)).alias("ends"),
-        f.count_if(kind == STATE).alias("kept"),
+        f.sum(f.when(kind == STATE, f.col("many")).otherwise(0)).alias("kept"),
         f.collect_list(f.when(kind == FIGURE, f.struct("node", "start", "end"))).alias("figures"),
     )
 
@@ -93,10 +105,10 @@ def _observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
             latest=ALWAYS if found["latest"] is None else found["latest"],
             instants=tuple(sorted((one["row"], one["node"], one["start"]) for one in found["instants"])),
             counts=tuple((one["node"], one["start"]) for one in found["counts"]),
-            rows=found["rows"],
+            rows=found["rows"] or 0,
             starts=starts,
             ends=starts if found["ends"] is None else max(starts, found["ends"]),
-            kept=found["kept"],
+            kept=found["kept"] or 0,
             figures=tuple((one["node"], one["start"], one["end"]) for one in found["figures"]),
         )
 

@@ -25,6 +25,8 @@ from squall.errors import BuilderError
 from squall.plan import Plan
 
 META, BEGIN, RUN = "meta.json", "begin.json", "run.json"
+FORMAT = 2
+"""How messages are written; 1 had no number, and a record for each row."""
 
 
 class Store:
@@ -106,13 +108,22 @@ class Store:
 
 def _meaning(plan: Plan) -> dict[str, object]:
     """What a checkpoint belongs to."""
-    return {"plan": hashlib.sha256(repr(plan.nodes).encode()).hexdigest(), "buckets": BUCKETS}
+    return {"format": FORMAT, "plan": hashlib.sha256(repr(plan.nodes).encode()).hexdigest(), "buckets": BUCKETS}
 
 
 def check_owner(plan: Plan, checkpoint: Path) -> None:
-    """Raises BuilderError where a checkpoint is that of another plan."""
+    """Raises BuilderError where a checkpoint is that of another plan, or was written in another way."""
     meta = checkpoint / META
-    if meta.is_file() and json.loads(meta.read_text()) != _meaning(plan):
+    if not meta.is_file():
+        return
+    known = json.loads(meta.read_text())
+    if known.get("format") != FORMAT:
+        raise BuilderError(
+            f"the checkpoint `{checkpoint}` was written by another version of squall",
+            hint="go on with the version that wrote it, or start from a new checkpoint: name another folder, or remove "
+            "this one",
+        )
+    if known != _meaning(plan):
         raise BuilderError(
             f"the checkpoint `{checkpoint}` is that of another program, or of another planner's plan",
             hint="a plan that has changed starts from a new checkpoint: name another folder, or remove this one",

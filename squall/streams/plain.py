@@ -78,9 +78,9 @@ class Choice:
     says.)
     """
 
-    def __init__(self, predicates: Collection[str]) -> None:
+    def __init__(self, predicates: Collection[str], latest: int = ALWAYS) -> None:
         self.predicates = frozenset(predicates)
-        self.latest = ALWAYS
+        self.latest = latest
         """The latest time (integer ms) that has been read."""
 
     def goes_on(self, first: int, last: int) -> bool:

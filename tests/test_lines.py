@@ -1,0 +1,70 @@
+"""What a distributed builder's workers make of lines, without an engine."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow
+
+import squall
+from squall.builders.addressing import Program
+from squall.builders.cut import levels
+from squall.builders.lines import Document, Parsed, lines_parser
+from squall.builders.messages import COUNT, LOST, ROW, TIME, Message, from_arrow
+from squall.builders.worker import source_step
+from squall.rdf import ALWAYS, Columns
+
+RULE = "@prefix : <http://example.org/>.\n[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]"
+P, OTHER = "<http://example.org/p>", "<http://example.org/other>"
+
+
+def line(time: int, predicate: str) -> str:
+    return f"{time} <http://example.org/s{time}> {predicate} <http://example.org/o> ."
+
+
+def batch(*parts: tuple[str, int, list[str]]) -> pyarrow.RecordBatch:
+    """Lines as Spark hands them to workers: those of a block of a file, each."""
+    rows = [(text, f"file:/in/{name}", block, 0) for name, block, lines in parts for text in lines]
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return pyarrow.RecordBatch.from_pydict(dict(zip(("value", "file", "block", "source"), columns, strict=True)))
+
+
+def parsed(given: pyarrow.RecordBatch, wanted: set[str] | None, passed: int = ALWAYS) -> list[Parsed]:
+    parse = lines_parser((Document("/in", folder=True),))
+    return list(parse([given], wanted, passed))  # type: ignore[arg-type]
+
+
+def test_plain_lines_are_read_by_column_and_what_nobody_reads_is_left_out() -> None:
+    (found,) = parsed(batch(("a.ntt", 0, [line(1, P), line(2, OTHER), line(3, OTHER)])), {P})
+    assert isinstance(found.events, Columns)
+    assert [(event.time, len(event.facts)) for event in found.events] == [(1, 1), (3, 0)]
+    assert (found.statements, found.lost, found.file, found.block) == (3, [], "file:/in/a.ntt", 0)
+    (found,) = parsed(batch(("a.ntt", 0, [line(1, P), line(2, OTHER)])), None)
+    assert [len(event.facts) for event in found.events] == [1, 1]
+
+
+def test_where_something_is_late_all_is_read() -> None:
+    (found,) = parsed(batch(("a.ntt", 0, [line(1, OTHER), line(5, P)])), {P}, passed=3)
+    assert [(event.time, len(event.facts)) for event in found.events] == [(1, 1), (5, 1)]
+
+
+def test_lines_of_several_files_and_blocks_are_told_apart() -> None:
+    given = batch(("a.ntt", 0, [line(1, P)]), ("a.ntt", 70, ["oops"]), ("b.ntt", 0, [line(2, P)]))
+    found = parsed(given, {P})
+    assert [(one.file, one.block, one.statements) for one in found] == [
+        ("file:/in/a.ntt", 0, 1), ("file:/in/a.ntt", 70, 0), ("file:/in/b.ntt", 0, 1),
+    ]  # fmt: skip
+    assert [lost.cause for one in found for lost in one.lost] == ["malformed"]
+
+
+def test_what_a_worker_tells_of_lines() -> None:
+    plan = squall.plan(squall.compile(RULE, lexer="jena"))
+    step = source_step(Program(plan, levels(plan)), 3, lines_parser((Document("/in", folder=True),)))
+    made: list[Message] = list(
+        from_arrow(step(iter([batch(("a.ntt", 0, [line(1, OTHER), line(5, P), line(6, OTHER)]))])))
+    )
+    by_kind = {kind: [one for one in made if one.kind == kind] for kind in (ROW, LOST, TIME, COUNT)}
+    assert {one.start for one in by_kind[ROW]} == {5}
+    assert [json.loads(one.row)[0] for one in by_kind[LOST]] == ["late"]
+    assert [one.start for one in by_kind[TIME]] == [6]
+    assert [one.start for one in by_kind[COUNT]] == [3]
