@@ -33,12 +33,14 @@ DELIVER = 1_000_000
 @dataclass(frozen=True)
 class Program:
     """What every worker knows. own: the functions that users registered by hand (workers do not import their
-    modules). begin: what functions of time take for the time of what always holds (integer ms)."""
+    modules). begin: what functions of time take for the time of what always holds (integer ms). measure: count and time
+    what each node does."""
 
     plan: Plan
     levels: tuple[Level, ...]
     own: tuple[functions.Function | functions.Builtin, ...] = ()
     begin: int = 0
+    measure: bool = False
 
     def prepare(self) -> None:
         """Makes the users' functions known in this process."""

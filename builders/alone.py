@@ -17,14 +17,27 @@ from typing import NamedTuple
 import pyarrow
 
 from squall.builders.addressing import DELIVER, Program
-from squall.builders.exchange import Exchange, Files, Folder, Frame, Told
+from squall.builders.exchange import Exchange, Files, Folder, Frame, Tally, Told
 from squall.builders.lines import Lost, Parse, Parsed, event_of, late, lost_message
-from squall.builders.messages import COUNT, INSTANT, LOST, ROW, STATE, TIME, Message, Step, from_arrow, to_arrow
+from squall.builders.measured import Measured
+from squall.builders.messages import (
+    COUNT,
+    INSTANT,
+    LOST,
+    OF_A_BATCH,
+    ROW,
+    STATE,
+    Message,
+    Step,
+    from_arrow,
+    to_arrow,
+)
 from squall.builders.packing import orders, pack, pack_output, unpack, unpack_output
 from squall.builders.rows.entries import fact_row
 from squall.builders.rows.read import wanted
 from squall.builders.running import Running
 from squall.builders.state import State
+from squall.builders.worker import figure_messages
 from squall.operators import Deliver, Feed, Operator, Read, Update
 from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
@@ -96,6 +109,7 @@ class SingleTask:
         self.progress = Progress(**known) if known else Progress()
         self.next = self.progress
         self.told = Told()
+        self.tally = Tally(program.plan)
 
     @property
     def unfinished(self) -> bool:
@@ -134,6 +148,7 @@ class SingleTask:
         found = self.exchange.write(self.exchange.worked(given, task, 1), self._folder("work"))
         times = {name: time for name, _, time in found.instants}
         self.next = Progress(base=base, **times)
+        self.tally.add(found)
 
     def answers(self) -> Frame | None:
         """What the batch has to hand on, as messages: `start` is the time, `weight` the place."""
@@ -151,7 +166,7 @@ class SingleTask:
         self.progress = self.next
         self.store.write(asdict(self.progress), "commits", f"{self.done}.json")
         for step in ("facts", "work"):
-            for kind in (ROW, LOST, TIME, COUNT, INSTANT):
+            for kind in OF_A_BATCH:
                 self.store.delete(*self._folder(step), f"kind={kind}")
         for old in self.store.numbers("runs"):
             if old < self.progress.base:
@@ -255,7 +270,8 @@ class Task:
         return to_arrow(self._messages(from_arrow(batches)))
 
     def _messages(self, given: Iterable[Message]) -> Iterator[Message]:
-        running, state = Running(self.program.plan, Options(steps=self.steps)), State()
+        options = Options(steps=self.steps, measure=self.program.measure)
+        running, state = Running(self.program.plan, options), State()
         names = list(running.memories)
         known: list[Message] = []
         came: list[Message] = []
@@ -283,6 +299,8 @@ class Task:
                 yield Message(STATE, _STATE, 0, names.index(id), slot, pack(row), start, end, weight)
         for name, time in (("passed", running.passed), ("earliest", running.earliest), ("due", running.due)):
             yield Message(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
+        if isinstance(running.machine, Measured):
+            yield from figure_messages(self.program, running.machine.figures(running.outputs))
 
     def _outputs(self, running: Running, events: list[Event]) -> Iterator[Output]:
         static = [event for event in events if event.is_static]

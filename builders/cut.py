@@ -7,7 +7,7 @@ nothing. A level is *recursive* where rows move inside a recursion: it takes rou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import networkx
@@ -158,16 +158,37 @@ def _level(plan: Plan, into: dict[str, list[Hop]], numbers: dict[str, int], numb
     return Level(number, nodes, tuple(stages), any(hop.moves for hop in inner), recursion, timely)
 
 
+def chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
+    """The nodes without memory that rows of these go through, in the order of the plan."""
+    waiting = list(starts)
+    found = {id for id in waiting if not is_stateful(plan.by_id[id].op)}
+    while waiting:
+        after = {id for id, _ in plan.consumers[waiting.pop()] if not is_stateful(plan.by_id[id].op)}
+        waiting += after - found
+        found |= after
+    return tuple(node.id for node in plan.nodes if node.id in found)
+
+
 def describe(plan: Plan) -> str:
-    """The levels, their stages and what they are grouped by, as text."""
-    lines = []
+    """What runs where, as text: the nodes behind the sources, the levels with their stages, and the ends."""
+    ends = [node.id for node, _ in plan.deliveries]
+    lines = ["sources", "  lines are parsed where they are read"]
+    lines += _row_by_row(plan, [node.id for node in plan.nodes if not node.inputs])
     for level in levels(plan):
         rounds = ", in rounds until nothing moves" if level.recursive else ""
         phases = ", deleting first and rederiving then" if level.deletes else ""
         lines.append(f"level {level.number}{rounds}{phases}")
         for stage in level.stages:
             lines += [f"  stage of {len(stage)}", *(f"    {id}{grouping(plan.by_id[id])}" for id in stage)]
+        lines += _row_by_row(plan, level.nodes)
+    lines += ["end", *(f"    {id}{grouping(plan.by_id[id])}" for id in ends)]
     return "\n".join(lines)
+
+
+def _row_by_row(plan: Plan, starts: Sequence[str]) -> list[str]:
+    """What is done where rows are made, since it needs no other rows."""
+    found = chain(plan, starts)
+    return [f"  then, row by row: {', '.join(found)}"] if found else []
 
 
 def grouping(node: Node) -> str:

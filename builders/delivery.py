@@ -18,7 +18,8 @@ from squall.builders.packing import pack_output, unpack, unpack_output
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.entries import Entry
-from squall.builders.worker import PLAIN, Span, in_time, worked_off
+from squall.builders.worker import PLAIN, Span, figure_messages, in_time, worked_off
+from squall.figures import NodeFigures
 from squall.operators import Answer, Operator
 from squall.operators import Deliver as DeliverNode
 from squall.plan import Plan
@@ -90,11 +91,11 @@ def _whole(
     rest: list[Parcel] = []
     for parcel in in_time(given, span):
         (told if parcel.level == DELIVER else rest).append(parcel)
-    for parcel in worked_off(program, program.levels, PLAIN, TOGETHER, span, keep, rest):
-        if parcel.kind == ROW:
-            told.append(parcel)
+    for made in worked_off(program, program.levels, PLAIN, TOGETHER, span, keep, rest):
+        if isinstance(made, Parcel) and made.kind == ROW:
+            told.append(made)
         else:
-            yield parcel
+            yield made
     changed = list(_changes(program, span, evaluations, told))
     yield from changed
     reported = evaluations.reported(program.plan, {(message.node, message.start) for message in changed})
@@ -116,7 +117,10 @@ def _delivered(
             at_work.keep()
         at_work.apply(0, entries.get((ROW, number), []))
         now = span.now if isinstance(at_work, Deliver) else FOREVER - 1
-        for place, output in enumerate(at_work.flush(now, evaluations.instants.get(number, ()))):
+        outputs = at_work.flush(now, evaluations.instants.get(number, ()))
+        if program.measure:
+            yield from figure_messages(program, {node.id: NodeFigures(rows=len(outputs))})
+        for place, output in enumerate(outputs):
             rank = ranks.get(output.rule, 0) if not op.name else min(len(ranks), 1)
             row = pack_output(output)
             yield Message(ROW, DELIVER, rank, number, 0, row, output.time, FOREVER, place if rank else 0)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from squall.builders.addressing import Owners
 from squall.builders.messages import Step
+from squall.figures import NodeFigures
+from squall.plan import Plan
 from squall.rdf import ALWAYS
 
 Frame = Any
@@ -21,7 +24,7 @@ class Told(NamedTuple):
     latest: the latest event time (integer ms; `ALWAYS`: there is none). instants: (stream and graph, packed; time), or
     (number of an operation node, time). counts: statements read, by number of the source. rows: how many rows are on
     their way; starts: the latest time at which one begins; ends: the latest time at which one begins or ends, if it
-    does. kept: how many are kept.
+    does. kept: how many are kept. figures: (number of a node, rows, microseconds or -1) of what was measured.
     """
 
     latest: int = ALWAYS
@@ -31,6 +34,28 @@ class Told(NamedTuple):
     starts: int = ALWAYS
     ends: int = ALWAYS
     kept: int = 0
+    figures: tuple[tuple[int, int, int], ...] = ()
+
+
+class Tally:
+    """What the nodes of a plan have done in all."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.ids = [node.id for node in plan.nodes]
+        self.rows: Counter[str] = Counter()
+        self.micros: Counter[str] = Counter()
+
+    def add(self, told: Told) -> None:
+        """Takes note of what workers tell."""
+        for number, rows, micros in told.figures:
+            self.rows[self.ids[number]] += rows
+            if micros >= 0:
+                self.micros[self.ids[number]] += micros
+
+    def figures(self) -> dict[str, NodeFigures]:
+        """By the node's id."""
+        known = {id: self.micros[id] / 1_000_000 for id in self.micros}
+        return {id: NodeFigures(rows=rows, seconds=known.get(id)) for id, rows in self.rows.items()}
 
 
 class Exchange(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from time import perf_counter
 
 from squall.builders.machine import Machine, Target
@@ -18,10 +18,10 @@ from squall.plan import Node, Plan
 class Measured(Machine):
     """rows: the entries that each node has made; seconds: the time that it took by itself."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, hosted: Collection[str] | None = None) -> None:
         self.rows: Counter[str] = Counter()
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        super().__init__(plan)
+        super().__init__(plan, hosted)
 
     def figures(self, outputs: int) -> dict[str, NodeFigures]:
         """The figures of each node. outputs: how many have been handed on. The time of a `Match` is not known: facts

@@ -19,10 +19,10 @@ from typing import Any
 from squall.builders.addressing import DELIVER, Program
 from squall.builders.cut import Level
 from squall.builders.delivery import Evaluations, changes_only, changing, delivery, told_whole, whole
-from squall.builders.exchange import Exchange, Files, Folder, Frame, Told
+from squall.builders.exchange import Exchange, Files, Folder, Frame, Tally, Told
 from squall.builders.instants import Instants
 from squall.builders.lines import Lost, Parse
-from squall.builders.messages import COUNT, DUE, INSTANT, LOST, ROW, STATE, TIME, Message, Step
+from squall.builders.messages import DUE, LOST, OF_A_BATCH, ROW, STATE, Message, Step
 from squall.builders.rows import deliver
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.worker import DELETE, PLAIN, REDERIVE, Span, axioms, compaction, source_step, superstep
@@ -95,6 +95,7 @@ class Batches:
         """and the one that holds the answers."""
         self.told = Told()
         self.evaluations = Evaluations()
+        self.tally = Tally(plan)
         self.kept = 0
         self.keep = True
         self.span = Span(ALWAYS - 1, ALWAYS)
@@ -176,7 +177,7 @@ class Batches:
         self.state += self._of_batch(step for step in self.steps if self._has(step, STATE))
         waiting = [tuple(folder) for folder, _ in held]
         for folder in (*(tuple(folder) for folder, _ in before.held), *self._of_batch(self.steps)):
-            for kind in (ROW, LOST, TIME, COUNT, INSTANT) if folder not in waiting else ():
+            for kind in OF_A_BATCH if folder not in waiting else ():
                 self.store.delete(*folder, f"kind={kind}")
         self.done += 1
         if self.done - 1 - self.base >= COMPACT:
@@ -202,6 +203,7 @@ class Batches:
         told = self.exchange.write(messages, ("runs", self.done, step))
         self.steps.append(step)
         self.kept += told.kept
+        self.tally.add(told)
         return told
 
     def _has(self, step: str, kind: str) -> bool:

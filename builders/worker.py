@@ -14,12 +14,26 @@ from squall.builders.addressing import WAKE, Addressing, Owners, Program
 from squall.builders.cut import Level
 from squall.builders.lines import Parse, Parsed, late, lost_message
 from squall.builders.machine import Machine
-from squall.builders.messages import COUNT, DUE, INSTANT, ROW, STATE, TIME, Message, Parcel, Step, to_arrow
+from squall.builders.measured import Measured
+from squall.builders.messages import (
+    COUNT,
+    DUE,
+    FIGURE,
+    INSTANT,
+    ROW,
+    STATE,
+    TIME,
+    Message,
+    Parcel,
+    Step,
+    to_arrow,
+)
 from squall.builders.network import Address
 from squall.builders.packing import pack
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.read import wanted
 from squall.builders.state import compacted
+from squall.figures import Figures
 from squall.operators import Group, Operator
 from squall.plan import Plan
 from squall.rdf import ALWAYS, HEARTBEAT, Columns, Event, Term
@@ -35,7 +49,7 @@ _ROWS = 50_000
 def source_step(program: Program, passed: int, parse: Parse) -> Step:
     """The worker's function from lines to messages for the first nodes that keep rows. passed: the time (ms) before
     which events are late."""
-    predicates = _wanted(program.plan)
+    predicates = None if program.measure else _wanted(program.plan)  # what is measured is all that is read
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
@@ -52,7 +66,7 @@ def _wanted(plan: Plan) -> Collection[Term] | None:
 
 def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> Iterator[Message | Parcel]:
     """The messages that come of what sources held."""
-    machine = Machine(program.plan, hosted=())
+    machine = _machine(program)
     addressing = program.addressing()
     evaluations = _Evaluations(program.plan)
     counts: Counter[int] = Counter()
@@ -79,6 +93,27 @@ def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> 
     yield from evaluations.messages()
     for source, count in counts.items():
         yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
+    yield from _figures(program, machine)
+
+
+def _machine(program: Program) -> Machine:
+    """What reads facts, and leaves all nodes that keep rows to others."""
+    return Measured(program.plan, hosted=()) if program.measure else Machine(program.plan, hosted=())
+
+
+def _figures(program: Program, machine: Machine) -> Iterator[Message]:
+    """What the nodes of a machine have done, if it measures."""
+    if isinstance(machine, Measured):
+        yield from figure_messages(program, machine.figures(0))
+
+
+def figure_messages(program: Program, figures: Figures) -> Iterator[Message]:
+    """The messages of figures of nodes that have made rows, or taken time."""
+    numbers = program.addressing().numbers
+    for id, figure in figures.items():
+        seconds = -1 if figure.seconds is None else round(figure.seconds * 1_000_000)
+        if figure.rows or seconds > 0:
+            yield Message(FIGURE, 0, 0, numbers[id], 0, "", figure.rows or 0, seconds, 0)
 
 
 class _Evaluations:
@@ -122,12 +157,13 @@ def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
 def axioms(program: Program) -> list[Message]:
     """The messages that start a program: what its axioms make; and what has a row of nothing is to tell it."""
     program.prepare()
-    machine = Machine(program.plan, hosted=())
+    machine = _machine(program)
     machine.start(program.begin)
     machine.run()
     addressing = program.addressing()
     waking = [addressing.wake(node.id) for node in program.plan.nodes if _tells_of_nothing(node.op)]
-    return [parcel.message() for parcel in (*_outbox(machine, addressing), *waking)]
+    made = [parcel.message() for parcel in (*_outbox(machine, addressing), *waking)]
+    return [*made, *_figures(program, machine)]
 
 
 def _tells_of_nothing(op: Operator) -> bool:
@@ -177,7 +213,7 @@ def worked_off(
     span: Span,
     keep: bool,
     given: Iterable[Parcel],
-) -> Iterator[Parcel]:
+) -> Iterator[Message | Parcel]:
     """What one round of some levels makes of the messages of a partition."""
     state: dict[tuple[int, int], list[Entry]] = {}
     fresh: dict[tuple[int, int], list[Entry]] = {}
@@ -192,7 +228,7 @@ def worked_off(
     if not here or not (fresh or timely or phase == REDERIVE):
         return
     addressing = program.addressing()
-    machine = _Partition(program, levels, addressing, owners, here)
+    machine = (_MeasuredPartition if program.measure else _Partition)(program, levels, addressing, owners, here)
     machine.begin(program.begin)
     machine.restore(span.before, {(addressing.ids[number], slot): kept for (number, slot), kept in state.items()})
     if keep:
@@ -204,6 +240,7 @@ def worked_off(
     yield from _outbox(machine, addressing)
     for id, slot, entries in machine.kept():
         yield from addressing.state(id, slot, entries)
+    yield from _figures(program, machine)
 
 
 class _Partition(Machine):
@@ -250,6 +287,10 @@ class _Partition(Machine):
                 self.fixpoint(component)
             if component[0] in self.driven:
                 self._advance(component[0], self.driven[component[0]], now)
+
+
+class _MeasuredPartition(_Partition, Measured):
+    """The same, which counts and times."""
 
 
 # State

@@ -11,9 +11,9 @@ from typing import Any
 from squall.builders.addressing import BUCKETS, Program
 from squall.builders.alone import SingleTask, alone
 from squall.builders.cut import levels
-from squall.builders.exchange import Folder, Told
+from squall.builders.exchange import Folder, Tally, Told
 from squall.builders.lines import Parsed
-from squall.builders.messages import COUNT, INSTANT, ROW, STATE, TIME, Message, Step, from_arrow, to_arrow
+from squall.builders.messages import COUNT, FIGURE, INSTANT, ROW, STATE, TIME, Message, Step, from_arrow, to_arrow
 from squall.builders.supersteps import Batches
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event
@@ -110,17 +110,22 @@ def _told(messages: Messages) -> Told:
         starts=starts,
         ends=max([starts, *(row.end for row in rows if row.end != FOREVER)]),
         kept=sum(message.many for message in messages if message.kind == STATE),
+        figures=tuple((one.node, one.start, one.end) for one in messages if one.kind == FIGURE),
     )
 
 
 def run(
-    plan: Plan, batches: Iterable[Sequence[Event]], static: Sequence[Event] = (), together: int = 0
+    plan: Plan,
+    batches: Iterable[Sequence[Event]],
+    static: Sequence[Event] = (),
+    together: int = 0,
+    tally: Tally | None = None,
 ) -> list[Output]:
     """The outputs of a plan, each of the batches a micro-batch; before each of them the job starts anew. One batch is
-    worked off with all that is static, and nothing is kept of it."""
+    worked off with all that is static, and nothing is kept of it. tally: takes down what nodes do."""
     files = MemoryFiles()
     exchange = MemoryExchange(files)
-    program = Program(plan, levels(plan))
+    program = Program(plan, levels(plan), measure=tally is not None)
     found: list[Output] = []
 
     def anew() -> Batches | SingleTask:
@@ -130,6 +135,7 @@ def run(
 
     def work(messages: Iterable[Message] | None, last: bool = False, keep: bool = True) -> None:
         job = anew()
+        job.tally = tally or job.tally
         job.work(None if messages is None else list(messages), last, keep)
         found.extend(job.outputs())
         if not keep and not any(level.recursive for level in program.levels):
@@ -138,7 +144,7 @@ def run(
         job.commit(None)
 
     facts = [event._replace(time=ALWAYS) for event in static]
-    first = [*anew().first(), *read(anew(), facts, (ROW,))]
+    first = [*anew().first(), *read(anew(), facts, (ROW, FIGURE))]
     batches = list(batches)
     if len(batches) == 1:
         work([*first, *read(anew(), batches[0])], last=True, keep=False)

@@ -368,7 +368,8 @@ def test_a_checkpoint_goes_to_the_builder(squall: Squall, monkeypatch: pytest.Mo
 
     class Job:
         def run(self, batches: Iterable[object], static: Iterable[Event]) -> Iterator[Output]:
-            yield Output(next(iter(static)).facts[0], ALWAYS, "r")
+            (rooms,) = static
+            yield Output(rooms.facts[0], ALWAYS, "r")
 
     def build(plan: Plan, options: Options) -> Job:
         seen.append(options)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 import squall
 from squall import functions
 from squall.errors import BuilderError, SourceError
+from squall.figures import Figures
 from squall.rdf import ALWAYS, Event, Term, Triple, iri
 from squall.stages import Options, Output
 from squall.streams import LedgerFile, Sources, open_source, open_static
@@ -102,6 +104,20 @@ def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
     (tmp_path / "in" / "later.ntt").write_text(f"2 {triple('bob', 'parent', 'cat')}\n")
     assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == [(2, str(triple("ann", "grandparent", "cat")))]
     assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == []
+
+
+def test_a_session_that_is_there_is_left_as_it_is_in_any_thread() -> None:
+    from squall.builders.spark import session
+
+    spark = session()
+    name = "spark.sql.shuffle.partitions"
+    before = str(spark.conf.get(name))
+    spark.conf.set(name, "77")
+    with ThreadPoolExecutor() as pool:
+        found = pool.submit(session).result()
+    assert found is spark
+    assert spark.conf.get(name) == "77"
+    spark.conf.set(name, before)
 
 
 NOTED = """
@@ -271,6 +287,19 @@ def test_one_batch_ends_and_keeps_nothing(tmp_path: Path) -> None:
         next(job.run(Sources([open_source(follows)])))
     with pytest.raises(BuilderError, match="what events come from is live"):
         next(job.run(iter([[]])))
+
+
+def test_nodes_are_measured_in_all_tasks(tmp_path: Path) -> None:
+    write(tmp_path / "in", [(time, triple(f"p{time}", "parent", f"p{time + 1}")) for time in range(9)], files=2)
+    known = [Event(ALWAYS, (triple("old", "parent", "p0"), triple("p5", "parent", "new")))]
+    plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
+    rows = []
+    for builder in ("spark", "iterator"):
+        job = squall.build(plan, builder, Options(measure=True))
+        list(job.run(Sources([open_source(str(tmp_path / "in"))]), known))
+        figures: Figures = job.figures()  # type: ignore[attr-defined]
+        rows.append({id: figure.rows for id, figure in figures.items() if figure.rows})
+    assert rows[0] == rows[1]
 
 
 def test_an_error_of_the_stream_reaches_the_caller() -> None:

@@ -15,11 +15,14 @@ import squall
 from squall.builders import alone, supersteps
 from squall.builders.addressing import Program
 from squall.builders.cut import levels
+from squall.builders.exchange import Tally
+from squall.figures import Figures
 from squall.rdf import Event
+from squall.stages import Options
 from squall.system import System
 from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies import ALL, event_streams, static_data, systems
-from squall.windows import Range
+from squall.windows import Count, Range
 from tests import in_memory
 
 APART = ALL - {"count", "removals", "delete", "insert", "tellings"}
@@ -96,6 +99,30 @@ def test_time_passes_in_the_first_round_only(tmp_path: Path) -> None:
     edges = stream("1 :a :edge :b\n1 :b :edge :c\n1 :c :edge :d\n1 :d :edge :e\n2 :e :edge :a\n3 :x :edge :y")
     found = in_memory.run(plan, [[*good, *edges[:4]], edges[4:5], edges[5:]])
     assert_as_oracle(system, found, [*good, *edges])
+
+
+@pytest.mark.parametrize("together", [0, 1_000_000], ids=["distributed", "in one task"])
+@pytest.mark.parametrize("window", [Range(100), Count(100)], ids=str)
+def test_nodes_are_measured_as_in_process(together: int, window: Range | Count) -> None:
+    rules = """
+    @prefix : <http://example.org/>.
+    [(?a :edge ?b) -> (?a :path ?b)]
+    [(?a :path ?b) (?b :edge ?c) (?c :good ?z) -> (?a :path ?c)]
+    """
+    plan = squall.plan(squall.compile(rules, lexer="jena", window=window))
+    good = stream("".join(f"0 :{node} :good :yes\n" for node in "bcde"))
+    events = [*good, *stream("1 :a :edge :b\n2 :b :edge :c\n2 :c :edge :d\n3 :d :edge :e\n4 :e :edge :e")]
+    tally = Tally(plan)
+    in_memory.run(plan, [events[:6], events[6:]], together=together, tally=tally)
+    job = squall.build(plan, options=Options(measure=True))
+    list(job.run([events[:6], events[6:]]))
+    figures: Figures = job.figures()  # type: ignore[attr-defined]
+    found = tally.figures()
+    assert {id: figure.rows for id, figure in found.items()} == {
+        id: one.rows for id, one in figures.items() if one.rows
+    }
+    assert {id for id, figure in found.items() if figure.seconds} <= {id for id, one in figures.items() if one.seconds}
+    assert any(figure.seconds for figure in found.values())
 
 
 def work(rule: str, together: int = 0, **options: Any) -> supersteps.Batches:

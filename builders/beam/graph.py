@@ -7,12 +7,11 @@ the whole plan where it takes facts one after the other (`squall.builders.alone`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from squall.builders.alone import alone
-from squall.builders.cut import Hop, Level, grouping, hops, levels
-from squall.operators import is_stateful
+from squall.builders.cut import Hop, Level, chain, grouping, hops, levels
 from squall.plan import Plan
 
 _SHOWN = 3
@@ -59,7 +58,7 @@ def graph(plan: Plan, whole: str = "") -> Graph:
         nodes = tuple(node.id for node in plan.nodes)
         sources, end = Step("sources", (), ()), Step(_named("all", nodes), nodes, (), why=whole)
         return Graph(sources, (), end, {end.name: (sources.name,)})
-    first = _chain(plan, (node.id for node in plan.nodes if not node.inputs))
+    first = chain(plan, (node.id for node in plan.nodes if not node.inputs))
     last = tuple(node.id for node, _ in plan.deliveries)
     moving = [hop for hop in hops(plan) if hop.moves]
     inner = (step for level in levels(plan) for step in _of_level(plan, level, moving))
@@ -77,18 +76,7 @@ def _of_level(plan: Plan, level: Level, moving: Collection[Hop]) -> Iterator[Ste
         if stages:
             nodes = tuple(id for id in level.nodes if any(id in stage for stage in stages))
             name = _named(f"{what} {level.number}", nodes)
-            yield Step(name, nodes, _chain(plan, nodes), replace(level, nodes=nodes, stages=stages), why)
-
-
-def _chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
-    """The nodes without memory that rows of these go through, in the order of the plan."""
-    waiting = list(starts)
-    found = {id for id in waiting if not is_stateful(plan.by_id[id].op)}
-    while waiting:
-        after = {id for id, _ in plan.consumers[waiting.pop()] if not is_stateful(plan.by_id[id].op)}
-        waiting += after - found
-        found |= after
-    return tuple(node.id for node in plan.nodes if node.id in found)
+            yield Step(name, nodes, chain(plan, nodes), replace(level, nodes=nodes, stages=stages), why)
 
 
 def _named(what: str, nodes: tuple[str, ...]) -> str:

@@ -24,6 +24,7 @@ from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.store import check_owner
 from squall.clock import beginning
 from squall.errors import BuilderError
+from squall.figures import NodeFigures
 from squall.operators import is_stateful
 from squall.plan import Plan
 from squall.rdf import Event
@@ -62,6 +63,7 @@ class SparkJob:
     def __init__(self, plan: Plan, options: Options) -> None:
         self.plan = plan
         self.options = options
+        self.at_work: Run | None = None
 
     def describe(self) -> str:
         """The job as text: levels, stages, and what moves rows; or why there is one task."""
@@ -70,6 +72,10 @@ class SparkJob:
             return describe(self.plan)
         nodes = sum(is_stateful(node.op) for node in self.plan.nodes)
         return f"a single task of {nodes} nodes that keep rows, in the order of time: {why.node.id} {why.what}"
+
+    def figures(self) -> dict[str, NodeFigures]:
+        """What each node has done so far in the run, if the options asked to measure it: in all tasks together."""
+        return self.at_work.batches.tally.figures() if self.at_work is not None else {}
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.stages.Job.run`.
@@ -90,7 +96,9 @@ class SparkJob:
         spark = session(self.options.conf)
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:
-            yield from Run(self.plan, self.options, spark, self.options.checkpoint, begin).outputs(batches, static)
+            self.at_work = Run(self.plan, self.options, spark, self.options.checkpoint, begin)
+            yield from self.at_work.outputs(batches, static)
             return
         with tempfile.TemporaryDirectory(prefix="squall-") as folder:
-            yield from Run(self.plan, self.options, spark, Path(folder), begin).outputs(batches, static)
+            self.at_work = Run(self.plan, self.options, spark, Path(folder), begin)
+            yield from self.at_work.outputs(batches, static)

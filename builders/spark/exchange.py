@@ -9,7 +9,7 @@ import pyarrow
 
 from squall.builders.addressing import BUCKETS, Owners
 from squall.builders.exchange import Folder, Told
-from squall.builders.messages import COUNT, INSTANT, ROW, SCHEMA, STATE, TIME, Message, Step
+from squall.builders.messages import COUNT, FIGURE, INSTANT, ROW, SCHEMA, STATE, TIME, Message, Step
 from squall.builders.spark.store import Store
 from squall.rdf import ALWAYS, FOREVER
 
@@ -95,6 +95,7 @@ def _observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
         f.max(f.when(of_rows, start)).alias("starts"),
         f.max(f.when(of_rows & (end != FOREVER), end)).alias("ends"),
         f.sum(f.when(kind == STATE, f.col("many")).otherwise(0)).alias("kept"),
+        f.collect_list(f.when(kind == FIGURE, f.struct("node", "start", "end"))).alias("figures"),
     )
 
     def told() -> Told:
@@ -108,6 +109,7 @@ def _observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
             starts=starts,
             ends=starts if found["ends"] is None else max(starts, found["ends"]),
             kept=found["kept"] or 0,
+            figures=tuple((one["node"], one["start"], one["end"]) for one in found["figures"]),
         )
 
     return frame, told

@@ -15,7 +15,7 @@ from squall.builders.alone import SingleTask, alone
 from squall.builders.cut import levels
 from squall.builders.intake import is_live, lose, timely
 from squall.builders.lines import Document, Lost, lines_parser
-from squall.builders.messages import ROW, SCHEMA
+from squall.builders.messages import FIGURE, ROW, SCHEMA
 from squall.builders.spark import spool
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.folder import FolderWriter
@@ -43,7 +43,7 @@ class Run:
         self.options = options
         self.spark = spark
         self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), folder.absolute().as_uri())
-        self.program = Program(plan, levels(plan), functions.own(), self.store.belong(plan, begin))
+        self.program = Program(plan, levels(plan), functions.own(), self.store.belong(plan, begin), options.measure)
         together = int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
         self.exchange = SparkExchange(spark, self.store)
         self.batches: Batches | SingleTask
@@ -145,7 +145,9 @@ class Run:
             return made
         text = self.spark.read.format("text").load((self.spooled / "static").as_uri())
         step = self.batches.reading(lines_parser((Document("static", spooled=True),)))
-        read = placed(text).selectExpr("*", "0 as source").mapInArrow(step, SCHEMA).where(f"kind = '{ROW}'")
+        read = (
+            placed(text).selectExpr("*", "0 as source").mapInArrow(step, SCHEMA).where(f"kind in ('{ROW}', '{FIGURE}')")
+        )
         return made.union(read) if made is not None else read
 
     # Sources

@@ -35,15 +35,14 @@ DEFAULTS = {
 
 
 def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
-    """The active session, or a new one: on a master of ``local[*]`` with `DEFAULTS`, over which `conf` wins; started by
-    ``spark-submit``, which says all that itself, with `conf` alone."""
+    """The session that is there, or a new one: on a master of ``local[*]`` with `DEFAULTS`, over which `conf` wins;
+    started by ``spark-submit``, which says all that itself, with `conf` alone."""
     from pyspark.sql import SparkSession
 
-    active = SparkSession.getActiveSession()
-    if active is not None:
+    if (known := _known()) is not None:
         if conf:
             logger.warning("the Spark session is there already: settings for it are not taken up")
-        return active
+        return known
     java.ensure()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _let_workers_import_squall()
@@ -52,6 +51,17 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
     for name, value in {**({} if submitted else DEFAULTS), **dict(conf)}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _known() -> SparkSession | None:
+    """This thread's session, or else the one that another thread has started."""
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
 
 
 def _let_workers_import_squall() -> None:
