@@ -19,7 +19,7 @@ from squall.builders import packing
 from squall.builders.packing import Orders
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.memory import Keeping
-from squall.builders.state import Slot, State
+from squall.builders.state import Slot, State, lasting
 from squall.errors import BuilderError
 
 Kept = tuple[str, int, Sequence[Entry]]
@@ -78,6 +78,7 @@ class Checkpoint:
     def save(self, step: Step, kept: Iterable[Kept], memories: Mapping[str, Keeping]) -> None:
         """A checkpoint: what went into memories since the last one, and where the run is. It is on disk when this comes
         back."""
+        kept = ((id, slot, lasting(entries, step.passed, memories[id].together(slot))) for id, slot, entries in kept)
         if self._file is None or self._size > 2 * self._base + _LEAST:
             self._write_anew(step, kept, memories)
         else:

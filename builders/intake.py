@@ -8,7 +8,7 @@ from squall.builders.lines import Document, Lost, late
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS, Event
 from squall.stages import Ledger
-from squall.streams import FileSource, FolderSource, Source
+from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.formats import of_path, told
 
 
@@ -21,6 +21,19 @@ def readable(source: Source) -> bool:
     if isinstance(source, FolderSource):
         return all(told(path, source.settings.format)[0].lines for path in source.files())
     return False
+
+
+def is_live(batches: Iterable[Sequence[Event]]) -> bool:
+    """Whether more may come than what is there."""
+    return batches.live if isinstance(batches, Sources) else not isinstance(batches, list)
+
+
+def check_bounded(batches: Iterable[Sequence[Event]]) -> None:
+    """Raises BuilderError where more may come than what is there, by the name of the source."""
+    if is_live(batches):
+        sources = batches.sources if isinstance(batches, Sources) else ()
+        name = next((f"`{source.uri}`" for source in sources if source.live), "what events come from")
+        raise BuilderError(f"{name} is live: one batch is all that is there", hint="leave `--batch` out")
 
 
 def document_of(source: Source) -> Document:

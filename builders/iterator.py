@@ -22,6 +22,8 @@ def build(plan: Plan, options: Options) -> IteratorJob:
     """The plan as a job in this process. Raises BuilderError where options ask for what it does not have."""
     if options.conf:
         raise BuilderError(f"the iterator builder has no setting `{options.conf[0][0]}`", hint="leave `--conf` out")
+    if options.batch:
+        raise BuilderError("the iterator builder makes no batches", hint="leave `--batch` out: what ends, ends")
     if isinstance(options.sink, Folder):
         raise BuilderError("the iterator builder writes no folder", hint="name a file, or use `--builder spark`")
     return IteratorJob(plan, options)
@@ -51,7 +53,7 @@ class IteratorJob(Running):
         """What each node has done so far, if the options asked to measure it; only what it keeps, otherwise."""
         if isinstance(self.machine, Measured):
             return self.machine.figures(self.outputs)
-        state = self.bulk.state() if self.bulk else self.machine.state()
+        state = bulk.state() if (bulk := self.bulk) else self.machine.state()
         return {id: NodeFigures(state=size) for id, size in state.items()}
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:

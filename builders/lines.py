@@ -121,7 +121,8 @@ def _parse(
         if plain is not None:
             return plain[0], [], plain[1]
     found, bad = parse_lines(lines, name, format.timed, format.name, document.time)
-    lost = [Lost("malformed", name, block, before + index + 1, reason, text) for index, reason, text in bad]
+    first = before + 1 if path else 0  # rows of a table have no places
+    lost = [Lost("malformed", name, block, first and first + index, reason, text) for index, reason, text in bad]
     return _counted(grouped(found, document.stream) if found else [], lost)
 
 

@@ -63,6 +63,7 @@ class Running:
         if self.bulk:
             for id, slot, entries in self.bulk.kept():
                 machine.keeping[id].restore(slot, entries)
+            vars(self)["machine"] = machine  # for who asks from another thread: there is one or the other, always
             self.bulk = None
         return machine
 

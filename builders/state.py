@@ -34,6 +34,13 @@ class State:
         return sum(map(len, self.entries.values()))
 
 
+def lasting(entries: Sequence[Entry], passed: int, together: int | None = None) -> list[Entry]:
+    """Those of entries, none of which began before the ones that are known already, of which `compacted` may leave
+    anything: what has ended is needed where it says since when what goes on has held. passed, together: as there."""
+    alive = {entry[:-3][:together] for entry in entries if entry[-2] >= passed}
+    return [entry for entry in entries if entry[-2] >= passed or entry[:-3][:together] in alive]
+
+
 def compacted(entries: Iterable[Entry], passed: int, together: int | None = None) -> list[Entry]:
     """Entries that add up to the same at every instant from `passed` on (integer ms); nothing that is to come begins
     before. Of the past they say only since when what goes on has held. together: of how many first columns rows are

@@ -142,10 +142,13 @@ with rounds of their own: what may have lost its reason goes; then what still ha
 
 
 class Span(NamedTuple):
-    """Time passes: instants up to `before` have been worked off, those up to `now` are to be (integer ms)."""
+    """Time passes: instants up to `before` have been worked off, those up to `now` are to be (integer ms).
+
+    over: no more rows come for what works now, so that nothing has to be kept."""
 
     before: int
     now: int
+    over: bool = False
 
 
 def in_time(given: Iterable[Parcel], span: Span) -> Iterator[Parcel]:
@@ -157,15 +160,13 @@ def in_time(given: Iterable[Parcel], span: Span) -> Iterator[Parcel]:
             yield parcel._replace(kind=ROW, entries=entries)
 
 
-def superstep(
-    program: Program, levels: Sequence[Level], phase: str, owners: Owners, span: Span, keep: bool = True
-) -> Step:
+def superstep(program: Program, levels: Sequence[Level], phase: str, owners: Owners, span: Span) -> Step:
     """The worker's function for one round of some levels: a partition's state and new rows in, what they lead to out,
     and messages for other levels as they are.
 
-    Rows whose bucket is here are worked off at once; others are left for the next round. keep: what is kept is told.
+    Rows whose bucket is here are worked off at once; others are left for the next round.
     """
-    work = partial(worked_off, program, levels, phase, owners, span, keep)
+    work = partial(worked_off, program, levels, phase, owners, span)
     return program.step(work, [level.number for level in levels])
 
 
@@ -175,7 +176,6 @@ def worked_off(
     phase: str,
     owners: Owners,
     span: Span,
-    keep: bool,
     given: Iterable[Parcel],
 ) -> Iterator[Parcel]:
     """What one round of some levels makes of the messages of a partition."""
@@ -195,7 +195,7 @@ def worked_off(
     machine = _Partition(program, levels, addressing, owners, here)
     machine.begin(program.begin)
     machine.restore(span.before, {(addressing.ids[number], slot): kept for (number, slot), kept in state.items()})
-    if keep:
+    if not span.over:
         machine.keep()
     for (number, port), entries in fresh.items():
         if port != WAKE:

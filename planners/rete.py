@@ -3,24 +3,22 @@
 A node is named by a digest of its operator and its inputs, so that sharing is equality. For equal work to be equal
 nodes, whatever the order of a body and the names of its variables, the body is brought into a canonical order: the
 patterns that most rules have come first (long shared prefixes), and among the orders that this leaves, the one whose
-joins, predicates and consequences have the least code. Two patterns that look alike on their own (`p(x,y) p(y,z)`) are
-told apart by how they join the rest: all orders that are least so far are carried on together, which is canonical
-labelling by search (McKay 1981). For the same reason a part of a body (a sub-query, a union) has not one result but
-several: one node, and each way in which its variables may lie in the columns without making a difference.
+joins, predicates and consequences have the least code (`squall.planners.orders`). For the same reason a part of a body
+(a sub-query, a union) has not one result but several: one node, and each way in which its variables may lie in the
+columns without making a difference.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, islice, permutations, product
-from typing import Any, NamedTuple
 
 from squall.errors import PlannerError, SquallError, raise_all
 from squall.operators import Match
 from squall.plan import Plan
-from squall.planners.columns import shared, union
+from squall.planners.columns import union
 from squall.planners.common import (
     Draft,
     Rows,
@@ -40,6 +38,7 @@ from squall.planners.common import (
 )
 from squall.planners.draft import digest
 from squall.planners.ending import End, ended, grouped
+from squall.planners.orders import CARRIED, Leaf, Order, Rank, least
 from squall.planners.parts import walk
 from squall.planners.passes.closure import close
 from squall.planners.passes.columns import drop_columns
@@ -47,7 +46,7 @@ from squall.planners.passes.constants import share_constants
 from squall.planners.passes.duplicates import drop_checks
 from squall.planners.passes.order import order_joins
 from squall.planners.passes.tests import push_tests
-from squall.planners.scope import Names, is_closed, mentioned
+from squall.planners.scope import Names, alone, is_closed, mentioned
 from squall.planners.unbound import join
 from squall.statistics import Statistics
 from squall.strata import is_timed
@@ -72,10 +71,6 @@ from squall.system import (
     variables,
     visible,
 )
-
-CARRIED = 256
-"""How many orders are carried on at most. More equal patterns than that in one body may cost sharing, never more."""
-
 
 Pass = Callable[[Plan, Statistics | None], Plan]
 """A plan to one that means the same, by statistics of the data where there are any."""
@@ -119,28 +114,6 @@ def identities(system: System) -> list[tuple[str, ...]]:
     return found
 
 
-Rank = tuple[int, int, str]
-"""Of a joinable, how many patterns are like it (a negative number), how many columns it has, and its code: that with
-the least rank comes first."""
-
-
-@dataclass(frozen=True)
-class _Leaf:
-    """A joinable that has been planned. forms: one node, with its variables in each way that makes no difference."""
-
-    rank: Rank
-    forms: tuple[Rows, ...]
-
-
-@dataclass(frozen=True)
-class _Order:
-    """A body in some order, with the variables of the columns that its joins have made so far."""
-
-    names: tuple[Variable, ...] = ()
-    joined: tuple[Rows, ...] = ()
-    left: tuple[_Leaf, ...] = ()
-
-
 _Matches = dict[Match, tuple[str, Rank]]
 """The node of each `Match`, and its rank."""
 
@@ -157,23 +130,27 @@ class _Rete:
         self.matches: dict[tuple[tuple[Source, ...], bool], _Matches] = {}
         """The matches over the same sources: those that are sets, and the others."""
         self.reads: dict[tuple[Source, ...], list[str]] = {}
+        self.planned = system
+        self.private: Collection[Variable] | None = None
+        """Of the rule that is planned (see `_private`), once they are asked for."""
 
     def rule(self, rule: System) -> list[str]:
         """What the rule ends in, planned under each order that its body leaves open; that with the least code."""
+        self.planned, self.private = rule, None
         orders = self.orders(rule, is_query(rule), part=False)
         chosen = orders[0]
         if len(orders) > 1:
             chosen = min(orders, key=lambda order: self._trial(order, rule))
         return self._plan(self.draft, chosen, rule)
 
-    def _trial(self, order: _Order, rule: System) -> tuple[str, ...]:
+    def _trial(self, order: Order, rule: System) -> tuple[str, ...]:
         return tuple(self._plan(Draft(digest), order, rule))
 
-    def _plan(self, draft: Draft, order: _Order, rule: System) -> list[str]:
+    def _plan(self, draft: Draft, order: Order, rule: System) -> list[str]:
         return ends(draft, self.solutions(draft, order, rule, is_query(rule), part=False), rule)
 
     def solutions(
-        self, draft: Draft, order: _Order, system: System, counted: bool, part: bool, seed: Rows | None = None
+        self, draft: Draft, order: Order, system: System, counted: bool, part: bool, seed: Rows | None = None
     ) -> Rows:
         """The solutions of a rule or part under an order of its body. seed: rows that its own parts are joined with,
         since they may read what these bind."""
@@ -210,23 +187,24 @@ class _Rete:
 
     # Bodies
 
-    def orders(self, system: System, counted: bool, part: bool, seed: Rows | None = None) -> list[_Order]:
+    def orders(self, system: System, counted: bool, part: bool, seed: Rows | None = None) -> list[Order]:
         """The orders of a system's body that are least."""
         counted = counts(system, counted)
         return self._orders(system.joinables, system, counted, counted or part or holds(system), seed)
 
     def _orders(
         self, joinables: Sequence[Joinable], system: System, counted: bool, unique: bool, seed: Rows | None
-    ) -> list[_Order]:
+    ) -> list[Order]:
         matches = self.matches.setdefault((system.sources, unique), {})
-        left = tuple(self._leaf(one, system, counted, unique, matches, seed) for one in joinables)
-        first = _Order() if seed is None or any(map(is_seeded, joinables)) else _Order(seed.names, (seed,))
-        orders = [replace(first, left=left)]
-        for _ in joinables:
-            steps = _least(step for order in orders for step in _steps(order))
-            orders = [_with(step) for step in (steps if len(steps) == 1 else _least(map(_joining, steps)))]
-            orders = list(dict.fromkeys(orders))[:CARRIED] if len(orders) > 1 else orders
-        return orders
+        leaves = [self._leaf(one, system, counted, unique, matches, seed) for one in joinables]
+        first = None if any(map(is_seeded, joinables)) else seed
+        return least(leaves, first, self._private)
+
+    def _private(self) -> Collection[Variable]:
+        """The variables that stand in one place of the rule alone."""
+        if self.private is None:
+            self.private = alone(self.planned)
+        return self.private
 
     def _leaf(
         self,
@@ -236,7 +214,7 @@ class _Rete:
         unique: bool,
         matches: _Matches,
         seed: Rows | None,
-    ) -> _Leaf:
+    ) -> Leaf:
         match joinable:
             case Pattern() | AtomPattern():
                 return self._pattern(joinable, system, unique, matches)
@@ -245,15 +223,15 @@ class _Rete:
             case System():
                 forms = self.forms(joinable, counted, seed)
         placed = (replace(rows, origin=rows.origin or system.origin) for rows in forms)
-        return _Leaf((0, len(forms[0].names), forms[0].node), tuple(placed))
+        return Leaf((0, len(forms[0].names), forms[0].node), tuple(placed))
 
-    def _pattern(self, pattern: FactPattern, system: System, unique: bool, matches: _Matches) -> _Leaf:
+    def _pattern(self, pattern: FactPattern, system: System, unique: bool, matches: _Matches) -> Leaf:
         op, names = self.patterns[id(pattern)]
         known = matches.get(op)
         if known is None:
             node = match_node(self.draft, op, self._reads(system, pattern), len(names), unique)
             known = matches[op] = (node, (-self.uses[op], len(names), f"{op!r} {node}"))
-        return _Leaf(known[1], (Rows(known[0], names, origin=pattern.origin),))
+        return Leaf(known[1], (Rows(known[0], names, origin=pattern.origin),))
 
     def _reads(self, system: System, pattern: FactPattern) -> list[str]:
         if system.sources not in self.reads:
@@ -305,44 +283,6 @@ def joined(draft: Draft, leaves: Sequence[Rows]) -> Rows:
     for other in others:
         first = join(draft, first, other)
     return first
-
-
-class _Step(NamedTuple):
-    """A joinable, by its position, that could come next in an order, in one of its forms."""
-
-    code: Any
-    """That with the least code comes next."""
-    order: _Order
-    position: int
-    rows: Rows
-
-
-def _steps(order: _Order) -> Iterator[_Step]:
-    """Each joinable that could come next: what has a variable in common with the rest is first, and then the rank."""
-    for position, leaf in enumerate(order.left):
-        for rows in leaf.forms:
-            apart = order.joined and rows.names and not any(name in order.names for name in rows.names)
-            yield _Step((bool(apart), leaf.rank), order, position, rows)
-
-
-def _joining(step: _Step) -> _Step:
-    """The step, with what it joins on as its code."""
-    return step._replace(code=shared(Rows("", step.order.names), step.rows))
-
-
-def _least(steps: Iterable[_Step]) -> list[_Step]:
-    """The steps with the least code."""
-    found = list(steps)
-    least = min(step.code for step in found)
-    return [step for step in found if step.code == least]
-
-
-def _with(step: _Step) -> _Order:
-    """The order with the joinable next."""
-    order, position = step.order, step.position
-    fresh = (name for name in step.rows.names if name not in order.names)
-    rest = order.left[:position] + order.left[position + 1 :]
-    return _Order((*order.names, *fresh), (*order.joined, step.rows), rest)
 
 
 def _by_node(branches: Iterable[Rows]) -> Iterator[list[Rows]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
 
 from squall.planners.parts import inside
 from squall.system import (
@@ -35,6 +37,26 @@ def is_closed(part: System) -> bool:
 def mentioned(part: Joinable | Predicate) -> Names:
     """The variables of a part to which a solution around it may give a value."""
     return frozenset(_mentioned(part))
+
+
+def alone(rule: System) -> Names:
+    """The variables that stand in one place of a rule: one pattern, or one place of anything else."""
+    places = Counter(_places(rule))
+    return frozenset(name for name, count in places.items() if count == 1)
+
+
+def _places(part: object) -> Iterator[Variable]:
+    match part:
+        case Variable():
+            yield part
+        case Pattern() | AtomPattern():
+            yield from set(variables(part))
+        case tuple():
+            for inner in part:
+                yield from _places(inner)
+        case _ if is_dataclass(part):
+            for one in fields(part):
+                yield from _places(getattr(part, one.name))
 
 
 def _mentioned(part: Joinable | Predicate) -> Iterator[Variable]:

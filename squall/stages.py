@@ -78,6 +78,7 @@ class Options:
     ledger: where what could not be used (malformed, late) is counted and kept.
     sink: what the outputs are written to, if it can be rewound to where a cut-off batch began, or recovered; or a
     folder, which the job writes by itself: then `Job.run` gives no outputs.
+    batch: all that is read is there, and is worked off at once (of a builder that works batch by batch).
     measure: count and time what each node does (`squall.figures`), where the builder can.
     steps: how often updates may act on what updates have done without an event in between, before that is an error.
     max_depth: how deep rules may nest the terms that they make (compounds, new nodes), before that is an error; their
@@ -90,6 +91,7 @@ class Options:
     conf: tuple[tuple[str, str], ...] = field(default=())
     ledger: Ledger | None = None
     sink: Rewindable | Recoverable | Folder | None = None
+    batch: bool = False
     measure: bool = False
     steps: int = 10_000
     max_depth: int = 100

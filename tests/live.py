@@ -36,15 +36,23 @@ def times(events: Sequence[Event]) -> list[int]:
     return [event.time for event in events if event.facts]
 
 
-def example(name: str, folder: Path, environment: Mapping[str, str], **replaced: str) -> None:
-    """Runs a script of docs/live.md with the page's program, and holds what it prints against what the page says.
+def example(
+    name: str,
+    folder: Path,
+    environment: Mapping[str, str],
+    page: str = "live.md",
+    program: str = "hot.jena",
+    **replaced: str,
+) -> None:
+    """Runs a script of a page of docs/ with the page's program, and holds what it prints against what the page says.
 
     replaced: what stands for servers at their usual places, by what it stands for.
     """
-    found = list(blocks((ROOT / "docs" / "live.md").read_text()))
-    (program,) = (block.text for block in found if block.rest == "hot.jena")
+    found = list(blocks((ROOT / "docs" / page).read_text()))
+    (text,) = (block.text for block in found if block.rest == program)
     (number,) = (number for number, block in enumerate(found) if block.rest == name)
-    (folder / "hot.jena").write_text(program)
+    (folder / program).parent.mkdir(exist_ok=True)
+    (folder / program).write_text(text)
     script = found[number].text
     for there, here in replaced.items():
         assert there in script

@@ -6,9 +6,11 @@ import gzip
 import logging
 import os
 import random
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
@@ -65,19 +67,20 @@ def run(program: str, batches: Any, *conf: tuple[str, str], builder: str = "beam
 # Runners
 
 
-@pytest.mark.parametrize(
-    "conf",
-    [
-        (("runner", "BundleBasedDirectRunner"),),
-        (("direct_num_workers", "2"), ("direct_running_mode", "multi_threading")),
-        (("runner", "PortableRunner"), ("job_endpoint", "embed"), ("environment_type", "LOOPBACK")),
-    ],
-    ids=["bundles", "threads", "portable"],
-)
-@pytest.mark.parametrize("program", [GRANDPARENTS, pytest.param(REACH, marks=pytest.mark.slow)], ids=["keys", "one"])
-def test_every_runner_gives_the_same(program: str, conf: tuple[tuple[str, str], ...]) -> None:
+RUNNERS = {
+    "bundles": (("runner", "BundleBasedDirectRunner"),),
+    "threads": (("direct_num_workers", "2"), ("direct_running_mode", "multi_threading")),
+    "portable": (("runner", "PortableRunner"), ("job_endpoint", "embed"), ("environment_type", "LOOPBACK")),
+    "processes": (("direct_num_workers", "2"), ("direct_running_mode", "multi_processing")),
+}
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("name", [*list(RUNNERS)[:-1], pytest.param("processes", marks=SLOW)])
+@pytest.mark.parametrize("program", [GRANDPARENTS, pytest.param(REACH, marks=SLOW)], ids=["keys", "one"])
+def test_every_runner_gives_the_same(program: str, name: str) -> None:
     events = parents(40)
-    found = run(program, [events], *conf)
+    found = run(program, [events], *RUNNERS[name])
     assert found == run(program, [events], builder="iterator")
     assert len(found) > 10
 
@@ -218,6 +221,12 @@ def test_late_statements_go_to_the_ledger(tmp_path: Path, live: bool) -> None:
         list(squall.build(planned(GRANDPARENTS), "beam").run(batches))
 
 
+def test_one_batch_is_nothing_live() -> None:
+    job = squall.build(planned(GRANDPARENTS), builder="beam", options=Options(batch=True))
+    with pytest.raises(BuilderError, match="what events come from is live"):
+        next(job.run(iter([parents(1)])))
+
+
 # What comes live
 
 
@@ -225,9 +234,9 @@ def test_outputs_of_a_live_stream_come_with_their_batch() -> None:
     handed: list[int] = []
 
     def batches() -> Iterator[list[Event]]:
-        for time in range(3):
-            handed.append(time)
-            yield [Event(time, (triple(f"p{time}", "parent", f"p{time + 1}"),))]
+        for at in range(3):
+            handed.append(at)
+            yield [Event(at, (triple(f"p{at}", "parent", f"p{at + 1}"),))]
 
     outputs = squall.build(planned(GRANDPARENTS), "beam").run(batches())
     assert next(outputs).time == 1
@@ -262,6 +271,34 @@ def test_an_error_of_the_stream_reaches_the_caller_and_nothing_is_left_behind(tm
     assert not list(tmp_path.iterdir())
 
 
+def test_a_folder_that_grows_is_followed_until_a_signal(tmp_path: Path) -> None:
+    (tmp_path / "rule.jena").write_text(GRANDPARENTS)
+    (tmp_path / "in").mkdir()
+    sink = tmp_path / "out.ntt"
+    options = ["--source", "in/?follow=yes&poll=50", "--sink", "out.ntt", "--builder", "beam"]
+    command = [sys.executable, "-m", "squall", "build", "rule.jena", *options]
+    process = subprocess.Popen(command, cwd=tmp_path, env=IMPORTING, stderr=subprocess.PIPE, text=True)
+    try:
+        for at, (one, other) in enumerate([("ann", "bob"), ("bob", "cat"), ("cat", "dan")]):
+            draft = tmp_path / "in" / "part.tmp"
+            draft.write_text(f"{at} {triple(one, 'parent', other)}\n")
+            draft.rename(tmp_path / "in" / f"part{at}.ntt")
+            _wait(lambda: sink.exists() and sink.read_text().count("\n") == at)  # noqa: B023
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, said
+    assert "3 statements read, 2 outputs" in said
+
+
+def _wait(holds: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < limit, "it takes too long"
+        time.sleep(0.05)
+
+
 # Options
 
 
@@ -276,6 +313,22 @@ def test_an_error_of_the_stream_reaches_the_caller_and_nothing_is_left_behind(tm
 def test_options_that_are_wrong(conf: tuple[str, str], message: str) -> None:
     with pytest.raises(BuilderError, match=f"(?s){message}"):
         squall.build(planned(PREFIX + LAST), "beam", Options(conf=(conf,)))
+
+
+def test_options_of_the_command_line(squall: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "rule.jena").write_text(GRANDPARENTS)
+    command = ("build", str(tmp_path / "rule.jena"), "--builder", "beam")
+    code, _, said = squall(*command, "--beam-option", "direct_num_worker=2")
+    assert (code, said.splitlines()[0]) == (2, "build error: Beam has no option `direct_num_worker`")
+    code, _, said = squall(*command, "--beam-option", "runner=BundleBasedDirectRunner", "--conf", "streaming=true")
+    assert (code, said.splitlines()[0].partition(",")[0]) == (0, "0 statements read")
+
+
+def test_a_folder_is_no_sink(squall: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "rule.jena").write_text(GRANDPARENTS)
+    sink = f"{tmp_path / 'out'}/?format=parquet"
+    code, _, said = squall("build", str(tmp_path / "rule.jena"), "--builder", "beam", "--sink", sink)
+    assert (code, said.splitlines()[0]) == (2, "build error: the beam builder writes no folder")
 
 
 def test_a_runner_elsewhere_knows_its_options_itself() -> None:
@@ -329,5 +382,23 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown() -> None:
     Layout(pipeline, graph(plan), Program(plan, levels(plan)), Input([], lines_parser(()), "")).lay()
     shown = squall.build(plan, "beam").describe().splitlines()  # type: ignore[attr-defined]
     names = {name.partition("/")[0] for name in pipeline.applied_labels}
+    ours = [rows.element_type for rows in _groupings(pipeline) if rows.producer.full_label.endswith(": rows")]
+    assert ours == [apache_beam.typehints.Tuple[int, bytes]] * 4
     assert {line for line in shown if not line.startswith(" ")} <= names
     assert any("join-" in name for name in names)
+
+
+def _groupings(pipeline: Any) -> list[Any]:
+    """What the GroupByKey of a pipeline take."""
+    from apache_beam import GroupByKey
+    from apache_beam.pipeline import PipelineVisitor
+
+    found: list[Any] = []
+
+    class Visitor(PipelineVisitor):  # type: ignore[misc]
+        def visit_transform(self, node: Any) -> None:
+            if isinstance(node.transform, GroupByKey):
+                found.extend(node.inputs)
+
+    pipeline.visit(Visitor())
+    return found

@@ -58,7 +58,7 @@ def cut(events: list[Event], cuts: list[int]) -> list[list[Event]]:
 
 
 @pytest.mark.parametrize(("run", "features"), [(from_files, IN_FILES), (at_once, ALL), (live, ALL)])
-@pytest.mark.parametrize("many", [8, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("many", [8, pytest.param(100, marks=pytest.mark.slow)])
 def test_any_program(run: Run, features: frozenset[str], many: int) -> None:
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int]) -> None:
         if run is from_files:

@@ -409,6 +409,19 @@ def test_what_nodes_do_is_measured_and_shown(squall: Squall, monkeypatch: pytest
     assert "1,234 rows" in out
 
 
+@pytest.mark.parametrize("asked", [[], ["--batch"]])
+def test_one_batch_is_asked_of_the_builder(asked: list[str], squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Options] = []
+
+    def build(plan: Plan, options: Options) -> Measured:
+        seen.append(options)
+        return Measured(plan)
+
+    monkeypatch.setattr("squall.plugins.load", _instead("squall.builders", build))
+    assert squall("build", "family.jena", *asked)[0] == 0
+    assert [options.batch for options in seen] == [bool(asked)]
+
+
 def test_a_builder_that_measures_nothing(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("squall.plugins.load", _instead("squall.builders", lambda plan, options: object()))
     code, _, err = squall("build", "family.jena", "--profile-nodes", "figures.json")

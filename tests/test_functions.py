@@ -18,9 +18,9 @@ from squall import functions, plugins
 from squall.errors import BuilderError, PluginError, TranslatorError
 from squall.functions import Builtin, Function, Mode, jena, values
 from squall.functions.jena import function_iri
-from squall.rdf import ALWAYS, RDFS, XSD, Term, Triple, blank, iri, is_iri, literal, parts
+from squall.rdf import ALWAYS, RDFS, XSD, Event, Term, Triple, blank, iri, is_iri, literal, parts
 from squall.rdf import term as any_term
-from squall.testing import assert_outputs, run
+from squall.testing import assert_as_oracle, assert_outputs, run
 
 
 def of(value: str | int | float, datatype: str = "") -> Term:
@@ -358,6 +358,65 @@ def test_a_function_of_ones_own() -> None:
     spelled = functions.builtins("jena")["half"]
     assert (spelled.least, spelled.most, spelled.modes) == (2, 2, (Mode(-1, found.iri),))
     assert set(functions.own()) == {found, spelled}
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_vectorised_function_is_called_for_many_solutions_at_once() -> None:
+    """With the same arguments once; inside of another, of a query, that one is called with its results."""
+    asked: list[list[Term | None]] = []
+
+    @functions.function("http://example.org/f#length", languages=("jena",), vectorised=True)
+    def lengths(texts: list[Term | None]) -> list[Term | None]:
+        asked.append(texts)
+        found = [None if text is None else parts(text).lexical for text in texts]
+        return [None if text in (None, "none") else of(len(text)) for text in found]
+
+    @functions.function("http://example.org/f#even", truth=True, languages=("jena",), vectorised=True)
+    def even(numbers: list[Term | None]) -> list[bool]:
+        return [number is not None and int(parts(number).lexical) % 2 == 0 for number in numbers]
+
+    rule = "@prefix : <http://example.org/>.\n[r: (?x :p ?t) length(?t ?n) even(?n) -> (?x :q ?n)]"
+    given = [("a", "ab"), ("b", "abc"), ("c", "none"), ("d", "ab"), ("e", "abcd")]
+    one = Event(
+        1, tuple(Triple(iri(f"urn:{name}"), iri("http://example.org/p"), literal(text)) for name, text in given)
+    )
+    system = squall.compile(rule, lexer="jena")
+    found = list(squall.run(squall.plan(system), [one]))
+    assert {(out.fact.subject, out.fact.object) for out in found if isinstance(out.fact, Triple)} == {
+        (iri("urn:a"), of(2)), (iri("urn:d"), of(2)), (iri("urn:e"), of(4)),
+    }  # fmt: skip
+    assert [set(texts) for texts in asked] == [set(map(literal, ("ab", "abc", "abcd", "none")))]
+    assert len(asked[0]) == 4
+    assert_as_oracle(system, found, [one])
+    query = """PREFIX : <http://example.org/> PREFIX f: <http://example.org/f#>
+        SELECT ?x { ?x :p ?t BIND (f:length(STR(f:length(?t))) AS ?n) FILTER (f:even(f:length(?t) + ?n)) }"""
+    asking = squall.compile(query, lexer="sparql")
+    answers = list(squall.run(squall.plan(asking), [one]))
+    assert len(answers) == 1
+    assert_as_oracle(asking, answers, [one])
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize(
+    ("results", "error", "message"),
+    [([], ValueError, "gave 0 results, not 1"), ([5], TypeError, "gives a term"), (None, TypeError, "not iterable")],
+)
+def test_what_a_vectorised_function_gives_is_checked(results: Any, error: type[Exception], message: str) -> None:
+    functions.function("wrong", vectorised=True)(lambda texts: results)
+    rule = "@prefix : <http://example.org/>.\n[r: (?x :p ?t) wrong(?t ?n) -> (?x :q ?n)]"
+    with pytest.raises(error, match=message) as caught:
+        run(rule, "1 :a :p 1")
+    assert caught.value.__notes__[0] == "in 1 calls at once of the function <urn:x-squall:own:wrong>"
+
+
+@pytest.mark.usefixtures("clean")
+def test_what_cannot_be_vectorised_is_refused() -> None:
+    with pytest.raises(PluginError, match="it takes no argument"):
+        functions.function("none", vectorised=True)(list)
+    with pytest.raises(PluginError, match="it takes the time"):
+        functions.function("late", timed=True, vectorised=True)(lambda time, texts: texts)
+    with pytest.raises(PluginError, match="it is not pure"):
+        functions.function("log", pure=False, vectorised=True)(lambda texts: texts)
 
 
 @pytest.mark.usefixtures("clean")

@@ -33,7 +33,7 @@ from squall.builders.rows.star import Star
 from squall.builders.rows.timeline import Group, Slice, TimeDriven
 from squall.builders.rows.update import Update, Working
 from squall.builders.running import Running, _Held
-from squall.builders.state import State, compacted
+from squall.builders.state import State, compacted, lasting
 from squall.builders.updating import Updating
 from squall.functions.jena import function_iri
 from squall.plan import Plan
@@ -287,6 +287,20 @@ def test_what_is_compacted_has_held_since_then(known: list[Entry], passed: int) 
     assert _holding(found, passed) == {
         (key, since, end) for key, since, end in _holding(known, passed) if end > passed
     } | {(key, since, end) for key, since, end in _holding(known, passed) if end == passed}
+
+
+@pytest.mark.parametrize("together", [None, 1], ids=["", "together"])
+@given(known=entries(2, (1, 1, 2), most=9), more=entries(2, (1, 1, 2), most=9), passed=st.sampled_from(INSTANTS))
+@settings(max_examples=300, deadline=None)
+def test_what_is_left_out_leaves_nothing(
+    together: int | None, known: list[Entry], more: list[Entry], passed: int
+) -> None:
+    """What comes later begins later."""
+    since = max((entry[-3] for entry in known), default=ALWAYS)
+    later = [entry for entry in more if entry[-3] >= since]
+    left = lasting(later, passed, together)
+    assert Counter(compacted(known + left, passed, together)) == Counter(compacted(known + later, passed, together))
+    assert not lasting([entry for entry in later if entry[-2] < passed], passed, together)
 
 
 def _holding(known: Sequence[Entry], passed: int) -> set[tuple[str, int, int]]:

@@ -236,6 +236,12 @@ def test_all_that_is_wrong_in_all_files_is_told(tmp_path: Path) -> None:
     assert caught.value.partial == Program(())
 
 
+def test_what_is_sound_beside_rules_that_are_not_is_read() -> None:
+    with pytest.raises(LexerError) as caught:
+        lexer("[one: -> (eg:a eg:b eg:c)]\n[two: -> (eg:a eg:b eg:c)\n[three: -> (eg:a eg:b eg:c)]", "test")
+    assert [rule.name for rule in caught.value.partial.rules] == ["one", "three"]
+
+
 @pytest.mark.parametrize("word", ["*", "_", "nope:x", "<urn:a", "'a'@en", "a{b", "x:f(?a)", "?a(1)", "'1'^^ xsd:int"])
 def test_words_that_mean_nothing_are_refused(word: str) -> None:
     with pytest.raises((LexerError, Errors)):

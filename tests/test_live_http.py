@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from squall.streams import LedgerFile, open_sink, open_source
 from squall.streams.live import http
 from squall.streams.live.events import EventStream
 from squall.streams.live.http import HttpSource
+from squall.streams.outbox import Identifying
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output
 
@@ -230,6 +232,17 @@ def test_a_sink_posts_what_it_is_given_until_it_is_taken() -> None:
         bodies = [body for _, _, body in server.asked]
         assert bodies == [line(number).rstrip() for number in (0, 1, 1, 2)]
         assert {headers["X-Key"] for _, headers, _ in server.asked} == {"k"}
+
+
+def test_a_request_says_which_one_it_is() -> None:
+    with serving(status(200), status(503), status(200)) as server:
+        with closing(open_sink(server.at("in?format=ntt"))) as sink:
+            sink.start()
+            cast(Identifying, sink).deliver("n", 7)
+            sink.write(output(1))
+            sink.write(output(2))
+        keys = [headers["Idempotency-Key"] for _, headers, _ in server.asked]
+        assert keys == ["n-7-1", "n-7-2", "n-7-2"]
 
 
 def test_a_sink_connects_again() -> None:

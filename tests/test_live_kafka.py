@@ -8,13 +8,15 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import XSD
 from squall.streams import LedgerFile, Sources, open_sink, open_source
+from squall.streams.derived import resume
+from squall.streams.outbox import Identifying
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output, times
 
@@ -111,6 +113,46 @@ def test_a_group_is_given_again_what_was_not_worked_off(cluster: Cluster) -> Non
     with Run(cluster.opened(address)) as run:
         assert run.until(5) == list(range(before, 6))
     assert cluster.committed("g") == 6
+
+
+def test_what_a_group_gives_again_is_passed_over_behind_a_position(cluster: Cluster) -> None:
+    cluster.say(*map(line, range(6)))
+    source = cluster.opened("t?format=ntt&group=g&from=first")
+    source.seek('{"0": 3}')
+    with Run(source) as run:
+        assert run.until(3, 4, 5) == [3, 4, 5]
+    assert cluster.committed("g") == 6
+
+
+def test_what_is_new_is_known_before_anything_is_read(cluster: Cluster) -> None:
+    cluster.say(line(1))
+    sources = Sources([cluster.opened("t?format=ntt")])
+    sources.keep((), 200)
+    cluster.say(line(2))
+    again = cluster.opened("t?format=ntt")
+    resume(again, sources.standings()[0]["source"])
+    cluster.say(line(3))
+    with Run(again) as run:
+        assert run.until(2, 3) == [2, 3]
+    sources.close()
+
+
+def test_a_message_says_which_one_it_is(cluster: Cluster) -> None:
+    with closing(open_sink(cluster.at("t?format=ntt"))) as sink:
+        sink.start()
+        sink.write(output(1))
+        cast(Identifying, sink).deliver("n", 7)
+        sink.write(output(2))
+        sink.write(output(3))
+    consumer = Consumer({"bootstrap.servers": cluster.server, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["t"])
+    found = [message for _ in range(3) for message in consumer.consume(1, PATIENCE)]
+    consumer.close()
+    assert {one.value().split()[0]: one.headers() for one in found} == {
+        b"1": None,
+        b"2": [("squall-id", b"n-7-1")],
+        b"3": [("squall-id", b"n-7-2")],
+    }
 
 
 def test_no_more_than_the_buffer_is_a_batch(cluster: Cluster) -> None:

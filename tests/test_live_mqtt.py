@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -13,12 +14,14 @@ from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Event
 from squall.stages import Output
 from squall.streams import LedgerFile, Sources, open_sink, open_source
+from squall.streams.outbox import Identifying
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output, times
 
 pytest.importorskip("paho.mqtt.client")
 
-from paho.mqtt import publish
+from paho.mqtt import publish, subscribe
+from paho.mqtt.enums import MQTTProtocolVersion
 
 from squall.streams.live.mqtt import MqttSource
 
@@ -163,6 +166,18 @@ def test_a_sink_publishes_what_a_source_reads(broker: brokers.Broker, qos: int) 
         assert run.until(*range(50)) == list(range(50))
 
 
+_V5 = MQTTProtocolVersion.MQTTv5
+
+
+def test_a_message_says_which_one_it_is(broker: brokers.Broker) -> None:
+    with closing(open_sink(at(broker, "t/out?format=ntt&retain=yes"))) as sink:
+        sink.start()
+        cast(Identifying, sink).deliver("n", 7)
+        sink.write(output(1))
+    message = subscribe.simple("t/out", hostname="127.0.0.1", port=broker.port, protocol=_V5)
+    assert message.properties.UserProperty == [("squall-id", "n-7-1")]
+
+
 def test_a_sink_goes_on_when_the_broker_is_back(broker: brokers.Broker) -> None:
     with closing(open_sink(at(broker, "t/out?format=ntt&retain=yes"))) as sink:
         sink.start()
@@ -216,3 +231,11 @@ def test_the_example_of_the_page_runs(broker: brokers.Broker, tmp_path: Path) ->
     port = str(broker.port)
     replaced = {"localhost": f"127.0.0.1:{port}", "_sub ": f"_sub -p {port} ", "_pub ": f"_pub -p {port} "}
     example("mqtt.sh", tmp_path, brokers.environment(), **replaced)
+
+
+def test_the_tutorial_runs(broker: brokers.Broker, tmp_path: Path) -> None:
+    """Its live stream: the rest of it is run with the other pages."""
+    brokers.program("mosquitto_sub")
+    port = str(broker.port)
+    replaced = {"localhost": f"127.0.0.1:{port}", "_sub ": f"_sub -p {port} ", "_pub ": f"_pub -p {port} "}
+    example("live.sh", tmp_path, brokers.environment(), "tutorial.md", "alarm/rules.jena", **replaced)

@@ -6,19 +6,23 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Event
 from squall.streams import LedgerFile, Sources, open_sink, open_source
+from squall.streams.derived import resume
+from squall.streams.outbox import Identifying
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output, times
 
 pytest.importorskip("redis")
 
 from redis import Redis
+from redis.client import Pipeline
+from redis.exceptions import ConnectionError
 
 from squall.streams.live.redis_streams import RedisSource
 
@@ -167,6 +171,65 @@ def test_a_sink_goes_on_when_the_server_is_back(broker: brokers.Broker, redis: A
         broker.start()
         written.result(PATIENCE)
     assert redis.xlen("k") == 2
+
+
+def test_what_a_group_gives_again_is_passed_over_behind_a_position(broker: brokers.Broker, redis: Any) -> None:
+    names = say(redis, *map(line, range(6)))
+    address = "k?format=ntt&group=g&consumer=c&from=first&buffer=4"
+    interrupted(opened(broker, address))
+    again = opened(broker, address)
+    again.seek(names[2])
+    with Run(again) as run:
+        assert run.until(3, 4, 5) == [3, 4, 5]
+    assert redis.xpending("k", "g")["pending"] == 0
+
+
+def test_what_is_new_is_known_before_anything_is_read(broker: brokers.Broker, redis: Any) -> None:
+    say(redis, line(1))
+    sources = Sources([opened(broker, "k?format=ntt")])
+    sources.keep((), 200)
+    say(redis, line(2))
+    again = opened(broker, "k?format=ntt")
+    resume(again, sources.standings()[0]["source"])
+    say(redis, line(3))
+    with Run(again) as run:
+        assert run.until(2, 3) == [2, 3]
+    broker.kill()
+    with pytest.raises(SourceError, match="refused"):
+        Sources([opened(broker, "k?format=ntt")]).keep((), 200)
+
+
+def test_a_delivery_that_comes_again_is_added_once(broker: brokers.Broker, redis: Any) -> None:
+    """As far as it came."""
+    for name, number, count in (("n", 1, 3), ("n", 1, 5), ("n", 1, 2), ("n", 2, 2), ("m", 2, 1)):
+        with closing(open_sink(at(broker, "k?format=ntt"))) as sink:
+            sink.start()
+            cast(Identifying, sink).deliver(name, number)
+            for place in range(count):
+                sink.write(output(10 * number + place))
+    found = [int(entry[b"data"].split()[0]) for _, entry in redis.xrange("k")]
+    assert found == [10, 11, 12, 13, 14, 20, 21, 20]
+
+
+def test_a_delivery_that_meets_a_lost_connection_is_added_once(
+    broker: brokers.Broker, redis: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has done what it was told, and its answer does not arrive."""
+    execute, lost = Pipeline.execute, [ConnectionError()]
+
+    def executed(self: Any) -> Any:
+        answer = execute(self)
+        if lost:
+            raise lost.pop()
+        return answer
+
+    monkeypatch.setattr(Pipeline, "execute", executed)
+    with closing(open_sink(at(broker, "k?format=ntt"))) as sink:
+        sink.start()
+        cast(Identifying, sink).deliver("n", 1)
+        sink.write(output(1))
+    assert not lost
+    assert redis.xlen("k") == 1
 
 
 def test_a_sink_without_a_server_is_an_error(broker: brokers.Broker, redis: Any) -> None:

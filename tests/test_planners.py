@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -42,7 +44,7 @@ from squall.operators import (
 from squall.operators import Slice as SliceOf
 from squall.operators import Test as Condition
 from squall.plan import Input, Plan
-from squall.planners import rete
+from squall.planners import orders, rete
 from squall.planners.draft import digest
 from squall.rdf import XSD, Term, iri, literal
 from squall.strata import relation_mark
@@ -777,3 +779,49 @@ def test_a_name_is_a_digest_of_the_printed_operator_without_its_rules_and_of_its
         op = replace(node.op, rules=()) if isinstance(node.op, Emit | Update) else node.op
         text = "\n".join((repr(op), "a", "b"))
         assert digest(node.op, ("a", "b")).rpartition("-")[2] == sha256(text.encode()).hexdigest()[:10]
+
+
+# Bodies of many patterns that look alike
+
+
+def _like(shape: str, size: int) -> list[Pattern]:
+    """So many patterns of one predicate: in a row, in a ring, about one thing, or each about its own."""
+    ends: Callable[[int], tuple[str, str]] = {
+        "row": lambda place: (f"x{place}", f"x{place + 1}"),
+        "ring": lambda place: (f"x{place}", f"x{(place + 1) % size}"),
+        "star": lambda place: ("x", f"y{place}"),
+        "apart": lambda place: (f"x{place}", f"y{place}"),
+    }[shape]
+    pairs = [ends(place) for place in range(size)]
+    return [Pattern(Variable(one), iri("urn:p"), Variable(other)) for one, other in pairs]
+
+
+def _of(patterns: list[Pattern]) -> System:
+    head = Construct((Pattern(iri("urn:a"), iri("urn:q"), iri("urn:b")),))
+    return System("r", joinables=tuple(patterns), consequences=(head,))
+
+
+@pytest.mark.parametrize(("shape", "size"), [("row", 120), ("ring", 24), ("star", 120), ("apart", 120)])
+def test_patterns_that_look_alike_are_planned_in_one_order(shape: str, size: int) -> None:
+    patterns = _like(shape, size)
+    mixed = random.Random(1).sample(patterns, size)
+    assert rete.identities(_of(patterns)) == rete.identities(_of(mixed))
+
+
+@pytest.mark.parametrize("shape", ["row", "ring", "star", "apart"])
+def test_patterns_that_look_alike_are_planned_in_steps_that_are_bounded(
+    shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 150 patterns there are 150! orders; each of those carried on looks at each pattern that is left."""
+    count = 0
+    steps = orders._steps
+
+    def counted(*given: Any) -> Iterator[Any]:
+        nonlocal count
+        for step in steps(*given):
+            count += 1
+            yield step
+
+    monkeypatch.setattr(orders, "_steps", counted)
+    rete.identities(_of(_like(shape, 150)))
+    assert count <= orders.STEPS

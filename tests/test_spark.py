@@ -246,6 +246,33 @@ def test_a_live_stream_ends_when_it_ends() -> None:
     assert times == [1, 2, 3]
 
 
+@pytest.mark.usefixtures("one_file_per_batch")
+def test_one_batch_is_all_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from squall.builders.spark.run import Run
+
+    facts = edges(30, seed=1)
+    write(tmp_path / "in", facts, files=3)
+    monkeypatch.setattr(Run, "_stream", lambda *_: pytest.fail("it streams"))
+    assert plain(run_folder(REACH, tmp_path / "in", Options(batch=True))) == reference(REACH, facts)
+
+
+def test_one_batch_ends_and_keeps_nothing(tmp_path: Path) -> None:
+    plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
+    (tmp_path / "in").mkdir()
+    for builder, options, message in (
+        ("spark", Options(batch=True, checkpoint=tmp_path), "keeps no checkpoint"),
+        ("iterator", Options(batch=True), "makes no batches"),
+    ):
+        with pytest.raises(BuilderError, match=message):
+            squall.build(plan, builder, options)
+    job = squall.build(plan, "spark", Options(batch=True))
+    follows = f"{tmp_path / 'in'}?follow=yes"
+    with pytest.raises(BuilderError, match=r"in\?follow=yes` is live"):
+        next(job.run(Sources([open_source(follows)])))
+    with pytest.raises(BuilderError, match="what events come from is live"):
+        next(job.run(iter([[]])))
+
+
 def test_an_error_of_the_stream_reaches_the_caller() -> None:
     def events() -> Iterator[Event]:
         yield Event(1, (triple("ann", "parent", "bob"),))
@@ -292,11 +319,15 @@ def test_a_users_function_runs_in_the_workers() -> None:
     def shout(name: Term) -> Term:
         return Term(name.upper())
 
-    program = "@prefix : <http://example.org/>.\n(?a :says ?b) shout(?b, ?c) -> (?a :shouts ?c)."
+    @functions.function("again", languages=("jena",), vectorised=True)
+    def again(names: list[Term]) -> list[Term]:
+        return [Term(f"{name[:-1]} {name[1:]}") for name in names]
+
+    program = "@prefix : <http://example.org/>.\n(?a :says ?b) shout(?b, ?c) again(?c, ?d) -> (?a :shouts ?d)."
     plan = squall.plan(squall.compile(program, lexer="jena"))
     said = Triple(iri("http://example.org/a"), iri("http://example.org/says"), Term('"hello"'))
     (output,) = squall.run(plan, [Event(1, (said,))], builder="spark")
-    assert str(output.fact).endswith('"HELLO" .')
+    assert str(output.fact).endswith('"HELLO HELLO" .')
 
 
 # Kills

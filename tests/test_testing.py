@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -175,6 +176,8 @@ def test_cases() -> None:
         ("# t\n--- event\n--- expect\n", 2, "`--- event` is no section"),
         ("# t\n--- jena\n--- output istrem\n--- expect\n", 3, "`istrem` is no output"),
         ("# t\n---jena\n--- expect\n", 2, "heads no section"),
+        ("# t\n--- jena nowhere.jena\n--- expect\n", 2, "`nowhere.jena` cannot be read: No such file"),
+        ("# t\n--- jena a.jena\nx\n--- expect\n", 2, "the program is the file `a.jena`, and there is a text"),
     ],
 )
 def test_a_bad_case_is_named(text: str, line: int, message: str) -> None:
@@ -182,6 +185,14 @@ def test_a_bad_case_is_named(text: str, line: int, message: str) -> None:
         cases.parse(text, "bad.case")
     assert caught.value.origin is not None
     assert (caught.value.origin.name, caught.value.origin.line) == ("bad.case", line)
+
+
+def test_a_case_may_name_the_file_of_its_program(tmp_path: Path) -> None:
+    (tmp_path / "rules.jena").write_text("[(?a :p ?b) -> (?b :q ?a)]")
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases" / "my.case").write_text("# t\n--- jena ../rules.jena\n\n--- expect\n")
+    (case,) = cases.load(tmp_path / "cases" / "my.case")
+    assert case.programs == (("jena", "[(?a :p ?b) -> (?b :q ?a)]"),)
 
 
 # The oracle

@@ -14,7 +14,7 @@ from squall.stages import Builder, Job, Ledger, Lexer, Options, Output, Planner,
 from squall.system import System
 
 if TYPE_CHECKING:
-    from squall.builders import iterator, spark
+    from squall.builders import beam, iterator, spark
     from squall.lexers import jena as jena_lexer
     from squall.planners import greedy, rete
     from squall.streams import FileSink, LedgerFile
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     lexers: list[Lexer] = [jena_lexer.lexer]
     translators: list[Translator] = [jena_translator.translator]
     planners: list[Planner] = [greedy.plan, rete.plan]
-    builders: list[Builder] = [iterator.build, spark.build]
+    builders: list[Builder] = [iterator.build, spark.build, beam.build]
 
     def jobs(plan: Plan, options: Options) -> list[Job]:
-        return [iterator.build(plan, options), spark.build(plan, options)]
+        return [iterator.build(plan, options), spark.build(plan, options), beam.build(plan, options)]
 
     def ledger(file: LedgerFile) -> Ledger:
         return file

@@ -97,14 +97,17 @@ def _senders(plan: Plan, steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
 
 
 def describe(plan: Plan) -> str:
-    """The steps, what they are grouped by or why they are not, and which of them send them rows, as text."""
+    """The steps, what each of their nodes is grouped by or why it is not, and which steps send them rows, as text."""
     found = graph(plan)
-    lines = [found.sources.name, "  row by row, as lines are read"]
+    lines = [found.sources.name, "  lines are parsed where they are read", *_row_by_row(found.sources)]
     for step in found.steps[1:]:
-        rows = f"all rows in one group: {step.why}" if step.why else "rows grouped by key"
-        lines += [step.name, f"  {rows}", f"  from {'; '.join(found.senders[step.name]) or 'axioms alone'}"]
-        if not step.why:
-            lines += [f"    {id}{grouping(plan.by_id[id])}" for id in step.nodes]
-        if step.chain:
-            lines.append(f"    then, row by row: {', '.join(step.chain)}")
+        sent = (name.partition(":")[0] for name in found.senders[step.name])
+        lines += [step.name, f"  from {', '.join(sent) or 'axioms alone'}"]
+        lines.append(f"  all rows in one group: {step.why}" if step.why else "  rows grouped by key")
+        lines += [f"    {id}{'' if step.why else grouping(plan.by_id[id])}" for id in step.nodes]
+        lines += _row_by_row(step)
     return "\n".join(lines)
+
+
+def _row_by_row(step: Step) -> list[str]:
+    return [f"  then, row by row: {', '.join(step.chain)}"] if step.chain else []

@@ -18,7 +18,7 @@ from squall.builders.beam.pipeline import Input, Layout, Turn, answers, evaluati
 from squall.builders.beam.shipped import Shipped
 from squall.builders.cut import levels
 from squall.builders.delivery import told_whole
-from squall.builders.intake import document_of, lose, readable, timely
+from squall.builders.intake import check_bounded, document_of, is_live, lose, readable, timely
 from squall.builders.lines import Document, Lost, lines_parser
 from squall.builders.messages import COUNT, INSTANT, LOST, ROW, Failed, Message
 from squall.builders.packing import unpack_output
@@ -26,7 +26,7 @@ from squall.clock import beginning
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event
-from squall.stages import Options, Output
+from squall.stages import Folder, Options, Output
 from squall.streams import FileSource, FolderSource, Source, Sources
 
 LIVE = "what comes live is worked batch by batch"
@@ -45,6 +45,8 @@ def build(plan: Plan, options: Options) -> BeamJob:
             "the beam builder keeps no checkpoint",
             hint="use `--builder iterator` or `spark`, or leave `--checkpoint` out",
         )
+    if isinstance(options.sink, Folder):
+        raise BuilderError("the beam builder writes no folder", hint="name a file, or use `--builder spark`")
     return BeamJob(plan, options, Runner(options.conf))
 
 
@@ -74,12 +76,13 @@ class BeamJob:
 
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         begin = beginning(batches) if self.options.now is None else self.options.now
+        if self.options.batch:
+            check_bounded(batches)
         program = Shipped(self.plan, levels(self.plan), functions.own(), begin)
         folder = files.made(self.runner.temporary or tempfile.gettempdir(), "squall")
         run = _Run(program, self.options, self.runner, folder)
-        ends = isinstance(batches, list) or (isinstance(batches, Sources) and not batches.live)
         try:
-            yield from run.at_once(batches, static) if ends else run.batch_by_batch(batches, static)
+            yield from run.batch_by_batch(batches, static) if is_live(batches) else run.at_once(batches, static)
         finally:
             files.delete([folder])
 
@@ -103,7 +106,8 @@ class _Run:
         given, sources = self._given(batches, static)
         program, steps = self.program, graph(self.program.plan)
         if steps.end.why:
-            turn = Turn(Task(program, Progress(), self.options.steps, first=True, last=True, whole=False))
+            task = Task(program, Progress(), self.options.steps, first=True, last=True, whole=False, over=True)
+            turn = Turn(task)
             self.runner.run(lambda pipeline: lay_whole(pipeline, steps, program, given, turn))
         else:
             self.runner.run(lambda pipeline: Layout(pipeline, steps, program, given).lay())
@@ -121,8 +125,7 @@ class _Run:
         if isinstance(batches, Sources):
             rest = Sources(others, batches.clock, batches.heartbeat) if others else ()
         parts = [part for number, source in enumerate(own) for part in _parts(number, source)]
-        always = [event._replace(time=ALWAYS) for event in static]
-        parts += self._spooled(len(own), f"{self.folder}/static.json", [always])
+        parts += self._spooled(len(own), f"{self.folder}/static.json", _always(static))
         parts += self._spooled(len(own) + 1, f"{self.folder}/events.json", timely(rest, self._lose))
         documents = (*map(document_of, own), *(Document(name, spooled=True) for name in ("static", "events")))
         return Input(parts, lines_parser(documents), self.folder), (*own, None, None)
@@ -140,7 +143,7 @@ class _Run:
 
     def batch_by_batch(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         """The outputs of each batch as it comes."""
-        yield from self._turn([[event._replace(time=ALWAYS) for event in static]])
+        yield from self._turn(_always(static))
         for batch in timely(batches, self._lose):
             if batch:
                 yield from self._turn([batch])
@@ -182,6 +185,10 @@ class _Run:
 
     def _lose(self, lost: Lost) -> None:
         lose(lost, self.options.ledger)
+
+
+def _always(static: Iterable[Event]) -> Iterator[Sequence[Event]]:
+    return ([event._replace(time=ALWAYS)] for event in static)
 
 
 def _parts(number: int, source: Source) -> list[Part]:

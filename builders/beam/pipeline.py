@@ -24,12 +24,12 @@ from squall.builders.beam.quiet import beam
 from squall.builders.delivery import Evaluations, changes_only, changing, delivery
 from squall.builders.instants import Instants
 from squall.builders.lines import Parse
-from squall.builders.messages import COUNT, INSTANT, LOST, ROW, STATE, Message, from_arrow, to_arrow
+from squall.builders.messages import COUNT, INSTANT, LOST, STATE, TIME, Message, from_arrow, to_arrow
 from squall.builders.messages import Step as Worker
 from squall.builders.worker import PLAIN, Span, axioms, source_step, superstep
 from squall.rdf import ALWAYS, FOREVER
 
-ALL = Span(ALWAYS - 1, FOREVER - 1)
+ALL = Span(ALWAYS - 1, FOREVER - 1, over=True)
 """All of time."""
 _EACH = tuple(range(BUCKETS))
 """Each bucket is a group of its own."""
@@ -40,6 +40,10 @@ _ROWS = 20_000
 """How many messages are sent on at once."""
 Keyed = tuple[int, bytes]
 """Messages on their way, behind the key of the group that they are for."""
+
+
+_FOR_DRIVER = {LOST: _TOLD, COUNT: _TOLD, INSTANT: _INSTANTS}
+"""Where messages go that are no rows for a node."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +61,12 @@ class Routes:
         return (_TOLD, _INSTANTS, *dict.fromkeys(self.tags.values()), *filter(None, [self.otherwise]))
 
     def __call__(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Any]:
-        """The messages of batches, by where they go. Nothing is sent of what a run needs that goes on."""
+        """The messages of batches, by where they go."""
         boxes: dict[tuple[str, int], list[Message]] = {}
         for message in from_arrow(batches):
-            if message.kind == ROW:
-                tag = self.otherwise or self.tags[message.node]
-            elif message.kind in (LOST, COUNT):
-                tag = _TOLD
-            elif message.kind == INSTANT:
-                tag = _INSTANTS
-            else:
+            if message.kind == TIME:  # the latest time is for runs that go on
                 continue
+            tag = _FOR_DRIVER.get(message.kind) or self.otherwise or self.tags[message.node]
             place = tag, message.bucket if tag in self.spread else 0
             box = boxes.setdefault(place, [])
             box.append(message)
@@ -136,10 +135,16 @@ def _sources(root: Any, name: str, worker: Worker, routes: Routes, given: Input)
     return parts | name >> beam.FlatMap(_reading(worker, routes)).with_outputs(*routes.all)
 
 
+def _grouped(came: Sequence[Any], name: str) -> Any:
+    """What comes from several steps, by key. That keys are integers has to be said: what is encoded for want of a type
+    need not be the same everywhere."""
+    rows = came | f"{name}: rows" >> beam.Flatten().with_output_types(Keyed)
+    return rows | f"{name}: by key" >> beam.GroupByKey()
+
+
 def _tell(messages: Any, folder: str, name: str) -> None:
     """Writes messages down for the driver."""
-    grouped = messages | f"{name}: in one" >> beam.GroupByKey()
-    _ = grouped | name >> beam.FlatMap(_writing(folder, name, _decoded))
+    _ = _grouped([messages], name) | name >> beam.FlatMap(_writing(folder, name, _decoded))
 
 
 # Plans whose rows are grouped by key
@@ -182,7 +187,7 @@ class Layout:
     def _worker(self, step: Step) -> Worker:
         assert step.level is not None
         owners = TOGETHER if step.why else _EACH
-        return superstep(self.program, [step.level], PLAIN, owners, ALL, keep=False)
+        return superstep(self.program, [step.level], PLAIN, owners, ALL)
 
     def _routes_of(self, sender: str) -> Routes:
         return self._routes(step for step in self.graph.steps if sender in self.graph.senders.get(step.name, ()))
@@ -196,7 +201,7 @@ class Layout:
         came = [self.sent[sender][name] for sender in self.graph.senders[name] if sender in self.sent]
         if name in self.axioms:
             came.append(self.root | f"{name}: axioms" >> beam.Create(self.axioms[name]))
-        return came | f"{name}: rows" >> beam.Flatten() | f"{name}: by key" >> beam.GroupByKey() if came else None
+        return _grouped(came, name) if came else None
 
     def _end(self, rows: Any, instants: Any) -> Any:
         """Makes the answers; at which instants there is something to tell. Of an answer that is told where it has
@@ -253,11 +258,10 @@ def _delivering(program: Program, folder: str) -> Callable[[Group, Iterable[Keye
 
 def _answering(program: Program, known: Evaluations) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
     """What makes the answers of a group, in order."""
-    worker = delivery(program, ALL, known, keep=False)
+    worker = delivery(program, ALL, known)
 
     def answer(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
-        found = (one for one in from_arrow(worker(_decoded(parts))) if one.kind == ROW)
-        ordered = sorted(found, key=_in_turn)
+        ordered = sorted(from_arrow(worker(_decoded(parts))), key=_in_turn)
         return to_arrow(ordered)
 
     return answer
@@ -287,7 +291,7 @@ def lay_whole(root: Any, graph: Graph, program: Program, given: Input, turn: Tur
     worker = _finding(program, turn.task.progress.earliest, given.parse)
     sent = _sources(root, graph.sources.name, worker, routes, given)
     start = root | f"{name}: start" >> beam.Create([one.value for one in routes(to_arrow([start_message()]))])
-    rows = [sent[name], start] | f"{name}: rows" >> beam.Flatten() | f"{name}: in one" >> beam.GroupByKey()
+    rows = _grouped([sent[name], start], name)
     _ = rows | name >> beam.FlatMap(_writing(given.folder, _ANSWERS, _taking(turn)))
     _tell(sent[_TOLD], given.folder, _TOLD)
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 from squall import functions
 from squall.errors import SquallError
+from squall.functions import Function
 from squall.operators import Column, Expression, Invoke
 
 COMPILED: dict[str, CodeType] = {}
@@ -54,6 +55,48 @@ def computed(body: str, expressions: Sequence[Expression], row: str, time: str) 
     return run
 
 
+def computed_at_once(body: str, expressions: Sequence[Expression], row: str, time: str) -> Callable[..., Any]:
+    """The same for a source that goes over the rows of ``run(entries)``: functions that are vectorised are called
+    before, once for each of their calls of all rows, those inside of others first."""
+    if not any(map(_is_vectorised, expressions)):
+        return computed(body, expressions, row, time)
+    names: Names = {}
+    calls: list[_Calls] = []
+    sources = [expression(value, row, time, names, calls=calls) for value in expressions]
+    gathering = [
+        compiled(f"def run(entries):\n return dict.fromkeys({one.arguments} for {row} in entries)", names)
+        for one in calls
+    ]
+    fast = compiled(body.format(*sources), names)
+
+    def run(entries: Sequence[Any]) -> Any:
+        try:
+            for one, gathered in zip(calls, gathering, strict=True):
+                given = list(gathered(entries))
+                one.results.update(zip(given, one.function.evaluate_all(given) if given else (), strict=True))
+            return fast(entries)
+        finally:
+            for one in calls:
+                one.results.clear()
+
+    return run
+
+
+def _is_vectorised(value: Expression) -> bool:
+    """Whether a function in an expression is called for many rows at once."""
+    if not isinstance(value, Invoke):
+        return False
+    return functions.lookup(value.function).vector is not None or any(map(_is_vectorised, value.arguments))
+
+
+class _Calls(NamedTuple):
+    """The calls of a vectorised function: the source of their arguments, and the results of those that are made."""
+
+    function: Function
+    arguments: str
+    results: dict[tuple[Any, ...], Any]
+
+
 def column_names(letter: str, count: int) -> list[str]:
     """The names of so many columns: ``a0``, ``a1``, ..."""
     return [f"{letter}{number}" for number in range(count)]
@@ -69,17 +112,23 @@ def bare(columns: Sequence[str]) -> str:
     return f"({''.join(f'{column}, ' for column in columns)})"
 
 
-def expression(value: Expression, row: str, time: str, names: Names, careful: bool = False) -> str:
+def expression(
+    value: Expression, row: str, time: str, names: Names, careful: bool = False, calls: list[_Calls] | None = None
+) -> str:
     """The source that computes an expression of a row (a sequence by the name `row`) at a time; None is unbound.
-    careful: an error says in which function it is."""
+    careful: an error says in which function it is. calls: takes those of vectorised functions, whose results the source
+    then looks up; None: they are called for one row, as others are."""
     match value:
         case Column(index=index):
             return f"{row}[{index}]"
         case Invoke(function=iri, arguments=arguments):
             function = functions.lookup(iri)
-            given = [expression(argument, row, time, names, careful) for argument in arguments]
+            given = [expression(argument, row, time, names, careful, calls) for argument in arguments]
+            if calls is not None and function.vector is not None:
+                calls.append(_Calls(function, f"({', '.join(given)},)", {}))
+                return f"{_named('c', calls[-1].results, names)}[{calls[-1].arguments}]"
             called = [time, *given] if function.timed else given
-            body = function.body if function.pure and not careful else function.evaluate
+            body = function.body if function.pure and not careful and calls is None else function.evaluate
             return f"{_named('f', body, names)}({', '.join(called)})"
         case None:
             return "None"

@@ -7,7 +7,7 @@ from typing import Any
 
 from squall import functions
 from squall import operators as ops
-from squall.builders.rows.code import Names, bare, column_names, compiled, computed, entry, expression
+from squall.builders.rows.code import Names, bare, column_names, compiled, computed_at_once, entry, expression
 from squall.builders.rows.entries import ASKED, Entry, Head, solution_mark
 from squall.builders.rows.timeline import order_name, ordering
 from squall.functions.values import value_key
@@ -82,7 +82,7 @@ def _condition(name: str, cell: Term | Value, names: Names) -> str:
 
 def test(op: ops.Test) -> Step:
     """Rows for which the expression is true."""
-    return computed("def run(entries):\n return [x for x in entries if {0}]", [op.expression], "x", "x[-3]")
+    return computed_at_once("def run(entries):\n return [x for x in entries if {0}]", [op.expression], "x", "x[-3]")
 
 
 def extend(op: ops.Extend, timed: bool = True) -> Step:
@@ -92,7 +92,7 @@ def extend(op: ops.Extend, timed: bool = True) -> Step:
         value, where = "v if isinstance(v := {0}, str) else None", ""
     row = f"(*x[:-3], {value}, *x[-3:])" if timed else f"(*x, {value})"
     made = f"{row} for x in entries{where}"
-    return computed(f"def run(entries):\n return [{made}]", [op.expression], "x", "x[-3]")
+    return computed_at_once(f"def run(entries):\n return [{made}]", [op.expression], "x", "x[-3]")
 
 
 def apply(op: ops.Apply, timed: bool = True) -> Step:

@@ -9,6 +9,7 @@ Sources", VLDB 2003).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -82,10 +83,8 @@ class Star(Keeping):
 
     def _drop(self, keys: Sequence[Hashable]) -> None:
         """Forgets records."""
-        pop, gone = self.records.pop, 0
-        for key in keys:
-            record = pop(key)
-            gone += len(record) - 1 - record.count(None)
+        dropped = list(map(self.records.pop, keys))
+        gone = sum(map(len, dropped)) - len(dropped) - sum(map(list.count, dropped, repeat(None)))
         for more in self.more:
             if more:
                 gone += sum(len(more.pop(key, ())) for key in keys)

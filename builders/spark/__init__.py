@@ -14,18 +14,31 @@ from pathlib import Path
 
 from squall.builders.alone import alone
 from squall.builders.cut import describe
+from squall.builders.intake import check_bounded
 from squall.builders.messages import Failed
 from squall.builders.spark.folder import check as check_folder
+from squall.builders.spark.frames import to_dataframe
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import DEFAULTS, FILES_PER_BATCH, ROWS_TOGETHER, session
+from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.store import check_owner
 from squall.clock import beginning
+from squall.errors import BuilderError
 from squall.operators import is_stateful
 from squall.plan import Plan
 from squall.rdf import Event
 from squall.stages import Folder, Options, Output
 
-__all__ = ["DEFAULTS", "FILES_PER_BATCH", "ROWS_TOGETHER", "SparkJob", "build", "session"]
+__all__ = [
+    "DEFAULTS",
+    "FILES_PER_BATCH",
+    "ROWS_TOGETHER",
+    "FrameSource",
+    "SparkJob",
+    "build",
+    "session",
+    "to_dataframe",
+]
 
 
 def build(plan: Plan, options: Options) -> SparkJob:
@@ -34,6 +47,8 @@ def build(plan: Plan, options: Options) -> SparkJob:
     Raises BuilderError where the checkpoint is that of another plan, or a folder cannot hold what it answers. Spark is
     not started yet.
     """
+    if options.batch and options.checkpoint is not None:
+        raise BuilderError("one batch keeps no checkpoint", hint="leave out `--batch`, or `--checkpoint`")
     if options.checkpoint is not None:
         check_owner(plan, options.checkpoint)
     if isinstance(options.sink, Folder):
@@ -70,6 +85,8 @@ class SparkJob:
             raise failed from None
 
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
+        if self.options.batch:
+            check_bounded(batches)
         spark = session(self.options.conf)
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from squall.builders import intake
 from squall.builders.lines import Document
 from squall.builders.spark.session import FILES_PER_BATCH
+from squall.builders.spark.sources import FrameSource
 from squall.streams import Source
 
 if TYPE_CHECKING:
@@ -27,22 +28,38 @@ class Inputs(NamedTuple):
     endless: bool
 
 
-def text_stream(spark: SparkSession, document: Document) -> DataFrame:
-    """The lines of a file or folder as a stream. (Spark streams folders only: a file is one by a filter on names.)"""
+def readable(source: Source) -> bool:
+    """Whether Spark can read a source by itself: what workers can split, and DataFrames."""
+    return isinstance(source, FrameSource) or intake.readable(source)
+
+
+def document_of(source: Source) -> Document:
+    """How the lines of a source that Spark can read are read."""
+    if isinstance(source, FrameSource):
+        return Document(source.uri, source.stream, source.format)
+    return intake.document_of(source)
+
+
+def lines(spark: SparkSession, inputs: Inputs, streaming: bool) -> DataFrame:
+    """The lines of all sources, with the places that they are from and the number of their source. streaming: as they
+    come; else all that there are."""
+    found = (
+        source.lines() if isinstance(source, FrameSource) else _file_lines(spark, document, streaming)
+        for document, source in zip(inputs.documents, inputs.sources, strict=True)
+    )
+    numbered = (frame.selectExpr("*", f"{number} as source") for number, frame in enumerate(found))
+    return reduce(lambda one, other: one.union(other), numbered)
+
+
+def _file_lines(spark: SparkSession, document: Document, streaming: bool) -> DataFrame:
+    """The lines of a file or folder. (Spark streams folders only: a file is one by a filter on names.)"""
+    path = _glob(Path(document.name).absolute(), document.folder)
+    if not streaming:
+        return placed(spark.read.format("text").load(path))
     reader = spark.readStream.format("text")
     if files := spark.conf.get(FILES_PER_BATCH, ""):
         reader = reader.option("maxFilesPerTrigger", files)
-    return reader.load(pattern(document))
-
-
-def pattern(document: Document) -> str:
-    return _glob(Path(document.name).absolute(), document.folder)
-
-
-def united(texts: Iterable[DataFrame]) -> DataFrame:
-    """The lines of several sources."""
-    lines = [placed_lines(text, number) for number, text in enumerate(texts)]
-    return reduce(lambda one, other: one.union(other), lines)
+    return placed(reader.load(path))
 
 
 def _glob(path: Path, folder: bool) -> str:
@@ -55,8 +72,6 @@ def _glob(path: Path, folder: bool) -> str:
     return "file:" + "/".join(["", *escaped[1:]])
 
 
-def placed_lines(text: DataFrame, number: int) -> DataFrame:
-    """Lines with the place that they are from, and the number of their source."""
-    return text.selectExpr(
-        "value", "_metadata.file_path as file", "_metadata.file_block_start as block", f"{number} as source"
-    )
+def placed(text: DataFrame) -> DataFrame:
+    """Lines with the place that they are from."""
+    return text.selectExpr("value", "_metadata.file_path as file", "_metadata.file_block_start as block")

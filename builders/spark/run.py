@@ -13,23 +13,19 @@ from squall import functions
 from squall.builders.addressing import Program
 from squall.builders.alone import SingleTask, alone
 from squall.builders.cut import levels
-from squall.builders.intake import document_of, lose, readable, timely
+from squall.builders.intake import is_live, lose, timely
 from squall.builders.lines import Document, Lost, lines_parser
 from squall.builders.messages import ROW, SCHEMA
 from squall.builders.spark import spool
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.folder import FolderWriter
-from squall.builders.spark.inputs import (
-    Inputs,
-    pattern,
-    placed_lines,
-    text_stream,
-    united,
-)
+from squall.builders.spark.inputs import Inputs, document_of, lines, placed, readable
 from squall.builders.spark.session import FILES_PER_BATCH, ROWS_TOGETHER
+from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool
 from squall.builders.spark.store import Store
 from squall.builders.supersteps import Batches
+from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from squall.stages import Folder, Options, Output, Rewindable
@@ -61,6 +57,8 @@ class Run:
         self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
         self.failure: BaseException | None = None
         self.abandoned = False
+        self.stopped = False
+        """Whether somebody has stopped the query: more would have come."""
 
     def _folder(self, plan: Plan, folder: Folder) -> FolderWriter:
         store = Store(self.spark._jvm, self.spark._jsc.hadoopConfiguration(), folder.path.absolute().as_uri())
@@ -72,35 +70,37 @@ class Run:
         """All outputs of the run, batch by batch."""
         inputs = self._inputs(batches)
         if self._is_one_batch(inputs):
-            read = self._read(inputs) if inputs.documents else None
+            read = self._messages(lines(self.spark, inputs, streaming=False), inputs) if inputs.documents else None
             everything = self.exchange.union([self._start(static), read])
-            yield from self._directly(everything, inputs.sources, last=True, keep=False)
+            yield from self._directly(everything, inputs.sources, last=True, over=True)
             return
+        _check_frames(inputs)
         if self.batches.done == 0:
             yield from self._directly(self._start(static))
         if inputs.documents:
             yield from self._stream(inputs)
-        if self.batches.unfinished:
+        if self.batches.unfinished and not self.stopped:
             yield from self._directly(None, last=True)
 
     def _is_one_batch(self, inputs: Inputs) -> bool:
         """Whether all there is can be worked off at once: it ends, and nothing is to be done with it later."""
-        return self.options.checkpoint is None and not inputs.live and not self.spark.conf.get(FILES_PER_BATCH, "")
+        ends = self.options.checkpoint is None and not inputs.live
+        return self.options.batch or (ends and not self.spark.conf.get(FILES_PER_BATCH, ""))
 
     def _directly(
-        self, messages: DataFrame | None, sources: Sequence[Source | None] = (), last: bool = False, keep: bool = True
+        self, messages: DataFrame | None, sources: Sequence[Source | None] = (), last: bool = False, over: bool = False
     ) -> Iterator[Output]:
-        """A batch outside the stream: what holds always, what is left at the end, or all there is (keep: False)."""
-        yield from self._batch(messages, sources, last, keep)
+        """A batch outside the stream: what holds always, what is left at the end, or all there is (over)."""
+        yield from self._batch(messages, sources, last, over)
         self._commit(None)
 
     def _batch(
-        self, messages: DataFrame | None, sources: Sequence[Source | None], last: bool = False, keep: bool = True
+        self, messages: DataFrame | None, sources: Sequence[Source | None], last: bool = False, over: bool = False
     ) -> Iterator[Output]:
         """The outputs of a batch, its losses told, the sink cut back to where it began if it is done for a second
         time."""
         self._mark()
-        self.batches.work(messages, last, keep)
+        self.batches.work(messages, last, over)
         for lost in self.batches.losses():
             self._lose(lost)
         for number, count in self.batches.told.counts:
@@ -143,35 +143,32 @@ class Run:
         written = spool.write(self.spooled / "static", ([event] for event in static), "static", ALWAYS)
         if not written:
             return made
-        lines = placed_lines(self.spark.read.format("text").load((self.spooled / "static").as_uri()), 0)
+        text = self.spark.read.format("text").load((self.spooled / "static").as_uri())
         step = self.batches.reading(lines_parser((Document("static", spooled=True),)))
-        read = lines.mapInArrow(step, SCHEMA).where(f"kind = '{ROW}'")
+        read = placed(text).selectExpr("*", "0 as source").mapInArrow(step, SCHEMA).where(f"kind = '{ROW}'")
         return made.union(read) if made is not None else read
 
     # Sources
 
-    def _read(self, inputs: Inputs) -> DataFrame:
-        """The messages of all that the sources have."""
-        texts = (self.spark.read.format("text").load(pattern(document)) for document in inputs.documents)
-        return self._messages(united(texts), inputs)
-
-    def _messages(self, lines: DataFrame, inputs: Inputs) -> DataFrame:
+    def _messages(self, text: DataFrame, inputs: Inputs) -> DataFrame:
         """The messages of lines."""
         step = self.batches.reading(lines_parser(inputs.documents))
-        return lines.mapInArrow(step, SCHEMA)
+        return text.mapInArrow(step, SCHEMA)
 
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:
         """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""
         sources = batches.sources if isinstance(batches, Sources) else ()
         own = [source for source in sources if readable(source)]
         others = [source for source in sources if not readable(source)]
+        read: list[Source | None] = [*own]
         documents = [document_of(source) for source in own]
         rest: Iterable[Sequence[Event]] | None = batches
         if isinstance(batches, Sources):
             rest = Sources(others, batches.clock, batches.heartbeat) if others else None
-        live = any(source.live for source in sources) if sources else not isinstance(batches, list)
+        live = is_live(batches)
         if rest is not None:
             documents.append(Document(str(self.spool.folder), folder=True, spooled=True))
+            read.append(None)
             # Of what Spark reads by itself the order is not known: late is there what is earlier than a batch before.
             came = timely(rest, self._lose)
             self.spool.folder.mkdir(parents=True, exist_ok=True)
@@ -179,7 +176,7 @@ class Run:
                 self.spool.start(came)
             else:
                 spool.write(self.spool.folder, came, self.spool.name)
-        return Inputs(tuple(documents), (*own, None), live, any(source.live for source in own))
+        return Inputs(tuple(documents), tuple(read), live, any(source.live for source in own))
 
     # The query
 
@@ -212,19 +209,22 @@ class Run:
         query.stop()
 
     def _query(self, inputs: Inputs) -> StreamingQuery:
-        lines = united(text_stream(self.spark, document) for document in inputs.documents)
-        writer = lines.writeStream.foreachBatch(lambda frame, number: self._on_batch(frame, number, inputs))
-        writer = writer.option("checkpointLocation", self.store.uri("spark"))
+        text = lines(self.spark, inputs, streaming=True)
+        writer = text.writeStream.foreachBatch(lambda frame, number: self._on_batch(frame, number, inputs))
+        writer = writer.queryName(f"squall-{self.store.run()}").option("checkpointLocation", self.store.uri("spark"))
         return (writer if inputs.live else writer.trigger(availableNow=True)).start()
 
     def _watch(self, query: StreamingQuery, inputs: Inputs) -> None:
-        """Says when there is nothing more to come."""
+        """Says when there is nothing more to come, or the query has been stopped."""
         try:
             if inputs.live and not inputs.endless:
-                self.spool.join()
+                while query.isActive and not self.spool.join(0.2):
+                    pass
                 query.processAllAvailable()
+                self.stopped = not query.isActive
             else:
                 query.awaitTermination()
+                self.stopped = inputs.live
         except Exception as error:  # given to the thread that takes the outputs
             self._fail(error)
         self.waiting.put(None)
@@ -255,3 +255,13 @@ class Run:
         if self.abandoned:
             raise RuntimeError("the run was abandoned")
         self.waiting.put(item)
+
+
+def _check_frames(inputs: Inputs) -> None:
+    """Raises BuilderError where a DataFrame would have to be read batch by batch, and is no stream."""
+    for source in inputs.sources:
+        if isinstance(source, FrameSource) and not source.live:
+            raise BuilderError(
+                f"`{source.uri}` is all there at once, and this run goes on batch by batch",
+                hint="leave the checkpoint and live sources out, or read it by `spark.readStream`",
+            )

@@ -32,9 +32,10 @@ class Spool:
         threading.Thread(target=self._listen, args=(batches,), daemon=True).start()
         self.writer.start()
 
-    def join(self) -> None:
-        """Waits until all batches have been written."""
-        self.writer.join()
+    def join(self, seconds: float) -> bool:
+        """Whether all batches have been written; waits so long for it at most."""
+        self.writer.join(seconds)
+        return not self.writer.is_alive()
 
     def _listen(self, batches: Iterable[Sequence[Event]]) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -41,8 +41,9 @@ class Including:
                 self._include(_path(target, name, origin), origin, depth + 1)
             except LexerError as error:
                 self.errors.append(error)
-        found = list(Reader(source).rules())
-        self.rules += _sound(found, source.errors)
+        reader = Reader(source)
+        found = list(reader.rules())
+        self.rules += _sound(found, source.errors, reader) if source.errors else found
         self.errors += source.errors
 
     def _include(self, path: Path, origin: Origin, depth: int) -> None:
@@ -89,12 +90,11 @@ def _rule_set(target: str, origin: Origin) -> Path:
     return rulesets.path(own)
 
 
-def _sound(rules: Sequence[Rule], errors: Sequence[LexerError]) -> list[Rule]:
-    """The rules in which no error lies: each reaches as far as the next one."""
-    wrong = sorted(_position(error.origin) for error in errors)
-    starts = [*(_position(rule.origin) for rule in rules), (sys.maxsize, 0)]
-    before = [bisect_left(wrong, start) for start in starts]
-    return [rule for rule, first, last in zip(rules, before, before[1:], strict=False) if first == last]
+def _sound(rules: Sequence[Rule], errors: Sequence[LexerError], reader: Reader) -> list[Rule]:
+    """The rules in which no error lies: each reaches as far as the next one that begins, sound or not."""
+    starts = [*(_position(reader.words.origin(word)) for word in reader.begun), (sys.maxsize, 0)]
+    wrong = {bisect_right(starts, _position(error.origin)) for error in errors}
+    return [rule for rule in rules if bisect_right(starts, _position(rule.origin)) not in wrong]
 
 
 def _position(origin: Origin | None) -> tuple[int, int]:

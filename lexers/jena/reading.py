@@ -24,11 +24,14 @@ class Reader:
         self.trees = Trees(text, self.words)
         self.shapes: dict[tuple[str, ...], Part] = {}
         """The parts of the rules so far, by the kinds of their words: nothing else of a word decides about them."""
+        self.begun: list[int] = []
+        """The words with which rules begin, those that are wrong as well."""
 
     def rules(self) -> Iterator[Rule]:
         ends = _ends(self.words.kinds)
         position = 0
         while position < len(self.words):
+            self.begun.append(position)
             end = ends[position]
             following = self._restart(position, len(self.words)) if end is None else end
             whole = self._parse(position, following, complete=end is not None)

@@ -189,10 +189,10 @@ class _Ordering(Rewrite):
     def choices(self, tree: _Tree) -> Iterator[tuple[_Part, tuple[int, int]]]:
         """The joins of two parts of a tree, with the places of these; of parts that share nothing only if none do."""
         places = [(one, other) for other in range(len(tree.parts)) for one in range(other)]
-        pairs = [(_pair(tree.parts[one], tree.parts[other]), (one, other)) for one, other in places]
-        connected = [(pair, places) for pair, places in pairs if pair[2]]
-        for pair, both in connected or pairs:
-            yield self.kinds.join(*pair), both
+        names = [frozenset(part.names) for part in tree.parts]
+        connected = [(one, other) for one, other in places if not names[one].isdisjoint(names[other])]
+        for one, other in connected or places:
+            yield self.kinds.join(*_pair(tree.parts[one], tree.parts[other])), (one, other)
 
     def rank(self, part: _Part, places: tuple[int, int], votes: Counter[int]) -> tuple[object, ...]:
         kind = self.kinds.all[part.kind]

@@ -15,6 +15,7 @@ from squall.cli.build import build
 from squall.cli.check import check
 from squall.cli.explain import explain
 from squall.cli.listing import list_
+from squall.cli.new import new
 from squall.cli.running import leave_quietly
 from squall.cli.shared import INTERRUPTED, WRONG
 from squall.cli.update import update
@@ -47,13 +48,14 @@ def command() -> None:
     """Run rules and continuous queries over streams of RDF.
 
     \b
+    Begin with a small project that works:
+      squall new alarm
     Derive what follows from a file, as N-Triples on standard output:
       squall build family.jena --source people.ttl
     Rules over a live stream of timed statements, with data that always hold:
       sensors | squall build alarm.jena --source '-?format=ntt' --static rooms.ttl --timed
-    On Spark, following a folder, safe to kill and start again:
-      squall build alarm.jena --builder spark --source 'in/?follow=yes' \\
-             --sink alarms.nt --checkpoint state/
+    Following a folder, safe to kill and start again:
+      squall build alarm.jena --source 'in/?follow=yes' --sink alarms.nt --checkpoint state/
     See what is wrong with a program, what is made of it, and what there is to choose from:
       squall check alarm.jena
       squall explain alarm.jena
@@ -65,5 +67,5 @@ def command() -> None:
     """
 
 
-for _one in (build, check, explain, list_, update):
+for _one in (build, check, explain, list_, new, update):
     command.add_command(_one)

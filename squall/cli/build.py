@@ -23,7 +23,7 @@ from squall.cli.programs import (
     planner_of,
     with_semantics,
 )
-from squall.cli.running import calm_collector, check_sampled, run, warn_of_risks, watched, write_measures
+from squall.cli.running import asked_at, calm_collector, check_sampled, run, warn_of_risks, watched, write_measures
 from squall.cli.shared import LEXER, RULES, show_prints
 from squall.errors import UsageError
 
@@ -66,6 +66,8 @@ if TYPE_CHECKING:
               "that a killed run goes on where it was.")  # fmt: skip
 @click.option("--checkpoint-every", "every", metavar="TIME|N", help="How often that is saved, in time or in statements "
               "[default: 1s].")  # fmt: skip
+@click.option("--batch", is_flag=True, help="Work off all there is as one batch (Spark, Beam): nothing live, no "
+              "checkpoint.")  # fmt: skip
 @click.option("--max-depth", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How deep "
               "rules may nest the terms that they make.")  # fmt: skip
 @click.option("--conf", "--beam-option", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine "
@@ -75,6 +77,8 @@ if TYPE_CHECKING:
               "of the data, for --statistics.")  # fmt: skip
 @click.option("--profile-nodes", "profiled", type=click.Path(path_type=Path), metavar="FILE", help="Measure each node, "
               "for `squall explain --figures`.")  # fmt: skip
+@click.option("--metrics", metavar="PORT", help="Answer there with metrics for Prometheus; on the loopback, or at "
+              "HOST:PORT.")  # fmt: skip
 @click.option("--progress/--no-progress", default=None, help="[default: if standard error is a terminal]")
 def build(
     programs: tuple[str, ...],
@@ -97,11 +101,13 @@ def build(
     lost: Path | None,
     checkpoint: Path | None,
     every: str | None,
+    batch: bool,
     max_depth: int,
     conf: tuple[str, ...],
     statistics: Path | None,
     counted: Path | None,
     profiled: Path | None,
+    metrics: str | None,
     progress: bool | None,
     **semantics: str,
 ) -> None:
@@ -133,6 +139,7 @@ def build(
       squall build query.rq --rules owl2rl --source ontology.ttl --source data.ttl
       sensors | squall build alarm.jena --source '-?format=nt' --clock wall --window 'RANGE 1m'
     """
+    from squall.progress import Tally
     from squall.streams import LedgerFile
     from squall.streams.sinks import check_writable
 
@@ -162,14 +169,15 @@ def build(
         target = recoverable(target)
         warn_of_risks(streams)
     options = _options(checkpoint, settings, ledger, target, profiled is not None, begin)
-    job = job_of(plan, builder, replace(options, max_depth=max_depth, every=interval))
+    job = job_of(plan, builder, replace(options, max_depth=max_depth, every=interval, batch=batch))
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []
     calm_collector()
     show_prints()
-    inputs = watched(streams, static, sample if counted else None)
-    code = run(job, *inputs, target, ledger, resume, progress, columns_of(system, target))
+    inputs, tally = watched(streams, static, sample if counted else None), Tally()
+    with asked_at(metrics, job, inputs[0], ledger, tally):
+        code = run(job, *inputs, target, ledger, resume, progress, columns_of(system, target), tally)
     write_measures(job, plan, sample, counted, profiled)
     sys.exit(code)
 
@@ -284,7 +292,7 @@ def _options(
     from squall.stages import Folder, Options, Recoverable, Rewindable
 
     rewound = sink if isinstance(sink, Rewindable | Recoverable | Folder) else None
-    return Options(checkpoint, conf, ledger, rewound, measure, now=now)
+    return Options(checkpoint, conf, ledger, rewound, measure=measure, now=now)
 
 
 def _moment(text: str) -> int:

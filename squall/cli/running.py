@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +17,7 @@ from squall.errors import SquallError, UsageError
 
 if TYPE_CHECKING:
     from squall.plan import Plan
+    from squall.progress import Tally
     from squall.rdf import Event
     from squall.stages import Job
     from squall.streams import LedgerFile, Sink, Sources
@@ -87,6 +88,24 @@ def write_measures(job: Job, plan: Plan, sample: Sequence[Event], counted: Path 
         figures.save(cast(Any, job).figures(), profiled, plan)
 
 
+@contextmanager
+def asked_at(place: str | None, job: Job, sources: Sources, ledger: LedgerFile, tally: Tally) -> Iterator[None]:
+    """Answers with the run's metrics at a place, meanwhile; None: nowhere. Raises UsageError where that cannot be."""
+    if place is None:
+        yield
+        return
+    try:
+        from squall import metrics
+    except ModuleNotFoundError as error:
+        if error.name != "prometheus_client":
+            raise
+        hint = "pip install 'squall[metrics]'"
+        raise UsageError("`--metrics` needs `prometheus_client`, which is not installed", hint=hint) from error
+    with metrics.served(metrics.place_of(place), job, sources, ledger, tally) as address:
+        click.echo(f"metrics at {address}", err=True)
+        yield
+
+
 def run(
     job: Job,
     sources: Sources,
@@ -96,16 +115,16 @@ def run(
     resume: bool,
     progress: bool | None,
     columns: Collection[str],
+    tally: Tally,
 ) -> int:
     """The exit code. From here on something has been started: what fails is the run. columns: the queries whose
     solutions are all that the sink holds; none: it holds whatever comes."""
     from squall.interrupts import endable
-    from squall.progress import Tally, shown, summary
+    from squall.progress import shown, summary
     from squall.rdf import Evaluated
     from squall.stages import Folder
     from squall.streams.sinks import Settling
 
-    tally = Tally()
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)
     code = 0
     try:

@@ -33,6 +33,7 @@ class Function:
     nests: makes new terms of its arguments, so that a rule that reads its own conclusions may go on for ever: there is
     a limit to how deep (`squall.compounds.depth`).
     check: says what is wrong with the constants among the arguments of a call (others are None), before anything runs.
+    vector: the same for many calls at once: it takes a list for each argument, and gives a list of as many results.
     """
 
     iri: str
@@ -44,6 +45,7 @@ class Function:
     pure: bool = True
     nests: bool = False
     check: Callable[..., str | None] | None = None
+    vector: Body | None = None
     doc: str = ""
 
     def evaluate(self, *arguments: Any) -> bool | Term | None:
@@ -56,6 +58,17 @@ class Function:
             error.add_note(f"in the function <{self.iri}> of ({', '.join(map(str, arguments))})")
             raise
         return result
+
+    def evaluate_all(self, calls: Sequence[tuple[Any, ...]]) -> Sequence[bool | Term | None]:
+        """The results of many calls of a function that has a `vector`, each with its arguments."""
+        assert self.vector is not None
+        try:
+            return cast("Sequence[bool | Term | None]", self.vector(*map(list, zip(*calls, strict=True))))
+        except SquallError:
+            raise
+        except Exception as error:
+            error.add_note(f"in {len(calls)} calls at once of the function <{self.iri}>")
+            raise
 
 
 @dataclass(frozen=True)
@@ -190,6 +203,7 @@ def function(
     pure: bool = True,
     where: str = "body",
     languages: Sequence[str] = ("jena",),
+    vectorised: bool = False,
 ) -> Callable[[Body], Body]:
     """Registers the decorated Python function under an IRI, or under a name.
 
@@ -199,10 +213,15 @@ def function(
 
     where: where rules may call it: ``body``, ``head`` (what happens when a rule holds: it is not pure) or ``both``.
     One that no language calls by a name may give rows of terms: a table function.
+    vectorised: it takes a list of terms for each argument and gives a list of as many results, and is called for many
+    solutions at once, with the same arguments once. Raises PluginError where it has no argument, is timed or not pure.
     """
 
     def add(body: Body) -> Body:
-        made = _made(_iri(name), body if truth or not languages else _Checked(body), truth, timed, pure)
+        checked = body if truth or not languages else _Checked(body)
+        made = _made(_iri(name), checked, truth, timed, pure)
+        if vectorised:
+            made = _vectorised(made, body)
         register(made, *(_spelled(made, language, where) for language in languages))
         return body
 
@@ -244,10 +263,47 @@ class _Checked:
     body: Body
 
     def __call__(self, *arguments: Any) -> Term | None:
-        result: Any = self.body(*arguments)
-        if result is None or (isinstance(result, str) and result[:1] in ("<", "_", '"')):
-            return cast("Term | None", result)
-        raise TypeError(f"a function gives a term (`squall.rdf.literal`, `squall.rdf.iri`) or None, not {result!r}")
+        return _term(self.body(*arguments))
+
+
+def _term(result: Any) -> Term | None:
+    if result is None or (isinstance(result, str) and result[:1] in ("<", "_", '"')):
+        return cast("Term | None", result)
+    raise TypeError(f"a function gives a term (`squall.rdf.literal`, `squall.rdf.iri`) or None, not {result!r}")
+
+
+def _vectorised(made: Function, body: Body) -> Function:
+    """The function, of a body that takes and gives lists."""
+    if made.least == 0 or made.timed or not made.pure:
+        why = "takes no argument" if made.least == 0 else "takes the time" if made.timed else "is not pure"
+        raise PluginError(f"the function <{made.iri}> cannot be vectorised: it {why}", hint="leave `vectorised` out")
+    vector = _Vector(body, made.truth)
+    return replace(made, body=_Single(vector), vector=vector)
+
+
+@dataclass(frozen=True)
+class _Vector:
+    """A function of one's own over lists, which must give a result for each of what it is given."""
+
+    body: Body
+    truth: bool
+
+    def __call__(self, *columns: list[Any]) -> list[Any]:
+        results = list(self.body(*columns))
+        if len(results) != len(columns[0]):
+            raise ValueError(f"a vectorised function gave {len(results)} results, not {len(columns[0])}")
+        return results if self.truth else [_term(result) for result in results]
+
+
+@dataclass(frozen=True)
+class _Single:
+    """A vectorised function, called for one."""
+
+    vector: _Vector
+
+    def __call__(self, *arguments: Any) -> Any:
+        (result,) = self.vector(*([argument] for argument in arguments))
+        return result
 
 
 def _own(name: str, language: str) -> Builtin:

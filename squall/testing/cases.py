@@ -50,9 +50,10 @@ def parse(text: str, name: str = "case") -> list[Case]:
     """The cases of a text, in its order.
 
     A case begins with ``# title``. Sections follow, each headed ``--- kind``: ``static``, ``events`` and ``expect`` in
-    the form of `squall.testing.streams`, ``output KIND`` without a text, and one named after each language. A title is
-    a line that begins with ``# `` at the top or after a blank line; elsewhere it belongs to its section, as a comment
-    does. Raises LexerError.
+    the form of `squall.testing.streams`, ``output KIND`` without a text, and one named after each language, which may
+    name the program's file instead of having its text (``--- jena ../rules.jena``, from the folder of `name`). A title
+    is a line that begins with ``# `` at the top or after a blank line; elsewhere it belongs to its section, as a
+    comment does. Raises LexerError.
     """
     return [_case(title, sections) for title, sections in _split(text, name)]
 
@@ -115,7 +116,20 @@ def _with(case: Case, section: _Section) -> Case:
             return replace(case, output=_output(section))
         case language:
             _check_language(section)
-            return replace(case, programs=(*case.programs, (language, section.text)))
+            return replace(case, programs=(*case.programs, (language, _program(section))))
+
+
+def _program(section: _Section) -> str:
+    """The text of a program, or of the file that is named."""
+    if not section.argument:
+        return section.text
+    if section.text.strip():
+        raise LexerError(f"the program is the file `{section.argument}`, and there is a text", section.origin)
+    try:
+        return (Path(section.origin.name).parent / section.argument).read_text(encoding="utf-8")
+    except OSError as error:
+        said = f"the program `{section.argument}` cannot be read: {error.strerror}"
+        raise LexerError(said, section.origin, "its path is seen from the case's folder") from error
 
 
 def _output(section: _Section) -> str:

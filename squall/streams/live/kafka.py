@@ -67,9 +67,7 @@ class KafkaSource(MessageSource):
         self._consumer: Any = None
 
     def receive(self) -> Iterator[Sequence[Event]]:
-        if self._consumer is None:
-            self._consumer = _made(Consumer, self._settings, self.uri)
-            self._begun(_partitions(self._consumer, self.topic))
+        self._open()
         yield ()
         gone: float | None = None
         while not self.stopped.is_set():
@@ -84,6 +82,19 @@ class KafkaSource(MessageSource):
         self._covered = {int(partition): offset for partition, offset in json.loads(position).items()}
         if not self.group:
             self._offsets = dict(self._covered)
+
+    def standing(self) -> str:
+        """See `squall.streams.files.Resumable`; the cluster says where partitions end, before anything is read."""
+        if not self.group:
+            try:
+                self._open()
+            except Lost as error:
+                raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
+        return self.reached
+
+    def resume(self, standing: str) -> None:
+        if standing:
+            self.seek(standing)
 
     def acknowledge(self, position: str) -> None:
         """See `squall.streams.files.Acknowledging`."""
@@ -110,6 +121,14 @@ class KafkaSource(MessageSource):
         for place in places:
             self._offsets.pop(place.partition, None)
 
+    def _open(self) -> None:
+        """Begins to consume, unless that has been done. Raises Lost."""
+        if self._consumer is None:
+            consumer = _made(Consumer, self._settings, self.uri)
+            partitions = _partitions(consumer, self.topic)
+            self._consumer = consumer
+            self._begun(partitions)
+
     def _begun(self, partitions: Sequence[int]) -> None:
         if self.group:
             self._consumer.subscribe([self.topic], on_revoke=self._on_revoke)
@@ -122,6 +141,7 @@ class KafkaSource(MessageSource):
                 reason = f"the messages from offset {wanted} to {first - 1} are no longer there"
                 self.ledger.record("lost", self._name(partition), None, reason, "")
         self._consumer.assign(self._assignment(self._offsets))
+        self.reached = json.dumps(self._offsets)
 
     def _assignment(self, offsets: dict[Any, int]) -> list[TopicPartition]:
         return [TopicPartition(self.topic, int(partition), offset) for partition, offset in offsets.items()]

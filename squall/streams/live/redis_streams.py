@@ -22,6 +22,7 @@ from squall.streams.live.messages import Message, MessageSink, MessageSource
 
 _BLOCK = 200  # ms that one look for new entries takes
 _TIMEOUT = 10.0  # seconds that an answer may take
+_NEW = "$"
 _TOGETHER = 500  # entries that a sink adds at once, unless each is to go at once
 
 Entry = tuple[bytes, dict[bytes, bytes] | None]
@@ -48,7 +49,7 @@ class RedisSource(MessageSource):
         if "consumer" in dict(address.options) and not self.group:
             raise UsageError(f"`{self.uri}` has a consumer without a group", hint="add `&group=NAME`")
         begin = address.get("from", "new")
-        self._begin = {"new": "$", "first": "0-0"}.get(begin, begin)
+        self._begin = {"new": _NEW, "first": "0-0"}.get(begin, begin)
         self._last = "" if self.group else self._begin
         """The entry that was read last; of a group, none of this run's."""
         self._covered = ""
@@ -77,6 +78,19 @@ class RedisSource(MessageSource):
         if not self.group:
             self._last = position
 
+    def standing(self) -> str:
+        """See `squall.streams.files.Resumable`; what is new is said by the server, before anything is read."""
+        if self._last == _NEW:
+            try:
+                self._prepare()
+            except RedisError as error:
+                raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
+        return self.reached
+
+    def resume(self, standing: str) -> None:
+        if standing:
+            self.seek(standing)
+
     def acknowledge(self, position: str) -> None:
         """See `squall.streams.files.Acknowledging`. Where there is no connection, the next one is told."""
         if not self.group:
@@ -101,8 +115,10 @@ class RedisSource(MessageSource):
             if self.group.encode() not in known:
                 self._redis.xgroup_create(self.key, self.group, self._begin, mkstream=True)
             self._is_own = True
-        elif self._last == "$":
-            self._last = self._redis.xinfo_stream(self.key)["last-generated-id"].decode() if self._exists() else "0-0"
+        elif self._last == _NEW:
+            self._last = self.reached = (
+                self._redis.xinfo_stream(self.key)["last-generated-id"].decode() if self._exists() else "0-0"
+            )
         elif self._exists():
             self._check_gone()
 

@@ -1,0 +1,173 @@
+"""Metrics of runs, asked for while they go on."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+import squall
+from squall.errors import UsageError
+from squall.figures import NodeFigures
+from squall.progress import Tally
+from squall.stages import Options
+from squall.streams import LedgerFile, Sources, open_source
+from tests.conftest import Squall
+
+pytest.importorskip("prometheus_client")
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from squall import metrics
+from squall.metrics import Place, place_of
+
+PROGRAM = "@prefix : <http://example.org/> .\n[calm: (?a :p ?b) noValue(?a :q ?b) -> (?b :r ?a)]"
+LINES = """1000 <http://example.org/a> <http://example.org/p> <http://example.org/b> .
+nonsense
+2000 <http://example.org/b> <http://example.org/p> <http://example.org/c> .
+9000 <http://example.org/c> <http://example.org/p> <http://example.org/d> .
+"""
+Found = dict[str, dict[tuple[str, ...], float]]
+
+
+def asked(address: str) -> Found:
+    """The values of each metric, by its labels in the order of their names."""
+    with urlopen(address) as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+    found: Found = {}
+    for sample in (sample for family in families for sample in family.samples):
+        labels = tuple(value for _, value in sorted(sample.labels.items()))
+        found.setdefault(sample.name, {})[labels] = sample.value
+    return found
+
+
+@contextmanager
+def running(folder: Path, job: Any, ledger: LedgerFile) -> Iterator[tuple[str, Sources, Tally]]:
+    (folder / "a.ntt").write_text(LINES)
+    sources, tally = Sources([open_source(f"{folder}/a.ntt", ledger)]), Tally()
+    with metrics.served(Place("127.0.0.1", 0), job, sources, ledger, tally) as address:
+        yield address, sources, tally
+
+
+@pytest.mark.parametrize("measure", [False, True])
+def test_a_run_is_asked_while_it_goes_on(tmp_path: Path, measure: bool) -> None:
+    ledger = LedgerFile()
+    plan = squall.plan(squall.compile(PROGRAM, lexer="jena"))
+    job = squall.build(plan, options=Options(measure=measure, ledger=ledger))
+    with running(tmp_path, job, ledger) as (address, sources, tally):
+        assert asked(address).keys() >= {"squall_outputs_total", "squall_run_seconds"}
+        assert "squall_watermark_seconds" not in asked(address)
+        outputs = job.run(sources)
+        next(outputs)
+        tally.outputs += 1
+        found = asked(address)
+        uri = f"{tmp_path}/a.ntt"
+        assert found["squall_statements_total"] == {(uri,): 3}
+        assert found["squall_bytes_total"] == {(uri,): len(LINES)}
+        assert found["squall_outputs_total"] == {(): 1}
+        assert found["squall_lost_total"] == {("malformed", uri): 1}
+        assert found["squall_watermark_seconds"] == {(): 2}
+        assert found["squall_lag_seconds"][()] > 1_000_000_000
+        assert sum(found["squall_node_state"].values()) > 0
+        assert {id for (id,) in found["squall_node_state"]} <= {node.id for node in plan.nodes}
+        assert ("squall_node_rows_total" in found) == ("squall_node_seconds_total" in found) == measure
+        assert len(list(outputs)) == 2
+        assert "squall_watermark_seconds" not in asked(address)
+    with pytest.raises(OSError, match="refused"):
+        asked(address)
+
+
+def test_a_builder_need_not_give_figures(tmp_path: Path) -> None:
+    ledger = LedgerFile()
+    with running(tmp_path, object(), ledger) as (address, _, _):
+        assert asked(address).keys() == {
+            "squall_outputs_total", "squall_run_seconds", "squall_statements_total", "squall_bytes_total"
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("times", [3, 1000])
+def test_what_changes_while_it_is_counted_is_counted_again(tmp_path: Path, times: int) -> None:
+    class Changing:
+        left = times
+
+        def figures(self) -> dict[str, NodeFigures]:
+            self.left -= 1
+            if self.left > 0:
+                raise RuntimeError("dictionary changed size during iteration")
+            return {"n": NodeFigures(state=7)}
+
+    with running(tmp_path, Changing(), LedgerFile()) as (address, _, _):
+        assert asked(address).get("squall_node_state") == ({("n",): 7} if times == 3 else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("9090", Place("127.0.0.1", 9090)),
+        (":9090", Place("127.0.0.1", 9090)),
+        ("0.0.0.0:9090", Place("0.0.0.0", 9090)),
+        ("[::1]:0", Place("::1", 0)),
+    ],
+)
+def test_places(text: str, place: Place) -> None:
+    assert place_of(text) == place
+
+
+@pytest.mark.parametrize("text", ["", "host", "host:", "1:99999", "-1"])
+def test_what_is_no_place(text: str) -> None:
+    with pytest.raises(UsageError, match="neither PORT nor HOST:PORT"):
+        place_of(text)
+
+
+@pytest.fixture
+def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.jena").write_text(PROGRAM)
+    Path("a.ntt").write_text(LINES)
+
+
+@pytest.mark.usefixtures("_program")
+def test_a_place_that_is_taken_is_said_before_anything_starts(squall: Squall) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        code, _, err = squall("build", "p.jena", "--source", "a.ntt", "--sink", "out.nt", "--metrics", port)
+    assert code == 2
+    assert err.startswith(f"usage error: metrics cannot be had at `127.0.0.1:{port}`: Address already in use")
+    assert not Path("out.nt").exists()
+
+
+@pytest.mark.usefixtures("_program")
+def test_without_the_library_it_says_what_to_install(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "squall.metrics")
+    monkeypatch.delattr("squall.metrics")
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    code, _, err = squall("build", "p.jena", "--source", "a.ntt", "--metrics", "0")
+    assert code == 2
+    assert "hint: pip install 'squall[metrics]'" in err
+
+
+@pytest.mark.usefixtures("_program")
+def test_the_command_line_serves_metrics() -> None:
+    """Of a run that waits for more."""
+    os.mkfifo("pipe")
+    command = [sys.executable, "-m", "squall", "build", "p.jena", "--source", "pipe?format=ntt", "--metrics", "0"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        with open("pipe", "wb", buffering=0) as pipe:
+            pipe.write(LINES.encode())
+            (address,) = re.findall(rb"metrics at (\S+)", process.stderr.readline())
+            assert process.stdout.readline().startswith(b"<http://example.org/b>")
+            assert process.stdout.readline().startswith(b"<http://example.org/c>")
+            assert asked(address.decode())["squall_statements_total"] == {("pipe?format=ntt",): 3}
+        assert process.wait(20) == 0

@@ -1,0 +1,183 @@
+"""DataFrames as sources of the Spark builder, and as what it answers with: batch and streaming."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import squall
+from squall.errors import BuilderError, SourceError
+from squall.rdf import Event, parts
+from squall.stages import Options
+from squall.streams import LedgerFile, Sources
+from squall.testing import stream
+
+pytest.importorskip("pyspark")
+pytestmark = pytest.mark.spark
+
+ROUTES = "PREFIX : <http://example.org/> SELECT ?a ?c ?km { ?a :to ?b . ?b :to ?c . ?a :km ?km }"
+EDGES = stream("1 :x :to :y\n1 :x :km 5\n2 :y :to :z\n3 :z :to :x\n3 :y :km 7")
+TERMS = ["time", "subject", "predicate", "object"]
+ROWS = [(event.time, *fact) for event in EDGES for fact in event.facts]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    from squall.builders.spark import session
+
+    return session()
+
+
+@pytest.fixture(scope="module")
+def plan() -> Any:
+    return squall.plan(squall.compile(ROUTES, lexer="sparql"))
+
+
+def expected(plan: Any) -> list[tuple[int, str]]:
+    """(time, distance) of the outputs of the run in process."""
+    facts: list[tuple[int, Any]] = [(output.time, output.fact) for output in squall.run(plan, EDGES)]
+    return [(time, parts(fact.values[2]).lexical) for time, fact in facts]
+
+
+def test_bounded_input_gives_a_batch_dataframe(plan: Any, spark: Any) -> None:
+    from squall.builders.spark import FrameSource, to_dataframe
+
+    given = spark.createDataFrame(ROWS, TERMS)
+    found = to_dataframe(plan, Sources([FrameSource(given)]))
+    assert not found.isStreaming
+    assert found.columns == ["a", "c", "km", "time", "place", "rule"]
+    assert sorted((row["time"], row["km"]["lexical"]) for row in found.collect()) == expected(plan)
+    typed = to_dataframe(plan, [EDGES], typed={"km": "int"})
+    assert typed.where("km > 5").select("a", "c", "time").collect() == [
+        ("http://example.org/y", "http://example.org/x", 3)
+    ]
+
+
+def test_a_dataframe_may_have_timestamps_graphs_and_a_stream(spark: Any) -> None:
+    from squall.builders.spark import FrameSource, to_dataframe
+
+    query = "PREFIX : <http://example.org/> SELECT ?g ?o { ?s :old ?o GRAPH ?g { ?s :new ?o } }"
+    window = {"http://example.org/s": "RANGE 10s"}
+    windowed = squall.plan(squall.compile(query, lexer="sparql", windows=window))
+    rows = [
+        (5, "<urn:a>", "<http://example.org/old>", "1", None),
+        (8, "<urn:a>", "<http://example.org/new>", "1", "<urn:g>"),
+    ]
+    given = spark.createDataFrame(rows, "at int, subject string, predicate string, number string, graph string")
+    object = "concat('\"', number, '\"') as object"
+    timed = given.selectExpr("timestamp_seconds(at) as time", "subject", "predicate", object, "graph")
+    found = to_dataframe(windowed, Sources([FrameSource(timed, stream="http://example.org/s")]), typed=True)
+    in_graphs = sorted((row["g"], row["o"], row["time"]) for row in found.collect())
+    assert in_graphs == [("http://example.org/s", "1", 8000), ("urn:g", "1", 8000)]
+
+
+def test_a_row_that_is_no_triple_goes_to_the_ledger(plan: Any, spark: Any, tmp_path: Path) -> None:
+    from squall.builders.spark import FrameSource, to_dataframe
+
+    rows = [*ROWS, (4, "http://example.org/y", "<urn:p>", "<urn:o>"), (None, "<urn:s>", "<urn:p>", "<urn:o>")]
+    ledger = LedgerFile(tmp_path / "lost.ndjson")
+    given = spark.createDataFrame(rows, "time long, subject string, predicate string, object string")
+    found = to_dataframe(plan, Sources([FrameSource(given, name="edges")]), options=Options(ledger=ledger))
+    ledger.close()
+    assert found.count() == len(expected(plan))
+    kept = (tmp_path / "lost.ndjson").read_text()
+    assert ledger.total("malformed") == 2
+    assert '"edges"' in kept
+    assert "<urn:s> <urn:p> <urn:o>" in kept
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ("subject string, predicate string, object string", "column `time`.*there are subject, predicate, object"),
+        ("time string, subject string, predicate string, object string", "`time` of type bigint or timestamp.*string"),
+        ("time long, subject int, predicate string, object string", "`subject` of type string: it is int"),
+        ("time long, subject string, predicate string, object string, graph int", "`graph` of `edges` is int"),
+    ],
+)
+def test_a_dataframe_of_another_form_is_refused(schema: str, message: str, spark: Any) -> None:
+    from squall.builders.spark import FrameSource
+
+    with pytest.raises(SourceError, match=message):
+        FrameSource(spark.createDataFrame([], schema), name="edges")
+
+
+def test_a_dataframe_is_for_spark_and_at_its_time(plan: Any, spark: Any, tmp_path: Path) -> None:
+    from squall.builders.spark import FrameSource, to_dataframe
+
+    source = FrameSource(spark.createDataFrame(ROWS, TERMS), name="edges")
+    with pytest.raises(SourceError, match="`edges` is read by Spark alone"):
+        list(squall.build(plan).run(Sources([source])))
+    with pytest.raises(BuilderError, match="`edges` is all there at once"):
+        to_dataframe(plan, Sources([source]), options=Options(checkpoint=tmp_path / "state"))
+
+
+def until(found: list[Any], count: int, limit: float = 120) -> None:
+    end = time.monotonic() + limit
+    while len(found) < count and time.monotonic() < end:
+        time.sleep(0.1)
+
+
+def test_live_input_gives_a_streaming_dataframe(plan: Any, spark: Any, tmp_path: Path) -> None:
+    """Streaming in, streaming out, with a sink of Spark's own at the end; and each answer once, after a restart. (The
+    query looks at whole instants: the last row ends that of the last answer.)"""
+    from squall.builders.spark import FrameSource, to_dataframe
+    from squall.builders.spark.frames import THREAD
+
+    (tmp_path / "in").mkdir()
+    schema = "time long, subject string, predicate string, object string"
+    found: list[tuple[int, str]] = []
+
+    def go(rows: list[tuple[Any, ...]], count: int) -> None:
+        spark.createDataFrame(rows, schema).coalesce(1).write.mode("append").json(str(tmp_path / "in"))
+        given = spark.readStream.schema(schema).json(str(tmp_path / "in"))
+        options = Options(checkpoint=tmp_path / "state")
+        answers = to_dataframe(plan, Sources([FrameSource(given)]), options=options, typed=True)
+        assert answers.isStreaming
+        writer = answers.writeStream.foreachBatch(
+            lambda frame, _: found.extend(map(tuple, frame.select("time", "km").collect()))
+        )
+        writer.option("checkpointLocation", str(tmp_path / "mine")).start()
+        until(found, count)
+        for query in spark.streams.active:
+            query.stop()
+        for thread in threading.enumerate():
+            if thread.name == THREAD:
+                thread.join()
+
+    go(ROWS[:4], 1)
+    assert found == [(2, "5")]
+    assert json.loads(max((tmp_path / "state" / "commits").glob("[0-9]*.json")).read_text())["worked"] == 2
+    go([ROWS[4], (4, *ROWS[0][1:])], 2)
+    assert sorted(found) == expected(plan)
+
+
+def test_what_goes_wrong_behind_a_dataframe_is_logged(plan: Any, caplog: pytest.LogCaptureFixture) -> None:
+    from squall.builders.spark import to_dataframe
+
+    def events() -> Iterator[list[Event]]:
+        yield EDGES[:1]
+        raise OSError("the sensor has gone")
+
+    to_dataframe(plan, events())
+    until_logged = time.monotonic() + 120
+    while "the sensor has gone" not in caplog.text and time.monotonic() < until_logged:
+        time.sleep(0.1)
+    assert "the job behind a DataFrame has failed" in caplog.text
+
+
+def test_a_dataframe_is_a_sink_itself(plan: Any, tmp_path: Path) -> None:
+    from squall.builders.spark import to_dataframe
+    from squall.streams.folders import FolderSink
+
+    sink = FolderSink("out/", tmp_path / "out", "parquet")
+    with pytest.raises(BuilderError, match="leave `sink` out"):
+        to_dataframe(plan, [EDGES], options=Options(sink=sink))
+    with pytest.raises(BuilderError, match="no column `miles`"):
+        to_dataframe(plan, [EDGES], typed={"miles": "int"})
