@@ -116,11 +116,11 @@ class SingleTask:
 
         return step
 
-    def work(self, messages: Frame | None, last: bool = False, over: bool = False) -> None:
+    def work(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
         """Works a batch off. Nothing of it counts before `commit`.
 
-        messages: of the sources; None if there are none. last: no more events will come for the time being. over: no
-        other batch comes, so that nothing has to be kept.
+        messages: of the sources; None if there are none. last: no more events will come for the time being. keep: more
+        batches follow, which have to know of this one.
         """
         self.store.delete("runs", self.done)
         self.told = self.exchange.write(messages, self._folder("facts")) if messages is not None else Told()
@@ -130,7 +130,7 @@ class SingleTask:
         if given is None:
             return
         whole = base == self.done
-        task = Task(self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=whole, over=over)
+        task = Task(self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=whole, keep=keep)
         found = self.exchange.write(self.exchange.worked(given, task, 1), self._folder("work"))
         times = {name: time for name, _, time in found.instants}
         self.next = Progress(base=base, **times)
@@ -239,7 +239,7 @@ class Task:
     """The worker's function of the one task: the state and the facts of a batch in, outputs and new state out.
 
     progress: of the batch before. first: there is none. last: no more comes for the time being. whole: the state is
-    written as a whole, not what has been added. over: no other batch comes, so that nothing has to be kept.
+    written as a whole, not what has been added. keep: another batch may come, so that it is written.
     """
 
     program: Program
@@ -248,7 +248,7 @@ class Task:
     first: bool
     last: bool
     whole: bool
-    over: bool = False
+    keep: bool = True
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         self.program.prepare()
@@ -268,11 +268,11 @@ class Task:
             state.add([(names[one.node], one.port, [(*unpack(one.row, ordered), one.start, one.end, one.weight)])])
         if not self.first:
             running.restore(self.progress.passed, self.program.begin, state.entries)
-        if not self.over:
+        if self.keep:
             running.keep()
         for number, output in enumerate(self._outputs(running, list(map(_event, sorted(came, key=_in_turn))))):
             yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, number)
-        if self.over:
+        if not self.keep:
             return
         if self.whole:
             state.add(running.kept())

@@ -65,10 +65,10 @@ def changes_only(op: Operator) -> bool:
     return isinstance(op, DeliverNode) and op.output == "rstream" and op.report.policy == "change"
 
 
-def delivery(program: Program, span: Span, evaluations: Evaluations) -> Step:
+def delivery(program: Program, span: Span, evaluations: Evaluations, keep: bool = True) -> Step:
     """The worker's function that ends a batch: new state, and answers out, of kind ``row``: start is their time; node,
-    bucket and weight say in which order those of a time are told."""
-    return program.step(partial(_delivered, program, span, evaluations), [DELIVER])
+    bucket and weight say in which order those of a time are told. keep: what is kept is told."""
+    return program.step(partial(_delivered, program, span, evaluations, keep), [DELIVER])
 
 
 def changing(program: Program, span: Span, evaluations: Evaluations) -> Step:
@@ -77,20 +77,20 @@ def changing(program: Program, span: Span, evaluations: Evaluations) -> Step:
     return program.step(partial(_changes, program, span, evaluations))
 
 
-def whole(program: Program, span: Span, evaluations: Evaluations) -> Step:
+def whole(program: Program, span: Span, evaluations: Evaluations, keep: bool) -> Step:
     """The worker's function for a batch that one task works off: `superstep` for all levels, then `delivery`; and,
     since it has all of each answer, what `changing` says."""
-    return program.step(partial(_whole, program, span, evaluations))
+    return program.step(partial(_whole, program, span, evaluations, keep))
 
 
 def _whole(
-    program: Program, span: Span, evaluations: Evaluations, given: Iterable[Parcel]
+    program: Program, span: Span, evaluations: Evaluations, keep: bool, given: Iterable[Parcel]
 ) -> Iterator[Message | Parcel]:
     told: list[Parcel] = []
     rest: list[Parcel] = []
     for parcel in in_time(given, span):
         (told if parcel.level == DELIVER else rest).append(parcel)
-    for parcel in worked_off(program, program.levels, PLAIN, TOGETHER, span, rest):
+    for parcel in worked_off(program, program.levels, PLAIN, TOGETHER, span, keep, rest):
         if parcel.kind == ROW:
             told.append(parcel)
         else:
@@ -98,11 +98,11 @@ def _whole(
     changed = list(_changes(program, span, evaluations, told))
     yield from changed
     reported = evaluations.reported(program.plan, {(message.node, message.start) for message in changed})
-    yield from _delivered(program, span, reported, told)
+    yield from _delivered(program, span, reported, keep, told)
 
 
 def _delivered(
-    program: Program, span: Span, evaluations: Evaluations, given: Iterable[Parcel]
+    program: Program, span: Span, evaluations: Evaluations, keep: bool, given: Iterable[Parcel]
 ) -> Iterator[Message | Parcel]:
     entries = _gathered(in_time(given, span))
     addressing = program.addressing()
@@ -112,7 +112,7 @@ def _delivered(
         # Whether it is reported has been decided, and that all has been told is for the driver to say.
         alike = replace(op, queries=(), report=CLOSE if changes_only(op) else op.report)
         at_work = _resumed(deliver(node, alike, program.plan), number, span, evaluations, entries)
-        if at_work.remembers and not span.over:
+        if keep and at_work.remembers:
             at_work.keep()
         at_work.apply(0, entries.get((ROW, number), []))
         now = span.now if isinstance(at_work, Deliver) else FOREVER - 1

@@ -141,7 +141,7 @@ class Durable:
 
 def _statements(batch: Sequence[Event]) -> int:
     if isinstance(batch, Columns):
-        return len(batch.times)
+        return len(batch.subjects)
     return sum(len(event.facts) + len(event.removed) for event in batch)
 
 

@@ -96,6 +96,7 @@ class Batches:
         self.told = Told()
         self.evaluations = Evaluations()
         self.kept = 0
+        self.keep = True
         self.span = Span(ALWAYS - 1, ALWAYS)
 
     @property
@@ -119,21 +120,22 @@ class Batches:
         """The worker's function from lines to messages."""
         return source_step(self.program, self.earliest, parse)
 
-    def work(self, messages: Frame | None, last: bool = False, over: bool = False) -> None:
+    def work(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
         """Works a batch off. Nothing of it counts before `commit`.
 
         messages: of the sources; None if there are none. last: no more events will come, so that every instant is
-        whole. over: no other batch comes either, so that nothing has to be kept.
+        whole. keep: more batches follow, which have to know of this one.
         """
         self.store.delete("runs", self.done)
         self.steps, self.sources, self.delivered, self.told, self.kept = [], [], [], Told(), 0
+        self.keep = keep
         if self.at_once:
-            evaluations = self._at_once(messages, last, over)
+            evaluations = self._at_once(messages, last)
         else:
             if messages is not None:
                 self.told = self._write(messages)
                 self.sources = self._of_batch(self.steps)
-            self.span = Span(self.progress.worked, self._now(last), over)
+            self.span = Span(self.progress.worked, self._now(last))
             evaluations = Evaluations.of(self.instants, self.told.instants, self.span.now)
             if self.progress.rows + self.progress.waiting + self.told.rows <= self.together:
                 evaluations = self._in_one_task(evaluations)
@@ -236,10 +238,10 @@ class Batches:
 
     # All in one job
 
-    def _at_once(self, messages: Frame | None, last: bool, over: bool) -> Evaluations:
+    def _at_once(self, messages: Frame | None, last: bool) -> Evaluations:
         """Works the batch off from sources to answers, the sources' messages in the same job."""
         evaluations = Evaluations()
-        self.span = Span(self.progress.worked, self.progress.worked, over)  # nothing looks at how far time has come
+        self.span = Span(self.progress.worked, self.progress.worked)  # nothing looks at how far time has come
         if messages is not None:
             flow: Frame | None = messages
             for level in self.program.levels:
@@ -259,7 +261,7 @@ class Batches:
         together = self.exchange.union([rows, *(self._state(level) for level in levels)])
         if together is None or (rows is None and not self._passes()):
             return evaluations
-        told = self._write(self.exchange.worked(together, whole(self.program, self.span, evaluations), 1))
+        told = self._write(self.exchange.worked(together, whole(self.program, self.span, evaluations, self.keep), 1))
         self.delivered = self._of_batch(self.steps[-1:])
         return self._reported(evaluations, told)
 
@@ -286,7 +288,7 @@ class Batches:
         together = self.exchange.union([rows, self._state(level.number)])
         if together is None:
             return None
-        step = superstep(self.program, [level], PLAIN, self.exchange.owners, self.span)
+        step = superstep(self.program, [level], PLAIN, self.exchange.owners, self.span, self.keep)
         return self.exchange.worked(together, step, self.exchange.partitions)
 
     def _end_job(self, flow: Frame | None) -> None:
@@ -297,7 +299,7 @@ class Batches:
     def _rounds(self, level: Level, phases: Sequence[str]) -> None:
         """Works a level off, in rounds. Time passes in the first of them."""
         rows = self._due(level.number)
-        span = self.span._replace(over=False)  # each round has to know of those before it
+        span = self.span
         timely = level.timely and self._passes()
         if rows is None and not timely:
             return
@@ -346,7 +348,7 @@ class Batches:
         together = self.exchange.union([rows, self._state(DELIVER)])
         if together is None:
             return None
-        step = delivery(self.program, self.span, evaluations)
+        step = delivery(self.program, self.span, evaluations, self.keep)
         return self.exchange.worked(together, step, self.exchange.partitions)
 
     def _reported(self, evaluations: Evaluations, told: Told) -> Evaluations:

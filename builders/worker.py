@@ -142,13 +142,10 @@ with rounds of their own: what may have lost its reason goes; then what still ha
 
 
 class Span(NamedTuple):
-    """Time passes: instants up to `before` have been worked off, those up to `now` are to be (integer ms).
-
-    over: no more rows come for what works now, so that nothing has to be kept."""
+    """Time passes: instants up to `before` have been worked off, those up to `now` are to be (integer ms)."""
 
     before: int
     now: int
-    over: bool = False
 
 
 def in_time(given: Iterable[Parcel], span: Span) -> Iterator[Parcel]:
@@ -160,13 +157,15 @@ def in_time(given: Iterable[Parcel], span: Span) -> Iterator[Parcel]:
             yield parcel._replace(kind=ROW, entries=entries)
 
 
-def superstep(program: Program, levels: Sequence[Level], phase: str, owners: Owners, span: Span) -> Step:
+def superstep(
+    program: Program, levels: Sequence[Level], phase: str, owners: Owners, span: Span, keep: bool = True
+) -> Step:
     """The worker's function for one round of some levels: a partition's state and new rows in, what they lead to out,
     and messages for other levels as they are.
 
-    Rows whose bucket is here are worked off at once; others are left for the next round.
+    Rows whose bucket is here are worked off at once; others are left for the next round. keep: what is kept is told.
     """
-    work = partial(worked_off, program, levels, phase, owners, span)
+    work = partial(worked_off, program, levels, phase, owners, span, keep)
     return program.step(work, [level.number for level in levels])
 
 
@@ -176,6 +175,7 @@ def worked_off(
     phase: str,
     owners: Owners,
     span: Span,
+    keep: bool,
     given: Iterable[Parcel],
 ) -> Iterator[Parcel]:
     """What one round of some levels makes of the messages of a partition."""
@@ -195,7 +195,7 @@ def worked_off(
     machine = _Partition(program, levels, addressing, owners, here)
     machine.begin(program.begin)
     machine.restore(span.before, {(addressing.ids[number], slot): kept for (number, slot), kept in state.items()})
-    if not span.over:
+    if keep:
         machine.keep()
     for (number, port), entries in fresh.items():
         if port != WAKE:

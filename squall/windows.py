@@ -33,7 +33,8 @@ class Range:
     delay: int = 0
 
     def validity(self, time: int) -> tuple[int, int]:
-        return time + self.delay, time + self.delay + self.size
+        start = time + self.delay
+        return start, start + self.size
 
     def __str__(self) -> str:
         return f"RANGE {duration(self.size)}{_delayed(self.delay)}"

@@ -128,11 +128,11 @@ def run(
             return SingleTask(exchange, files, program, Options.steps)
         return Batches(exchange, files, program, together)
 
-    def work(messages: Iterable[Message] | None, last: bool = False, over: bool = False) -> None:
+    def work(messages: Iterable[Message] | None, last: bool = False, keep: bool = True) -> None:
         job = anew()
-        job.work(None if messages is None else list(messages), last, over)
+        job.work(None if messages is None else list(messages), last, keep)
         found.extend(job.outputs())
-        if over and not any(level.recursive for level in program.levels):
+        if not keep and not any(level.recursive for level in program.levels):
             assert not any(f"kind={STATE}" in path for path in files.values)
         assert not list(job.losses())
         job.commit(None)
@@ -141,7 +141,7 @@ def run(
     first = [*anew().first(), *read(anew(), facts, (ROW,))]
     batches = list(batches)
     if len(batches) == 1:
-        work([*first, *read(anew(), batches[0])], last=True, over=True)
+        work([*first, *read(anew(), batches[0])], last=True, keep=False)
         return found
     work(first)
     for batch in batches:

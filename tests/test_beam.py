@@ -31,7 +31,8 @@ pytestmark = [pytest.mark.beam, pytest.mark.skipif(find_spec("apache_beam") is N
 GOLDEN = Path(__file__).parent / "golden" / "beam"
 IMPORTING = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
 PREFIX = "@prefix : <http://example.org/>.\n"
-GRANDPARENTS = PREFIX + "[grand: (?a :parent ?b) (?b :parent ?c) -> (?a :grandparent ?c)]"
+GRAND = "[grand: (?a :parent ?b) (?b :parent ?c) -> (?a :grandparent ?c)]"
+GRANDPARENTS = PREFIX + GRAND
 REACH = (
     PREFIX
     + """
@@ -117,6 +118,15 @@ def test_rows_are_worked_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "write", noted)
     run(GRANDPARENTS, [parents(40)])
     assert len([name for name in names if name.startswith("answers")]) > 10
+
+
+def test_what_does_not_recur_is_apart_from_a_recursion_beside_it() -> None:
+    events = parents(30)
+    found = run(REACH + GRAND, [events])
+    assert found == run(REACH + GRAND, [events], builder="iterator")
+    assert {fact.split()[1] for _, fact in found} == {
+        f"<http://example.org/{name}>" for name in ("link", "grandparent")
+    }
 
 
 def test_what_a_worker_finds_wrong_is_an_error_as_in_process() -> None:
@@ -357,7 +367,7 @@ def test_without_beam_it_says_what_to_install() -> None:
 
 PROGRAMS = {
     "keys": GRANDPARENTS,
-    "recursion": REACH,
+    "recursion": REACH + GRAND,
     "order": PREFIX + "[once: (?a :parent ?b) -> remove(0)]",
 }
 

@@ -22,9 +22,9 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
-from squall.builders import checkpoint
+from squall.builders import checkpoint, durable
 from squall.errors import BuilderError, PluginError, SourceError
-from squall.rdf import Event
+from squall.rdf import Columns, Event, iri
 from squall.stages import Interval, Options, Output
 from squall.streams import LedgerFile, Sink, Sources, open_sink, open_source
 from squall.streams.files import risk_of
@@ -515,6 +515,12 @@ RISKS = {
     "ws://localhost/?format=nt": "lost",
     "tcp://localhost:1?format=nt": "lost",
 }
+
+
+def test_what_comes_as_columns_counts_by_its_triples() -> None:
+    terms = [iri("urn:x:a")] * 3
+    columns = Columns([1, 2, 3], [2, 1, 0], terms, terms, terms, "")
+    assert durable._statements(columns) == durable._statements(list(columns)) == 3
 
 
 @pytest.mark.parametrize(("address", "said"), RISKS.items())

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -151,3 +152,28 @@ def test_from_redis_to_redis(tmp_path: Path, broker: brokers.Broker, kills: int,
 
         arguments = ["--source", f"{place}/in?format=ntt&from=first{group}", "--sink", f"{place}/out?format=ntt"]
         Killed(tmp_path, arguments, say, written).holds(kills)
+
+
+@KILLS
+def test_from_a_file_that_grows_into_a_compressed_one(tmp_path: Path, kills: int) -> None:
+    """A part comes in pieces that end anywhere."""
+    (tmp_path / "in.ntt").touch()
+
+    def say(number: int, text: str) -> None:
+        for begin in range(0, len(text), 1000):
+            with (tmp_path / "in.ntt").open("a") as file:
+                file.write(text[begin : begin + 1000])
+
+    def written() -> str:
+        """What is in the parts of the file that are complete."""
+        data, text = (tmp_path / "out.ntt.gz").read_bytes(), b""
+        while data:
+            part = zlib.decompressobj(wbits=31)
+            found = part.decompress(data)
+            text, data = (text + found, part.unused_data) if part.eof else (text, b"")
+        return text.decode()
+
+    arguments = ["--source", "in.ntt?follow=yes&poll=10", "--sink", "out.ntt.gz", "--ledger", "lost.ndjson"]
+    Killed(tmp_path, arguments, say, written).holds(kills)
+    lost = (tmp_path / "lost.ndjson").read_text().splitlines()
+    assert len(lost) == len({*lost}) == (tmp_path / "all.ntt").read_text().count("broken")

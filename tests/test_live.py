@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -26,6 +27,7 @@ from squall.streams.live.base import delays
 from squall.streams.live.buffer import Buffer
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.reading import Reading
+from tests.live import example
 
 AT = iri("http://example.org/at")
 
@@ -373,3 +375,7 @@ def test_a_sink_that_is_not_to_try_again_tries_once(fails: int) -> None:
     else:
         hasty.send(b"")
     assert hasty.tried == 1
+
+
+def test_the_example_of_a_file_that_grows_runs(tmp_path: Path) -> None:
+    example("grows.sh", tmp_path, {})

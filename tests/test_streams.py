@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyoxigraph
 import pytest
@@ -31,6 +31,7 @@ from squall.streams import (
     parse_lines,
     windows,
 )
+from squall.streams.files import Stoppable
 from squall.windows import Count, Range, Stepped
 
 E = "http://example.org/"
@@ -136,13 +137,18 @@ def test_the_windows_of_addresses() -> None:
         ("x.foo", r"format of `.*x.foo` cannot be told(.|\n)*\.jsonld"),
         ("-", "format of `-` cannot be told"),
         ("folder?follow=perhaps", "neither yes nor no"),
+        ("x.nt.gz?follow=yes", "cannot be followed: it is compressed"),
+        ("x.ttl?follow=yes", "cannot be followed: it is of the format `ttl`"),
+        ("x.rdfp?follow=yes", "cannot be followed: it is of the format `rdfp`"),
+        ("pipe?format=nt&follow=yes", "goes on by itself, as a pipe does"),
     ],
 )
 def test_a_wrong_address(uri: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
-    for name in ("x.nt", "x.foo"):
+    for name in ("x.nt", "x.foo", "x.nt.gz", "x.ttl", "x.rdfp"):
         (tmp_path / name).touch()
+    os.mkfifo("pipe")
     with pytest.raises(UsageError, match=message):
         open_source(uri)
 
@@ -438,6 +444,43 @@ def test_a_folder_that_grows(tmp_path: Path) -> None:
     assert ledger.total("malformed") == 1
 
 
+def test_a_file_that_grows(tmp_path: Path) -> None:
+    """A line counts when its end is there; one without is left out when reading is stopped."""
+    path, ledger = tmp_path / "a.nt", LedgerFile()
+    path.write_text(lines(t("a")))
+    source = open_source(f"{path}?follow=yes&poll=5", ledger)
+    assert (source.live, source.size) == (True, None)
+    batches = source.batches()
+    assert next(batches)[0].facts == (t("a"),)
+    with path.open("a", encoding="utf-8") as file:
+
+        def add(text: str) -> None:
+            file.write(text)
+            file.flush()
+
+        add(str(t("b"))[:9])
+        threading.Timer(0.05, add, [f"{str(t('b'))[9:]}\n{t('c')}"]).start()
+        assert next(batches)[0].facts == (t("b"),)
+        cast(Stoppable, source).stop()
+        assert list(batches) == []
+    assert not ledger.counts
+
+
+@pytest.mark.parametrize("change", ["", "other"])
+def test_a_file_that_grows_stays_the_same(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "a.nt"
+    path.write_text(lines(t("a"), t("b")))
+    batches = open_source(f"{path}?follow=yes&poll=5").batches()
+    next(batches)
+    if change:
+        (tmp_path / "b.nt").write_text(lines(t("a"), t("b"), t("c")))
+        (tmp_path / "b.nt").rename(path)
+    else:
+        path.write_text(lines(t("c")))
+    with pytest.raises(SourceError, match="is not the file that has been read so far, or is shorter now"):
+        next(batches)
+
+
 # Static data
 
 
@@ -456,6 +499,7 @@ def test_static_data_hold_always(tmp_path: Path) -> None:
         "x.nt?window=RANGE 1s",
         "x.nt?lateness=1s",
         ".?follow=yes",
+        "x.nt?follow=yes",
         ".",
     ],
 )

@@ -1,17 +1,17 @@
 """The steps of a plan's pipeline: which nodes each runs, and by which keys its rows are grouped, or why they are not.
 
 A step for each level (`squall.builders.cut`): its rows are grouped by key, and worked by squall's own operators, key by
-key. What needs to see all rows takes them as one group: a recursion in which rows move, and the whole
-plan where it takes facts one after the other (`squall.builders.alone`).
+key. What needs to see all rows takes them as one group: a recursion in which rows move, which is a step of its own, and
+the whole plan where it takes facts one after the other (`squall.builders.alone`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from squall.builders.alone import alone
-from squall.builders.cut import Level, grouping, hops, levels
+from squall.builders.cut import Hop, Level, grouping, hops, levels
 from squall.operators import is_stateful
 from squall.plan import Plan
 
@@ -61,14 +61,23 @@ def graph(plan: Plan, whole: str = "") -> Graph:
         return Graph(sources, (), end, {end.name: (sources.name,)})
     first = _chain(plan, (node.id for node in plan.nodes if not node.inputs))
     last = tuple(node.id for node, _ in plan.deliveries)
-    inner = (_of_level(plan, level) for level in levels(plan))
+    moving = [hop for hop in hops(plan) if hop.moves]
+    inner = (step for level in levels(plan) for step in _of_level(plan, level, moving))
     steps = (Step(_named("sources", first), (), first), *inner, Step(_named("end", last), last, ()))
     return Graph(steps[0], steps[1:-1], steps[-1], _senders(plan, steps))
 
 
-def _of_level(plan: Plan, level: Level) -> Step:
-    why = "rows move inside of the recursion" if level.recursive else ""
-    return Step(_named(f"level {level.number}", level.nodes), level.nodes, _chain(plan, level.nodes), level, why)
+def _of_level(plan: Plan, level: Level, moving: Collection[Hop]) -> Iterator[Step]:
+    """The step of its stages that exchange nothing, and that of the others. moving: the ways on which rows move."""
+    inside = [hop for hop in moving if hop.producer in level.nodes and hop.consumer in level.nodes]
+    ends = {id for hop in inside for id in (hop.producer, hop.consumer)}
+    still = tuple(stage for stage in level.stages if not ends & set(stage))
+    others = tuple(stage for stage in level.stages if ends & set(stage))
+    for what, stages, why in (("level", still, ""), ("recursion in level", others, "rows move inside of it")):
+        if stages:
+            nodes = tuple(id for id in level.nodes if any(id in stage for stage in stages))
+            name = _named(f"{what} {level.number}", nodes)
+            yield Step(name, nodes, _chain(plan, nodes), replace(level, nodes=nodes, stages=stages), why)
 
 
 def _chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ class _Run:
         given, sources = self._given(batches, static)
         program, steps = self.program, graph(self.program.plan)
         if steps.end.why:
-            task = Task(program, Progress(), self.options.steps, first=True, last=True, whole=False, over=True)
+            task = Task(program, Progress(), self.options.steps, first=True, last=True, whole=False, keep=False)
             turn = Turn(task)
             self.runner.run(lambda pipeline: lay_whole(pipeline, steps, program, given, turn))
         else:

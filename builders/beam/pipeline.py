@@ -29,7 +29,7 @@ from squall.builders.messages import Step as Worker
 from squall.builders.worker import PLAIN, Span, axioms, source_step, superstep
 from squall.rdf import ALWAYS, FOREVER
 
-ALL = Span(ALWAYS - 1, FOREVER - 1, over=True)
+ALL = Span(ALWAYS - 1, FOREVER - 1)
 """All of time."""
 _EACH = tuple(range(BUCKETS))
 """Each bucket is a group of its own."""
@@ -40,8 +40,6 @@ _ROWS = 20_000
 """How many messages are sent on at once."""
 Keyed = tuple[int, bytes]
 """Messages on their way, behind the key of the group that they are for."""
-
-
 _FOR_DRIVER = {LOST: _TOLD, COUNT: _TOLD, INSTANT: _INSTANTS}
 """Where messages go that are no rows for a node."""
 
@@ -142,9 +140,9 @@ def _grouped(came: Sequence[Any], name: str) -> Any:
     return rows | f"{name}: by key" >> beam.GroupByKey()
 
 
-def _tell(messages: Any, folder: str, name: str) -> None:
+def _tell(grouped: Any, folder: str, name: str) -> None:
     """Writes messages down for the driver."""
-    _ = _grouped([messages], name) | name >> beam.FlatMap(_writing(folder, name, _decoded))
+    _ = grouped | f"{name}: written" >> beam.FlatMap(_writing(folder, name, _decoded))
 
 
 # Plans whose rows are grouped by key
@@ -177,17 +175,13 @@ class Layout:
                 routes = self._routes_of(step.name)
                 work = _working(self._worker(step), routes)
                 self.sent[step.name] = rows | step.name >> beam.FlatMap(work).with_outputs(*routes.all)
-        _tell(self.sent[sources][_TOLD], self.given.folder, _TOLD)
-        instants = self.sent[sources][_INSTANTS]
-        if (rows := self._rows(self.graph.end)) is not None:
-            instants = self._end(rows, instants)
-        if _tells_whole(self.program):
-            _tell(instants, self.given.folder, _INSTANTS)
+        _tell(_grouped([self.sent[sources][_TOLD]], _TOLD), self.given.folder, _TOLD)
+        self._end(self._rows(self.graph.end), self.sent[sources][_INSTANTS])
 
     def _worker(self, step: Step) -> Worker:
         assert step.level is not None
         owners = TOGETHER if step.why else _EACH
-        return superstep(self.program, [step.level], PLAIN, owners, ALL)
+        return superstep(self.program, [step.level], PLAIN, owners, ALL, keep=False)
 
     def _routes_of(self, sender: str) -> Routes:
         return self._routes(step for step in self.graph.steps if sender in self.graph.senders.get(step.name, ()))
@@ -203,23 +197,37 @@ class Layout:
             came.append(self.root | f"{name}: axioms" >> beam.Create(self.axioms[name]))
         return _grouped(came, name) if came else None
 
-    def _end(self, rows: Any, instants: Any) -> Any:
-        """Makes the answers; at which instants there is something to tell. Of an answer that is told where it has
-        changed, each group says first where its part has."""
+    def _end(self, rows: Any, instants: Any) -> None:
+        """Makes the answers. When those that are told whole are told, only all of the streams can say."""
         name, program, folder = self.graph.end.name, self.program, self.given.folder
-        if not _tells_whole(program):
+        tells_whole = any(op.output == "rstream" for _, op in program.plan.deliveries)
+        if tells_whole and rows is not None:
+            _ = rows | name >> beam.FlatMap(_delivering(program, folder), self._known(rows, instants))
+        elif tells_whole:
+            _tell(_grouped([instants], _INSTANTS), folder, _INSTANTS)
+        elif rows is not None:
             _ = rows | name >> beam.FlatMap(_writing(folder, _ANSWERS, _answering(program, Evaluations())))
-            return instants
+
+    def _known(self, rows: Any, instants: Any) -> Any:
+        """When these answers are told, for the last step and for the driver. Of one that is told where it has changed,
+        each group says first where its part has."""
+        name, program = self.graph.end.name, self.program
+        came = [instants]
         if any(changes_only(op) for _, op in program.plan.deliveries):
-            parts = rows | f"{name}: changes" >> beam.FlatMap(_changing(program), beam.pvalue.AsIter(instants))
-            instants = [instants, parts] | f"{name}: instants" >> beam.Flatten()
-        _ = rows | name >> beam.FlatMap(_delivering(program, folder), beam.pvalue.AsIter(instants))
-        return instants
+            at = _side(_grouped(came, f"{name}: evaluated"), f"{name}: when evaluated", program, _evaluated)
+            came.append(rows | f"{name}: changes" >> beam.FlatMap(_changing(program), at))
+        grouped = _grouped(came, _INSTANTS)
+        _tell(grouped, self.given.folder, _INSTANTS)
+        return _side(grouped, f"{name}: when told", program, evaluations)
 
 
-def _tells_whole(program: Program) -> bool:
-    """Whether there are answers that are told whole, at instants that only all of the streams say."""
-    return any(op.output == "rstream" for _, op in program.plan.deliveries)
+When = Callable[[Program, Collection[Message]], Evaluations]
+
+
+def _side(grouped: Any, name: str, program: Program, when: When) -> Any:
+    """What messages say of when answers are told, computed once, for each group to see."""
+    found = grouped | name >> beam.Map(lambda group: when(program, list(from_arrow(_decoded(group[1])))))
+    return beam.pvalue.AsSingleton(found, default_value=when(program, ()))
 
 
 def evaluations(program: Program, told: Collection[Message]) -> Evaluations:
@@ -236,29 +244,23 @@ def _evaluated(program: Program, told: Collection[Message]) -> Evaluations:
     return Evaluations.of(instants, came, ALL.now)
 
 
-def _messages(keyed: Iterable[Keyed]) -> list[Message]:
-    return list(from_arrow(_decoded(part for _, part in keyed)))
-
-
-def _changing(program: Program) -> Callable[[Group, Iterable[Keyed]], Iterator[Keyed]]:
-    def change(group: Group, instants: Iterable[Keyed]) -> Iterator[Keyed]:
-        worker = changing(program, ALL, _evaluated(program, _messages(instants)))
-        yield 0, _encoded(worker(_decoded(group[1])))
+def _changing(program: Program) -> Callable[[Group, Evaluations], Iterator[Keyed]]:
+    def change(group: Group, at: Evaluations) -> Iterator[Keyed]:
+        yield 0, _encoded(changing(program, ALL, at)(_decoded(group[1])))
 
     return change
 
 
-def _delivering(program: Program, folder: str) -> Callable[[Group, Iterable[Keyed]], Iterator[Any]]:
-    def deliver(group: Group, instants: Iterable[Keyed]) -> Iterator[Any]:
-        known = evaluations(program, _messages(instants))
-        return _writing(folder, _ANSWERS, _answering(program, known))(group)
+def _delivering(program: Program, folder: str) -> Callable[[Group, Evaluations], Iterator[Any]]:
+    def deliver(group: Group, at: Evaluations) -> Iterator[Any]:
+        return _writing(folder, _ANSWERS, _answering(program, at))(group)
 
     return deliver
 
 
 def _answering(program: Program, known: Evaluations) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
     """What makes the answers of a group, in order."""
-    worker = delivery(program, ALL, known)
+    worker = delivery(program, ALL, known, keep=False)
 
     def answer(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
         ordered = sorted(from_arrow(worker(_decoded(parts))), key=_in_turn)
@@ -293,7 +295,7 @@ def lay_whole(root: Any, graph: Graph, program: Program, given: Input, turn: Tur
     start = root | f"{name}: start" >> beam.Create([one.value for one in routes(to_arrow([start_message()]))])
     rows = _grouped([sent[name], start], name)
     _ = rows | name >> beam.FlatMap(_writing(given.folder, _ANSWERS, _taking(turn)))
-    _tell(sent[_TOLD], given.folder, _TOLD)
+    _tell(_grouped([sent[_TOLD]], _TOLD), given.folder, _TOLD)
 
 
 def _finding(program: Program, earliest: int, parse: Parse) -> Worker:

@@ -72,7 +72,7 @@ class Run:
         if self._is_one_batch(inputs):
             read = self._messages(lines(self.spark, inputs, streaming=False), inputs) if inputs.documents else None
             everything = self.exchange.union([self._start(static), read])
-            yield from self._directly(everything, inputs.sources, last=True, over=True)
+            yield from self._directly(everything, inputs.sources, last=True, keep=False)
             return
         _check_frames(inputs)
         if self.batches.done == 0:
@@ -88,19 +88,19 @@ class Run:
         return self.options.batch or (ends and not self.spark.conf.get(FILES_PER_BATCH, ""))
 
     def _directly(
-        self, messages: DataFrame | None, sources: Sequence[Source | None] = (), last: bool = False, over: bool = False
+        self, messages: DataFrame | None, sources: Sequence[Source | None] = (), last: bool = False, keep: bool = True
     ) -> Iterator[Output]:
-        """A batch outside the stream: what holds always, what is left at the end, or all there is (over)."""
-        yield from self._batch(messages, sources, last, over)
+        """A batch outside the stream: what holds always, what is left at the end, or all there is (keep: False)."""
+        yield from self._batch(messages, sources, last, keep)
         self._commit(None)
 
     def _batch(
-        self, messages: DataFrame | None, sources: Sequence[Source | None], last: bool = False, over: bool = False
+        self, messages: DataFrame | None, sources: Sequence[Source | None], last: bool = False, keep: bool = True
     ) -> Iterator[Output]:
         """The outputs of a batch, its losses told, the sink cut back to where it began if it is done for a second
         time."""
         self._mark()
-        self.batches.work(messages, last, over)
+        self.batches.work(messages, last, keep)
         for lost in self.batches.losses():
             self._lose(lost)
         for number, count in self.batches.told.counts:

@@ -119,7 +119,7 @@ def build(
     Sources by ending: .nt .nq .ttl .trig .rdf .jsonld and timed .ntt, each also with .gz; a folder; -
       --source people.ttl
       --source '-?format=nt'                  standard input
-      --source 'in/?follow=yes&poll=500'      a folder that grows
+      --source 'in/?follow=yes&poll=500'      a folder that grows; so does a file
       --source 'a.nt?stream=urn:a&time=1000'  the stream and time (ms) of its statements
       --source 'obs=a.ntt?window=RANGE 10s'   a stream `obs` with a window
       --source 'a.nt?time=http://e.org/at'    the time is a property of each subject

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import os
-import select
 import stat
 import threading
 import zlib
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import IO, Any, Protocol, cast, runtime_checkable
 
@@ -21,9 +18,7 @@ from squall.streams.address import Address
 from squall.streams.formats import Format, named, told
 from squall.streams.plain import Choice
 from squall.streams.reading import Place, Reading, Settings, begins_there, decoded
-
-_PASSED = 1 << 20  # bytes that are passed over at a time
-_POLL = 0.2  # seconds between two looks whether a file that keeps its reader waiting was stopped
+from squall.streams.storage import Waiting, opened
 
 EVERYWHERE = ("window", "lateness")
 """Options that sources of every scheme have; `squall.streams.open_source` sees to them, and to ``time=<property>``."""
@@ -138,26 +133,35 @@ LOST = "what it brought since the last checkpoint is lost with a run that is kil
 class FileSource:
     """A file, a named pipe, or standard input (the path ``-``).
 
-    Options: ``format``; ``stream`` (an IRI); ``time`` (integer ms, for untimed statements); ``idle`` (ms).
+    Options: ``format``; ``stream`` (an IRI); ``time`` (integer ms, for untimed statements); ``idle`` (ms); and
+    ``follow=yes``: a file of lines goes on with what is added to it, for which is looked every ``poll`` ms (500). A
+    line counts when its end is there.
     """
 
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
-        address.only("format", "stream", "time", "idle", *EVERYWHERE)
+        address.only("format", "stream", "time", "idle", "follow", "poll", *EVERYWHERE)
         self.uri = address.text
         self.path = address.path
         self.settings = _settings(address, time)
         self.format, self.compressed = told(self.path, self.settings.format)
-        self.live, self.size = _nature(self.path)
+        pipe, self.size = _nature(self.path)
+        follow = address.flag("follow")
+        if follow:
+            self._check_follow(pipe)
+            self.size = None
+            self.settings = replace(self.settings, whole_lines=True)
+        self.live = pipe or follow
         self.idle = address.integer("idle", 5000)
         self.timed = self.format.timed
         self.removals = self.format.removals
         self.earliest = ALWAYS if self.timed else self.settings.time
         self.reading = Reading()
         self.wanted: Collection[Term] | None = None
-        self.risk = LOST if self.live else ""
+        self.risk = LOST if pipe else ""
         self._place = Place()
         self._ledger = ledger
-        self._stop = threading.Event() if self.live else None
+        poll = address.integer("poll", 500) / 1000 if follow else None
+        self._waiting = Waiting(threading.Event(), poll) if self.live else None
 
     def files(self) -> tuple[str, ...]:
         """The paths, for builders that read where they run."""
@@ -165,12 +169,12 @@ class FileSource:
 
     def stop(self) -> None:
         """See `Stoppable`; nothing happens to a file that does not keep its reader waiting."""
-        if self._stop is not None:
-            self._stop.set()
+        if self._waiting is not None:
+            self._waiting.stop.set()
 
     def standing(self) -> Any:
         """See `Resumable`; a pipe goes on with what comes."""
-        return None if self.live else astuple(self._place)
+        return None if self.risk else astuple(self._place)
 
     def resume(self, standing: Any) -> None:
         self._place = Place(*standing or ())
@@ -185,9 +189,18 @@ class FileSource:
             self._ledger,
             self.reading,
             choice,
-            self._stop,
+            self._waiting,
             self._place,
         )
+
+    def _check_follow(self, pipe: bool) -> None:
+        """Raises UsageError where nothing can be added to what there is."""
+        if pipe:
+            raise UsageError(f"`{self.uri}` goes on by itself, as a pipe does", hint="leave `follow` out")
+        if self.compressed or not begins_there(self.format):
+            what = "compressed" if self.compressed else f"of the format `{self.format.name}`"
+            hint = "a folder that such files come to can be followed"
+            raise UsageError(f"`{self.uri}` cannot be followed: it is {what}, and not of lines", hint=hint)
 
 
 class FolderSource:
@@ -294,16 +307,16 @@ def read(
     ledger: Ledger,
     reading: Reading,
     choice: Choice | None = None,
-    stop: threading.Event | None = None,
+    waiting: Waiting | None = None,
     place: Place | None = None,
 ) -> Iterator[Sequence[Event]]:
     """The events of one file, a batch for each block at hand. Raises SourceError if it cannot be read.
 
-    choice: what may be left out of timed lines. stop: what ends a file that may keep its reader waiting. place: where
+    choice: what may be left out of timed lines. waiting: for what a file may keep its reader waiting. place: where
     reading goes on, and how far it comes.
     """
     try:
-        with _open(path, reading, compressed, stop) as file:
+        with opened(path, reading, compressed, waiting) as file:
             if place is not None and place.offset and begins_there(format) and not file.pass_over(place.offset):
                 raise SourceError(f"`{path}` is not what it was when {place.offset} bytes of it had been read")
             base = None if path == "-" else Path(path).absolute().as_uri()
@@ -311,63 +324,6 @@ def read(
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SourceError(f"`{path}` cannot be read: {reason}") from error
-
-
-class _Reader(io.RawIOBase):
-    """Reads what is at hand, without waiting for more, and counts the bytes of the file as it is stored."""
-
-    def __init__(self, raw: io.FileIO, reading: Reading, stop: threading.Event | None) -> None:
-        self._raw = raw
-        self._reading = reading
-        self._stop = stop
-
-    def read(self, size: int = -1) -> bytes:
-        while self._stop is not None and not select.select([self._raw], [], [], _POLL)[0]:
-            if self._stop.is_set():
-                return b""
-        data = self._raw.read(size) or b""
-        self._reading.bytes += len(data)
-        return data
-
-    def pass_over(self, size: int) -> bool:
-        """Goes on behind so many bytes; whether a line ends there, or the file, whose last line need not have an
-        end."""
-        if os.fstat(self._raw.fileno()).st_size < size - 1:
-            return False
-        self._reading.bytes += self._raw.seek(size - 1)
-        return self.read(1) in (b"\n", b"")
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-class _Unzipped(io.RawIOBase):
-    """Decompresses what is at hand."""
-
-    def __init__(self, stored: _Reader) -> None:
-        self._stored = stored
-        self._file = gzip.GzipFile(fileobj=stored, mode="rb")
-
-    def read(self, size: int = -1) -> bytes:
-        return self._file.read1(size)
-
-    def pass_over(self, size: int) -> bool:
-        """See `_Reader`."""
-        last = b""
-        while size and (data := self.read(min(size, _PASSED))):
-            size, last = size - len(data), data
-        return last.endswith(b"\n") if not size else size == 1
-
-    def close(self) -> None:
-        self._file.close()
-        self._stored.close()
-        super().close()
-
-
-def _open(path: str, reading: Reading, compressed: bool, stop: threading.Event | None) -> _Reader | _Unzipped:
-    stored = _Reader(io.FileIO(0, closefd=False) if path == "-" else io.FileIO(path), reading, stop)
-    return _Unzipped(stored) if compressed else stored
 
 
 def _settings(address: Address, time: int) -> Settings:

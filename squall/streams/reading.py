@@ -55,11 +55,13 @@ class Place:
 @dataclass(frozen=True)
 class Settings:
     """How files are read: a format and compression given by name (or ``""``: by ending), the stream that their facts
-    arrive on, and the time (integer ms) of untimed statements."""
+    arrive on, and the time (integer ms) of untimed statements. whole_lines: a line counts only if its end is there,
+    since more may come."""
 
     format: str
     stream: str
     time: int
+    whole_lines: bool = False
 
 
 def decoded(
@@ -101,7 +103,7 @@ def _lines(
     file: IO[bytes], path: str, format: Format, settings: Settings, ledger: Ledger, reading: Reading, place: Place
 ) -> Iterator[Sequence[Event]]:
     own = suffix(path)
-    for block in _blocks(file):
+    for block in _blocks(file, settings):
         statements, bad = parse_block(block, format.syntax, own)
         _lose(bad, place.line, path, ledger)
         place.pass_(block)
@@ -120,7 +122,7 @@ def _timed_lines(
 ) -> Iterator[Sequence[Event]]:
     own = suffix(path)
     batch: Sequence[Event]
-    for block in _blocks(file):
+    for block in _blocks(file, settings):
         plain = events(block, own, settings.stream, choice)
         if plain is not None:
             batch, count = plain
@@ -150,7 +152,7 @@ def _patch(
             ledger.record("malformed", path, line, reason, text)
 
     patch = Patch(settings.stream, settings.time, suffix(path), lose)
-    for block in _divided(_blocks(file), known):
+    for block in _divided(_blocks(file, settings), known):
         found, is_new = patch.read(place.line, block), place.offset >= known
         place.pass_(block)
         if is_new:
@@ -233,7 +235,7 @@ def _lose(bad: list[tuple[int, str, str]], first: int, path: str, ledger: Ledger
         ledger.record("malformed", path, first + index, reason, text)
 
 
-def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+def _blocks(file: IO[bytes], settings: Settings) -> Iterator[bytes]:
     """Whole lines as soon as they are there, in blocks, without the end of the last one."""
     rest: list[bytes] = []
     while chunk := file.read(_CHUNK):
@@ -243,5 +245,5 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
             continue
         yield b"".join([*rest, head])
         rest = [tail] if tail else []
-    if rest:
+    if rest and not settings.whole_lines:
         yield b"".join(rest)

@@ -8,7 +8,7 @@ from typing import Protocol
 from squall import functions
 from squall.errors import Origin, PluginError
 from squall.functions.sparql import calls
-from squall.functions.sparql.names import LANGUAGE
+from squall.functions.sparql.names import FALSE, LANGUAGE, TRUE
 from squall.lexers.sparql import tree as q
 from squall.rdf import Term, iri_text, is_iri, literal
 from squall.strata import is_timed
@@ -114,12 +114,8 @@ class Expressions:
             case (_, _, _):
                 before = len(asked)
                 triple = [self._value(argument, body, asked) for argument in call.arguments]
-                if body.sides and len(asked) > before:
-                    hint = "put it into a BIND, and give `timestamp` the variable"
-                    self.state.notes.fail(
-                        "EXISTS in `timestamp` is not supported in the filter of an OPTIONAL", call.origin, hint
-                    )
-                return self.times.of_triple(triple, body, call.origin)
+                exists = [one.variable for one in asked[before:] if isinstance(one, Exists) and one.variable]
+                return self._by_cases(triple, exists if body.sides else [], body, call.origin)
             case (Variable() as variable,):
                 return self.times.of_variable(variable, body, None, call.origin)
             case (Variable() as variable, str() as stream) if is_iri(stream):
@@ -127,6 +123,20 @@ class Expressions:
         hint = "give it a subject, a predicate and an object; or a variable, and a stream's IRI"
         self.state.notes.fail("`timestamp` does not take these arguments", call.origin, hint)
         return _UNKNOWN
+
+    def _by_cases(
+        self, triple: Sequence[Expression], exists: Sequence[Variable], body: Body, origin: Origin | None
+    ) -> Expression:
+        """The time of a triple whose terms depend on whether something exists, which only pairs of solutions tell: that
+        of the triple if it does, and that if it does not."""
+        if not exists:
+            return self.times.of_triple(triple, body, origin)
+        asked, *others = exists
+        cases = [
+            self._by_cases([_given(one, asked, value) for one in triple], others, body, origin)
+            for value in (TRUE, FALSE)
+        ]
+        return calls.call("IF", (asked, *cases), origin=origin)
 
     def _inside(self, group: q.Group, body: Body) -> System:
         """The group of an EXISTS, which knows the variables around it."""
@@ -174,6 +184,14 @@ _NEW = {"BNODE", "RAND", "UUID", "STRUUID"}
 """The functions that make something new for each solution."""
 _UNKNOWN = literal("")
 """Stands for what is refused, so that the rest of the query is looked at as well."""
+
+
+def _given(expression: Expression, variable: Variable, value: Term) -> Expression:
+    """The expression with a value for a variable."""
+    if isinstance(expression, Call):
+        arguments = tuple(_given(one, variable, value) for one in expression.arguments)
+        return Call(expression.function, arguments, expression.origin)
+    return value if expression == variable else expression
 
 
 def conjuncts(expression: q.Expression) -> Iterator[q.Expression]:
