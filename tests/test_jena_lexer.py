@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from squall import rulesets
 from squall.errors import Errors, LexerError
 from squall.lexers.jena import Call, Functor, Node, Pattern, Program, Rule, lexer
 from squall.lexers.jena.text import Text, lines
@@ -19,6 +20,7 @@ from squall.lexers.jena.words import Words, grammar
 from squall.rdf import RDF, XSD, Term, iri, literal
 from squall.stages import Lexer
 from squall.system import Variable
+from squall.translators.jena import translator
 
 
 def rule(text: str) -> Rule:
@@ -208,10 +210,18 @@ def test_a_rule_set_is_included_by_name() -> None:
     assert lexer("@include <RDFS>\n", "test").rules == lexer("@include rdfs .\n", "test").rules != ()
 
 
+@pytest.mark.parametrize("name", ["OWL", "OWLMini", "owlmicro"])
+def test_for_a_rule_set_on_owl_another_is_read_which_is_told(name: str) -> None:
+    program = lexer(f"@include <{name}>\n[mine: (?a ?p ?b) -> (?b ?p ?a)]", "test")
+    assert program.rules[:-1] == lexer(rulesets.path("owl2rl").read_text(), "owl2rl").rules
+    (warning,) = translator(program).warnings
+    assert "owl2rl" in str(warning)
+    assert str(warning).startswith("test:1:")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("@include <OWLMini>", "the rule set `OWLMini` is not part of squall"),
         ("@include <http://example.org/a.rules>", "`http://example.org/a.rules` is no file"),
         ("@include <nowhere.rules>", "`nowhere.rules` cannot be read"),
         ("@include <\x00>", "cannot be read"),

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from squall.errors import raise_all
-from squall.lexers.jena.tree import PREFIXES, Call, Clause, Functor, Node, Pattern, Program, Rule, renamed
+from squall.lexers.jena.tree import PREFIXES, Call, Clause, Functor, Instead, Node, Pattern, Program, Rule, renamed
 
 __all__ = [
     "PREFIXES",
     "Call",
     "Clause",
     "Functor",
+    "Instead",
     "JenaLexer",
     "Node",
     "Pattern",
@@ -40,7 +41,7 @@ class JenaLexer:
         from squall.lexers.jena.including import Including
 
         found = Including(text, name)
-        program = Program(tuple(found.rules), name)
+        program = Program(tuple(found.rules), name, tuple(found.instead))
         raise_all(found.errors, partial=program)
         return program
 

@@ -12,10 +12,12 @@ from squall import rulesets
 from squall.errors import LexerError, Origin
 from squall.lexers.jena.reading import Reader
 from squall.lexers.jena.text import Text
-from squall.lexers.jena.tree import Rule
+from squall.lexers.jena.tree import Instead, Rule
 
-RULE_SETS = {"rdfs": "rdfs", "owl": None, "owlmini": None, "owlmicro": None}
-"""The names that Jena knows, in small letters, and our rule sets that say the same; None where there is none."""
+RULE_SETS = {"rdfs": "rdfs", "owl": "owl2rl", "owlmini": "owl2rl", "owlmicro": "owl2rl"}
+"""The names that Jena knows, in small letters, and our rule sets that are read for them."""
+ALIKE = frozenset({"rdfs"})
+"""Those of the names by which ours concludes what Jena's does."""
 
 MOST_DEEP = 100
 """How deep files may include others."""
@@ -24,12 +26,13 @@ MOST_DEEP = 100
 class Including:
     """Reads a text and all that it includes, each file once: a file that includes itself adds nothing.
 
-    rules: what was read, of included files first. errors: what is wrong with any of them, each in its own file.
-    Prefixes hold in the file that declares them.
+    rules: what was read, of included files first. instead: the rule sets of Jena for which others of ours were read.
+    errors: what is wrong with any of them, each in its own file. Prefixes hold in the file that declares them.
     """
 
     def __init__(self, text: str, name: str) -> None:
         self.rules: list[Rule] = []
+        self.instead: list[Instead] = []
         self.errors: list[LexerError] = []
         self.seen = {_whole(Path(name))}
         self._read(text, name, 0)
@@ -37,8 +40,11 @@ class Including:
     def _read(self, text: str, name: str, depth: int) -> None:
         source = Text(text.removeprefix("\ufeff"), name)
         for target, origin in source.includes:
+            own = RULE_SETS.get(target.lower())
+            if own is not None and target.lower() not in ALIKE:
+                self.instead.append(Instead(target, own, origin))
             try:
-                self._include(_path(target, name, origin), origin, depth + 1)
+                self._include(rulesets.path(own) if own else _path(target, name, origin), origin, depth + 1)
             except LexerError as error:
                 self.errors.append(error)
         reader = Reader(source)
@@ -71,8 +77,6 @@ def _whole(path: Path) -> Path:
 
 def _path(target: str, name: str, origin: Origin) -> Path:
     """The file that is meant: relative to the file that names it. Raises LexerError."""
-    if target.lower() in RULE_SETS:
-        return _rule_set(target, origin)
     try:
         parts = urlsplit(target)
     except ValueError as error:
@@ -80,14 +84,6 @@ def _path(target: str, name: str, origin: Origin) -> Path:
     if parts.scheme not in ("", "file"):
         raise LexerError(f"`{target}` is no file", origin, "nothing is fetched: include a file of this machine")
     return Path(name).parent / (unquote(parts.path) if parts.scheme else target)
-
-
-def _rule_set(target: str, origin: Origin) -> Path:
-    own = RULE_SETS[target.lower()]
-    if own is None:
-        hint = "give Jena's own file instead: `@include <owl-fb-mini.rules>`, or put `--rules owl2rl` in front"
-        raise LexerError(f"the rule set `{target}` is not part of squall", origin, hint)
-    return rulesets.path(own)
 
 
 def _sound(rules: Sequence[Rule], errors: Sequence[LexerError], reader: Reader) -> list[Rule]:

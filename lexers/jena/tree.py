@@ -114,11 +114,22 @@ Clause = Pattern | Call | Rule
 
 
 @dataclass(frozen=True)
+class Instead:
+    """A rule set of Jena's that is included by its name, and that of ours which is read for it, though it concludes
+    something else."""
+
+    name: str
+    own: str
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True)
 class Program:
     """The rules of a text, in order. Prefixes are resolved: what is printed needs no declarations."""
 
     rules: tuple[Rule, ...]
     name: str = field(default="", compare=False)
+    instead: tuple[Instead, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return "".join(f"{rule}\n" for rule in self.rules)

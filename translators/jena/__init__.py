@@ -8,8 +8,8 @@ from functools import partial
 from hashlib import blake2b
 from pathlib import PurePath
 
-from squall.errors import raise_all
-from squall.lexers.jena import Program, Rule
+from squall.errors import TranslatorWarning, raise_all
+from squall.lexers.jena import Instead, Program, Rule
 from squall.system import Construct, Delete, Insert, Pattern, System
 from squall.translators.common import Scope
 from squall.translators.jena import lists
@@ -25,6 +25,7 @@ def translator(program: Program) -> System:
     one by its own name, else by that of the other. Raises TranslatorError, or Errors with all of the program's errors.
     """
     notes = Notes()
+    notes.warnings += map(_other_rules, program.instead)
     rules: list[System] = []
     for place, rule in enumerate(program.rules, 1):
         name = rule.name or f"rule{place}"
@@ -37,6 +38,12 @@ def translator(program: Program) -> System:
     known = lists.RULES if notes.has_lists else ()
     name = PurePath(program.name).stem
     return System(name=name, subsystems=(*shown, *notes.hiding.answers(), *known), warnings=tuple(notes.warnings))
+
+
+def _other_rules(instead: Instead) -> TranslatorWarning:
+    message = f"for `{instead.name}` squall's rule set `{instead.own}` is read, which does not conclude just the same"
+    hint = "to have Jena's own rules, include their file: `@include <owl-fb-mini.rules>`"
+    return TranslatorWarning(message, instead.origin, hint)
 
 
 def _systems(rule: Rule, body: Body) -> Iterator[System]:
