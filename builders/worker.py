@@ -253,6 +253,8 @@ class _Partition(Machine):
         self.addressing = addressing
         self.owners = owners
         self.here = here
+        self.moves = len(set(owners)) > 1 and any(level.recursive for level in levels)
+        """Whether rows move inside of these levels."""
         for node in program.plan.nodes:
             if node.id in self.driven and _tells_of_nothing(node.op) and not self._is_here((node.id, 0), ()):
                 del self.driven[node.id]
@@ -261,7 +263,7 @@ class _Partition(Machine):
         return self.owners[self.addressing.bucket(address, row)] in self.here
 
     def put(self, address: Address, entries: Sequence[Entry]) -> None:
-        if address not in self.addressing.keys or address[0] not in self.operators:
+        if not self.moves or address not in self.addressing.keys or address[0] not in self.operators:
             super().put(address, entries)
             return
         here: list[Entry] = []

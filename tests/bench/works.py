@@ -102,7 +102,7 @@ class Work:
         files.program.write_text(self.text)
         lines = list(self.stream(size))
         if self.fed == "folder":
-            _write_parts(files.stream, lines)
+            write_parts(files.stream, parted(lines, PART))
         else:
             _write(files.stream, lines)
         _write(files.plain, [line.partition(" ")[2] for line in lines] if self.timed else lines)
@@ -113,13 +113,18 @@ def _write(path: Path, lines: Iterable[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines))
 
 
-def _write_parts(folder: Path, lines: Sequence[str]) -> None:
-    """The lines as files that have appeared one after the other."""
+def write_parts(folder: Path, parts: Iterable[Iterable[str]]) -> None:
+    """Lines as files that have appeared one after the other."""
     folder.mkdir()
-    for number in range(-(-len(lines) // PART)):
+    for number, lines in enumerate(parts):
         path = folder / f"part{number:06d}.ntt"
-        _write(path, lines[number * PART : (number + 1) * PART])
+        _write(path, lines)
         os.utime(path, (data.START // 1000 + number,) * 2)
+
+
+def parted(lines: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """The lines, so many at a time."""
+    return (lines[first : first + size] for first in range(0, len(lines), size))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,125 @@
+"""How long a micro-batch takes on Spark, beside one in which nothing is done:
+
+    python -m tests.bench.microbatches --triples 10000 --live 50000 --live 500000
+
+All in one session, the first micro-batches of each being left out: the Java machine is warm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import squall
+from squall.rdf import ALWAYS, Event
+from squall.stages import Options
+from squall.streams import Sources, open_source
+from tests.bench import data
+from tests.bench.ours import triple
+from tests.bench.works import OBSERVATION, Q3, Q9, Rule, parted, statement, write_parts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RULES = {"q3": Q3, "q9": Q9}
+FIRST = 3
+"""How many micro-batches are left out."""
+
+
+def triggers(spark: SparkSession, run: Callable[[], None]) -> list[float]:
+    """The seconds that each micro-batch of a run took which had something to read, as Spark tells them."""
+    from pyspark.sql.streaming.listener import (
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+        StreamingQueryListener,
+    )
+
+    found: list[float] = []
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event: QueryStartedEvent) -> None:
+            pass
+
+        def onQueryProgress(self, event: QueryProgressEvent) -> None:
+            if event.progress.numInputRows:
+                found.append(event.progress.durationMs["triggerExecution"] / 1000)
+
+        def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+            pass
+
+    listener = Listener()
+    spark.streams.addListener(listener)
+    run()
+    jvm: Any = spark.sparkContext._jsc
+    jvm.sc().listenerBus().waitUntilEmpty()
+    spark.streams.removeListener(listener)
+    return found
+
+
+def nothing(spark: SparkSession, shuffles: int, folder: Path, state: Path) -> None:
+    """A job whose micro-batches do nothing but shuffle their lines, through Python workers, and write them."""
+
+    def batch(frame: DataFrame, number: int) -> None:
+        for _ in range(shuffles):
+            frame = frame.repartition(spark.sparkContext.defaultParallelism, "value").mapInArrow(same, "value string")
+        frame.write.parquet(str(state / f"out{number}"))
+
+    def same(batches: Iterator[Any]) -> Iterator[Any]:
+        return batches
+
+    texts = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder))
+    writer = texts.writeStream.foreachBatch(batch).option("checkpointLocation", str(state / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
+def ours(rule: Rule, window: str, folder: Path, state: Path) -> None:
+    """The rule over a window, to nowhere."""
+    plan = squall.plan(squall.compile(rule.jena(), lexer="jena", window=window))
+    job = squall.build(plan, "spark", Options(checkpoint=state / "checkpoint"))
+    static = [Event(ALWAYS, tuple(triple(statement(line)) for line in data.platforms()))]
+    for _ in job.run(Sources([open_source(str(folder))]), static):
+        pass
+
+
+def length(facts: int) -> str:
+    """How long so many triples are live, one after the other."""
+    return f"{facts // OBSERVATION * data.STEP}ms"
+
+
+def main(given: Iterable[str] | None = None) -> int:
+    from squall.builders.spark import FILES_PER_BATCH, session
+
+    parser = argparse.ArgumentParser("python -m tests.bench.microbatches", description="Seconds per micro-batch.")
+    parser.add_argument("--rule", choices=RULES, default="q3")
+    parser.add_argument("--triples", type=int, default=10_000, help="of a micro-batch (10,000)")
+    parser.add_argument("--batches", type=int, default=8, help=f"that are measured, behind the first {FIRST} (8)")
+    parser.add_argument("--live", type=int, action="append", help="live facts of a continuous window (50,000)")
+    asked = parser.parse_args(None if given is None else list(given))
+    spark = session([(FILES_PER_BATCH, "1")])
+    rule, step = RULES[asked.rule], length(asked.triples)
+    with tempfile.TemporaryDirectory() as place:
+
+        def measured(name: str, run: Callable[[Path, Path], None], before: int = 0) -> None:
+            state = Path(tempfile.mkdtemp(dir=place))
+            folder = state / "in"
+            lines = list(data.sensors(before + asked.triples * (FIRST + asked.batches)))
+            write_parts(folder, [*filter(None, [lines[:before]]), *parted(lines[before:], asked.triples)])
+            seconds = triggers(spark, lambda: run(folder, state))[-asked.batches :]
+            print(f"{name:28} {median(seconds):7.2f} s", flush=True)
+
+        measured("nothing, 3 shuffles", partial(nothing, spark, 3))
+        measured("stepped", partial(ours, rule, f"RANGE {step} STEP {step}"))
+        for live in asked.live or [50_000]:
+            measured(f"continuous, {live:,} live", partial(ours, rule, f"RANGE {length(live)}"), live)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
