@@ -11,6 +11,7 @@ import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import pyarrow
@@ -113,18 +114,22 @@ class Failed(Exception):
 
     @classmethod
     def text(cls, error: SquallError) -> str:
-        """What an engine's error is to hold, for `found`."""
+        """What an engine's error is to hold, for `retold`."""
         told = json.dumps([error.message, error.hint])
         return f"{cls.MARK}{b64encode(told.encode()).decode()}>"
 
-    @staticmethod
-    def found(error: BaseException) -> BuilderError | None:
-        """The error of a worker that an engine's error tells of; None if there is none."""
-        told = re.search(f"{Failed.MARK}([A-Za-z0-9+/=]+)>", str(error))
-        if told is None:
-            return None
-        message, hint = json.loads(b64decode(told[1]))
-        return BuilderError(message, hint=hint)
+    @classmethod
+    @contextmanager
+    def retold(cls) -> Iterator[None]:
+        """Raises for an engine's error that tells of a worker's the BuilderError that this one was."""
+        try:
+            yield
+        except Exception as error:
+            told = re.search(f"{cls.MARK}([A-Za-z0-9+/=]+)>", str(error))
+            if told is None:
+                raise
+            message, hint = json.loads(b64decode(told[1]))
+            raise BuilderError(message, hint=hint) from None
 
 
 def _batch(chunk: Sequence[Message]) -> pyarrow.RecordBatch:

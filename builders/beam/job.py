@@ -67,12 +67,8 @@ class BeamJob:
 
         A list of batches, and `Sources` none of which is live, are one pipeline. Of anything else each batch is one.
         """
-        try:
+        with Failed.retold():
             yield from self._outputs(batches, static)
-        except Exception as error:
-            if (failed := Failed.found(error)) is None:
-                raise
-            raise failed from None
 
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         begin = beginning(batches) if self.options.now is None else self.options.now

@@ -83,12 +83,8 @@ class SparkJob:
         A list of batches, and `Sources` none of which is live, are worked off as far as they go; anything else is
         worked as it comes.
         """
-        try:
+        with Failed.retold():
             yield from self._outputs(batches, static)
-        except Exception as error:
-            if (failed := Failed.found(error)) is None:
-                raise
-            raise failed from None
 
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         if self.options.batch:
