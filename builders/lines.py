@@ -16,7 +16,7 @@ from squall.builders.messages import LOST, Message
 from squall.builders.rows.entries import fact_row, row_fact
 from squall.errors import UsageError
 from squall.rdf import DEFAULT_STREAM, Event, Fact, Term
-from squall.streams.formats import parse_lines, suffix, told
+from squall.streams.formats import joined, parse_lines, suffix, told
 from squall.streams.plain import Choice, events
 from squall.streams.reading import grouped
 
@@ -90,7 +90,7 @@ def lines_parser(documents: Sequence[Document]) -> Parse:
     return parse
 
 
-def _runs(batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str, int, int], list[str]]]:
+def _runs(batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str, int, int], list[str | bytes]]]:
     """The lines that are from one part of a file, and its name, where that part begins, and the source."""
     lines = batch.column("value").to_pylist()
     columns = [batch.column(name) for name in ("file", "block", "source")]
@@ -104,7 +104,7 @@ def _runs(batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str, int, int], li
 
 
 def _parse(
-    document: Document, path: str, block: int, before: int, lines: list[str], choice: Choice | None
+    document: Document, path: str, block: int, before: int, lines: Sequence[str | bytes], choice: Choice | None
 ) -> tuple[Sequence[Event], list[Lost], int]:
     """The events of lines, those that are lost, and how many statements could be used."""
     if document.spooled:
@@ -117,7 +117,7 @@ def _parse(
     except UsageError as error:
         return [], [Lost("malformed", name, 0, 0, error.message, "")] if block == before == 0 else [], 0
     if format.timed:
-        plain = events("\n".join(lines).encode("utf-8", "surrogatepass"), suffix(name), document.stream, choice)
+        plain = events(joined(lines), suffix(name), document.stream, choice)
         if plain is not None:
             return plain[0], [], plain[1]
     found, bad = parse_lines(lines, name, format.timed, format.name, document.time)
@@ -130,7 +130,7 @@ def _counted(events: list[Event], lost: list[Lost]) -> tuple[list[Event], list[L
     return events, lost, sum(len(event.facts) for event in events)
 
 
-def _unspool(lines: list[str]) -> Iterator[Event]:
+def _unspool(lines: Sequence[str | bytes]) -> Iterator[Event]:
     for line in lines:
         time, stream, graph, kind, *cells = json.loads(line)
         yield event_of(time, stream, graph, kind, cells)

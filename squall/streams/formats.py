@@ -117,13 +117,18 @@ def parse_lines(
     Returns (time, statement) pairs in order, and (index of the line, reason, text) for each line that is malformed.
     `time` (integer ms) is that of untimed lines. Depends on nothing else, so that it can run in any process.
     """
-    encoded = (line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass") for line in lines)
-    block = b"\n".join(line.rstrip(b"\r\n") for line in encoded)
+    block = joined(lines)
     syntax, own = BY_NAME[format].syntax, suffix(document)
     if timed:
         return parse_timed(block, syntax, own)
     facts, bad = parse_block(block, syntax, own)
     return [(time, fact) for fact in facts], bad
+
+
+def joined(lines: Sequence[str | bytes]) -> bytes:
+    """Lines, with or without their ends, as one block."""
+    encoded = (line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass") for line in lines)
+    return b"\n".join(line.rstrip(b"\r\n") for line in encoded)
 
 
 def parse_block(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Statement], list[Bad]]:
