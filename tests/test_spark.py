@@ -106,6 +106,22 @@ def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
     assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == []
 
 
+def test_a_checkpoint_may_have_any_name(tmp_path: Path) -> None:
+    """Spark reads a path as a pattern, and Hadoop decodes none."""
+    folder = tmp_path / "a b, {c} [d]%20^"
+    options = Options(checkpoint=folder / "checkpoint")
+    plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
+    (tmp_path / "known.ttl").write_text("@prefix : <http://example.org/> . :bob :parent :cat .")
+    found = []
+    for at, name in enumerate(("ann", "eve")):
+        write(folder / "in", [(at, triple(name, "parent", "bob"))], files=1)
+        (folder / "in" / "part000.ntt").rename(folder / "in" / f"{name}.ntt")
+        sources = Sources([open_source(str(folder / "in"))])
+        found += plain(squall.build(plan, "spark", options).run(sources, open_static(str(tmp_path / "known.ttl"))))
+    assert found == [(at, str(triple(name, "grandparent", "cat"))) for at, name in enumerate(("ann", "eve"))]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [folder.name, "known.ttl"]
+
+
 def test_a_session_that_is_there_is_left_as_it_is_in_any_thread() -> None:
     from squall.builders.spark import session
 

@@ -10,7 +10,7 @@ import pyarrow
 from squall.builders.addressing import BUCKETS, Owners
 from squall.builders.exchange import Folder, Told
 from squall.builders.messages import COUNT, FIGURE, INSTANT, ROW, SCHEMA, STATE, TIME, Message, Step
-from squall.builders.spark.store import Store
+from squall.builders.spark.store import Store, pattern_of
 from squall.rdf import ALWAYS, FOREVER
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class SparkExchange:
         from pyspark.sql import functions as f
 
         parts = [(*folder, f"kind={kind}", f"level={level}") for folder in folders]
-        paths = [self.store.uri(*part) for part in parts if self.store.exists(*part)]
+        paths = [pattern_of(self.store.uri(*part)) for part in parts if self.store.exists(*part)]
         if not paths:
             return None
         schema = ", ".join(column for column in SCHEMA.split(", ") if column.split()[0] not in ("kind", "level"))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from squall.builders.intake import is_live
 from squall.builders.spark.answers import check_types, shape
 from squall.builders.spark.answers import typed as as_typed
+from squall.builders.spark.store import pattern_of, uri_of
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import Event
@@ -71,7 +72,7 @@ def to_dataframe(
     else:
         work()
     reader = (spark.readStream if live else spark.read).schema(columns.schema).option("recursiveFileLookup", "true")
-    frame = reader.parquet(str(folder))
+    frame = reader.parquet(pattern_of(uri_of(folder)))
     return frame if types is None else as_typed(frame, columns, types)
 
 

@@ -10,6 +10,7 @@ from squall.builders import intake
 from squall.builders.lines import Document
 from squall.builders.spark.session import FILES_PER_BATCH
 from squall.builders.spark.sources import FrameSource
+from squall.builders.spark.store import pattern_of
 from squall.streams import Source
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _file_lines(spark: SparkSession, document: Document, streaming: bool) -> Dat
 def _glob(path: Path, folder: bool) -> str:
     """The pattern that names a folder's files, or one file: as a pattern, since Spark takes a plain path for a folder;
     its first and last character in brackets, since Spark passes over names that begin with ``_`` or ``.``."""
-    escaped = ["".join(f"\\{c}" if c in "*?[]{}\\^" else c for c in part) for part in path.parts]
+    escaped = [pattern_of(part) for part in path.parts]
     if not folder:
         name = path.name
         escaped[-1] = f"[{name[0]}]{escaped[-1][1:-1]}[{name[-1]}]"

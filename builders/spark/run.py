@@ -23,7 +23,7 @@ from squall.builders.spark.inputs import Inputs, document_of, lines, placed, rea
 from squall.builders.spark.session import FILES_PER_BATCH, ROWS_TOGETHER
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool
-from squall.builders.spark.store import Store
+from squall.builders.spark.store import Store, pattern_of, uri_of
 from squall.builders.supersteps import Batches
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -42,7 +42,7 @@ class Run:
     def __init__(self, plan: Plan, options: Options, spark: SparkSession, folder: Path, begin: int) -> None:
         self.options = options
         self.spark = spark
-        self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), folder.absolute().as_uri())
+        self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(folder))
         self.program = Program(plan, levels(plan), functions.own(), self.store.belong(plan, begin), options.measure)
         together = int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
         self.exchange = SparkExchange(spark, self.store)
@@ -61,7 +61,7 @@ class Run:
         """Whether somebody has stopped the query: more would have come."""
 
     def _folder(self, plan: Plan, folder: Folder) -> FolderWriter:
-        store = Store(self.spark._jvm, self.spark._jsc.hadoopConfiguration(), folder.path.absolute().as_uri())
+        store = Store(self.spark._jvm, self.spark._jsc.hadoopConfiguration(), uri_of(folder.path))
         return FolderWriter(plan, folder, store, self.store.run())
 
     # The run
@@ -143,7 +143,7 @@ class Run:
         written = spool.write(self.spooled / "static", ([event] for event in static), "static", ALWAYS)
         if not written:
             return made
-        text = self.spark.read.format("text").load((self.spooled / "static").as_uri())
+        text = self.spark.read.format("text").load(pattern_of(uri_of(self.spooled / "static")))
         step = self.batches.reading(lines_parser((Document("static", spooled=True),)))
         read = (
             placed(text).selectExpr("*", "0 as source").mapInArrow(step, SCHEMA).where(f"kind in ('{ROW}', '{FIGURE}')")

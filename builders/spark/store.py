@@ -29,6 +29,16 @@ FORMAT = 2
 """How messages are written; 1 had no number, and a record for each row."""
 
 
+def uri_of(path: Path) -> str:
+    """A path as Hadoop takes one to write or look at: character by character, since nothing is decoded."""
+    return f"file:{path.absolute()}"
+
+
+def pattern_of(path: str) -> str:
+    """A path as Spark takes one to read: as a pattern."""
+    return "".join(f"\\{c}" if c in "*?[]{}\\^" else c for c in path)
+
+
 class Store:
     """Files by paths relative to a root. Small files are written beside their place and renamed, so that they are
     whole."""
