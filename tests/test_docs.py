@@ -101,7 +101,8 @@ class Page:
         self.printed = out.getvalue()
 
     def _command(self, command: str, output: str, where: str) -> None:
-        script = f"set -o pipefail; squall() {{ '{sys.executable}' -m squall \"$@\"; }}; {command}"
+        ours = f'python() {{ \'{sys.executable}\' "$@"; }}; squall() {{ python -m squall "$@"; }}'
+        script = f"set -o pipefail; {ours}; {command}"
         environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "120"}
         done = subprocess.run(
             ["bash", "-c", script], cwd=self.folder, env=environment, capture_output=True, text=True, check=False
