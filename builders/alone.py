@@ -34,18 +34,16 @@ from squall.builders.messages import (
 )
 from squall.builders.packing import orders, pack, pack_output, unpack, unpack_output
 from squall.builders.rows.entries import fact_row
-from squall.builders.rows.read import wanted
+from squall.builders.rows.read import is_told_whole, wanted
 from squall.builders.running import Running
-from squall.builders.state import State
+from squall.builders.state import COMPACT, State
 from squall.builders.worker import figure_messages
-from squall.operators import Deliver, Feed, Operator, Read, Update
+from squall.operators import Feed, Operator, Read, Update
 from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
 from squall.stages import Options, Output
 from squall.windows import Count
 
-COMPACT = 16
-"""After how many batches the state is written as a whole again."""
 _FACTS = _STATE = 0
 """The levels of the facts that the plan reads, and of what it keeps."""
 
@@ -197,7 +195,7 @@ def start_message() -> Message:
 def facts(plan: Plan, earliest: int, parsed: Iterable[Parsed]) -> Iterator[Message]:
     """The messages that come of what sources held: the facts that the plan reads, with the place of each. earliest: the
     time (integer ms) before which they are late."""
-    predicates, whole = wanted(plan), _is_told_whole(plan)
+    predicates, whole = wanted(plan), is_told_whole(plan)
     places: Counter[tuple[int, str, int]] = Counter()
     counts: Counter[int] = Counter()
     latest = ALWAYS
@@ -217,11 +215,6 @@ def facts(plan: Plan, earliest: int, parsed: Iterable[Parsed]) -> Iterator[Messa
         yield _message(0, "", 0, 0, heartbeat(latest), "event", None)
     for source, count in counts.items():
         yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
-
-
-def _is_told_whole(plan: Plan) -> bool:
-    """Whether each event is an instant at which something may be told."""
-    return any(isinstance(node.op, Deliver | Feed) and node.op.output == "rstream" for node in plan.nodes)
 
 
 def _parts(event: Event, predicates: Collection[Term] | None, whole: bool) -> Iterator[tuple[str, Fact | None]]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from squall.builders.bulk import Bulk, fits
 from squall.builders.measured import Measured
-from squall.builders.rows.read import wanted
+from squall.builders.rows.read import needed
 from squall.builders.running import Running
 from squall.clock import beginning
 from squall.errors import BuilderError
 from squall.figures import NodeFigures
-from squall.operators import Deliver as DeliverNode
-from squall.operators import Feed
 from squall.plan import Plan
-from squall.rdf import Event, Term
+from squall.rdf import Event
 from squall.stages import Choosy, Folder, Options, Output
 
 
@@ -35,15 +33,7 @@ class IteratorJob(Running):
     def __init__(self, plan: Plan, options: Options) -> None:
         in_bulk = fits(plan) and not options.measure and options.checkpoint is None
         super().__init__(plan, options, Bulk(plan) if in_bulk else None)
-        self.wanted = self._wanted()
-
-    def _wanted(self) -> Collection[Term] | None:
-        """The predicates of the triples that the job has to be told of; None: of all. What measures counts all that is
-        read, and of what is told whole each event is an instant."""
-        ops = (node.op for node in self.plan.nodes)
-        if self.options.measure or any(isinstance(op, DeliverNode | Feed) and op.output == "rstream" for op in ops):
-            return None
-        return wanted(self.plan)
+        self.wanted = None if options.measure else needed(plan)  # what is measured is all that is read
 
     def describe(self) -> str:
         """The job as text: one stage, every node in this process."""

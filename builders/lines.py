@@ -41,9 +41,8 @@ class Document(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """What a run of lines of one source held, and what was lost of it. statements: how many
-    could be used. file, block: where it is from, by its name and
-    where that part of it begins; what is of one block comes in order."""
+    """What a run of lines of one source held, and what was lost of it. statements: how many could be used. file, block:
+    where it is from, by its name and where that part of it begins; what is of one block comes in order."""
 
     source: int
     events: Sequence[Event]

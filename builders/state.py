@@ -12,6 +12,9 @@ from squall.builders.rows.memory import Keeping
 Slot = tuple[str, int]
 """A memory, and the number of one of its slots (`squall.builders.machine.Machine.kept`)."""
 
+COMPACT = 16
+"""After how many batches a distributed builder writes its state as a whole again."""
+
 
 class State:
     """All that a run has kept so far."""

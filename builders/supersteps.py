@@ -25,15 +25,13 @@ from squall.builders.lines import Lost, Parse
 from squall.builders.messages import DUE, LOST, OF_A_BATCH, ROW, STATE, Message, Step
 from squall.builders.rows import deliver
 from squall.builders.rows.timeline import TimeDriven
+from squall.builders.state import COMPACT
 from squall.builders.worker import DELETE, PLAIN, REDERIVE, Span, axioms, compaction, source_step, superstep
 from squall.operators import windows_of
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER
 from squall.stages import Output
 from squall.windows import Landmark, Nothing, Range
-
-COMPACT = 16
-"""After how many batches the files of the state are made few again."""
 
 
 @dataclass

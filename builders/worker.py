@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
@@ -31,12 +31,12 @@ from squall.builders.messages import (
 from squall.builders.network import Address
 from squall.builders.packing import pack
 from squall.builders.rows.entries import Entry
-from squall.builders.rows.read import wanted
+from squall.builders.rows.read import needed
 from squall.builders.state import compacted
 from squall.figures import Figures
 from squall.operators import Group, Operator
 from squall.plan import Plan
-from squall.rdf import ALWAYS, HEARTBEAT, Columns, Event, Term
+from squall.rdf import ALWAYS, HEARTBEAT, Columns, Event
 from squall.windows import Count, Window
 
 _TIME = attrgetter("time")
@@ -49,19 +49,13 @@ _ROWS = 50_000
 def source_step(program: Program, passed: int, parse: Parse) -> Step:
     """The worker's function from lines to messages for the first nodes that keep rows. passed: the time (ms) before
     which events are late."""
-    predicates = None if program.measure else _wanted(program.plan)  # what is measured is all that is read
+    predicates = None if program.measure else needed(program.plan)  # what is measured is all that is read
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
         return to_arrow(source_messages(program, passed, parse(batches, predicates, passed)))
 
     return step
-
-
-def _wanted(plan: Plan) -> Collection[Term] | None:
-    """The predicates of the triples of which workers have to be told; None: of all. Of what is told whole each event is
-    an instant."""
-    return None if any(op.output == "rstream" for _, op in plan.deliveries) else wanted(plan)
 
 
 def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> Iterator[Message | Parcel]:

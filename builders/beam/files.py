@@ -40,7 +40,7 @@ def parts(source: int, path: str, size: int) -> list[Part]:
 
 
 def read_lines(part: Part) -> Iterator[pyarrow.RecordBatch]:
-    """The lines of a part, as `squall.builders.worker.lines_parser` takes them."""
+    """The lines of a part, as `squall.builders.lines.lines_parser` takes them."""
     source, path, begin, end = part
     lines = _lines(path, begin, end)
     while chunk := list(islice(lines, _LINES)):

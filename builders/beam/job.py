@@ -22,6 +22,7 @@ from squall.builders.intake import check_bounded, document_of, is_live, lose, re
 from squall.builders.lines import Document, Lost, lines_parser
 from squall.builders.messages import COUNT, INSTANT, LOST, ROW, Failed, Message
 from squall.builders.packing import unpack_output
+from squall.builders.state import COMPACT
 from squall.clock import beginning
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -31,8 +32,6 @@ from squall.streams import FileSource, FolderSource, Source, Sources
 
 LIVE = "what comes live is worked batch by batch"
 """Why one group has all rows of a plan that is for live sources."""
-COMPACT = 16
-"""After how many batches of a live run its state is written as a whole again."""
 
 
 def build(plan: Plan, options: Options) -> BeamJob:

@@ -1,6 +1,6 @@
 """A plan's pipeline: lines in, answers and all that the driver has to be told out, as files in a folder.
 
-Between steps go messages (`squall.builders.worker`), as Arrow, with an integer for the key: the bucket of the columns
+Between steps go messages (`squall.builders.messages`), as Arrow, with an integer for the key: the bucket of the columns
 that the next step groups by. What a step writes has the name of its key: a bundle that is done again changes nothing.
 """
 

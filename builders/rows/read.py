@@ -13,7 +13,7 @@ from squall.builders.rows.counted import Counted
 from squall.builders.rows.entries import Boxes, Entry, fact_row, row_fact
 from squall.builders.rows.memory import SWEPT, Differences, Keeping, Kept, added
 from squall.errors import SourceError
-from squall.operators import Match, Read, Update
+from squall.operators import Deliver, Feed, Match, Read, Update
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
 from squall.system import Source
@@ -86,6 +86,16 @@ def wanted(plan: Plan) -> frozenset[Term] | None:
                     return None
                 found.add(op.cells[1])
     return frozenset(found)
+
+
+def needed(plan: Plan) -> frozenset[Term] | None:
+    """The predicates of the triples that who reads for a plan has to hand on; None: any."""
+    return None if is_told_whole(plan) else wanted(plan)
+
+
+def is_told_whole(plan: Plan) -> bool:
+    """Whether each event is an instant at which something may be told."""
+    return any(isinstance(node.op, Deliver | Feed) and node.op.output == "rstream" for node in plan.nodes)
 
 
 def unprepared(event: Event) -> SourceError:
