@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pyarrow
 
@@ -10,9 +11,11 @@ import squall
 from squall.builders.addressing import Program
 from squall.builders.cut import levels
 from squall.builders.lines import Document, Parsed, lines_parser
-from squall.builders.messages import COUNT, LOST, ROW, TIME, Message, from_arrow
+from squall.builders.messages import COUNT, INSTANT, LOST, ROW, TIME, Message, from_arrow
 from squall.builders.worker import source_step
 from squall.rdf import ALWAYS, Columns
+from squall.system import over
+from squall.windows import Range
 
 RULE = "@prefix : <http://example.org/>.\n[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]"
 P, OTHER = "<http://example.org/p>", "<http://example.org/other>"
@@ -68,3 +71,12 @@ def test_what_a_worker_tells_of_lines() -> None:
     assert [json.loads(one.row)[0] for one in by_kind[LOST]] == ["late"]
     assert [one.start for one in by_kind[TIME]] == [6]
     assert [one.start for one in by_kind[COUNT]] == [3]
+
+
+def test_a_worker_tells_each_instant_of_what_is_told_whole() -> None:
+    system = over(replace(squall.compile(RULE, lexer="jena"), output="rstream"), Range(10))
+    plan = squall.plan(system)
+    step = source_step(Program(plan, levels(plan)), ALWAYS, lines_parser((Document("/in", folder=True),)))
+    lines = [line(1, P), line(2, OTHER), line(3, OTHER), line(4, P)]
+    made: list[Message] = list(from_arrow(step(iter([batch(("a.ntt", 0, lines))]))))
+    assert {one.start for one in made if one.kind == INSTANT} == {1, 2, 3, 4}

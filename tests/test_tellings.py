@@ -12,6 +12,7 @@ import squall
 from squall.errors import SquallError
 from squall.operators import Deliver, Feed
 from squall.rdf import XSD, Event, Quad, Triple, iri, literal
+from squall.streams import Sources, open_source
 from squall.system import (
     Construct,
     Delete,
@@ -22,6 +23,7 @@ from squall.system import (
     Telling,
     Variable,
     made_streams,
+    over,
     tellings,
     warnings,
 )
@@ -73,6 +75,15 @@ def test_a_system_is_told_as_what_is_around_it_unless_it_says_how() -> None:
     found = tellings(System(subsystems=(a, inner), output="rstream"))
     said = [([one.name for one in each.rules], each.output, each.report.policy) for each in found]
     assert said == [(["a"], "rstream", "close"), (["b", "c"], "rstream", "change")]
+
+
+def test_what_is_told_whole_is_told_at_what_no_rule_reads_in_a_file_too(tmp_path: Path) -> None:
+    """A reader of files may leave out what no rule reads, but not the instant at which it comes."""
+    (tmp_path / "in.ntt").write_text(f"1 {P} {P} {Q} .\n2 {P} {R} {Q} .\n3 {S} {P} {Q} .\n")
+    system = over(replace(rule((Pattern(X, P, Y),), Pattern(Y, Q, X)), output="rstream"), Range(10))
+    job = squall.build(squall.plan(system))
+    found = [output.time for output in job.run(Sources([open_source(str(tmp_path / "in.ntt"))]))]
+    assert found == [1, 2, 3, 3, 11, 12]
 
 
 def test_a_query_is_told_under_its_name() -> None:
