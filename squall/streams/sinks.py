@@ -25,6 +25,8 @@ from squall.streams.graphs import TriG, quad, timed_quad
 from squall.streams.patterns import PatternSink, expanded, is_pattern
 from squall.streams.results import DOCUMENTS, json_line
 
+_BUFFER = 1 << 16  # bytes that are handed to the system at a time: each time costs as much as some lines
+
 
 @runtime_checkable
 class Sink(Protocol):
@@ -248,7 +250,7 @@ def _folder(address: Address) -> FolderSink:
 def _opened(uri: str, path: Path, format: str, compressed: bool) -> StreamSink:
     if compressed:
         return GzipSink(uri, format, lambda resume: cast(IO[bytes], gzip.open(path, _mode(resume))), path)
-    return FileSink(uri, format, lambda resume: path.open(_mode(resume)), path)
+    return FileSink(uri, format, lambda resume: path.open(_mode(resume), _BUFFER), path)
 
 
 def _write_file(uri: str, path: Path, outputs: Sequence[Output], format: str, compressed: bool) -> None:
@@ -270,7 +272,7 @@ class _StandardOutput(io.BufferedWriter):
     """Standard output in blocks; closing it leaves the descriptor open."""
 
     def __init__(self, descriptor: int) -> None:
-        super().__init__(io.FileIO(descriptor, "wb", closefd=False), 1 << 16)
+        super().__init__(io.FileIO(descriptor, "wb", closefd=False), _BUFFER)
 
 
 def _ending(name: str) -> str | None:
