@@ -16,7 +16,7 @@ from squall.streams.evaluations import Evaluation, Gathering
 from squall.streams.live.base import LiveSource, delays
 from squall.streams.reading import decoded
 from squall.streams.results import DOCUMENTS
-from squall.streams.sinks import EVALUATIONS, LINES
+from squall.streams.written import EVALUATIONS, LINES
 
 IDENTITY = "squall-id"
 """Where a message says its `MessageSink.identity`, if its protocol has no name of its own for that."""

@@ -19,7 +19,8 @@ from squall.streams.address import Address
 from squall.streams.live.base import LONGEST, LiveSource, Lost, delays
 from squall.streams.live.buffer import Buffer
 from squall.streams.reading import decoded
-from squall.streams.sinks import StreamSink, check_format
+from squall.streams.sinks import StreamSink
+from squall.streams.written import check_format
 
 _CONNECT = 10.0  # seconds that connecting may take
 _POLL = 0.2  # seconds between two looks whether a listening source was stopped
