@@ -66,15 +66,23 @@ class Formatting(Protocol):
 class StreamSink:
     """Standard output, or a compressed file: written from its beginning to its end.
 
-    Raises SinkError where the system refuses to open or write it.
+    alone: what is written may have to be read without what was before, as on a connection that is made again. Raises
+    SinkError where the system refuses to open or write it.
     """
 
-    def __init__(self, uri: str, format: str, open: Callable[[bool], IO[bytes]], path: Path | None = None) -> None:
+    def __init__(
+        self,
+        uri: str,
+        format: str,
+        open: Callable[[bool], IO[bytes]],
+        path: Path | None = None,
+        alone: bool = False,
+    ) -> None:
         self.uri = uri
         self.format = format
         self._path = path
         self._open = open
-        self._encoder = encoder(format, uri)
+        self._encoder = encoder(format, uri, alone)
         self._line = self._encoder.write
         self._prompt = False
         self._file: IO[bytes] | None = None

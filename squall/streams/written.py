@@ -13,6 +13,7 @@ from squall.rdf import ALWAYS, XSD_STRING, Boolean, Evaluated, Quad, Solution, T
 from squall.stages import Output
 from squall.streams.encoders import Encoder, EvaluationLines, Lines, OneDocument, Rows, comment_line
 from squall.streams.evaluations import answered
+from squall.streams.formats import check_library
 from squall.streams.graphs import TriG, quad, timed_quad
 from squall.streams.results import DOCUMENTS, json_line
 
@@ -91,14 +92,16 @@ LINES: dict[str, Callable[[Output], bytes]] = {
 """What makes a line of each output."""
 SOLUTIONS = frozenset((*_TABLES, *DOCUMENTS))
 """The formats of a table: where there are solutions of a query, nothing else has its columns."""
-NO_SOLUTIONS = frozenset((*LINES, "trig")) - {"ndjson"}
+BINARY = frozenset(("jelly",))
+"""The formats that are no text."""
+NO_SOLUTIONS = frozenset((*LINES, "trig", *BINARY)) - {"ndjson"}
 """The formats of triples and quads alone."""
 NO_GRAPHS = frozenset(("nt", "ntt"))
 """The formats of triples alone."""
 EVALUATIONS = {"ndjson-evaluations": json_line}
 """What makes a line of each evaluation."""
-_FORMATS = (*LINES, *_TABLES, "trig", *DOCUMENTS, *EVALUATIONS, "table")
-BY_ENDING = {f".{name}": name for name in (*LINES, *_TABLES, "trig", *DOCUMENTS)} | {".jsonl": "ndjson"}
+_FORMATS = (*LINES, *_TABLES, "trig", *BINARY, *DOCUMENTS, *EVALUATIONS, "table")
+BY_ENDING = {f".{name}": name for name in (*LINES, *_TABLES, "trig", *BINARY, *DOCUMENTS)} | {".jsonl": "ndjson"}
 
 
 def of_ending(name: str) -> str | None:
@@ -107,13 +110,15 @@ def of_ending(name: str) -> str | None:
 
 
 def check_format(name: str) -> None:
-    """Raises UsageError if there is no such format of sinks."""
+    """Raises UsageError if there is no such format of sinks, PluginError where what it needs is not installed."""
     if name not in _FORMATS:
         raise UsageError(f"outputs cannot be written as `{name}`", hint=f"formats: {', '.join(_FORMATS)}")
+    check_library(name)
 
 
-def encoder(format: str, uri: str) -> Encoder:
-    """What writes a format to the sink of an address."""
+def encoder(format: str, uri: str, alone: bool = False) -> Encoder:
+    """What writes a format to the sink of an address. alone: what is written may have to be read without what was
+    before."""
     if format in _TABLES:
         return Rows(uri, _TABLES[format])
     if format in DOCUMENTS:
@@ -122,6 +127,10 @@ def encoder(format: str, uri: str) -> Encoder:
         return EvaluationLines(EVALUATIONS[format])
     if format == "trig":
         return TriG()
+    if format in BINARY:
+        from squall.streams.jelly import Frames  # on demand: its library is an extra
+
+        return Frames(alone)
     if format == "table":
         from squall.streams.tables import Tables  # on demand: it needs `rich` and `squall.show`
 

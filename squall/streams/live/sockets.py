@@ -243,7 +243,7 @@ def open_sink(address: Address) -> StreamSink:
     place, name = Place(address), address.get("format", "nt")
     check_format(name)
     retry = address.integer("retry", 60_000)
-    return StreamSink(address.text, name, lambda _: io.BufferedWriter(_Sending(place, retry), _SENT))
+    return StreamSink(address.text, name, lambda _: io.BufferedWriter(_Sending(place, retry), _SENT), alone=True)
 
 
 class _Sending(io.RawIOBase):
