@@ -142,7 +142,7 @@ def build(
     """
     from squall.progress import Tally
     from squall.streams import LedgerFile
-    from squall.streams.sinks import check_writable
+    from squall.streams.sinks import Losing, check_writable
 
     resume = checkpoint is not None and _has_begun(checkpoint)
     system = compiled(programs, lexer, rules, graphs, semantics["profile"])
@@ -159,6 +159,8 @@ def build(
     if profiled:
         check_writable(profiled)
     ledger = LedgerFile(lost, strict, resume)
+    if isinstance(target, Losing):
+        target.ledger = ledger
     durable = checkpoint is not None and builder == "iterator"
     interval = _interval(every, durable)
     streams, static = _inputs(sources, statics, ledger, durable, *times)

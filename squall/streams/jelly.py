@@ -264,6 +264,11 @@ def _statement(output: Output) -> Statement | None:
     return fact
 
 
+def behind_length(frame: bytes) -> bytes:
+    """A frame as one of a stream."""
+    return _delimited(jelly.RdfStreamFrame.FromString(frame))
+
+
 def _delimited(frame: Any) -> bytes:
     written = io.BytesIO()
     write_delimited(frame, written)

@@ -171,6 +171,11 @@ class MessageLog(EvaluationLines):
         self._announced = begun
 
     def _message(self, found: Evaluation) -> bytes:
-        head = b"" if self._announced and not self._alone else b'VERSION "1.1-messages"\n'
+        made = ended(self._body(found), announced=self._announced and not self._alone)
         self._announced = True
-        return head + self._body(found) + b"MESSAGE\n"
+        return made
+
+
+def ended(body: bytes, announced: bool = False) -> bytes:
+    """A message of which is said where it ends and, unless that is known already, what it is."""
+    return (b"" if announced else b'VERSION "1.1-messages"\n') + body + b"MESSAGE\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn, Protocol, cast, runtime_checkable
 
 from squall.errors import SinkError, UsageError
-from squall.stages import Output
+from squall.stages import Ledger, Output
 from squall.streams.address import Address
 from squall.streams.folders import COLUMNS, FolderSink
 from squall.streams.patterns import PatternSink, expanded, is_pattern
@@ -61,6 +61,13 @@ class Formatting(Protocol):
     def drop(self) -> None:
         """It is not to be written at the end."""
         ...
+
+
+@runtime_checkable
+class Losing(Protocol):
+    """A sink that may lose outputs, and counts them in a ledger: that of the run, if it is given it."""
+
+    ledger: Ledger
 
 
 class StreamSink:

@@ -24,7 +24,8 @@ T = TypeVar("T")
 IDENTITY = "squall-id"
 """Where a message says its `MessageSink.identity`, if its protocol has no name of its own for that."""
 
-_SHOWN = 500  # characters of a message that the ledger keeps
+SHOWN = 500
+"""Characters of a message that the ledger keeps."""
 
 CONTENT_TYPES = {
     "nt": "application/n-triples",
@@ -74,7 +75,7 @@ class MessageSource(LiveSource):
     def drop(self, message: Message) -> None:
         """Counts a message that there is no room for."""
         reason = f"{message.which}: more than buffer={self.buffer} messages wait"
-        text = message.data[:_SHOWN].decode("utf-8", "replace")
+        text = message.data[:SHOWN].decode("utf-8", "replace")
         self.ledger.record("dropped", message.place, None, reason, text)
 
     def _read(self, message: Message) -> Iterator[Sequence[Event]]:
@@ -92,7 +93,7 @@ class _Within:
         self._message = message
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        shown = text[:_SHOWN]
+        shown = text[:SHOWN]
         self._ledger.record(cause, self._message.place, line, f"{self._message.which}: {reason}", shown)
 
 
