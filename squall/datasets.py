@@ -27,7 +27,7 @@ Graph = frozenset[Triple]
 Quad = tuple[Term, Term, Term, Term | None]
 """A triple and the name of its graph, None for the default graph."""
 
-WRITTEN = tuple(format.name for format in FORMATS if not format.timed and format.name != "rdf")
+WRITTEN = tuple(one.name for one in FORMATS if not (one.timed or one.binary or one.name == "rdf"))
 """The formats that a data set can be written in, by name. (RDF/XML has no names for many predicates.)"""
 
 
@@ -89,7 +89,7 @@ def _graphs(path: str, format: Format, compressed: bool, base: str | None, own: 
     try:
         with open(0 if path == "-" else path, "rb", closefd=path != "-") as stored:
             file = cast(IO[bytes], gzip.GzipFile(fileobj=stored)) if compressed else stored
-            return parse_graphs(file, format.syntax, base, own)
+            return parse_graphs(file, format, base, own)
     except Malformed as error:
         place = path if error.line is None else f"{path}:{error.line}"
         raise SourceError(f"{place}: {error.reason}") from error

@@ -230,7 +230,10 @@ def test_a_line_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.binary(max_size=200), max_size=5), st.sampled_from(["nt", "nqt", "rdfp", "ttl", "jsonld", "rdf"]))
+@given(
+    st.lists(st.binary(max_size=200), max_size=5),
+    st.sampled_from(["nt", "nqt", "rdfp", "ttl", "jsonld", "rdf"]),
+)
 def test_whatever_comes_is_read_or_counted(pieces: list[bytes], format: str) -> None:
     def send(connection: socket.socket) -> None:
         with suppress(OSError):  # a document that is broken is not read any further

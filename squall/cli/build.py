@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 @click.option("--lateness", default="0s", metavar="TIME", help="How far streams may be out of order [default: 0s].")
 @click.option("--heartbeat", default="1s", show_default=True, metavar="TIME", help="How long nothing may come before "
               "time goes on without it.")  # fmt: skip
-@click.option("--format", "format", metavar="NAME", help="Standard output as nt, ntt, nq, nqt, trig, ndjson, "
-              "ndjson-evaluations, csv, tsv, table, srj, srx, srcsv or srtsv [default: table for answers of queries, "
-              "nq for triples in graphs, else nt].")  # fmt: skip
+@click.option("--format", "format", metavar="NAME", help="Standard output as nt, ntt, nq, nqt, trig, jelly, "
+              "ndjson, ndjson-evaluations, csv, tsv, table, srj, srx, srcsv or srtsv [default: table for answers "
+              "of queries, nq for triples in graphs, else nt].")  # fmt: skip
 @click.option("--timed", is_flag=True, help="Standard output with times: --format ntt, or with nq nqt.")
 @click.option("--typed", "types", multiple=True, metavar="NAME=TYPE", help="In a folder of tables the "
               "values of a variable as Spark has them (double, timestamp, ...); of all others: *=string.")  # fmt: skip

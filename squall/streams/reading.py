@@ -195,7 +195,7 @@ def _document(
         return
     known = place.statements
     try:
-        for statements in parse_document(file, format.syntax, base, suffix(path)):
+        for statements in parse_document(file, format, base, suffix(path)):
             new = statements[known:]
             known = max(0, known - len(statements))
             place.statements += len(new)

@@ -95,7 +95,7 @@ class HttpSource(MessageSource):
             yield self._body(response)
 
     def _headers(self) -> dict[str, str]:
-        accepted = f"text/event-stream, {self.format.syntax.media_type}, */*;q=0.1"
+        accepted = f"text/event-stream, {self.format.media_type}, */*;q=0.1"
         headers = {"Accept": accepted, "Cache-Control": "no-cache", **self.target.headers}
         if self.reached:
             headers["Last-Event-ID"] = self.reached
@@ -104,6 +104,9 @@ class HttpSource(MessageSource):
         return headers
 
     def _events_of(self, response: HTTPResponse) -> Iterator[Sequence[Event]]:
+        if self.format.binary:
+            hint = "poll for it, or use another format"
+            raise SourceError(f"`{self.uri}` cannot be read: events of a server are text, not Jelly", hint=hint)
         self._is_stream = True
         yield ()
         stream = EventStream()

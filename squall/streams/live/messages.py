@@ -6,6 +6,7 @@ import io
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from squall.errors import SinkError, UsageError
@@ -13,10 +14,11 @@ from squall.rdf import Event
 from squall.stages import Ledger, Output
 from squall.streams.address import Address
 from squall.streams.evaluations import Evaluation, Gathering
+from squall.streams.formats import BY_NAME, check_library
 from squall.streams.live.base import LiveSource, delays
 from squall.streams.reading import decoded
 from squall.streams.results import DOCUMENTS
-from squall.streams.sinks import EVALUATIONS, LINES
+from squall.streams.written import BINARY, EVALUATIONS, LINES
 
 IDENTITY = "squall-id"
 """Where a message says its `MessageSink.identity`, if its protocol has no name of its own for that."""
@@ -26,6 +28,7 @@ _SHOWN = 500  # characters of a message that the ledger keeps
 CONTENT_TYPES = {
     "nt": "application/n-triples",
     "nq": "application/n-quads",
+    "jelly": BY_NAME["jelly"].media_type,
     "ndjson": "application/x-ndjson",
     "ndjson-evaluations": "application/x-ndjson",
     "srj": "application/sparql-results+json",
@@ -100,6 +103,7 @@ class MessageSink:
         self.format = address.get("format", "nt")
         self.retry = address.integer("retry", 60_000)
         self._messages = _messages(self.format)
+        self.binary = self.format in BINARY
         self.delivery = ""
         """What tells the delivery of which a message is from all others."""
         self.number = 0
@@ -173,14 +177,14 @@ class MessageSink:
         raise SinkError(f"`{self.uri}` cannot be written: {why}")
 
 
-class _Lines:
-    """A message for each output: a line of a format."""
+class _Each:
+    """A message for each output: a line of a format, or what else `made` makes of it."""
 
-    def __init__(self, line: Callable[[Output], bytes]) -> None:
-        self._line = line
+    def __init__(self, made: Callable[[Output], bytes]) -> None:
+        self._made = made
 
     def add(self, output: Output) -> list[bytes]:
-        return [data] if (data := self._line(output).rstrip(b"\n")) else []
+        return [data] if (data := self._made(output)) else []
 
     def end(self) -> list[bytes]:
         return []
@@ -211,11 +215,21 @@ class _Documents:
         return [self._document(one).rstrip(b"\n") for one in evaluations]
 
 
-def _messages(format: str) -> _Lines | _Documents:
+def _messages(format: str) -> _Each | _Documents:
     """What makes messages of outputs. Raises UsageError if a format has none."""
     if format in LINES:
-        return _Lines(LINES[format])
+        return _Each(partial(_line, LINES[format]))
+    if format in BINARY:
+        check_library(format)
+        from squall.streams import jelly  # on demand: its library is an extra
+
+        return _Each(jelly.message)
     if (made := {**DOCUMENTS, **EVALUATIONS}.get(format)) is None:
-        known = ", ".join((*LINES, *DOCUMENTS, *EVALUATIONS))
+        known = ", ".join((*LINES, *BINARY, *DOCUMENTS, *EVALUATIONS))
         raise UsageError(f"messages cannot be written as `{format}`", hint=f"formats: {known}")
     return _Documents(made)
+
+
+def _line(made: Callable[[Output], bytes], output: Output) -> bytes:
+    """A line without its end."""
+    return made(output).rstrip(b"\n")

@@ -19,7 +19,8 @@ from squall.streams.address import Address
 from squall.streams.live.base import LONGEST, LiveSource, Lost, delays
 from squall.streams.live.buffer import Buffer
 from squall.streams.reading import decoded
-from squall.streams.sinks import StreamSink, check_format
+from squall.streams.sinks import StreamSink
+from squall.streams.written import check_format
 
 _CONNECT = 10.0  # seconds that connecting may take
 _POLL = 0.2  # seconds between two looks whether a listening source was stopped
@@ -242,7 +243,7 @@ def open_sink(address: Address) -> StreamSink:
     place, name = Place(address), address.get("format", "nt")
     check_format(name)
     retry = address.integer("retry", 60_000)
-    return StreamSink(address.text, name, lambda _: io.BufferedWriter(_Sending(place, retry), _SENT))
+    return StreamSink(address.text, name, lambda _: io.BufferedWriter(_Sending(place, retry), _SENT), alone=True)
 
 
 class _Sending(io.RawIOBase):

@@ -74,7 +74,7 @@ class WebSocketSource(MessageSource):
 
 
 class WebSocketSink(MessageSink):
-    """``ws://host/path`` and ``wss:``: a text message for each output or evaluation.
+    """``ws://host/path`` and ``wss:``: a message for each output or evaluation, of text unless the format is none.
 
     A message that meets a connection which is lost is sent on the next one. One that was on its way then may be lost.
     """
@@ -109,7 +109,7 @@ class WebSocketSink(MessageSink):
         try:
             if self._connection is None:
                 self._connect()
-            self._connection.send(data.decode())
+            self._connection.send(data if self.binary else data.decode())
         except (OSError, InvalidHandshake, ConnectionClosed) as error:
             self._connection = None
             return error
