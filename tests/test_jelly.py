@@ -215,7 +215,7 @@ def test_a_frame_that_is_alone_is_read_alone() -> None:
     """As one on a connection that was made again, and a message of a broker."""
     frames = jelly.Frames(alone=True)
     for fact in STATEMENTS:
-        for data in (frames.write(out(fact)), jelly.message(out(fact))):
+        for data in (frames.write(out(fact)), jelly.of_output(out(fact))):
             (found,) = (one for some in jelly.statements(io.BytesIO(data), "") for one in some)
             assert " ".join(found) == expected(fact)[0]
     joined = b"".join(frames.write(out(fact)) for fact in STATEMENTS)

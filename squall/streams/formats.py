@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import blake2b
 from importlib.util import find_spec
@@ -22,9 +21,9 @@ import pyoxigraph
 from pyoxigraph import RdfFormat
 
 from squall.errors import PluginError, UsageError
-from squall.functions.values import instant, number
-from squall.rdf import ALWAYS, FOREVER, Quad, Term, Triple
+from squall.rdf import Quad, Term, Triple
 from squall.streams.plain import statements
+from squall.streams.times import time_of
 
 T = TypeVar("T")
 Statement = Triple | Quad
@@ -32,6 +31,9 @@ Statement = Triple | Quad
 Timed = tuple[int, Statement]
 Bad = tuple[int, str, str]
 """A malformed line: its index, the reason, its text."""
+
+LONGEST = 1 << 24
+"""Bytes of a line, a frame or a message at most, where they come from elsewhere and nothing else limits them."""
 
 BLOCK = 10_000
 """Triples that a document is handed on in at a time."""
@@ -41,7 +43,8 @@ BLOCK = 10_000
 class Format:
     """A format by name, with its file endings, and the syntax of its statements. `lines`: one statement per line, so
     that a broken one costs itself only; `timed`: it says times, `.ntt` and `.nqt` at the beginning of each line;
-    `removals`: it says as well what ends; `binary`: it is no text (Jelly, which has what N-Quads have)."""
+    `removals`: it says as well what ends; `binary`: it is no text (Jelly, which has what N-Quads have); `messages`: it
+    puts statements together (`squall.streams.logs`)."""
 
     name: str
     endings: tuple[str, ...]
@@ -50,10 +53,13 @@ class Format:
     timed: bool = False
     removals: bool = False
     binary: bool = False
+    messages: bool = False
 
     @property
     def media_type(self) -> str:
-        return "application/x-jelly-rdf" if self.binary else str(self.syntax.media_type)
+        if self.binary:
+            return "application/x-jelly-rdf"
+        return f"{self.syntax.media_type}; version=1.2-messages" if self.messages else str(self.syntax.media_type)
 
 
 FORMATS = (
@@ -67,6 +73,11 @@ FORMATS = (
     Format("rdf", (".rdf", ".owl", ".xml"), RdfFormat.RDF_XML),
     Format("jsonld", (".jsonld",), RdfFormat.JSON_LD),
     Format("jelly", (".jelly",), RdfFormat.N_QUADS, binary=True),
+    Format("nt-messages", (), RdfFormat.N_TRIPLES, messages=True),
+    Format("nq-messages", (), RdfFormat.N_QUADS, messages=True),
+    Format("ttl-messages", (), RdfFormat.TURTLE, messages=True),
+    Format("trig-messages", (), RdfFormat.TRIG, messages=True),
+    Format("jelly-messages", (), RdfFormat.N_QUADS, timed=True, binary=True, messages=True),
 )
 BY_NAME = {format.name: format for format in FORMATS}
 _BY_ENDING = {ending: format for format in FORMATS for ending in format.endings}
@@ -186,7 +197,7 @@ def parse_document(input: IO[bytes], format: Format, base: str | None, own: str)
                 quads = []
     except SyntaxError as error:
         yield placed(quads, rename)
-        raise Malformed(_reason(error), error.lineno) from error
+        raise Malformed(reason_of(error), error.lineno) from error
     yield placed(quads, rename)
 
 
@@ -227,11 +238,14 @@ def _plain(block: bytes, own: str) -> list[Statement] | None:
 
 
 def _parsed(block: bytes, syntax: RdfFormat, own: str) -> list[Statement]:
-    def rename(label: str) -> Term:
-        return Term(f"{label}{own}")
-
+    rename = relabel(own)
     parsed = pyoxigraph.parse(block, format=syntax)
     return [*_texts(parsed, rename)] if syntax == RdfFormat.N_TRIPLES else placed(list(parsed), rename)
+
+
+def relabel(own: str) -> Callable[[str], Term]:
+    """What makes the labels of blank nodes those of one document: they end in its `suffix`."""
+    return lambda label: Term(f"{label}{own}")
 
 
 def placed(quads: Sequence[pyoxigraph.Quad], rename: Callable[[str], Term]) -> list[Statement]:
@@ -290,7 +304,7 @@ def _single(line: bytes, parse: Callable[[bytes], list[T]], index: int) -> tuple
     try:
         return parse(line), []
     except SyntaxError as error:
-        return [], [(index, _reason(error), line.decode("utf-8", "replace").rstrip("\r\n"))]
+        return [], [(index, reason_of(error), line.decode("utf-8", "replace").rstrip("\r\n"))]
 
 
 def parse_timed(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Timed], list[Bad]]:
@@ -345,48 +359,9 @@ def _timed_line(line: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
     return [(time, found[0])]
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
-_INTEGER = re.compile(r"-?[0-9]+")
-
-
-def time_of(stamp: str) -> int:
-    """The time (integer ms) that a stamp says; what is finer than a millisecond is cut off. Raises SyntaxError."""
-    if stamp == "-infinity":
-        return ALWAYS
-    try:
-        time = int(stamp) if _INTEGER.fullmatch(stamp) else _of_iso(stamp)
-    except ValueError:
-        raise SyntaxError(f"`{stamp}` is no time (integer milliseconds, ISO 8601 or -infinity)") from None
-    if not ALWAYS < time < FOREVER:
-        raise SyntaxError(f"the time `{stamp}` does not fit into 64 bits")
-    return time
-
-
-def moment(term: Term) -> int | None:
-    """The time (integer ms since the epoch) that a literal denotes; None if it denotes none.
-
-    ``xsd:dateTime``, ``xsd:dateTimeStamp`` and ``xsd:date`` (its first instant), in UTC where they name no zone, finer
-    than a millisecond cut off; ``xsd:integer`` and what is derived from it (``xsd:long``): milliseconds.
-    """
-    found = instant(term)
-    if found is not None and found.family in ("dateTime", "date"):
-        time = found.seconds * 1000 + int(f"{found.fraction}000"[:3])
-    elif (value := number(term)) is not None and isinstance(value.value, int):
-        time = value.value
-    else:
-        return None
-    return time if ALWAYS < time < FOREVER else None
-
-
-def _of_iso(stamp: str) -> int:
-    moment = datetime.fromisoformat(stamp)
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
-
-
 _PLACE = re.compile(r"^Parser error at line \d+ (?:column \d+|between columns \d+ and \d+)?:? ?")
 
 
-def _reason(error: SyntaxError) -> str:
+def reason_of(error: SyntaxError) -> str:
     """Without the parser's place, which counts from where the block begins."""
     return _PLACE.sub("", error.msg or str(error))

@@ -1,13 +1,14 @@
 """Jelly, RDF in binary frames (https://w3id.org/jelly/dev/specification/serialization), read and written with pyjelly.
 
 What is read is a sequence of frames, each behind its length, or one frame alone. A frame of what is written holds one
-output, so that it can be handed on at once.
+output, so that it can be handed on at once; or, as a message, one evaluation, whose time is in its metadata.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
+from itertools import count
 from typing import IO, Any
 
 import pyoxigraph
@@ -23,9 +24,15 @@ from pyjelly.serialize.ioutils import write_delimited
 from squall.errors import SinkError
 from squall.rdf import Evaluated, Quad, Term, Triple, iri_text, is_blank, is_iri, parts
 from squall.stages import Output
-from squall.streams.evaluations import answered
-from squall.streams.formats import Malformed, Statement, placed
-from squall.streams.live.base import LONGEST
+from squall.streams.encoders import EvaluationLines
+from squall.streams.evaluations import Evaluation, answered, time_text
+from squall.streams.formats import LONGEST, Malformed, Statement, placed, relabel, suffix
+from squall.streams.logs import Message
+from squall.streams.logs import statements as statements_of
+from squall.streams.times import time_of
+
+TIME = "time"
+"""What has the time of a message in the metadata of its frame: text, as in front of a line of timed N-Triples."""
 
 _CHUNK = 1 << 17
 _HEAD = 3  # bytes that tell whether frames have their lengths in front
@@ -36,6 +43,7 @@ _BROKEN = (
     JellyConformanceError,
     LookupError,
     NotImplementedError,
+    SyntaxError,
     TypeError,
     ValueError,
 )
@@ -47,11 +55,7 @@ _BROKEN = (
 
 def statements(input: IO[bytes], own: str) -> Iterator[list[Statement]]:
     """As `squall.streams.formats.parse_document`: a list for all that is at hand."""
-    reader, quads = _Reader(), []
-
-    def rename(label: str) -> Term:
-        return Term(label + own)
-
+    reader, quads, rename = _Reader(), list[Any](), relabel(own)
     try:
         for frame in _frames(input):
             if frame is not None:
@@ -65,18 +69,35 @@ def statements(input: IO[bytes], own: str) -> Iterator[list[Statement]]:
     yield placed(quads, rename)
 
 
+def messages(input: IO[bytes], name: str) -> Iterator[Message | None]:
+    """As `squall.streams.logs.messages`: each frame is one."""
+    reader = _Reader()
+    for number, frame in enumerate(_frames(input)):
+        if frame is None:
+            yield None
+            continue
+        own = suffix(f"{name} {number}")
+        quads = reader.quads(frame, apart=True)
+        yield Message(placed(quads, relabel(own)), reader.time)
+
+
 class _Reader:
     """Frames of one stream, in their order."""
 
     def __init__(self) -> None:
         self._decoder: Any = None
+        self.time: int | None = None
+        """What the last frame says of its time (integer ms)."""
 
-    def quads(self, data: bytes) -> list[Any]:
-        """What is in a frame. Raises Malformed."""
+    def quads(self, data: bytes, apart: bool = False) -> list[Any]:
+        """What is in a frame. apart: its blank nodes are its own. Raises Malformed."""
         try:
             frame = jelly.RdfStreamFrame.FromString(data)
             if frame.rows and self._decoder is None:
                 self._decoder = Decoder(_Terms(options_from_frame(frame, delimited=True)))
+            if apart:
+                self.time = time_of(frame.metadata[TIME].decode()) if TIME in frame.metadata else None
+                self._decoder.adapter.forget() if self._decoder else None
             return [quad for quad in self._decoder.iter_rows(frame) if quad is not None] if frame.rows else []
         except _BROKEN as error:
             raise Malformed(str(error) or "a frame breaks the rules of Jelly", None) from error
@@ -88,13 +109,20 @@ class _Terms(Adapter):  # type: ignore[misc]
     def __init__(self, options: Any) -> None:
         super().__init__(options)
         self._labels: dict[str, pyoxigraph.BlankNode] = {}
+        self._numbers = count()
         self._graph: Any = None
+
+    def forget(self) -> None:
+        """The blank nodes that follow are others."""
+        self._labels.clear()
 
     def iri(self, iri: str) -> pyoxigraph.NamedNode:
         return pyoxigraph.NamedNode(iri)
 
     def bnode(self, bnode: str) -> pyoxigraph.BlankNode:
-        return self._labels.setdefault(bnode, pyoxigraph.BlankNode(f"b{len(self._labels)}"))
+        if bnode not in self._labels:
+            self._labels[bnode] = pyoxigraph.BlankNode(f"b{next(self._numbers)}")
+        return self._labels[bnode]
 
     def literal(self, lex: str, language: str | None = None, datatype: str | None = None) -> pyoxigraph.Literal:
         kind = None if datatype is None else pyoxigraph.NamedNode(datatype)
@@ -186,11 +214,7 @@ class Frames:
     def write(self, output: Output) -> bytes:
         if self._alone:
             self._stream = _Stream()
-        if (frame := self._stream.frame(output)) is None:
-            return b""
-        delimited = io.BytesIO()
-        write_delimited(frame, delimited)
-        return delimited.getvalue()
+        return b"" if (said := _statement(output)) is None else _delimited(self._stream.frame([said]))
 
     def end(self) -> bytes:
         return b""
@@ -202,33 +226,77 @@ class Frames:
         pass
 
 
-def message(output: Output) -> bytes:
+class MessageFrames(EvaluationLines):
+    """A frame for each evaluation; alone: as of `Frames`."""
+
+    def __init__(self, alone: bool) -> None:
+        super().__init__(self._frame)
+        self._alone = alone
+        self._stream = _Stream(messages=True)
+
+    def begin(self, begun: bool, terminal: bool) -> None:
+        super().begin(begun, terminal)
+        self._stream = _Stream(messages=True)
+
+    def _frame(self, found: Evaluation) -> bytes:
+        if self._alone:
+            self._stream = _Stream(messages=True)
+        return _delimited(self._stream.message(found))
+
+
+def of_output(output: Output) -> bytes:
     """A frame without its length, which is all there is to it; nothing for what has no fact."""
-    frame = _Stream().frame(output)
-    return b"" if frame is None else bytes(frame.SerializeToString(deterministic=True))
+    return b"" if (said := _statement(output)) is None else _single(_Stream().frame([said]))
+
+
+def of_evaluation(found: Evaluation) -> bytes:
+    """A frame without its length, as a message."""
+    return _single(_Stream(messages=True).message(found))
+
+
+def _statement(output: Output) -> Statement | None:
+    """Raises SinkError for what is neither a triple nor a quad."""
+    fact = answered(output)
+    if isinstance(fact, Evaluated):
+        return None
+    if not isinstance(fact, Triple | Quad):
+        raise SinkError("Jelly holds triples and quads, and nothing else", hint="the format `ndjson` can hold all")
+    return fact
+
+
+def _delimited(frame: Any) -> bytes:
+    written = io.BytesIO()
+    write_delimited(frame, written)
+    return written.getvalue()
+
+
+def _single(frame: Any) -> bytes:
+    return bytes(frame.SerializeToString(deterministic=True))
 
 
 class _Stream(TermEncoder):  # type: ignore[misc]
     """A stream of frames, or what is appended to one: its first frame says all that there is to know."""
 
-    def __init__(self) -> None:
+    def __init__(self, messages: bool = False) -> None:
         super().__init__(_TABLES)
         for table in (self.names, self.prefixes, self.datatypes):
             table.last_assigned_index = table.last_reused_index = _ANEW
-        types = StreamTypes(jelly.PHYSICAL_STREAM_TYPE_QUADS, jelly.LOGICAL_STREAM_TYPE_FLAT_QUADS)
-        self._rows = [encode_options(_TABLES, types, StreamParameters())]
+        kind = jelly.LOGICAL_STREAM_TYPE_DATASETS if messages else jelly.LOGICAL_STREAM_TYPE_FLAT_QUADS
+        types = StreamTypes(jelly.PHYSICAL_STREAM_TYPE_QUADS, kind)
+        # The library takes namespaces for what the second version is about, of which metadata are as well.
+        self._rows = [encode_options(_TABLES, types, StreamParameters(namespace_declarations=messages))]
         self._repeated: list[Any] = [None] * 4
 
-    def frame(self, output: Output) -> Any:
-        """Raises SinkError for what is neither a triple nor a quad."""
-        fact = answered(output)
-        if isinstance(fact, Evaluated):
-            return None
-        if not isinstance(fact, Triple | Quad):
-            raise SinkError("Jelly holds triples and quads, and nothing else", hint="the format `ndjson` can hold all")
-        quad = fact if isinstance(fact, Quad) else (*fact, Term(""))
-        rows, self._rows = [*self._rows, *encode_quad(quad, self, self._repeated)], []
-        return jelly.RdfStreamFrame(rows=rows)
+    def frame(self, statements: Iterable[Statement], **metadata: bytes) -> Any:
+        rows, self._rows = self._rows, []
+        for said in statements:
+            quad = said if isinstance(said, Quad) else (*said, Term(""))
+            rows += encode_quad(quad, self, self._repeated)
+        return jelly.RdfStreamFrame(rows=rows, metadata=metadata)
+
+    def message(self, found: Evaluation) -> Any:
+        """Raises SinkError for what is not made of triples and quads."""
+        return self.frame(statements_of(found), **{TIME: time_text(found.time).encode()})
 
     def encode_spo(self, term: Any, slot: Any, statement: Any) -> Any:
         if is_iri(term):

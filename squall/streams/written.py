@@ -11,10 +11,12 @@ from typing import Any
 from squall.errors import UsageError
 from squall.rdf import ALWAYS, XSD_STRING, Boolean, Evaluated, Quad, Solution, Triple, iri_text, is_blank, is_iri, parts
 from squall.stages import Output
+from squall.streams import logs
 from squall.streams.encoders import Encoder, EvaluationLines, Lines, OneDocument, Rows, comment_line
-from squall.streams.evaluations import answered
+from squall.streams.evaluations import Evaluation, answered
 from squall.streams.formats import check_library
 from squall.streams.graphs import TriG, quad, timed_quad
+from squall.streams.patch import transaction
 from squall.streams.results import DOCUMENTS, json_line
 
 
@@ -92,16 +94,23 @@ LINES: dict[str, Callable[[Output], bytes]] = {
 """What makes a line of each output."""
 SOLUTIONS = frozenset((*_TABLES, *DOCUMENTS))
 """The formats of a table: where there are solutions of a query, nothing else has its columns."""
-BINARY = frozenset(("jelly",))
+BINARY = frozenset(("jelly", "jelly-messages"))
 """The formats that are no text."""
-NO_SOLUTIONS = frozenset((*LINES, "trig", *BINARY)) - {"ndjson"}
+MESSAGES: dict[str, Callable[[Evaluation], bytes]] = {
+    "nt-messages": logs.lines,
+    "nq-messages": logs.lines,
+    "trig-messages": logs.trig,
+}
+"""What makes the text of a message of each evaluation."""
+NO_SOLUTIONS = frozenset((*LINES, "trig", "rdfp", *BINARY, *MESSAGES)) - {"ndjson"}
 """The formats of triples and quads alone."""
-NO_GRAPHS = frozenset(("nt", "ntt"))
+NO_GRAPHS = frozenset(("nt", "ntt", "nt-messages"))
 """The formats of triples alone."""
-EVALUATIONS = {"ndjson-evaluations": json_line}
-"""What makes a line of each evaluation."""
-_FORMATS = (*LINES, *_TABLES, "trig", *BINARY, *DOCUMENTS, *EVALUATIONS, "table")
-BY_ENDING = {f".{name}": name for name in (*LINES, *_TABLES, "trig", *BINARY, *DOCUMENTS)} | {".jsonl": "ndjson"}
+EVALUATIONS = {"ndjson-evaluations": json_line, "rdfp": transaction}
+"""What makes of each evaluation a line, or several."""
+_FORMATS = (*LINES, *_TABLES, "trig", *MESSAGES, *BINARY, *DOCUMENTS, *EVALUATIONS, "table")
+_ENDINGS = (*LINES, *_TABLES, "trig", "jelly", "rdfp", *DOCUMENTS)
+BY_ENDING = {f".{name}": name for name in _ENDINGS} | {".jsonl": "ndjson"}
 
 
 def of_ending(name: str) -> str | None:
@@ -127,10 +136,12 @@ def encoder(format: str, uri: str, alone: bool = False) -> Encoder:
         return EvaluationLines(EVALUATIONS[format])
     if format == "trig":
         return TriG()
+    if format in MESSAGES:
+        return logs.MessageLog(MESSAGES[format], alone)
     if format in BINARY:
-        from squall.streams.jelly import Frames  # on demand: its library is an extra
+        from squall.streams import jelly  # on demand: its library is an extra
 
-        return Frames(alone)
+        return jelly.Frames(alone) if format == "jelly" else jelly.MessageFrames(alone)
     if format == "table":
         from squall.streams.tables import Tables  # on demand: it needs `rich` and `squall.show`
 

@@ -16,7 +16,8 @@ from squall.errors import SourceError
 from squall.rdf import Event
 from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.live.base import LONGEST, Lost
+from squall.streams.formats import LONGEST
+from squall.streams.live.base import Lost
 from squall.streams.live.events import EventStream
 from squall.streams.live.messages import CONTENT_TYPES, Message, MessageSink, MessageSource
 from squall.streams.live.web import Target, target

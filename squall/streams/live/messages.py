@@ -7,7 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 from squall.errors import SinkError, UsageError
 from squall.rdf import Event
@@ -18,8 +18,9 @@ from squall.streams.formats import BY_NAME, check_library
 from squall.streams.live.base import LiveSource, delays
 from squall.streams.reading import decoded
 from squall.streams.results import DOCUMENTS
-from squall.streams.written import BINARY, EVALUATIONS, LINES
+from squall.streams.written import BINARY, EVALUATIONS, LINES, MESSAGES
 
+T = TypeVar("T")
 IDENTITY = "squall-id"
 """Where a message says its `MessageSink.identity`, if its protocol has no name of its own for that."""
 
@@ -27,8 +28,12 @@ _SHOWN = 500  # characters of a message that the ledger keeps
 
 CONTENT_TYPES = {
     "nt": "application/n-triples",
+    "nt-messages": "application/n-triples",
     "nq": "application/n-quads",
+    "nq-messages": "application/n-quads",
+    "trig-messages": "application/trig",
     "jelly": BY_NAME["jelly"].media_type,
+    "jelly-messages": BY_NAME["jelly"].media_type,
     "ndjson": "application/x-ndjson",
     "ndjson-evaluations": "application/x-ndjson",
     "srj": "application/sparql-results+json",
@@ -199,8 +204,8 @@ class _Each:
 class _Documents:
     """A message for each evaluation."""
 
-    def __init__(self, document: Callable[[Evaluation], bytes]) -> None:
-        self._document = document
+    def __init__(self, made: Callable[[Evaluation], bytes]) -> None:
+        self._document = made
         self._gathering = Gathering()
         self.save = self._gathering.save
         self.recover = self._gathering.recover
@@ -212,24 +217,25 @@ class _Documents:
         return self._made(self._gathering.end())
 
     def _made(self, evaluations: Sequence[Evaluation]) -> list[bytes]:
-        return [self._document(one).rstrip(b"\n") for one in evaluations]
+        return [data for one in evaluations if (data := self._document(one))]
 
 
 def _messages(format: str) -> _Each | _Documents:
     """What makes messages of outputs. Raises UsageError if a format has none."""
     if format in LINES:
-        return _Each(partial(_line, LINES[format]))
+        return _Each(partial(_bare, LINES[format]))
     if format in BINARY:
         check_library(format)
         from squall.streams import jelly  # on demand: its library is an extra
 
-        return _Each(jelly.message)
-    if (made := {**DOCUMENTS, **EVALUATIONS}.get(format)) is None:
-        known = ", ".join((*LINES, *BINARY, *DOCUMENTS, *EVALUATIONS))
+        return _Each(jelly.of_output) if format == "jelly" else _Documents(jelly.of_evaluation)
+    documents = {**DOCUMENTS, **EVALUATIONS, **MESSAGES}
+    if format not in documents:
+        known = ", ".join((*LINES, *BINARY, *documents))
         raise UsageError(f"messages cannot be written as `{format}`", hint=f"formats: {known}")
-    return _Documents(made)
+    return _Documents(partial(_bare, documents[format]))
 
 
-def _line(made: Callable[[Output], bytes], output: Output) -> bytes:
-    """A line without its end."""
-    return made(output).rstrip(b"\n")
+def _bare(made: Callable[[T], bytes], of: T) -> bytes:
+    """What is made of something, without the end of its last line."""
+    return made(of).rstrip(b"\n")

@@ -16,7 +16,8 @@ from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.live.base import LONGEST, LiveSource, Lost, delays
+from squall.streams.formats import LONGEST
+from squall.streams.live.base import LiveSource, Lost, delays
 from squall.streams.live.buffer import Buffer
 from squall.streams.reading import decoded
 from squall.streams.sinks import StreamSink

@@ -13,7 +13,8 @@ from squall.errors import SourceError
 from squall.rdf import Event
 from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.live.base import LONGEST, Lost
+from squall.streams.formats import LONGEST
+from squall.streams.live.base import Lost
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.live.web import Target, target
 
