@@ -49,10 +49,10 @@ class Place:
     statements: int = 0
     ended: bool = False
 
-    def pass_(self, block: bytes) -> None:
-        """Whole lines have been read; the end of the last one is not in the block."""
+    def pass_(self, block: bytes, lines: int | None = None) -> None:
+        """Whole lines have been read; the end of the last one is not in the block. lines: how many, if known."""
         self.offset += len(block) + 1
-        self.line += block.count(b"\n") + 1
+        self.line += lines or block.count(b"\n") + 1
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,12 @@ def _timed_lines(
         plain = events(block, own, settings.stream, choice)
         if plain is not None:
             batch, count = plain
+            place.pass_(block, count)  # a statement is a line
         else:
             found, bad = parse_timed(block, format.syntax, own)
             _lose(bad, place.line, path, ledger)
             batch, count = _chosen(found, settings.stream, choice), len(found)
-        place.pass_(block)
+            place.pass_(block)
         reading.statements += count
         if batch:
             yield batch

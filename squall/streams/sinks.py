@@ -19,6 +19,8 @@ from squall.streams.folders import COLUMNS, FolderSink
 from squall.streams.patterns import PatternSink, expanded, is_pattern
 from squall.streams.written import BY_ENDING, LINES, check_format, encoder, of_ending
 
+_BUFFER = 1 << 16  # bytes that are handed to the system at a time: each time costs as much as some lines
+
 
 @runtime_checkable
 class Sink(Protocol):
@@ -257,7 +259,7 @@ def _folder(address: Address) -> FolderSink:
 def _opened(uri: str, path: Path, format: str, compressed: bool) -> StreamSink:
     if compressed:
         return GzipSink(uri, format, lambda resume: cast(IO[bytes], gzip.open(path, _mode(resume))), path)
-    return FileSink(uri, format, lambda resume: path.open(_mode(resume)), path)
+    return FileSink(uri, format, lambda resume: path.open(_mode(resume), _BUFFER), path)
 
 
 def _write_file(uri: str, path: Path, outputs: Sequence[Output], format: str, compressed: bool) -> None:
@@ -279,7 +281,7 @@ class _StandardOutput(io.BufferedWriter):
     """Standard output in blocks; closing it leaves the descriptor open."""
 
     def __init__(self, descriptor: int) -> None:
-        super().__init__(io.FileIO(descriptor, "wb", closefd=False), 1 << 16)
+        super().__init__(io.FileIO(descriptor, "wb", closefd=False), _BUFFER)
 
 
 def _mode(resume: bool) -> str:
