@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from squall.rdf import Event
+from squall.rdf import Event, Term, heartbeat
 from squall.stages import Ledger
 from squall.streams.formats import (
     Format,
@@ -19,8 +19,10 @@ from squall.streams.formats import (
     parse_timed,
     suffix,
 )
+from squall.streams.logs import Message, messages
 from squall.streams.patch import Patch
 from squall.streams.plain import Choice, events
+from squall.streams.times import property_time
 
 _CHUNK = 1 << 17  # bytes that are read at a time: what they are taken apart into should fit the processor's caches
 
@@ -38,7 +40,8 @@ class Place:
     """How far a document has been read: what is needed to go on behind its last batch in another process.
 
     offset: the bytes, uncompressed, of the lines that have been read. line: the number of the next one. statements: of
-    a document that is not made of lines, how many have been read. ended: all has been.
+    a document that is not made of lines, how many have been read; of a log of messages, how many of these. ended: all
+    has been.
     """
 
     offset: int = 0
@@ -46,22 +49,23 @@ class Place:
     statements: int = 0
     ended: bool = False
 
-    def pass_(self, block: bytes) -> None:
-        """Whole lines have been read; the end of the last one is not in the block."""
+    def pass_(self, block: bytes, lines: int | None = None) -> None:
+        """Whole lines have been read; the end of the last one is not in the block. lines: how many, if known."""
         self.offset += len(block) + 1
-        self.line += block.count(b"\n") + 1
+        self.line += lines or block.count(b"\n") + 1
 
 
 @dataclass(frozen=True)
 class Settings:
     """How files are read: a format and compression given by name (or ``""``: by ending), the stream that their facts
     arrive on, and the time (integer ms) of untimed statements. whole_lines: a line counts only if its end is there,
-    since more may come."""
+    since more may come. property: what says the time of a message, if it is that."""
 
     format: str
     stream: str
     time: int
     whole_lines: bool = False
+    property: Term | None = None
 
 
 def decoded(
@@ -85,6 +89,8 @@ def decoded(
     place = place or Place()
     if format.removals:
         yield from _patch(file, name, settings, ledger, reading, place)
+    elif format.messages:
+        yield from _messages(file, name, format, settings, ledger, reading, base, place)
     elif not format.lines:
         yield from _document(file, name, format, settings, ledger, reading, base, place)
     elif format.timed:
@@ -126,11 +132,12 @@ def _timed_lines(
         plain = events(block, own, settings.stream, choice)
         if plain is not None:
             batch, count = plain
+            place.pass_(block, count)  # a statement is a line
         else:
             found, bad = parse_timed(block, format.syntax, own)
             _lose(bad, place.line, path, ledger)
             batch, count = _chosen(found, settings.stream, choice), len(found)
-        place.pass_(block)
+            place.pass_(block)
         reading.statements += count
         if batch:
             yield batch
@@ -195,13 +202,64 @@ def _document(
         return
     known = place.statements
     try:
-        for statements in parse_document(file, format.syntax, base, suffix(path)):
+        for statements in parse_document(file, format, base, suffix(path)):
             new = statements[known:]
             known = max(0, known - len(statements))
             place.statements += len(new)
             yield from _batch(new, settings, reading)
     except Malformed as error:
         ledger.record("malformed", path, error.line, f"{error.reason}; the rest of the document is left out", "")
+
+
+def _messages(
+    file: IO[bytes],
+    path: str,
+    format: Format,
+    settings: Settings,
+    ledger: Ledger,
+    reading: Reading,
+    base: str | None,
+    place: Place,
+) -> Iterator[Sequence[Event]]:
+    """Each message is there as a whole, or is left out."""
+    if place.ended:
+        return
+    known, number, batch = place.statements, 0, list[Event]()
+    try:
+        for message in messages(file, format, base, path):
+            if message is None:
+                if batch:
+                    yield batch
+                batch = []
+                continue
+            number += 1
+            if number <= known:
+                continue
+            place.statements = number
+            try:
+                batch += _told(message, settings, reading)
+            except Malformed as error:
+                ledger.record("malformed", path, error.line, f"message {number}: {error.reason}", "")
+    except Malformed as error:
+        ledger.record("malformed", path, error.line, f"{error.reason}; the rest of the log is left out", "")
+    if batch:
+        yield batch
+
+
+def _told(message: Message | Malformed, settings: Settings, reading: Reading) -> list[Event]:
+    """The events of a message, one for each run of statements in one graph. Raises Malformed."""
+    if isinstance(message, Malformed):
+        raise message
+    time = settings.time if message.time is None else message.time
+    if settings.property is not None and message.statements:
+        try:
+            time = property_time(message.statements, settings.property)
+        except ValueError as error:
+            raise Malformed(str(error), None) from error
+    reading.statements += len(message.statements)
+    if not message.statements and message.time is not None:
+        return [heartbeat(message.time)]
+    return list(_at(time, message.statements, settings.stream))
 
 
 def _batch(statements: list[Statement], settings: Settings, reading: Reading) -> Iterator[Sequence[Event]]:
