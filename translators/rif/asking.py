@@ -93,6 +93,8 @@ class _Asking:
 
     def found(self) -> Asked:
         """All clauses, when each can ask what it has to, or has an error."""
+        if not self.late:
+            return Asked(self.forward)
         while (found := self._round()) is None:
             pass
         return found
