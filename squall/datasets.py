@@ -27,7 +27,7 @@ Graph = frozenset[Triple]
 Quad = tuple[Term, Term, Term, Term | None]
 """A triple and the name of its graph, None for the default graph."""
 
-WRITTEN = tuple(format.name for format in FORMATS if not format.timed and format.name != "rdf")
+WRITTEN = tuple(one.name for one in FORMATS if not (one.timed or one.binary or one.messages or one.name == "rdf"))
 """The formats that a data set can be written in, by name. (RDF/XML has no names for many predicates.)"""
 
 
@@ -76,8 +76,9 @@ def read(uri: str, base: str | None = None, scope: str = "") -> Dataset:
     if place.scheme not in ("file", "stdin"):
         raise UsageError(f"`{uri}` is neither a file nor standard input (`-`)")
     format, compressed = told(place.path, place.get("format"))
-    if format.timed:
-        raise UsageError(f"`{uri}` is timed: it is no data set", hint="`squall build` reads streams")
+    if format.timed or format.messages:
+        what = "timed" if format.timed else "a log of messages"
+        raise UsageError(f"`{uri}` is {what}: it is no data set", hint="`squall build` reads streams")
     if base is None and place.path != "-":
         base = Path(place.path).absolute().as_uri()
     graphs = _graphs(place.path, format, compressed, base, suffix(f"{place.path}{scope}"))
@@ -89,7 +90,7 @@ def _graphs(path: str, format: Format, compressed: bool, base: str | None, own: 
     try:
         with open(0 if path == "-" else path, "rb", closefd=path != "-") as stored:
             file = cast(IO[bytes], gzip.GzipFile(fileobj=stored)) if compressed else stored
-            return parse_graphs(file, format.syntax, base, own)
+            return parse_graphs(file, format, base, own)
     except Malformed as error:
         place = path if error.line is None else f"{path}:{error.line}"
         raise SourceError(f"{place}: {error.reason}") from error

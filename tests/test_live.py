@@ -302,7 +302,7 @@ FRAMES = st.one_of(
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.lists(FRAMES, max_size=4), st.sampled_from(sorted(BY_NAME)))
+@given(st.lists(FRAMES, max_size=4), st.sampled_from(sorted(name for name in BY_NAME if not BY_NAME[name].binary)))
 def test_whatever_messages_hold_is_read_or_counted(frames: list[bytes], format: str) -> None:
     """And what is malformed in one is not the business of the others."""
     good = b"1 <urn:a:b> <urn:a:b> <urn:a:b> ." if format in ("ntt", "nqt") else b"<urn:a:b> <urn:a:b> <urn:a:b> ."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +55,7 @@ class Server:
 
 
 @contextmanager
-def serving(*answers: Answer) -> Iterator[Server]:
+def serving(*answers: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
     made = Server(*answers)
 
     class Handler(BaseHTTPRequestHandler):
@@ -71,6 +72,8 @@ def serving(*answers: Answer) -> Iterator[Server]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         made.port = server.server_port
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()

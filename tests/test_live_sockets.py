@@ -124,6 +124,29 @@ def test_a_server_that_ends_is_connected_to_again_if_that_is_asked_for() -> None
         assert list(batches) == []
 
 
+@pytest.mark.parametrize(
+    ("format", "told"),
+    [
+        ("nt-messages", line(1)[2:] + b"MESSAGE\n"),
+        ("trig-messages", b"<urn:a:g> { " + line(1)[2:] + b"} @message .\n"),
+        ("rdfp", b"TX .\nA " + line(1)[2:] + b"TC .\n"),
+    ],
+)
+def test_a_message_is_handed_on_when_its_end_is_there(format: str, told: bytes) -> None:
+    seen = threading.Event()
+
+    def send(connection: socket.socket) -> None:
+        connection.sendall(told)
+        seen.wait(20)
+
+    with serving(send) as port:
+        batches = opened(f"tcp://127.0.0.1:{port}?format={format}&time=7").batches()
+        (event,) = next(batches)
+        seen.set()
+        assert event.time == 7
+        assert list(batches) == []
+
+
 def test_blank_nodes_are_those_of_a_connection() -> None:
     node = b"_:a <http://example.org/p> _:a .\n"
     with serving(lambda one: one.sendall(node), lambda one: one.sendall(node + node)) as port:

@@ -133,6 +133,21 @@ def test_a_sink_sends_what_a_server_takes_and_connects_again() -> None:
     assert taken == [line(number).decode().rstrip() for number in (1, 2, 3)]
 
 
+def test_what_is_no_text_is_sent_as_it_is() -> None:
+    pytest.importorskip("pyjelly")
+    taken: list[str | bytes] = []
+
+    def take(connection: ServerConnection) -> None:
+        taken.extend(connection)
+
+    with serving(take) as port, closing(open_sink(f"ws://127.0.0.1:{port}/?format=jelly")) as sink:
+        sink.start()
+        sink.write(output(1))
+    (message,) = taken
+    with serving(lambda connection: connection.send(message)) as port, Run(opened(port, "?format=jelly&time=7")) as run:
+        assert run.end() == [7]
+
+
 def test_what_is_wrong_with_an_address_is_said() -> None:
     with pytest.raises(UsageError, match="unknown option"):
         open_source("ws://host/?format=nt&token=1")

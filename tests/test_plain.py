@@ -136,6 +136,16 @@ def test_what_is_of_no_use_is_checked_and_counted_and_gone(tmp_path: Path) -> No
     assert (statements, [(cause, line) for cause, line, *_ in ledger.entries]) == (1, [("malformed", 2)])
 
 
+@pytest.mark.parametrize("fine", ["{} <urn:x:a> <urn:x:p> _:b .\n", "{}  <urn:x:a> <urn:x:p> <urn:x:b> .\n"])
+def test_lines_are_numbered_whichever_way_those_before_were_read(fine: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.ntt"
+    path.write_text("".join(map(fine.format, range(9))) + "\n9 b .\n")
+    for chunk in (30, 100, 1 << 17):
+        with patch("squall.streams.reading._CHUNK", chunk):
+            _, ledger, statements = read(path, None)
+        assert (statements, [(cause, line) for cause, line, *_ in ledger.entries]) == (9, [("malformed", 11)])
+
+
 RULES = "@prefix e: <http://example.org/> .\n[r: (?x e:p ?y) (?y e:p ?z) -> (?x e:r ?z)]"
 
 

@@ -577,12 +577,12 @@ def test_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("SELECT * { SERVICE :s { ?x ?y ?z } }", ["`SERVICE` is not supported yet"]),
+        ("SELECT * { SERVICE :s { ?x ?y ?z } }", ["`SERVICE` is not supported: a run asks no other servers"]),
         ("SELECT (:f(1) AS ?x) {}", ["there is no function <http://example.org/f>"]),
         ("SELECT (<http://www.w3.org/2001/XMLSchema#integer>(1, 2) AS ?x) {}",
          ["<http://www.w3.org/2001/XMLSchema#integer> does not take 2 arguments"]),
         ("SELECT (<http://www.w3.org/2001/XMLSchema#integer>(DISTINCT 1) AS ?x) {}",
-         ["`DISTINCT` in <http://www.w3.org/2001/XMLSchema#integer> is not supported yet"]),
+         ["`DISTINCT` in <http://www.w3.org/2001/XMLSchema#integer> is not supported"]),
         ("LOAD <x> ; CLEAR ALL ; COPY :a TO :b",
          ["`LOAD` is no standing rule", "`CLEAR` is no standing rule", "`COPY` is no standing rule"]),
     ],

@@ -99,6 +99,7 @@ def test_what_a_star_keeps_stays_small(keys: int, static: bool) -> None:
         star.apply(time % 2, [(f"<urn:{time // 2 % keys}>", time, time + 10, 1)])
         star.expire(time)
         largest = max(largest, star.size())
+        assert star.further == sum(len(entries) for more in star.more for entries in more.values())
     assert largest < 4 * SWEPT
     forget(star, FOREVER - 1)
     assert star.size() == (7 if static else 0)

@@ -32,6 +32,7 @@ from squall.streams import (
     windows,
 )
 from squall.streams.files import Stoppable
+from squall.streams.times import time_of
 from squall.windows import Count, Range, Stepped
 
 E = "http://example.org/"
@@ -189,7 +190,7 @@ def test_parse_lines_of_each_kind() -> None:
     ],
 )
 def test_times(stamp: str, expected: int) -> None:
-    assert formats.time_of(stamp) == expected
+    assert time_of(stamp) == expected
 
 
 NO_TIMES = ["soon", "1.5", "1e3", "1_000", "\u0663", "9" * 30, str(2**63 - 1), "infinity", "2026-13-01"]

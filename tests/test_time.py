@@ -18,8 +18,8 @@ from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Solution, Term, Triple, iri, literal
 from squall.streams import LedgerFile, Source, Sources, open_source, windows
 from squall.streams.derived import Ordered, TimedByProperty
-from squall.streams.formats import moment
 from squall.streams.reading import Reading
+from squall.streams.times import moment
 from squall.system import over
 from squall.windows import Range, Window
 
@@ -239,7 +239,7 @@ def test_the_property_by_address(name: str, tmp_path: Path) -> None:
     assert [event for batch in source.batches() for event in batch] == [Event(7, (t("a"), stamped("a", 7)), "obs")]
     assert source.earliest == ALWAYS
     ledger.close()
-    assert f"its subject has no {E}at" in (tmp_path / "lost").read_text()
+    assert f"it has no {E}at" in (tmp_path / "lost").read_text()
 
 
 def test_a_patch_says_its_times_itself(tmp_path: Path) -> None:

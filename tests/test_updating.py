@@ -238,7 +238,7 @@ def test_all_errors_of_a_request_are_told_before_anything_is_done() -> None:
     assert [one.message for one in each(error)] == [
         "`SELECT` is no update",
         "a literal cannot be the subject of a triple",
-        *["`SERVICE` is not supported yet"] * 3,
+        *["`SERVICE` is not supported: a run asks no other servers"] * 3,
     ]
     assert all(isinstance(one, TranslatorError) and one.origin for one in each(error))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -183,12 +184,11 @@ class Reader(Keeping):
         if any(start >= end for start, end in spans):
             return self.read(columns)
         starts, ends = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in zip(*spans, strict=True))
-        found: Boxes = {predicate: [] for predicate in dict.fromkeys(columns.predicates) if predicate in self.wanted}
+        found: defaultdict[Term, list[Entry]] = defaultdict(list)
         pairs = zip(columns.subjects, columns.objects, starts, ends, repeat(1), strict=False)
         for predicate, pair in zip(columns.predicates, pairs, strict=False):
-            if predicate in found:
-                found[predicate].append(pair)
-        return Facts(found)
+            found[predicate].append(pair)
+        return Facts({predicate: found[predicate] for predicate in found if predicate in self.wanted})
 
     def _take_whole(self, given: Sequence[Fact], start: int, end: int, facts: Facts) -> None:
         if self.every:

@@ -9,7 +9,6 @@ Sources", VLDB 2003).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -41,10 +40,10 @@ class Star(Keeping):
         self.records: dict[Hashable, Record] = {}
         self.more: tuple[dict[Hashable, list[Entry]], ...] = tuple({} for _ in ports)
         """For each input further entries of the keys that have several."""
-        self.stored = 0
-        """How many entries there are."""
+        self.further = 0
+        """How many of those there are."""
         self.limit = SWEPT
-        """So many make a sweep worth while,"""
+        """So many records and further entries make a sweep worth while,"""
         self.full = 2 * SWEPT
         """and so many one in which all is looked at."""
         self.probes = [_probe(shape, port) for port in ports]
@@ -53,7 +52,6 @@ class Star(Keeping):
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
         if self.log is not None:
             self.note(port, entries)
-        self.stored += len(entries)
         found: list[Entry] = self.probes[port](entries, self)
         return found
 
@@ -71,31 +69,35 @@ class Star(Keeping):
 
     def expire(self, now: int) -> None:
         # As an `Index` is swept: mostly the records that came first are the first to end.
-        if self.stored < self.limit:
+        if self._stored() < self.limit:
             return
         records = self.records
-        if self.stored < self.full:
+        if self._stored() < self.full:
             self._drop(oldest(zip(records, map(_END, records.values()), strict=True), len(records), now))
-        if self.stored >= self.full:
+        if self._stored() >= self.full:
             self._look_at_all(now)
-            self.full = 2 * max(SWEPT, self.stored)
-        self.limit = max(SWEPT, self.stored + self.stored // 16)
+            self.full = 2 * max(SWEPT, self._stored())
+        self.limit = max(SWEPT, self._stored() + self._stored() // 16)
+
+    def _stored(self) -> int:
+        """How many records and further entries there are: what a record has first of each input is not counted, since
+        most records that end are not looked into otherwise, and are in no cache any longer."""
+        return len(self.records) + self.further
 
     def _drop(self, keys: Sequence[Hashable]) -> None:
         """Forgets records."""
-        dropped = list(map(self.records.pop, keys))
-        gone = sum(map(len, dropped)) - len(dropped) - sum(map(list.count, dropped, repeat(None)))
+        for key in keys:
+            del self.records[key]
         for more in self.more:
             if more:
-                gone += sum(len(more.pop(key, ())) for key in keys)
-        self.stored -= gone
+                self.further -= sum(len(more.pop(key, ())) for key in keys)
 
     def _look_at_all(self, now: int) -> None:
         """Drops all that has ended, also of records that have something that is still valid."""
         self._drop([key for key, record in self.records.items() if record[-1] <= now])
         for key, record in self.records.items():
             self._clean(key, record, now)
-        self.stored = self.size()
+        self.further = sum(len(entries) for more in self.more for entries in more.values())
 
     def _clean(self, key: Hashable, record: Record, now: int) -> None:
         for place, more in enumerate(self.more):
@@ -107,7 +109,7 @@ class Star(Keeping):
 
     def size(self) -> int:
         first = sum(len(record) - 1 - record.count(None) for record in self.records.values())
-        return first + sum(len(entries) for more in self.more for entries in more.values())
+        return first + self.further
 
 
 def _columns(shape: Shape) -> list[list[str]]:
@@ -145,10 +147,12 @@ def run(entries, star):
   else:
    if r[{port}] is None:
     r[{port}] = x
-   elif k in mine:
-    mine[k].append(x)
    else:
-    mine[k] = [x]
+    star.further += 1
+    if k in mine:
+     mine[k].append(x)
+    else:
+     mine[k] = [x]
    if e > r[{count}]:
     r[{count}] = e
    if {there}:

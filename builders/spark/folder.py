@@ -15,7 +15,7 @@ from squall.errors import BuilderError, SquallError
 from squall.plan import Plan
 from squall.stages import Folder
 from squall.streams.folders import COLUMNS
-from squall.streams.sinks import LINES
+from squall.streams.written import LINES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

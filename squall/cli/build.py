@@ -53,9 +53,10 @@ if TYPE_CHECKING:
 @click.option("--lateness", default="0s", metavar="TIME", help="How far streams may be out of order [default: 0s].")
 @click.option("--heartbeat", default="1s", show_default=True, metavar="TIME", help="How long nothing may come before "
               "time goes on without it.")  # fmt: skip
-@click.option("--format", "format", metavar="NAME", help="Standard output as nt, ntt, nq, nqt, trig, ndjson, "
-              "ndjson-evaluations, csv, tsv, table, srj, srx, srcsv or srtsv [default: table for answers of queries, "
-              "nq for triples in graphs, else nt].")  # fmt: skip
+@click.option("--format", "format", metavar="NAME", help="Standard output as nt, ntt, nq, nqt, trig, rdfp, jelly, "
+              "ndjson, ndjson-evaluations, nt-messages, nq-messages, trig-messages, jelly-messages, csv, tsv, table, "
+              "srj, srx, srcsv or srtsv [default: table for answers of queries, nq for triples in graphs, "
+              "else nt].")  # fmt: skip
 @click.option("--timed", is_flag=True, help="Standard output with times: --format ntt, or with nq nqt.")
 @click.option("--typed", "types", multiple=True, metavar="NAME=TYPE", help="In a folder of tables the "
               "values of a variable as Spark has them (double, timestamp, ...); of all others: *=string.")  # fmt: skip
@@ -141,7 +142,7 @@ def build(
     """
     from squall.progress import Tally
     from squall.streams import LedgerFile
-    from squall.streams.sinks import check_writable
+    from squall.streams.sinks import Losing, check_writable
 
     resume = checkpoint is not None and _has_begun(checkpoint)
     system = compiled(programs, lexer, rules, graphs, semantics["profile"])
@@ -158,6 +159,8 @@ def build(
     if profiled:
         check_writable(profiled)
     ledger = LedgerFile(lost, strict, resume)
+    if isinstance(target, Losing):
+        target.ledger = ledger
     durable = checkpoint is not None and builder == "iterator"
     interval = _interval(every, durable)
     streams, static = _inputs(sources, statics, ledger, durable, *times)
@@ -297,7 +300,7 @@ def _options(
 
 def _moment(text: str) -> int:
     """The time (integer ms) of `--now`. Raises UsageError."""
-    from squall.streams.formats import time_of
+    from squall.streams.times import time_of
 
     try:
         return time_of(text)

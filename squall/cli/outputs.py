@@ -70,7 +70,7 @@ def _ends(system: System) -> tuple[list[System], list[System]]:
 
 def _check_holds(sink: Sink, system: System) -> None:
     """Raises UsageError where a format cannot hold what the program answers."""
-    from squall.streams.sinks import NO_GRAPHS, NO_SOLUTIONS
+    from squall.streams.written import NO_GRAPHS, NO_SOLUTIONS
 
     format = getattr(sink, "format", "")
     solved, graphs = _ends(system)
@@ -99,7 +99,7 @@ def apart(sink: str, sources: Sequence[str]) -> None:
 def columns_of(system: System, sink: Sink) -> Collection[str]:
     """The queries that answer with solutions, if these are told in a table: facts that updates insert, or others make,
     have other columns."""
-    from squall.streams.sinks import SOLUTIONS
+    from squall.streams.written import SOLUTIONS
     from squall.system import Ask, Select, rules
 
     if getattr(sink, "format", "") not in SOLUTIONS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from squall import plugins
 from squall.errors import UsageError
@@ -11,7 +12,7 @@ from squall.stages import Ledger
 from squall.streams import address
 from squall.streams.address import Address
 from squall.streams.derived import Ordered, TimedByProperty
-from squall.streams.files import EVERYWHERE, FileSource, FolderSource, Source
+from squall.streams.files import EVERYWHERE, Dating, FileSource, FolderSource, Source
 from squall.streams.formats import parse_lines
 from squall.streams.ledger import LedgerFile
 from squall.streams.merge import Sources, Watched
@@ -55,8 +56,17 @@ def open_source(uri: str, ledger: Ledger | None = None, lateness: int = 0) -> So
     if property:
         if source.removals:
             raise UsageError(f"`{uri}` says the times of its transactions itself", hint="leave `time` out")
-        source = TimedByProperty(source, ledger, property)
+        source = _timed(source, ledger, property)
     return Ordered(source, ledger, lateness) if lateness else source
+
+
+def _timed(source: Source, ledger: Ledger, property: Term) -> Source:
+    """A source whose times a property says: those of messages, or of subjects."""
+    if not (isinstance(source, Dating) and source.messages):
+        return TimedByProperty(source, ledger, property)
+    source.settings = replace(source.settings, property=property)
+    source.earliest = ALWAYS
+    return source
 
 
 def windows(uris: Iterable[str]) -> dict[str, Window]:

@@ -8,11 +8,11 @@ from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact, Term, Triple, heartbeat, iri_text
+from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact, Term, Triple, heartbeat
 from squall.stages import Ledger
 from squall.streams.files import Acknowledging, Replayable, Resumable, Source, Stoppable, risk_of
-from squall.streams.formats import moment
 from squall.streams.saved import event_of, fact_of
+from squall.streams.times import moment, property_time
 from squall.windows import duration
 
 
@@ -252,12 +252,10 @@ class TimedByProperty(_Derived):
     def _timed(self, run: Sequence[Fact], stream: str, graph: str, _: str, time: int | None) -> list[Event]:
         if time is not None:
             return [Event(time, tuple(run), stream, graph=graph)]
-        values = [fact[2] for fact in run if isinstance(fact, Triple) and fact[1] == self.property]
-        times = [time for time in map(moment, values) if time is not None]
-        if times:
-            return [Event(min(times), tuple(run), stream, graph=graph)]
-        why = f"`{values[0]}` is no time" if values else f"its subject has no {iri_text(self.property)}"
-        for fact in run:
-            self.reading.statements -= 1
-            self.ledger.record("malformed", self.uri, None, why, str(fact))
-        return []
+        try:
+            return [Event(property_time(run, self.property), tuple(run), stream, graph=graph)]
+        except ValueError as error:
+            for fact in run:
+                self.reading.statements -= 1
+                self.ledger.record("malformed", self.uri, None, str(error), str(fact))
+            return []

@@ -120,6 +120,18 @@ class Resumable(Protocol):
         ...
 
 
+@runtime_checkable
+class Dating(Protocol):
+    """A source whose format may put statements together as messages, of which each may say its time in one of them.
+
+    messages: whether it does; then the `property` of the settings may be set, and `earliest`, before reading begins.
+    """
+
+    messages: bool
+    settings: Settings
+    earliest: int
+
+
 def risk_of(source: Source) -> str:
     """What happens to what a source brings when a run with a checkpoint is killed; ``""``: nothing."""
     found: str = getattr(source, "risk", "" if isinstance(source, Resumable | Replayable) else LOST)
@@ -154,6 +166,7 @@ class FileSource:
         self.idle = address.integer("idle", 5000)
         self.timed = self.format.timed
         self.removals = self.format.removals
+        self.messages = self.format.messages
         self.earliest = ALWAYS if self.timed else self.settings.time
         self.reading = Reading()
         self.wanted: Collection[Term] | None = None
@@ -235,6 +248,7 @@ class FolderSource:
             formats = [named(given)[0]]
         self.timed = (self.follow and not given) or any(format.timed for format in formats)
         self.removals = any(format.removals for format in formats)
+        self.messages = any(format.messages for format in formats)  # all, or none: their names do not tell
         self.earliest = ALWAYS if self.timed else self.settings.time
 
     def files(self) -> tuple[str, ...]:

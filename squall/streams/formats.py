@@ -11,19 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import blake2b
+from importlib.util import find_spec
 from itertools import chain, groupby, repeat
 from typing import IO, Any, TypeVar, cast
 
 import pyoxigraph
 from pyoxigraph import RdfFormat
 
-from squall.errors import UsageError
-from squall.functions.values import instant, number
-from squall.rdf import ALWAYS, FOREVER, Quad, Term, Triple
+from squall.errors import PluginError, UsageError
+from squall.rdf import Quad, Term, Triple
 from squall.streams.plain import statements
+from squall.streams.times import time_of
 
 T = TypeVar("T")
 Statement = Triple | Quad
@@ -32,14 +32,19 @@ Timed = tuple[int, Statement]
 Bad = tuple[int, str, str]
 """A malformed line: its index, the reason, its text."""
 
+LONGEST = 1 << 24
+"""Bytes of a line, a frame or a message at most, where they come from elsewhere and nothing else limits them."""
+
 BLOCK = 10_000
 """Triples that a document is handed on in at a time."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format by name, with its file endings. `lines`: one statement per line, so that a broken one costs itself only;
-    `timed`: it says times, `.ntt` and `.nqt` at the beginning of each line; `removals`: it says as well what ends."""
+    """A format by name, with its file endings, and the syntax of its statements. `lines`: one statement per line, so
+    that a broken one costs itself only; `timed`: it says times, `.ntt` and `.nqt` at the beginning of each line;
+    `removals`: it says as well what ends; `binary`: it is no text (Jelly, which has what N-Quads have); `messages`: it
+    puts statements together (`squall.streams.logs`)."""
 
     name: str
     endings: tuple[str, ...]
@@ -47,6 +52,14 @@ class Format:
     lines: bool = False
     timed: bool = False
     removals: bool = False
+    binary: bool = False
+    messages: bool = False
+
+    @property
+    def media_type(self) -> str:
+        if self.binary:
+            return "application/x-jelly-rdf"
+        return f"{self.syntax.media_type}; version=1.2-messages" if self.messages else str(self.syntax.media_type)
 
 
 FORMATS = (
@@ -59,6 +72,12 @@ FORMATS = (
     Format("trig", (".trig",), RdfFormat.TRIG),
     Format("rdf", (".rdf", ".owl", ".xml"), RdfFormat.RDF_XML),
     Format("jsonld", (".jsonld",), RdfFormat.JSON_LD),
+    Format("jelly", (".jelly",), RdfFormat.N_QUADS, binary=True),
+    Format("nt-messages", (), RdfFormat.N_TRIPLES, messages=True),
+    Format("nq-messages", (), RdfFormat.N_QUADS, messages=True),
+    Format("ttl-messages", (), RdfFormat.TURTLE, messages=True),
+    Format("trig-messages", (), RdfFormat.TRIG, messages=True),
+    Format("jelly-messages", (), RdfFormat.N_QUADS, timed=True, binary=True, messages=True),
 )
 BY_NAME = {format.name: format for format in FORMATS}
 _BY_ENDING = {ending: format for format in FORMATS for ending in format.endings}
@@ -74,11 +93,20 @@ class Malformed(Exception):
 
 
 def named(name: str) -> tuple[Format, bool]:
-    """The format of a name such as ``nt`` or ``nt.gz``, and whether it is compressed. Raises UsageError."""
+    """The format of a name such as ``nt`` or ``nt.gz``, and whether it is compressed. Raises UsageError; PluginError
+    where the library for it is not installed."""
     plain = name.removesuffix(".gz")
     if plain not in BY_NAME:
         raise UsageError(f"there is no format `{name}`", hint=f"formats: {', '.join(BY_NAME)}, each also with .gz")
+    check_library(plain)
     return BY_NAME[plain], plain != name
+
+
+def check_library(name: str) -> None:
+    """Raises PluginError where what a format needs is not installed."""
+    if name in BY_NAME and BY_NAME[name].binary and find_spec("pyjelly") is None:
+        hint = "pip install 'squall[jelly]'"
+        raise PluginError(f"the format `{name}` needs `pyjelly`, which is not installed", hint=hint)
 
 
 def of_path(path: str) -> tuple[Format, bool] | None:
@@ -91,11 +119,13 @@ def of_path(path: str) -> tuple[Format, bool] | None:
 
 
 def told(path: str, given: str) -> tuple[Format, bool]:
-    """The format given by name, or else by the path's ending. Raises UsageError where it cannot be told."""
+    """The format given by name, or else by the path's ending. Raises UsageError where it cannot be told, and as `named`
+    does."""
     if given:
         format, compressed = named(given)
         return format, compressed or path.endswith(".gz")
     if (found := of_path(path)) is not None:
+        check_library(found[0].name)
         return found
     endings = ", ".join(_BY_ENDING)
     raise UsageError(
@@ -143,11 +173,16 @@ def parse_block(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Stateme
         return _halves(block.split(b"\n"), parse, parse)
 
 
-def parse_document(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str) -> Iterator[list[Statement]]:
+def parse_document(input: IO[bytes], format: Format, base: str | None, own: str) -> Iterator[list[Statement]]:
     """The statements of a document in blocks. Its blank nodes are numbered in the order in which they occur.
 
     Raises Malformed at the first error, when all that came before it has been handed on.
     """
+    if format.binary:
+        from squall.streams import jelly  # on demand: its library is an extra
+
+        yield from jelly.statements(input, own)
+        return
     labels: dict[str, Term] = {}
     quads: list[pyoxigraph.Quad] = []
 
@@ -155,24 +190,24 @@ def parse_document(input: IO[bytes], syntax: RdfFormat, base: str | None, own: s
         return labels.setdefault(label, Term(f"_:b{len(labels)}{own}"))
 
     try:
-        for quad in pyoxigraph.parse(input, format=syntax, base_iri=base):
+        for quad in pyoxigraph.parse(input, format=format.syntax, base_iri=base):
             quads.append(quad)
             if len(quads) == BLOCK:
-                yield _placed(quads, rename)
+                yield placed(quads, rename)
                 quads = []
     except SyntaxError as error:
-        yield _placed(quads, rename)
-        raise Malformed(_reason(error), error.lineno) from error
-    yield _placed(quads, rename)
+        yield placed(quads, rename)
+        raise Malformed(reason_of(error), error.lineno) from error
+    yield placed(quads, rename)
 
 
-def parse_graphs(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str) -> dict[str, list[Triple]]:
+def parse_graphs(input: IO[bytes], format: Format, base: str | None, own: str) -> dict[str, list[Triple]]:
     """The triples of a document by the name of their graph (a term's text, ``""`` for the default graph).
 
     Raises Malformed at the first error: nothing of a document that is broken is handed on.
     """
     graphs: dict[str, list[Triple]] = {}
-    for block in list(parse_document(input, syntax, base, own)):
+    for block in list(parse_document(input, format, base, own)):
         for graph, triples in in_graphs(block):
             graphs.setdefault(graph, []).extend(triples)
     return graphs
@@ -203,15 +238,18 @@ def _plain(block: bytes, own: str) -> list[Statement] | None:
 
 
 def _parsed(block: bytes, syntax: RdfFormat, own: str) -> list[Statement]:
-    def rename(label: str) -> Term:
-        return Term(f"{label}{own}")
-
+    rename = relabel(own)
     parsed = pyoxigraph.parse(block, format=syntax)
-    return [*_texts(parsed, rename)] if syntax == RdfFormat.N_TRIPLES else _placed(list(parsed), rename)
+    return [*_texts(parsed, rename)] if syntax == RdfFormat.N_TRIPLES else placed(list(parsed), rename)
 
 
-def _placed(quads: Sequence[pyoxigraph.Quad], rename: Callable[[str], Term]) -> list[Statement]:
-    """Statements, those in a named graph as quads."""
+def relabel(own: str) -> Callable[[str], Term]:
+    """What makes the labels of blank nodes those of one document: they end in its `suffix`."""
+    return lambda label: Term(f"{label}{own}")
+
+
+def placed(quads: Sequence[pyoxigraph.Quad], rename: Callable[[str], Term]) -> list[Statement]:
+    """Statements, those in a named graph as quads. rename: what becomes of the labels of blank nodes."""
     triples = _texts((quad.triple for quad in quads), rename)
     if all(isinstance(quad.graph_name, pyoxigraph.DefaultGraph) for quad in quads):
         return [*triples]
@@ -266,7 +304,7 @@ def _single(line: bytes, parse: Callable[[bytes], list[T]], index: int) -> tuple
     try:
         return parse(line), []
     except SyntaxError as error:
-        return [], [(index, _reason(error), line.decode("utf-8", "replace").rstrip("\r\n"))]
+        return [], [(index, reason_of(error), line.decode("utf-8", "replace").rstrip("\r\n"))]
 
 
 def parse_timed(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Timed], list[Bad]]:
@@ -321,48 +359,9 @@ def _timed_line(line: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
     return [(time, found[0])]
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
-_INTEGER = re.compile(r"-?[0-9]+")
-
-
-def time_of(stamp: str) -> int:
-    """The time (integer ms) that a stamp says; what is finer than a millisecond is cut off. Raises SyntaxError."""
-    if stamp == "-infinity":
-        return ALWAYS
-    try:
-        time = int(stamp) if _INTEGER.fullmatch(stamp) else _of_iso(stamp)
-    except ValueError:
-        raise SyntaxError(f"`{stamp}` is no time (integer milliseconds, ISO 8601 or -infinity)") from None
-    if not ALWAYS < time < FOREVER:
-        raise SyntaxError(f"the time `{stamp}` does not fit into 64 bits")
-    return time
-
-
-def moment(term: Term) -> int | None:
-    """The time (integer ms since the epoch) that a literal denotes; None if it denotes none.
-
-    ``xsd:dateTime``, ``xsd:dateTimeStamp`` and ``xsd:date`` (its first instant), in UTC where they name no zone, finer
-    than a millisecond cut off; ``xsd:integer`` and what is derived from it (``xsd:long``): milliseconds.
-    """
-    found = instant(term)
-    if found is not None and found.family in ("dateTime", "date"):
-        time = found.seconds * 1000 + int(f"{found.fraction}000"[:3])
-    elif (value := number(term)) is not None and isinstance(value.value, int):
-        time = value.value
-    else:
-        return None
-    return time if ALWAYS < time < FOREVER else None
-
-
-def _of_iso(stamp: str) -> int:
-    moment = datetime.fromisoformat(stamp)
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
-
-
 _PLACE = re.compile(r"^Parser error at line \d+ (?:column \d+|between columns \d+ and \d+)?:? ?")
 
 
-def _reason(error: SyntaxError) -> str:
+def reason_of(error: SyntaxError) -> str:
     """Without the parser's place, which counts from where the block begins."""
     return _PLACE.sub("", error.msg or str(error))

@@ -4,6 +4,8 @@ A transaction is one event, or one for each graph: it brings what is there at it
 that it takes out.
 Rows outside of transactions are one as well, up to where one begins, a header, or the end. A header ``H time "..." .``
 says the time of the events that follow it. Prefixes belong to the dataset and not to the rows: they are passed over.
+
+What is written is a transaction for each evaluation, behind the header that says its time.
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ from collections.abc import Callable, Iterator
 from pyoxigraph import RdfFormat
 
 from squall.rdf import XSD_STRING, Event, parts, term
-from squall.streams.formats import Statement, in_graphs, moment, parse_block, time_of
+from squall.streams.evaluations import Evaluation, time_text
+from squall.streams.formats import Statement, in_graphs, parse_block
+from squall.streams.logs import statements
+from squall.streams.times import moment, time_of
 
 Lose = Callable[[int, str, str], None]
 """Called with the number of a line, the reason and its text, for each row that cannot be used."""
@@ -138,3 +143,10 @@ def _time(text: str) -> int:
     if time is None:
         raise ValueError(text)
     return time
+
+
+def transaction(found: Evaluation) -> bytes:
+    """An evaluation as a transaction that adds it; nothing if there is nothing in it. Raises SinkError where it has
+    other things than triples and quads."""
+    rows = "".join(f"A {one}\n" for one in statements(found))
+    return f'H time "{time_text(found.time)}" .\nTX .\n{rows}TC .\n'.encode() if rows else b""

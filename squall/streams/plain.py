@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import accumulate, chain, compress, islice, pairwise, repeat
-from operator import ne
+from operator import ne, sub
 from typing import NamedTuple, cast
 
 from squall.rdf import ALWAYS, XSD_STRING, Columns, Quad, Term, Triple
@@ -38,7 +38,8 @@ class Statements(NamedTuple):
     """Plain statements by column.
 
     stamps: what says the time of each run of them that have the same (none if they are not timed); sizes: how many
-    statements are in each. Equal terms are one object, whose hash is known. blank: whether there may be blank nodes.
+    statements are in each. Equal terms are one object, whose hash is known. kinds: the predicates there are, each once.
+    blank: whether there may be blank nodes.
     """
 
     stamps: Column
@@ -46,6 +47,7 @@ class Statements(NamedTuple):
     subjects: Column
     predicates: Column
     objects: Column
+    kinds: Collection[str]
     blank: bool
 
     def terms(self, own: str) -> tuple[list[Term], list[Term], list[Term]]:
@@ -62,13 +64,14 @@ class Statements(NamedTuple):
 
     def of(self, choice: Choice) -> Statements:
         """Those that are chosen."""
-        kinds = list(map(choice.predicates.__contains__, self.predicates))
-        if all(kinds):
+        if choice.predicates.issuperset(self.kinds):
             return self
-        sizes = [sum(kinds[first:end]) for first, end in pairwise(accumulate(self.sizes, initial=0))]
+        chosen = list(map(choice.predicates.__contains__, self.predicates))
+        sizes = [sum(chosen[first:end]) for first, end in pairwise(accumulate(self.sizes, initial=0))]
         columns = (self.subjects, self.predicates, self.objects)
-        subjects, predicates, objects = (list(compress(column, kinds)) for column in columns)
-        return Statements(self.stamps, sizes, subjects, predicates, objects, self.blank)
+        subjects, predicates, objects = (list(compress(column, chosen)) for column in columns)
+        kinds = choice.predicates.intersection(self.kinds)
+        return Statements(self.stamps, sizes, subjects, predicates, objects, kinds, self.blank)
 
 
 class Choice:
@@ -113,9 +116,8 @@ def statements(block: bytes, timed: bool = False) -> Statements | None:
 
 def _runs(column: Column) -> tuple[list[str], list[int]]:
     """The cells of a column that differ from the one before, and how many equal ones there are of each."""
-    changed = list(map(ne, column, islice(column, 1, None)))
-    places = [0, *compress(range(1, len(column)), changed), len(column)]
-    return [column[place] for place in places[:-1]], [end - first for first, end in pairwise(places)]
+    places = [0, *compress(range(1, len(column)), map(ne, column, islice(column, 1, None))), len(column)]
+    return list(map(column.__getitem__, places[:-1])), list(map(sub, places[1:], places))
 
 
 def _of(firsts: Column, sizes: list[int], others: Sequence[Column], blank: bool, checked: bool) -> Statements | None:
@@ -133,7 +135,7 @@ def _of(firsts: Column, sizes: list[int], others: Sequence[Column], blank: bool,
     first, rest = list(islice(terms, nodes)), list(islice(terms, nodes, None))
     if not (checked or (_are(_ARE_SUBJECTS, first) and _are(_ARE_OBJECTS, rest) and _are(_ARE_PREDICATES, kinds))):
         return None
-    return Statements(firsts, sizes, subjects, predicates, objects, blank)
+    return Statements(firsts, sizes, subjects, predicates, objects, kinds, blank)
 
 
 def _are(kind: Callable[[str], object], terms: Collection[str]) -> bool:

@@ -1,29 +1,25 @@
-"""Sinks: where outputs are written, and the formats in which they are (`squall.streams.encoders` and what it names)."""
+"""Sinks: where outputs are written. (In which formats: `squall.streams.written`.)"""
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
-import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn, Protocol, cast, runtime_checkable
 
 from squall.errors import SinkError, UsageError
-from squall.rdf import ALWAYS, XSD_STRING, Boolean, Evaluated, Quad, Solution, Triple, iri_text, is_blank, is_iri, parts
-from squall.stages import Output
+from squall.stages import Ledger, Output
 from squall.streams.address import Address
-from squall.streams.encoders import Encoder, EvaluationLines, Lines, OneDocument, Rows, comment_line
-from squall.streams.evaluations import answered
 from squall.streams.folders import COLUMNS, FolderSink
-from squall.streams.graphs import TriG, quad, timed_quad
 from squall.streams.patterns import PatternSink, expanded, is_pattern
-from squall.streams.results import DOCUMENTS, json_line
+from squall.streams.written import BY_ENDING, LINES, check_format, encoder, of_ending
+
+_BUFFER = 1 << 16  # bytes that are handed to the system at a time: each time costs as much as some lines
 
 
 @runtime_checkable
@@ -69,18 +65,33 @@ class Formatting(Protocol):
         ...
 
 
+@runtime_checkable
+class Losing(Protocol):
+    """A sink that may lose outputs, and counts them in a ledger: that of the run, if it is given it."""
+
+    ledger: Ledger
+
+
 class StreamSink:
     """Standard output, or a compressed file: written from its beginning to its end.
 
-    Raises SinkError where the system refuses to open or write it.
+    alone: what is written may have to be read without what was before, as on a connection that is made again. Raises
+    SinkError where the system refuses to open or write it.
     """
 
-    def __init__(self, uri: str, format: str, open: Callable[[bool], IO[bytes]], path: Path | None = None) -> None:
+    def __init__(
+        self,
+        uri: str,
+        format: str,
+        open: Callable[[bool], IO[bytes]],
+        path: Path | None = None,
+        alone: bool = False,
+    ) -> None:
         self.uri = uri
         self.format = format
         self._path = path
         self._open = open
-        self._encoder = _encoder(format, uri)
+        self._encoder = encoder(format, uri, alone)
         self._line = self._encoder.write
         self._prompt = False
         self._file: IO[bytes] | None = None
@@ -221,11 +232,11 @@ def open_path(address: Address) -> Sink:
     address.only("format")
     if address.path.endswith("/"):
         return _folder(address)
-    name = address.get("format") or _ending(address.path.removesuffix(".gz"))
+    name = address.get("format") or of_ending(address.path.removesuffix(".gz"))
     if name is None:
         raise UsageError(
             f"the format of `{address.path}` cannot be told from its name",
-            hint=f"known endings: {', '.join(_BY_ENDING)}, each also with .gz; or name it: `{address.path}?format=nt`",
+            hint=f"known endings: {', '.join(BY_ENDING)}, each also with .gz; or name it: `{address.path}?format=nt`",
         )
     plain = name.removesuffix(".gz")
     compressed = address.path.endswith(".gz") or plain != name
@@ -248,7 +259,7 @@ def _folder(address: Address) -> FolderSink:
 def _opened(uri: str, path: Path, format: str, compressed: bool) -> StreamSink:
     if compressed:
         return GzipSink(uri, format, lambda resume: cast(IO[bytes], gzip.open(path, _mode(resume))), path)
-    return FileSink(uri, format, lambda resume: path.open(_mode(resume)), path)
+    return FileSink(uri, format, lambda resume: path.open(_mode(resume), _BUFFER), path)
 
 
 def _write_file(uri: str, path: Path, outputs: Sequence[Output], format: str, compressed: bool) -> None:
@@ -270,21 +281,11 @@ class _StandardOutput(io.BufferedWriter):
     """Standard output in blocks; closing it leaves the descriptor open."""
 
     def __init__(self, descriptor: int) -> None:
-        super().__init__(io.FileIO(descriptor, "wb", closefd=False), 1 << 16)
-
-
-def _ending(name: str) -> str | None:
-    return next((format for ending, format in _BY_ENDING.items() if name.endswith(ending)), None)
+        super().__init__(io.FileIO(descriptor, "wb", closefd=False), _BUFFER)
 
 
 def _mode(resume: bool) -> str:
     return "ab" if resume else "wb"
-
-
-def check_format(name: str) -> None:
-    """Raises UsageError if there is no such format of sinks."""
-    if name not in _FORMATS:
-        raise UsageError(f"outputs cannot be written as `{name}`", hint=f"formats: {', '.join(_FORMATS)}")
 
 
 def check_writable(path: Path) -> None:
@@ -296,103 +297,3 @@ def check_writable(path: Path) -> None:
         raise UsageError(f"`{path}` cannot be written: there is no folder `{path.parent}`")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise UsageError(f"`{path}` cannot be written: permission denied")
-
-
-def _nt(output: Output) -> bytes:
-    fact = output[0]  # by number and at once: every line of every run is made here
-    if not isinstance(fact, Triple):
-        return comment_line(output)
-    subject, predicate, object = fact
-    return f"{subject} {predicate} {object} .\n".encode()
-
-
-def _ntt(output: Output) -> bytes:
-    time = "-infinity" if output.time == ALWAYS else output.time
-    return f"{time} {output.fact}\n".encode() if isinstance(output.fact, Triple) else comment_line(output, f"{time} ")
-
-
-def _ndjson(output: Output) -> bytes:
-    time = None if output.time == ALWAYS else output.time
-    entry: dict[str, Any] = {"time": time, "rule": output.rule}
-    answer = answered(output)
-    match answer:
-        case Evaluated():
-            return b""
-        case Boolean(value=value):
-            entry["boolean"] = value
-        case Solution(names=names, values=values):
-            terms = (None if term is None else _json_term(term) for term in values)
-            entry["solution"] = dict(zip(names, terms, strict=True))
-        case Triple():
-            entry.update(zip(("subject", "predicate", "object"), map(_json_term, answer), strict=True))
-        case Quad():
-            entry.update(zip(("subject", "predicate", "object", "graph"), map(_json_term, answer), strict=True))
-        case _:
-            arguments = [_json_term(term) for term in answer.arguments]
-            entry.update(relation=_json_term(answer.relation), arguments=arguments)
-    return (json.dumps(entry, ensure_ascii=False) + "\n").encode()
-
-
-def _json_term(term: str) -> dict[str, str]:
-    """A term as SPARQL 1.1 Query Results JSON has it (section 3.2.2), but for the member ``language``, which is
-    ``xml:lang`` there."""
-    if is_iri(term):
-        return {"type": "uri", "value": iri_text(term)}
-    if is_blank(term):
-        return {"type": "bnode", "value": term[2:]}
-    lexical, datatype, language = parts(term)
-    entry = {"type": "literal", "value": lexical}
-    if language:
-        entry["language"] = language
-    elif datatype != XSD_STRING:
-        entry["datatype"] = datatype
-    return entry
-
-
-def _csv(cells: Iterable[str]) -> bytes:
-    """RFC 4180."""
-    row = io.StringIO()
-    csv.writer(row).writerow(cells)
-    return row.getvalue().encode()
-
-
-def _tsv(cells: Iterable[str]) -> bytes:
-    """Tabs inside of cells are escaped, as they may be in N-Triples."""
-    return ("\t".join(cell.replace("\t", "\\t") for cell in cells) + "\n").encode()
-
-
-_TABLES: dict[str, Callable[[Iterable[str]], bytes]] = {"csv": _csv, "tsv": _tsv}
-LINES: dict[str, Callable[[Output], bytes]] = {
-    "nt": _nt,
-    "ntt": _ntt,
-    "nq": quad,
-    "nqt": timed_quad,
-    "ndjson": _ndjson,
-}
-"""What makes a line of each output."""
-SOLUTIONS = frozenset((*_TABLES, *DOCUMENTS))
-"""The formats of a table: where there are solutions of a query, nothing else has its columns."""
-NO_SOLUTIONS = frozenset((*LINES, "trig")) - {"ndjson"}
-"""The formats of triples and quads alone."""
-NO_GRAPHS = frozenset(("nt", "ntt"))
-"""The formats of triples alone."""
-EVALUATIONS = {"ndjson-evaluations": json_line}
-"""What makes a line of each evaluation."""
-_FORMATS = (*LINES, *_TABLES, "trig", *DOCUMENTS, *EVALUATIONS, "table")
-_BY_ENDING = {f".{name}": name for name in (*LINES, *_TABLES, "trig", *DOCUMENTS)} | {".jsonl": "ndjson"}
-
-
-def _encoder(format: str, uri: str) -> Encoder:
-    if format in _TABLES:
-        return Rows(uri, _TABLES[format])
-    if format in DOCUMENTS:
-        return OneDocument(uri, format, DOCUMENTS[format])
-    if format in EVALUATIONS:
-        return EvaluationLines(EVALUATIONS[format])
-    if format == "trig":
-        return TriG()
-    if format == "table":
-        from squall.streams.tables import Tables  # on demand: it needs `rich` and `squall.show`
-
-        return Tables()
-    return Lines(LINES[format])

@@ -17,7 +17,7 @@ from squall.system import AtomPattern, Construct, Pattern, System, Variable, ove
 from squall.testing import isomorphic
 from tests.conformance import LeftOut, Stages
 
-UNSUPPORTED = ("not supported yet", "is not bound where", "what depends on it")
+UNSUPPORTED = ("is not supported", "is not bound where", "what depends on it")
 """How the lexer, the translator and the check for strata say that a program lies beyond what squall does."""
 
 

@@ -86,6 +86,11 @@ class Reads:
         return replace(self, known=self.known.union(variables))
 
     @property
+    def alone(self) -> Reads:
+        """The same data set, seen from what is evaluated by itself, a sub-query: nothing around it is known there."""
+        return replace(self, known=frozenset())
+
+    @property
     def derived(self) -> Source:
         """Where what rules derive of these is read."""
         return DEFAULT if self.sources == (DEFAULT,) else BACKGROUND

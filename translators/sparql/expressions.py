@@ -8,11 +8,11 @@ from typing import Protocol
 from squall import functions
 from squall.errors import Origin, PluginError
 from squall.functions.sparql import calls
-from squall.functions.sparql.names import FALSE, LANGUAGE, TRUE
+from squall.functions.sparql.names import LANGUAGE
 from squall.lexers.sparql import tree as q
 from squall.rdf import Term, iri_text, is_iri, literal
 from squall.strata import is_timed
-from squall.system import Bind, Call, Exists, Expression, Predicate, System, Test, Variable
+from squall.system import Bind, Call, Exists, Expression, System, Test, Variable
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.state import State
@@ -51,7 +51,26 @@ class Expressions:
 
     def value(self, expression: q.Expression, body: Body) -> Expression:
         """An expression as a value. What it asks of patterns becomes predicates of the body, in front of its use."""
-        return self._value(expression, body, body.predicates)
+        match expression:
+            case q.Call(function=function) if function == q.TIMESTAMP and not expression.distinct:
+                return self._timestamp(expression, body)
+            case q.Call():
+                arguments = [self.value(argument, body) for argument in expression.arguments]
+                return self._call(expression, arguments, body)
+            case q.Exists(group=group, origin=origin):
+                return self._exists(group, body, origin)
+            case q.NotExists(group=group, origin=origin):
+                return calls.call("!", (self._exists(group, body, origin),), origin=origin)
+            case q.Timestamp(variable=variable, within=within, origin=origin):
+                if isinstance(within, q.Group):
+                    inner = self.groups.group(within, body.reads.alone)
+                    return self.times.of_pattern(variable, inner, body, origin)
+                return self.times.of_variable(variable, body, within, origin)
+            case q.Aggregate(origin=origin):
+                hint = "compute it in a sub-query, and use its variable"
+                return self._refused(f"the aggregate `{expression.kind}` cannot be here", origin, hint)
+            case Variable() | str():
+                return expression
 
     def pair(
         self, expressions: Sequence[q.Expression], body: Body, optional: Body
@@ -59,16 +78,14 @@ class Expressions:
         """The condition of an optional part: all of the expressions, and what they ask of patterns, for pairs of a
         solution of the body and one of the part. What can be told before there are pairs is added to these."""
         both = Body(body.reads, [body.system(), optional.system()], (body, optional))
-        asked: list[Predicate] = []
         tests = [
-            calls.condition(self.untimed(self._value(part, both, asked), body))
+            calls.condition(self.untimed(self.value(part, both), body))
             for whole in expressions
             for part in conjuncts(whole)
         ]
-        exists = tuple(one for one in asked if isinstance(one, Exists))
-        if len(tests) < 2:
-            return (tests[0] if tests else None), exists
-        return calls.condition(calls.call("&&", tests)), exists
+        tests += (one.expression for one in both.predicates if isinstance(one, Test))
+        exists = tuple(one for one in both.predicates if isinstance(one, Exists))
+        return calls.all_of(tests), exists
 
     def untimed(self, expression: Expression, body: Body) -> Expression:
         """The expression with the instant, where it asks for it, bound to variables in the body before."""
@@ -81,41 +98,19 @@ class Expressions:
         arguments = tuple(self.untimed(argument, body) for argument in expression.arguments)
         return Call(expression.function, arguments, expression.origin)
 
-    def _value(self, expression: q.Expression, body: Body, asked: list[Predicate]) -> Expression:
-        match expression:
-            case q.Call(function=function) if function == q.TIMESTAMP and not expression.distinct:
-                return self._timestamp(expression, body, asked)
-            case q.Call():
-                arguments = [self._value(argument, body, asked) for argument in expression.arguments]
-                return self._call(expression, arguments, body)
-            case q.Exists(group=group, origin=origin):
-                return self._exists(group, body, asked, origin)
-            case q.NotExists(group=group, origin=origin):
-                return calls.call("!", (self._exists(group, body, asked, origin),), origin=origin)
-            case q.Timestamp(variable=variable, within=within, origin=origin):
-                if isinstance(within, q.Group):
-                    inner = self.groups.group(within, body.reads)
-                    return self.times.of_pattern(variable, inner, body, origin)
-                return self.times.of_variable(variable, body, within, origin)
-            case q.Aggregate(origin=origin):
-                hint = "compute it in a sub-query, and use its variable"
-                return self._refused(f"the aggregate `{expression.kind}` cannot be here", origin, hint)
-            case Variable() | str():
-                return expression
-
-    def _exists(self, group: q.Group, body: Body, asked: list[Predicate], origin: Origin | None) -> Variable:
+    def _exists(self, group: q.Group, body: Body, origin: Origin | None) -> Variable:
         variable = self.state.fresh("exists")
-        asked.append(Exists(variable, self._inside(group, body), origin=origin))
+        body.add(Exists(variable, self._inside(group, body), origin=origin))
         return variable
 
-    def _timestamp(self, call: q.Call, body: Body, asked: list[Predicate]) -> Expression:
+    def _timestamp(self, call: q.Call, body: Body) -> Expression:
         """C-SPARQL's function by its IRI: of a triple, or of a variable as without the IRI."""
         match call.arguments:
             case (_, _, _):
-                before = len(asked)
-                triple = [self._value(argument, body, asked) for argument in call.arguments]
-                exists = [one.variable for one in asked[before:] if isinstance(one, Exists) and one.variable]
-                return self._by_cases(triple, exists if body.sides else [], body, call.origin)
+                triple = [self.value(argument, body) for argument in call.arguments]
+                if body.sides:
+                    triple = [self.untimed(one, body.sides[0]) for one in triple]
+                return self.times.of_triple(triple, body, call.origin)
             case (Variable() as variable,):
                 return self.times.of_variable(variable, body, None, call.origin)
             case (Variable() as variable, str() as stream) if is_iri(stream):
@@ -123,20 +118,6 @@ class Expressions:
         hint = "give it a subject, a predicate and an object; or a variable, and a stream's IRI"
         self.state.notes.fail("`timestamp` does not take these arguments", call.origin, hint)
         return _UNKNOWN
-
-    def _by_cases(
-        self, triple: Sequence[Expression], exists: Sequence[Variable], body: Body, origin: Origin | None
-    ) -> Expression:
-        """The time of a triple whose terms depend on whether something exists, which only pairs of solutions tell: that
-        of the triple if it does, and that if it does not."""
-        if not exists:
-            return self.times.of_triple(triple, body, origin)
-        asked, *others = exists
-        cases = [
-            self._by_cases([_given(one, asked, value) for one in triple], others, body, origin)
-            for value in (TRUE, FALSE)
-        ]
-        return calls.call("IF", (asked, *cases), origin=origin)
 
     def _inside(self, group: q.Group, body: Body) -> System:
         """The group of an EXISTS, which knows the variables around it."""
@@ -162,7 +143,7 @@ class Expressions:
         name = iri_text(call.function)
         if call.distinct:
             hint = "only SPARQL's own aggregates take DISTINCT: leave it out"
-            return self._refused(f"`DISTINCT` in {call.function} is not supported yet", call.origin, hint)
+            return self._refused(f"`DISTINCT` in {call.function} is not supported", call.origin, hint)
         try:
             found = functions.lookup(name)
         except PluginError as error:
@@ -184,14 +165,6 @@ _NEW = {"BNODE", "RAND", "UUID", "STRUUID"}
 """The functions that make something new for each solution."""
 _UNKNOWN = literal("")
 """Stands for what is refused, so that the rest of the query is looked at as well."""
-
-
-def _given(expression: Expression, variable: Variable, value: Term) -> Expression:
-    """The expression with a value for a variable."""
-    if isinstance(expression, Call):
-        arguments = tuple(_given(one, variable, value) for one in expression.arguments)
-        return Call(expression.function, arguments, expression.origin)
-    return value if expression == variable else expression
 
 
 def conjuncts(expression: q.Expression) -> Iterator[q.Expression]:

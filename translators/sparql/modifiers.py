@@ -41,7 +41,7 @@ class Modifiers(Patterns):
     """Translates what is done to the solutions of a query's pattern."""
 
     def sub_select(self, query: q.SelectQuery, reads: Reads) -> System:
-        body, chosen = self.solutions(query, reads)
+        body, chosen = self.solutions(query, reads.alone)
         if chosen is not None and chosen.limit is None and not chosen.offset:
             chosen = None  # an order alone chooses nothing
         return replace(self.select(query, body), slice=chosen, origin=query.origin)

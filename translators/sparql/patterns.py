@@ -98,7 +98,7 @@ class Patterns:
                 body.join(self.sub_select(query, body.reads))
             case q.Service(origin=origin):
                 hint = "fetch its data beforehand, and give them as a source"
-                self.state.notes.fail("`SERVICE` is not supported yet", origin, hint)
+                self.state.notes.fail("`SERVICE` is not supported: a run asks no other servers", origin, hint)
             case q.Filter():
                 raise AssertionError("filters come after all other elements")
 

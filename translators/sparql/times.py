@@ -6,8 +6,9 @@ function ``f:timestamp`` of its engine. docs/languages/sparql.md has the definit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 from squall.errors import Origin
@@ -26,16 +27,19 @@ from squall.system import (
     Bind,
     Call,
     Either,
+    Exists,
     Expression,
     Graph,
     Grouping,
     Joinable,
     Maybe,
     Pattern,
+    Predicate,
     Select,
     Slot,
     Source,
     System,
+    Test,
     Variable,
     visible,
 )
@@ -59,20 +63,74 @@ class Found(NamedTuple):
         return tuple(dict.fromkeys(slot for slot in (self.graph, *self.triple) if isinstance(slot, Variable)))
 
 
-class Home(NamedTuple):
-    """A body in which a time is told, and what some variables are called there."""
+class Home:
+    """A body in which times are told."""
 
-    body: Body
-    names: dict[Variable, Variable]
+    def __init__(self, state: State, body: Body) -> None:
+        self.state = state
+        self.body = body
 
-    def inside(self, expression: Expression) -> Expression:
-        """The expression in the names of the body."""
-        match expression:
-            case Variable():
-                return self.names.get(expression, expression)
-            case Call(function=function, arguments=arguments, origin=origin):
-                return Call(function, tuple(map(self.inside, arguments)), origin)
-        return expression
+    @property
+    def sure(self) -> frozenset[Variable]:
+        """Variables by which times can be found as they are."""
+        return self.body.sure
+
+    def slot(self, expression: Expression) -> Slot:
+        """What has the value of an expression in all solutions; one that is nowhere, if it has none."""
+        if isinstance(expression, str) or expression in self.sure:
+            return expression
+        return self.hold(Call(COALESCE, (calls.value(expression), NOBODY)))
+
+    def hold(self, value: Call) -> Variable:
+        """A variable that has a value, under which times are found."""
+        held = self.state.fresh("held")
+        self.body.add(Bind(held, value))
+        return held
+
+    def tell(self, times: System, time: Variable, when: Call | None) -> None:
+        """Adds the time of those that agree on the variables by which they are found. when: on this condition."""
+        self.body.add(Maybe(times, when))
+
+
+class Pairs(Home):
+    """The pairs of solutions of an OPTIONAL: for what depends on both.
+
+    The inner solutions are there once with each time that there may be, and once without; the pair tests that it has
+    the one that is its own, or that there is none.
+    """
+
+    def __init__(self, state: State, body: Body, inner: Body) -> None:
+        super().__init__(state, body)
+        self.inner = inner
+        self.values: dict[Variable, Call] = {}
+
+    @property
+    def sure(self) -> frozenset[Variable]:
+        return self.inner.sure
+
+    def hold(self, value: Call) -> Variable:
+        held = self.state.fresh("held")
+        self.values[held] = value
+        return held
+
+    def tell(self, times: System, time: Variable, when: Call | None) -> None:
+        own = {name: value for name, value in self.values.items() if name in visible(times)}
+        tests = [*([] if when is None else [when]), *(calls.call("SAMETERM", pair) for pair in own.items())]
+        is_own = calls.all_of(tests)
+        if is_own is None:
+            self.inner.add(Maybe(times))
+            return
+        is_told = calls.call("BOUND", (time,))
+        told = System(joinables=(times,), predicates=(Test(calls.condition(is_told)),))
+        self.inner.join(Either((told, System())))
+        asked = Body(self.body.reads)
+        asked.add(*(Bind(name, value) for name, value in own.items()))
+        asked.join(told)
+        if when is not None:
+            asked.add(Test(when))
+        exists = self.state.fresh("exists")
+        self.body.add(Exists(exists, asked.system()))
+        self.body.add(Test(calls.condition(calls.call("IF", (is_told, is_own, calls.call("!", (exists,)))))))
 
 
 class Times:
@@ -83,9 +141,9 @@ class Times:
 
     def of_triple(self, triple: Sequence[Expression], body: Body, origin: Origin | None) -> Expression:
         """The time of the latest arrival of a triple."""
-        home = self._home(body, [name for one in triple for name in q.mentioned(one)], origin)
-        slots = tuple(self._slot(home.inside(one), home.body) for one in triple)
-        return self._latest([Found(slots, body.reads.graph, body.reads.sources)], home.body, origin)
+        home = self._home(body, [name for one in triple for name in q.mentioned(one)])
+        slots = tuple(map(home.slot, triple))
+        return self._latest([Found(slots, body.reads.graph, body.reads.sources)], home, origin)
 
     def of_variable(self, variable: Variable, body: Body, stream: Term | None, origin: Origin | None) -> Expression:
         """The time of the latest arrival of what patterns bind a variable to. stream: on that stream."""
@@ -99,100 +157,71 @@ class Times:
         if not found:
             self._fail(f"what binds `{variable}` does not read the stream {stream}", origin)
             return NOBODY
-        home = self._home(body, [name for one in found for name in one.variables], origin)
-        slots = {name: self._slot(home.inside(name), home.body) for one in found for name in one.variables}
-        return self._latest([_renamed(one, slots) for one in dict.fromkeys(found)], home.body, origin)
+        home = self._home(body, [name for one in found for name in one.variables])
+        slots = {name: home.slot(name) for one in found for name in one.variables}
+        return self._latest([_renamed(one, slots) for one in dict.fromkeys(found)], home, origin)
 
     def of_pattern(self, variable: Variable, inner: System, body: Body, origin: Origin | None) -> Expression:
         """The time of the latest arrival of what the patterns of a group bind a variable to, in those of the group's
-        solutions that agree with that of the body."""
+        solutions that agree with that of the body. The group is evaluated by itself, as a sub-query is."""
         found = [one for one in _found(inner) if variable in one.variables]
         if not found:
             self._fail(f"no triple pattern in the group of `timestamp` has `{variable}`", origin)
             return NOBODY
         around = body.reads.known.union(body.variables)
         shared = tuple(name for name in visible(inner) if name in around)
-        home = self._home(body, shared, origin)
-        keys = tuple(self._key(home.names.get(name, name), home.body) for name in shared)
-        parts = [inner]
-        if keys != shared or not sure(inner).issuperset(shared):
-            self._outside_exists(body, origin)
-            parts = [_askers(home, shared, keys), inner]
-        at = self.state.fresh("at")
-        ways = [self._way(Body(body.reads, parts), one, at, origin).branch((*keys, at)) for one in found]
-        joinables: tuple[Joinable, ...] = (ways[0] if len(ways) == 1 else Either(tuple(ways)),)
-        return self._add(System(joinables=joinables), keys, at, home.body)
+        home = self._home(body, shared)
+        ways = [[*_agreeing(name, sure(inner), home)] for name in shared]
+        return _last_of([self._of_agreeing(agreed, found, inner, home, origin) for agreed in product(*ways)])
 
-    def _way(self, way: Body, found: Found, at: Variable, origin: Origin | None) -> Body:
-        """The solutions of a group, each with the times at which the triple of one of its patterns came."""
-        slots = {name: self._slot(name, way) for name in found.variables}
-        way.join(self._arrivals(_renamed(found, slots), at, origin))
-        return way
+    def _of_agreeing(
+        self, agreed: Sequence[Agreeing], found: Sequence[Found], inner: System, home: Home, origin: Origin | None
+    ) -> Variable:
+        """The time of the latest arrival of any of some patterns of a group, in solutions that agree in these ways."""
+        keys = tuple(one.key for one in agreed if one.key is not None)
+        at = self.state.fresh("at")
+        parts = []
+        for one in found:
+            way = Home(self.state, Body(home.body.reads, [inner]))
+            way.body.add(*(predicate for one in agreed for predicate in one.inside))
+            slots = {name: way.slot(name) for name in one.variables}
+            way.body.join(self._arrivals(_renamed(one, slots), at, origin))
+            parts.append(way.body.branch((*keys, at)))
+        part = System(joinables=(parts[0] if len(parts) == 1 else Either(tuple(parts)),))
+        conditions = [one.when for one in agreed if one.when is not None]
+        return self._told(part, keys, at, home, calls.all_of(conditions))
 
     def _fail(self, message: str, origin: Origin | None) -> None:
         self.state.notes.fail(message, origin, "only what a pattern finds in a stream has a time")
 
-    def _outside_exists(self, body: Body, origin: Origin | None) -> None:
-        """Notes an error in EXISTS: a part that is evaluated by itself does not see what the solution has outside."""
-        if body.reads.known:
-            message = "`timestamp` of what need not be bound where it stands is not supported inside EXISTS"
-            self.state.notes.fail(message, origin, "bind the time to a variable in front of the EXISTS")
-
-    def _home(self, body: Body, names: Iterable[Variable], origin: Origin | None) -> Home:
+    def _home(self, body: Body, names: Iterable[Variable]) -> Home:
         """Where times of what some variables have are told. For pairs of solutions that is the side of the optional
-        part which has all of them, else the inner side, for each of the values that they have in the outer one."""
+        part that has all of them, if one has."""
         if body.sides is None:
-            return Home(body, {})
+            return Home(self.state, body)
         outer, inner = body.sides
-        wanted = dict.fromkeys(names)
-        if inner.sure.issuperset(wanted):
-            return Home(inner, {})
-        if {*wanted}.isdisjoint(set(inner.variables) - outer.sure) and {*outer.variables}.issuperset(wanted):
-            return Home(outer, {})
-        brought = tuple(name for name in wanted if name in outer.variables and name not in inner.sure)
-        if brought:
-            self._outside_exists(body, origin)
-        return Home(inner, self._bring(brought, outer, inner))
+        wanted, there = {*names}, {*outer.variables}
+        own = {*inner.variables} - there | inner.sure
+        if wanted.isdisjoint(there.union(body.variables) - own):
+            return Home(self.state, inner)
+        if wanted <= there - ({*inner.variables} - outer.sure):
+            return Home(self.state, outer)
+        return Pairs(self.state, body, inner)
 
-    def _bring(self, names: Sequence[Variable], outer: Body, inner: Body) -> dict[Variable, Variable]:
-        """Adds values that variables have in the outer solution to the inner ones, a solution for each: in a pair both
-        have the same. What they are called there."""
-        held = {name: self._hold(name, outer) for name in names}
-        shared = tuple(name for name in outer.variables if name in outer.sure & inner.sure)
-        inner.join(replace(outer.branch((*shared, *held.values())), distinct=True))
-        found = {}
-        for name in names:
-            found[name] = self.state.fresh("value")
-            is_unbound = calls.call("SAMETERM", (held[name], NOBODY))
-            inner.add(Bind(found[name], calls.call("IF", (is_unbound, name, held[name])), keeps=True))
-        return found
-
-    def _slot(self, expression: Expression, home: Body) -> Slot:
-        """What holds a value in every solution; one without a value has a term that is nowhere."""
-        if isinstance(expression, Variable):
-            return self._key(expression, home)
-        return expression if isinstance(expression, str) else self._hold(expression, home)
-
-    def _key(self, name: Variable, home: Body) -> Variable:
-        return name if name in home.sure else self._hold(name, home)
-
-    def _hold(self, expression: Expression, home: Body) -> Variable:
-        held = self.state.fresh("held")
-        home.add(Bind(held, Call(COALESCE, (calls.value(expression), NOBODY))))
-        return held
-
-    def _latest(self, found: Sequence[Found], home: Body, origin: Origin | None) -> Expression:
+    def _latest(self, found: Sequence[Found], home: Home, origin: Origin | None) -> Expression:
         times = []
         for one in found:
             at = self.state.fresh("at")
-            times.append(self._add(self._arrivals(one, at, origin), one.variables, at, home))
-        return times[0] if len(times) == 1 else Call(LATEST.iri, tuple(times))
+            times.append(self._told(self._arrivals(one, at, origin), one.variables, at, home))
+        return _last_of(times)
 
-    def _add(self, part: System, keys: tuple[Variable, ...], at: Variable, home: Body) -> Variable:
-        """Adds the latest of some times, of those that agree on the keys, to a body."""
+    def _told(
+        self, part: System, keys: tuple[Variable, ...], at: Variable, home: Home, when: Call | None = None
+    ) -> Variable:
+        """The latest of some times, of those that agree on the keys."""
         time = self.state.fresh("time")
         grouping = Grouping(keys, (Aggregate(time, "max", at),))
-        home.add(Maybe(System(part.name, part.sources, part.joinables, grouping=grouping)))
+        home.tell(System(part.name, part.sources, part.joinables, grouping=grouping), time, when)
         return time
 
     def _arrivals(self, found: Found, at: Variable, origin: Origin | None) -> System:
@@ -217,13 +246,34 @@ class Times:
         return System(joinables=(Either(tuple(replace(way, consequences=shown) for way in ways)),))
 
 
-def _askers(home: Home, names: Sequence[Variable], keys: Sequence[Variable]) -> System:
-    """What some variables are bound to in the solutions of a body, each once, and the keys by which it is found."""
-    shown = [name for name in (*home.names.values(), *names) if name not in home.names]
-    found = Body(home.body.reads, [replace(home.body.branch((*keys, *shown)), distinct=True)])
-    for name, called in home.names.items():
-        found.add(Bind(name, called, keeps=True))
-    return found.system()
+class Agreeing(NamedTuple):
+    """A way in which solutions agree on a variable: both have its value (key: what has it), or one of them has none.
+
+    inside: what holds for those of the group. when: what holds for the other.
+    """
+
+    key: Variable | None
+    inside: tuple[Predicate, ...] = ()
+    when: Call | None = None
+
+
+def _agreeing(name: Variable, bound: Container[Variable], home: Home) -> Iterator[Agreeing]:
+    """The ways in which solutions of a group can agree on a variable with those for which times are told. bound: what
+    has a value in all solutions of the group."""
+    is_bound = calls.call("BOUND", (name,))
+    is_unbound = calls.condition(calls.call("!", (is_bound,)))
+    key = home.slot(name)
+    assert isinstance(key, Variable)
+    inside: list[Predicate] = [] if name in bound else [Test(calls.condition(is_bound))]
+    yield Agreeing(key, (*inside, *([] if key == name else [Bind(key, name)])))
+    if name not in bound:
+        yield Agreeing(None, (Test(is_unbound),))
+    if key != name:
+        yield Agreeing(None, when=is_unbound)
+
+
+def _last_of(times: Sequence[Variable]) -> Expression:
+    return times[0] if len(times) == 1 else Call(LATEST.iri, tuple(times))
 
 
 def _coming(source: Source) -> Arrivals:

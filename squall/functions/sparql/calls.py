@@ -70,6 +70,13 @@ def condition(expression: Expression) -> Call:
     return Call(test, tuple(arguments), expression.origin)
 
 
+def all_of(conditions: Sequence[Call]) -> Call | None:
+    """The condition that all of these hold; None if there are none."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    return condition(call("&&", conditions))
+
+
 @cache
 def _tests() -> dict[str, str]:
     """The tests by the functions for which they stand."""

@@ -19,9 +19,6 @@ from squall.streams.reading import Reading, Settings
 COMMON = ("format", "stream", "time", "idle", "retry", *EVERYWHERE)
 """Options of all live sources."""
 
-LONGEST = 1 << 24
-"""Bytes of a line or a message at most, where the protocol does not limit them."""
-
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0  # seconds between two attempts to connect
 
 
@@ -51,6 +48,7 @@ class LiveSource(ABC):
         self.idle = address.integer("idle", 5000)
         self.retry = address.integer("retry", 60_000)
         self.removals = self.format.removals
+        self.messages = self.format.messages
         self.earliest = ALWAYS if self.format.timed else self.settings.time
         self.reading = Reading()
         self.ledger = ledger

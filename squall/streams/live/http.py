@@ -1,4 +1,4 @@
-"""HTTP: server-sent events and long polling as sources, and requests that post as sinks.
+"""HTTP: server-sent events and long polling as sources; as sinks, requests that post, or events for those who ask.
 
 Server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html
 """
@@ -6,23 +6,31 @@ Server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.ht
 from __future__ import annotations
 
 import socket
+import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from squall.errors import SourceError
+from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.live.base import LONGEST, Lost
+from squall.streams.formats import LONGEST
+from squall.streams.live.base import Lost
 from squall.streams.live.events import EventStream
 from squall.streams.live.messages import CONTENT_TYPES, Message, MessageSink, MessageSource
-from squall.streams.live.web import Target, target
+from squall.streams.live.serving import ServingSink
+from squall.streams.live.web import Target, served, target
+from squall.streams.sinks import Sink
 
 _CONNECT = 10.0  # seconds that connecting may take
 _CHUNK = 1 << 16
+_POLL = 0.1  # seconds between two looks whether a server is to end
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 """What a server answers that may do better later."""
 
@@ -95,7 +103,7 @@ class HttpSource(MessageSource):
             yield self._body(response)
 
     def _headers(self) -> dict[str, str]:
-        accepted = f"text/event-stream, {self.format.syntax.media_type}, */*;q=0.1"
+        accepted = f"text/event-stream, {self.format.media_type}, */*;q=0.1"
         headers = {"Accept": accepted, "Cache-Control": "no-cache", **self.target.headers}
         if self.reached:
             headers["Last-Event-ID"] = self.reached
@@ -104,6 +112,9 @@ class HttpSource(MessageSource):
         return headers
 
     def _events_of(self, response: HTTPResponse) -> Iterator[Sequence[Event]]:
+        if self.format.binary:
+            hint = "poll for it, or use another format"
+            raise SourceError(f"`{self.uri}` cannot be read: events of a server are text, not Jelly", hint=hint)
         self._is_stream = True
         yield ()
         stream = EventStream()
@@ -178,10 +189,85 @@ class HttpSink(MessageSink):
         return None
 
 
+class HttpServer(ServingSink):
+    """``http://host/path`` and ``https:`` with ``listen=yes``: whoever asks for the path gets server-sent events."""
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(address)
+        if self.binary:
+            raise UsageError(f"`{self.uri}`: events of a server are text, not Jelly", hint="listen at `ws:`, or `tcp:`")
+        self.target = served(address)
+        self.port = 0
+        self._server: ThreadingHTTPServer | None = None
+
+    def listen(self) -> None:
+        sink = self
+
+        class Handler(BaseHTTPRequestHandler):
+            timeout = _CONNECT
+
+            def do_GET(self) -> None:
+                sink._answer(self)
+
+            def log_message(self, *_: object) -> None:
+                """Nothing is logged."""
+
+        self._server = _Listening((self.target.endpoint.host, self.target.endpoint.port), Handler, self.target.tls)
+        self.port = self._server.server_port
+        threading.Thread(target=self._server.serve_forever, args=(_POLL,), daemon=True).start()
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+
+    def framed(self, data: bytes) -> bytes:
+        return b"".join(b"data: %s\n" % line for line in data.splitlines()) + b"\n"
+
+    def _answer(self, request: BaseHTTPRequestHandler) -> None:
+        if request.path.partition("?")[0] != self.target.path:
+            request.send_error(404)
+            return
+        request.send_response(200)
+        request.send_header("Content-Type", "text/event-stream")
+        request.send_header("Cache-Control", "no-cache")
+        request.end_headers()
+        request.connection.settimeout(None)
+        cut = partial(socket.socket.shutdown, request.connection, socket.SHUT_RDWR)
+        self.attend(":".join(map(str, request.client_address)), lambda found: request.wfile.write(b"".join(found)), cut)
+
+
+class _Listening(ThreadingHTTPServer):
+    """A server whose connections are made safe by threads of their own."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, place: tuple[str, int], handler: type[BaseHTTPRequestHandler], tls: Any) -> None:
+        self.address_family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
+        super().__init__(place, handler)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who breaks a connection off, or cannot make it safe, gets nothing more; that is all there is to it."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+def open_sink(address: Address) -> Sink:
+    """See `HttpSink` and `HttpServer`."""
+    return HttpServer(address) if address.flag("listen") else HttpSink(address)
+
+
 def _connected(target: Target) -> HTTPConnection:
     """A connection. Raises OSError."""
-    kind = HTTPSConnection if target.is_safe else HTTPConnection
-    connection = kind(target.endpoint.host, target.endpoint.port, timeout=_CONNECT)
+    host, port, *_ = target.endpoint
+    connection = (
+        HTTPConnection(host, port, timeout=_CONNECT)
+        if target.tls is None
+        else HTTPSConnection(host, port, timeout=_CONNECT, context=target.tls)
+    )
     connection.connect()
     connection.sock.settimeout(None)
     connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a stream may say nothing for long

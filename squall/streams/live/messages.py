@@ -6,26 +6,35 @@ import io
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 from squall.errors import SinkError, UsageError
 from squall.rdf import Event
 from squall.stages import Ledger, Output
 from squall.streams.address import Address
 from squall.streams.evaluations import Evaluation, Gathering
+from squall.streams.formats import BY_NAME, check_library
 from squall.streams.live.base import LiveSource, delays
 from squall.streams.reading import decoded
 from squall.streams.results import DOCUMENTS
-from squall.streams.sinks import EVALUATIONS, LINES
+from squall.streams.written import BINARY, EVALUATIONS, LINES, MESSAGES
 
+T = TypeVar("T")
 IDENTITY = "squall-id"
 """Where a message says its `MessageSink.identity`, if its protocol has no name of its own for that."""
 
-_SHOWN = 500  # characters of a message that the ledger keeps
+SHOWN = 500
+"""Characters of a message that the ledger keeps."""
 
 CONTENT_TYPES = {
     "nt": "application/n-triples",
+    "nt-messages": "application/n-triples",
     "nq": "application/n-quads",
+    "nq-messages": "application/n-quads",
+    "trig-messages": "application/trig",
+    "jelly": BY_NAME["jelly"].media_type,
+    "jelly-messages": BY_NAME["jelly"].media_type,
     "ndjson": "application/x-ndjson",
     "ndjson-evaluations": "application/x-ndjson",
     "srj": "application/sparql-results+json",
@@ -66,7 +75,7 @@ class MessageSource(LiveSource):
     def drop(self, message: Message) -> None:
         """Counts a message that there is no room for."""
         reason = f"{message.which}: more than buffer={self.buffer} messages wait"
-        text = message.data[:_SHOWN].decode("utf-8", "replace")
+        text = message.data[:SHOWN].decode("utf-8", "replace")
         self.ledger.record("dropped", message.place, None, reason, text)
 
     def _read(self, message: Message) -> Iterator[Sequence[Event]]:
@@ -84,7 +93,7 @@ class _Within:
         self._message = message
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        shown = text[:_SHOWN]
+        shown = text[:SHOWN]
         self._ledger.record(cause, self._message.place, line, f"{self._message.which}: {reason}", shown)
 
 
@@ -100,6 +109,7 @@ class MessageSink:
         self.format = address.get("format", "nt")
         self.retry = address.integer("retry", 60_000)
         self._messages = _messages(self.format)
+        self.binary = self.format in BINARY
         self.delivery = ""
         """What tells the delivery of which a message is from all others."""
         self.number = 0
@@ -173,14 +183,14 @@ class MessageSink:
         raise SinkError(f"`{self.uri}` cannot be written: {why}")
 
 
-class _Lines:
-    """A message for each output: a line of a format."""
+class _Each:
+    """A message for each output: a line of a format, or what else `made` makes of it."""
 
-    def __init__(self, line: Callable[[Output], bytes]) -> None:
-        self._line = line
+    def __init__(self, made: Callable[[Output], bytes]) -> None:
+        self._made = made
 
     def add(self, output: Output) -> list[bytes]:
-        return [data] if (data := self._line(output).rstrip(b"\n")) else []
+        return [data] if (data := self._made(output)) else []
 
     def end(self) -> list[bytes]:
         return []
@@ -195,8 +205,8 @@ class _Lines:
 class _Documents:
     """A message for each evaluation."""
 
-    def __init__(self, document: Callable[[Evaluation], bytes]) -> None:
-        self._document = document
+    def __init__(self, made: Callable[[Evaluation], bytes]) -> None:
+        self._document = made
         self._gathering = Gathering()
         self.save = self._gathering.save
         self.recover = self._gathering.recover
@@ -208,14 +218,25 @@ class _Documents:
         return self._made(self._gathering.end())
 
     def _made(self, evaluations: Sequence[Evaluation]) -> list[bytes]:
-        return [self._document(one).rstrip(b"\n") for one in evaluations]
+        return [data for one in evaluations if (data := self._document(one))]
 
 
-def _messages(format: str) -> _Lines | _Documents:
+def _messages(format: str) -> _Each | _Documents:
     """What makes messages of outputs. Raises UsageError if a format has none."""
     if format in LINES:
-        return _Lines(LINES[format])
-    if (made := {**DOCUMENTS, **EVALUATIONS}.get(format)) is None:
-        known = ", ".join((*LINES, *DOCUMENTS, *EVALUATIONS))
+        return _Each(partial(_bare, LINES[format]))
+    if format in BINARY:
+        check_library(format)
+        from squall.streams import jelly  # on demand: its library is an extra
+
+        return _Each(jelly.of_output) if format == "jelly" else _Documents(jelly.of_evaluation)
+    documents = {**DOCUMENTS, **EVALUATIONS, **MESSAGES}
+    if format not in documents:
+        known = ", ".join((*LINES, *BINARY, *documents))
         raise UsageError(f"messages cannot be written as `{format}`", hint=f"formats: {known}")
-    return _Documents(made)
+    return _Documents(partial(_bare, documents[format]))
+
+
+def _bare(made: Callable[[T], bytes], of: T) -> bytes:
+    """What is made of something, without the end of its last line."""
+    return made(of).rstrip(b"\n")

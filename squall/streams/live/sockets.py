@@ -1,4 +1,4 @@
-"""TCP and UNIX sockets: streams of bytes in any format, from a server, from those who connect, or to one of these."""
+"""TCP and UNIX sockets: streams of bytes in any format, from a server or those who connect, or to these."""
 
 from __future__ import annotations
 
@@ -7,32 +7,35 @@ import os
 import socket
 import stat
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.live.base import LONGEST, LiveSource, Lost, delays
+from squall.streams.formats import LONGEST
+from squall.streams.live import tls
+from squall.streams.live.base import LiveSource, Lost
 from squall.streams.live.buffer import Buffer
 from squall.streams.reading import decoded
-from squall.streams.sinks import StreamSink, check_format
 
-_CONNECT = 10.0  # seconds that connecting may take
+CONNECT = 10.0  # seconds that connecting may take
 _POLL = 0.2  # seconds between two looks whether a listening source was stopped
 _WAITING = 64  # batches of all connections that may wait for the run
-_SENT = 1 << 16  # bytes that a sink puts together, unless each output is to go at once
 
 
 class Place:
-    """The place of a socket: a host and a port, or a path."""
+    """The place of a socket: a host and a port, or a path; and whether connections are made safe. listens: others
+    connect."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, listens: bool = False) -> None:
+        self._tls = tls.context(address, address.flag("tls"), listens)
         self.is_unix = address.scheme == "unix"
         if self.is_unix:
+            if self._tls is not None:
+                raise UsageError(f"`{address.text}` does not leave this machine", hint="leave `tls` out")
             path = address.path.removeprefix("//")
             if not path:
                 raise UsageError(f"`{address.text}` names no socket", hint="write `unix:/path/to/socket`")
@@ -43,10 +46,25 @@ class Place:
 
     def connect(self) -> socket.socket:
         if isinstance(self.where, tuple):
-            connection = socket.create_connection(self.where, _CONNECT)
+            connection = socket.create_connection(self.where, CONNECT)
         else:
             connection = _local(lambda one: one.connect(self.where))
-        connection.settimeout(None)
+        return self.secured(connection, self.where[0] if isinstance(self.where, tuple) else None)
+
+    def secured(self, connection: socket.socket, host: str | None = None) -> socket.socket:
+        """The connection as it is used: with TLS, if that is wanted. host: to which it was made; None: it was made to
+        here. Raises OSError, and the connection is closed."""
+        try:
+            connection.settimeout(CONNECT)
+            if self._tls is not None:
+                # An end that is not said may have been made by somebody else.
+                connection = self._tls.wrap_socket(
+                    connection, server_side=host is None, server_hostname=host, suppress_ragged_eofs=False
+                )
+            connection.settimeout(None)
+        except OSError:
+            connection.close()
+            raise
         return connection
 
     def listen(self) -> socket.socket:
@@ -60,6 +78,12 @@ class Place:
         server.settimeout(_POLL)
         return server
 
+    def accepted(self, server: socket.socket, stopped: threading.Event) -> Iterator[socket.socket]:
+        """Those who connect, until that is to end. Raises OSError."""
+        while not stopped.is_set():
+            with suppress(TimeoutError):
+                yield server.accept()[0]
+
     def left(self) -> None:
         """Nobody listens here any more."""
         if isinstance(self.where, str):
@@ -71,7 +95,7 @@ class Place:
         if not (os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode)):
             return
         try:
-            self.connect().close()
+            _local(lambda one: one.connect(path)).close()
         except ConnectionRefusedError:
             os.unlink(path)
 
@@ -95,12 +119,12 @@ class SocketSource(LiveSource):
     never). What has been read cannot be read again. Whoever sends too fast is not read from, and has to wait.
     """
 
-    options = ("listen", "connections", "reconnect")
+    options = ("listen", "connections", "reconnect", "tls", *tls.CERTIFICATES)
 
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
         super().__init__(address, ledger, time)
-        self.place = Place(address)
         self.listens = address.flag("listen")
+        self.place = Place(address, self.listens)
         self.reconnects = address.flag("reconnect")
         self.connections = address.integer("connections", 0)
         if self.listens and self.reconnects:
@@ -160,22 +184,25 @@ class SocketSource(LiveSource):
 
     def _accept(self, server: socket.socket, buffer: Buffer[Sequence[Event] | BaseException]) -> None:
         served: list[threading.Thread] = []
-        while not self.stopped.is_set() and not (self.connections and len(served) == self.connections):
-            try:
-                connection, _ = server.accept()
-            except TimeoutError:
-                continue
-            except OSError as error:
-                buffer.put(SourceError(f"`{self.uri}` cannot be listened at: {said(error)}"))
-                break
-            thread = threading.Thread(target=self._serve, args=(connection, buffer), daemon=True)
-            thread.start()
-            served = [one for one in served if one.is_alive() or self.connections] + [thread]
+        try:
+            for connection in self.place.accepted(server, self.stopped):
+                thread = threading.Thread(target=self._serve, args=(connection, buffer), daemon=True)
+                thread.start()
+                served = [one for one in served if one.is_alive() or self.connections] + [thread]
+                if len(served) == self.connections:
+                    break
+        except OSError as error:
+            buffer.put(SourceError(f"`{self.uri}` cannot be listened at: {said(error)}"))
         for thread in served:
             thread.join()
         buffer.close()
 
     def _serve(self, connection: socket.socket, buffer: Buffer[Sequence[Event] | BaseException]) -> None:
+        try:
+            connection = self.place.secured(connection)
+        except OSError as error:
+            self.ledger.record("lost", self.uri, None, f"a connection cannot be made safe: {said(error)}", "")
+            return
         try:
             with self._held(connection) as received:
                 for batch in self._events(received):
@@ -221,7 +248,7 @@ class _Received(io.RawIOBase):
         try:
             data = self._connection.recv(size)
         except OSError as error:
-            self.failure = error
+            self.failure = None if self._source.stopped.is_set() else error
             return b""
         self._source.reading.bytes += len(data)
         newline = data.rfind(b"\n")
@@ -231,52 +258,6 @@ class _Received(io.RawIOBase):
             self._source.ledger.record("malformed", self.name, None, reason, "")
             return b""
         return data
-
-
-def open_sink(address: Address) -> StreamSink:
-    """What a run writes goes to whoever listens there, as a stream of bytes in any format (``format=nt``).
-
-    A connection that is lost is made again for ``retry`` ms (60000), and what was being written is written anew.
-    """
-    address.only("format", "retry")
-    place, name = Place(address), address.get("format", "nt")
-    check_format(name)
-    retry = address.integer("retry", 60_000)
-    return StreamSink(address.text, name, lambda _: io.BufferedWriter(_Sending(place, retry), _SENT))
-
-
-class _Sending(io.RawIOBase):
-    """Bytes that go to a socket. Raises OSError if there is no connection, and none can be made in time."""
-
-    def __init__(self, place: Place, retry: int) -> None:
-        self._place = place
-        self._retry = retry
-        self._connection = place.connect()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        delays_ = delays(self._retry / 1000)
-        while True:
-            try:
-                self._connection.sendall(data)
-                return len(data)
-            except OSError as error:
-                self._again(delays_, error)
-
-    def _again(self, left: Iterator[float], error: OSError) -> None:
-        for delay in left:
-            time.sleep(delay)
-            with suppress(OSError):
-                self._connection.close()
-                self._connection = self._place.connect()
-                return
-        raise ConnectionError(error.errno, said(error)) from error
-
-    def close(self) -> None:
-        super().close()
-        self._connection.close()
 
 
 def said(error: OSError) -> str:
@@ -292,4 +273,4 @@ def _batch(taken: Sequence[Event] | BaseException) -> Sequence[Event]:
 
 def _stop_reading(connection: socket.socket) -> None:
     with suppress(OSError):
-        connection.shutdown(socket.SHUT_RD)
+        socket.socket.shutdown(connection, socket.SHUT_RD)  # below TLS: what is being read still goes through that

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import ssl
 from base64 import b64encode
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 from squall.errors import UsageError
 from squall.streams.address import Address, Endpoint
+from squall.streams.live.tls import CERTIFICATES, context
 
 _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+_SAFE = ("https", "wss")
 _QUERY, _HEADER = "query.", "header."
 
 
 class Target(NamedTuple):
-    """A server, whether it is reached by TLS, what is asked of it (a path and a query), and with which headers."""
+    """A server, how it is reached by TLS (None: without), what is asked of it (a path and a query), and with which
+    headers."""
 
     endpoint: Endpoint
-    is_safe: bool
+    tls: ssl.SSLContext | None
     path: str
     headers: dict[str, str]
 
@@ -31,6 +35,7 @@ def target(address: Address) -> tuple[Target, Address]:
     """What an address says to a server, and the address without that: ``query.NAME=VALUE`` belongs to the query,
     ``header.NAME=VALUE`` to the headers, a user and a password are those of basic authentication (RFC 7617)."""
     endpoint = address.endpoint(_PORTS[address.scheme])
+    made_safe = context(address, address.scheme in _SAFE)
     if not endpoint.host:
         raise UsageError(f"`{address.text}` names no server", hint=f"write `{address.scheme}://HOST`")
     query = [(name.removeprefix(_QUERY), value) for name, value in address.options if name.startswith(_QUERY)]
@@ -41,5 +46,14 @@ def target(address: Address) -> tuple[Target, Address]:
     if any(character in value for value in headers.values() for character in "\r\n"):
         raise UsageError(f"`{address.text}` has a header with a line end in it")
     path = "/" + quote(endpoint.path, safe="/:@!$&'()*+,;=-._~") + (f"?{urlencode(query)}" if query else "")
-    theirs = [name for name, _ in address.options if name.startswith((_QUERY, _HEADER))]
-    return Target(endpoint, address.scheme in ("https", "wss"), path, headers), address.without(*theirs)
+    theirs = [name for name, _ in address.options if name.startswith((_QUERY, _HEADER)) or name in CERTIFICATES]
+    return Target(endpoint, made_safe, path, headers), address.without(*theirs)
+
+
+def served(address: Address) -> Target:
+    """Where an address says to listen; the loopback if it has no host. Raises UsageError."""
+    endpoint = address.endpoint(_PORTS[address.scheme])
+    if endpoint.user is not None:
+        raise UsageError(f"`{address.text}` listens: it asks nobody for a password", hint="leave the user out")
+    here = endpoint._replace(host=endpoint.host or "127.0.0.1")
+    return Target(here, context(address, address.scheme in _SAFE, serves=True), f"/{endpoint.path}", {})

@@ -1,21 +1,31 @@
-"""WebSocket (websockets): what a server sends as a source, and messages to it as a sink (RFC 6455)."""
+"""WebSocket (websockets): what a server sends as a source; as sinks, messages to a server or those who connect.
+
+Source: RFC 6455.
+"""
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
+from websockets.sync.server import ServerConnection, serve
 
 from squall.errors import SourceError
 from squall.rdf import Event
 from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.live.base import LONGEST, Lost
+from squall.streams.formats import LONGEST
+from squall.streams.live.base import Lost
 from squall.streams.live.messages import Message, MessageSink, MessageSource
-from squall.streams.live.web import Target, target
+from squall.streams.live.serving import ServingSink
+from squall.streams.live.web import Target, served, target
+from squall.streams.sinks import Sink
 
 _BLOCK = 0.2  # seconds that one look for a message takes
 _NORMAL = 1000  # the status of a connection that has served its purpose
@@ -74,7 +84,7 @@ class WebSocketSource(MessageSource):
 
 
 class WebSocketSink(MessageSink):
-    """``ws://host/path`` and ``wss:``: a text message for each output or evaluation.
+    """``ws://host/path`` and ``wss:``: a message for each output or evaluation, of text unless the format is none.
 
     A message that meets a connection which is lost is sent on the next one. One that was on its way then may be lost.
     """
@@ -109,14 +119,57 @@ class WebSocketSink(MessageSink):
         try:
             if self._connection is None:
                 self._connect()
-            self._connection.send(data.decode())
+            self._connection.send(data if self.binary else data.decode())
         except (OSError, InvalidHandshake, ConnectionClosed) as error:
             self._connection = None
             return error
         return None
 
 
+class WebSocketServer(ServingSink):
+    """``ws://host/path`` and ``wss:`` with ``listen=yes``: whoever connects to the path gets messages."""
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(address)
+        self.target = served(address)
+        self.port = 0
+        self._server: Any = None
+
+    def listen(self) -> None:
+        host, port, *_ = self.target.endpoint
+        self._server = serve(self._serve, host, port, ssl=self.target.tls, process_request=self._refusal)
+        self.port = self._server.socket.getsockname()[1]
+        threading.Thread(target=self._server.serve_forever, name=f"listens {self.uri}", daemon=True).start()
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+
+    def _refusal(self, connection: ServerConnection, request: Any) -> Any:
+        """The answer to who asks for something else."""
+        is_here = request.path.partition("?")[0] == self.target.path
+        return None if is_here else connection.respond(404, "there is nothing here\n")
+
+    def _serve(self, connection: ServerConnection) -> None:
+        def send(found: Sequence[bytes]) -> None:
+            try:
+                for data in found:
+                    connection.send(data if self.binary else data.decode())
+            except ConnectionClosed as error:
+                raise ConnectionError(str(error)) from error
+
+        cut = partial(connection.socket.shutdown, socket.SHUT_RDWR)
+        self.attend(":".join(map(str, connection.remote_address)), send, cut)
+
+
+def open_sink(address: Address) -> Sink:
+    """See `WebSocketSink` and `WebSocketServer`."""
+    return WebSocketServer(address) if address.flag("listen") else WebSocketSink(address)
+
+
 def _connected(scheme: str, target: Target) -> Any:
     """A context in which there is a connection."""
     uri = f"{scheme}://{target.host}{target.path}"
-    return connect(uri, additional_headers=target.headers, max_size=LONGEST, ping_timeout=60, proxy=None)
+    return connect(
+        uri, additional_headers=target.headers, max_size=LONGEST, ping_timeout=60, proxy=None, ssl=target.tls
+    )

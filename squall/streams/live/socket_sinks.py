@@ -1,0 +1,135 @@
+"""TCP and UNIX sockets as sinks: streams of bytes to a server, or to those who connect."""
+
+from __future__ import annotations
+
+import io
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from squall.errors import UsageError
+from squall.streams import logs
+from squall.streams.address import Address
+from squall.streams.live.base import delays
+from squall.streams.live.serving import ServingSink
+from squall.streams.live.sockets import CONNECT, Place, said
+from squall.streams.live.tls import CERTIFICATES
+from squall.streams.results import DOCUMENTS
+from squall.streams.sinks import Sink, StreamSink
+from squall.streams.written import MESSAGES, check_format
+
+_SENT = 1 << 16  # bytes that a sink puts together, unless each output is to go at once
+
+
+def open_sink(address: Address) -> Sink:
+    """What a run writes goes to whoever listens there, as a stream of bytes in any format (``format=nt``); or with
+    ``listen=yes`` to those who connect (`SocketServer`).
+
+    A connection that is lost is made again for ``retry`` ms (60000), and what was being written is written anew.
+    """
+    if address.flag("listen"):
+        return SocketServer(address)
+    address.only("format", "retry", "tls", *CERTIFICATES)
+    place, name = Place(address), address.get("format", "nt")
+    check_format(name)
+    retry = address.integer("retry", 60_000)
+    return StreamSink(address.text, name, lambda _: io.BufferedWriter(_Sending(place, retry), _SENT), alone=True)
+
+
+class SocketServer(ServingSink):
+    """``tcp://host:port`` and ``unix:/path`` with ``listen=yes``: each reader gets lines, messages or frames."""
+
+    options = (*ServingSink.options, "tls")
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(address)
+        if self.format in DOCUMENTS:
+            hint = "a line for each: `format=ndjson-evaluations`"
+            raise UsageError(f"`{self.uri}`: documents of `{self.format}` have no end on a connection", hint=hint)
+        self.place = Place(address, listens=True)
+        self.port = 0
+        self._server: socket.socket | None = None
+        self._stopped = threading.Event()
+
+    def listen(self) -> None:
+        self._server = self.place.listen()
+        self.port = self._server.getsockname()[1] if isinstance(self.place.where, tuple) else 0
+        threading.Thread(target=self._accept, args=(self._server,), name=f"listens {self.uri}", daemon=True).start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._server is not None:
+            self._server.close()
+            self.place.left()
+
+    def framed(self, data: bytes) -> bytes:
+        if self.format in MESSAGES:
+            return logs.ended(data + b"\n")
+        if self.binary:
+            from squall.streams import jelly  # on demand: its library is an extra
+
+            return jelly.behind_length(data)
+        return data + b"\n"
+
+    def _accept(self, server: socket.socket) -> None:
+        with suppress(OSError):  # it is closed
+            for number, connection in enumerate(self.place.accepted(server, self._stopped), 1):
+                threading.Thread(target=self._serve, args=(connection, f"#{number}"), daemon=True).start()
+
+    def _serve(self, connection: socket.socket, name: str) -> None:
+        with suppress(OSError):  # a connection that cannot be made safe, or is gone, wants nothing
+            connection = self.place.secured(connection)
+            cut = partial(socket.socket.shutdown, connection, socket.SHUT_RDWR)
+            try:
+                self.attend(name, lambda found: connection.sendall(b"".join(found)), cut)
+            finally:
+                _end(connection)
+
+
+class _Sending(io.RawIOBase):
+    """Bytes that go to a socket. Raises OSError if there is no connection, and none can be made in time."""
+
+    def __init__(self, place: Place, retry: int) -> None:
+        self._place = place
+        self._retry = retry
+        self._connection = place.connect()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        delays_ = delays(self._retry / 1000)
+        while True:
+            try:
+                self._connection.sendall(data)
+                return len(data)
+            except OSError as error:
+                self._again(delays_, error)
+
+    def _again(self, left: Iterator[float], error: OSError) -> None:
+        for delay in left:
+            time.sleep(delay)
+            with suppress(OSError):
+                self._connection.close()
+                self._connection = self._place.connect()
+                return
+        raise ConnectionError(error.errno, said(error)) from error
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            _end(self._connection)
+
+
+def _end(connection: socket.socket) -> None:
+    """Closes a connection; with TLS the other side is told."""
+    if isinstance(connection, ssl.SSLSocket):
+        with suppress(OSError):
+            connection.settimeout(CONNECT)
+            connection = connection.unwrap()
+    connection.close()

@@ -1,0 +1,43 @@
+"""TLS: what an address says of certificates."""
+
+from __future__ import annotations
+
+import ssl
+
+from squall.errors import UsageError
+from squall.streams.address import Address
+
+CERTIFICATES = ("ca", "cert", "key")
+"""``ca``: a file with the certificates that those of the other side have to go back to; ``cert``: a file with one's
+own, and those it goes back to; ``key``: the file with its key, if that is another one."""
+
+
+def context(address: Address, is_safe: bool, serves: bool = False) -> ssl.SSLContext | None:
+    """How connections are made safe; None if they are not. serves: others connect, and get to see a certificate; with
+    ``ca`` they have to have one as well.
+
+    Raises UsageError where certificates are missing, or cannot be used.
+    """
+    said = [name for name in CERTIFICATES if address.get(name)]
+    if not is_safe:
+        if said:
+            raise UsageError(f"`{address.text}` has `{said[0]}`, and is not made safe by TLS", hint=_hint(address))
+        return None
+    cert, ca = address.get("cert"), address.get("ca")
+    if serves and not cert:
+        raise UsageError(f"`{address.text}` has no certificate to show", hint="`cert=FILE`, and `key=FILE`")
+    try:
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if serves else ssl.create_default_context(cafile=ca or None)
+        if serves and ca:
+            made.load_verify_locations(ca)
+            made.verify_mode = ssl.CERT_REQUIRED
+        if cert:
+            made.load_cert_chain(cert, address.get("key") or None)
+    except OSError as error:
+        what = ", ".join(f"`{address.get(name)}`" for name in said)
+        raise UsageError(f"the certificates {what} cannot be used: {error.strerror or error}") from error
+    return made
+
+
+def _hint(address: Address) -> str:
+    return f"`{address.scheme}s:`" if address.scheme in ("http", "ws") else "`tls=yes`"

@@ -1,0 +1,300 @@
+"""Jelly as a format of sources and sinks: what others write is read, and what is written others read."""
+
+from __future__ import annotations
+
+import io
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from squall import datasets
+from squall.errors import PluginError, SinkError, SourceError
+from squall.rdf import Atom, Event, Quad, Solution, Term, Triple, iri, literal
+from squall.stages import Output
+from squall.streams import LedgerFile, open_sink, open_source, open_static
+from tests import live, test_durable
+from tests import test_live_http as live_http
+from tests.test_durable import small_blocks  # noqa: F401
+from tests.test_live_sockets import resets, serving
+
+pytest.importorskip("pyjelly")
+
+import rdflib
+from pyjelly import jelly as messages
+from pyjelly.integrations.generic import parse
+from pyjelly.serialize.ioutils import write_delimited
+
+from squall.streams import jelly
+from squall.streams.formats import BY_NAME
+from squall.streams.reading import Reading, Settings, decoded
+
+E = "http://example.org/"
+TRIPLE = Triple(iri(E + "a"), iri(E + "p"), literal("x"))
+NUMBER = Triple(iri(E + "a"), iri("urn:p"), Term('"5"^^<http://www.w3.org/2001/XMLSchema#integer>'))
+QUAD = Quad(Term("_:b1"), iri(E + "p"), Term('"a\\nb"@en'), iri(E + "g"))
+NESTED = Quad(iri("urn:p"), iri(E + "p"), Term("_:b1"), Term("_:b1"))
+STATEMENTS = (TRIPLE, NUMBER, QUAD, NESTED, TRIPLE)
+
+
+def out(fact: Any, time: int = 1) -> Output:
+    return Output(fact, time, "rule")
+
+
+def write(path: Path, *facts: Any, resume: bool = False) -> Path:
+    with closing(open_sink(str(path))) as sink:
+        sink.start(resume)
+        for fact in facts:
+            sink.write(out(fact))
+    return path
+
+
+def read(path: Path | str, ledger: LedgerFile | None = None) -> list[Event]:
+    return [event for batch in open_source(str(path), ledger).batches() for event in batch]
+
+
+def statements(events: Sequence[Event]) -> list[str]:
+    """With the labels of blank nodes as they are numbered."""
+    found = [" ".join((*map(str, fact), event.graph)).rstrip() for event in events for fact in event.facts]
+    return [" ".join(part.partition(".")[0] if part[0] == "_" else part for part in one.split(" ")) for one in found]
+
+
+def expected(*facts: tuple[str, ...]) -> list[str]:
+    return [" ".join(fact).replace("_:b1", "_:b0") for fact in facts]
+
+
+@pytest.mark.parametrize("name", ["x.jelly", "x.jelly.gz"])
+def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, *STATEMENTS)
+    assert statements(read(path)) == expected(*STATEMENTS)
+
+
+def test_names_are_said_once(tmp_path: Path) -> None:
+    facts = [Triple(iri(f"{E}{number}"), iri(E + "temperature"), literal("x")) for number in range(100)]
+    data = write(tmp_path / "x.jelly", *facts).read_bytes()
+    assert data.count(b"temperature") == 1
+    assert len(data) < 3000
+
+
+def test_more_names_than_a_table_holds_are_read_again(tmp_path: Path) -> None:
+    facts = [
+        Triple(iri(f"urn:{n % 7}/{n}"), iri(f"{E}{n % 200}#p"), Term(f'"x"^^<urn:t{n % 50}>')) for n in range(9000)
+    ]
+    assert statements(read(write(tmp_path / "x.jelly", *facts))) == expected(*facts)
+
+
+def test_what_is_appended_is_read_as_well(tmp_path: Path) -> None:
+    """As to the file of a run that goes on: names of the first part need not be known."""
+    write(tmp_path / "x.jelly", TRIPLE, QUAD, NUMBER)
+    path = write(tmp_path / "x.jelly", NUMBER, QUAD, TRIPLE, resume=True)
+    assert statements(read(path)) == expected(TRIPLE, QUAD, NUMBER, NUMBER, QUAD, TRIPLE)
+
+
+@pytest.mark.filterwarnings("ignore:Dataset:DeprecationWarning")
+def test_others_read_what_is_written(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jelly", TRIPLE, NUMBER, QUAD)
+    found = rdflib.Dataset()
+    found.parse(data=path.read_bytes(), format="jelly")
+    quads = {tuple(part.n3() for part in quad if part is not None) for quad in found.quads()}
+    assert len(quads) == 3
+    assert {quad[3] for quad in quads} == {"<urn:x-rdflib:default>", f"<{E}g>"}
+    assert {quad[2] for quad in quads} == {'"x"', NUMBER.object, '"""a\nb"""@en'}
+    with path.open("rb") as file:
+        assert len([*parse.parse_jelly_flat(file)]) == 3
+
+
+@pytest.mark.filterwarnings("ignore:Dataset:DeprecationWarning")
+@pytest.mark.parametrize("kind", [rdflib.Graph, rdflib.Dataset])
+def test_what_others_write_is_read(tmp_path: Path, kind: type[rdflib.Graph]) -> None:
+    """A stream of triples, with prefixes, and one of quads."""
+    graph = kind()
+    graph.bind("e", E)
+    text = f'<{E}a> <{E}p> "x", 5 ; <urn:q> [ <urn:q> "y"@en ] .'
+    graph.parse(data=text, format="turtle")
+    graph.serialize(tmp_path / "x.jelly", format="jelly")
+    found = datasets.read(f"{tmp_path}/x.jelly")
+    facts = found.default.union(*found.named.values())
+    assert len(facts) == 4
+    assert {TRIPLE, *facts} == facts
+
+
+def graphs(*rows: Any) -> bytes:
+    """A stream of graphs: the physical type that has the name of a graph in front of its triples."""
+    options = {"physical_type": messages.PHYSICAL_STREAM_TYPE_GRAPHS, "max_name_table_size": 8, "version": 1}
+    frame = messages.RdfStreamFrame(rows=[{"options": options}, {"name": {"value": "urn:a:b"}}, *rows])
+    return bytes(frame.SerializeToString())
+
+
+IT = {"name_id": 1}
+SAID = {"triple": {"s_iri": IT, "p_iri": IT, "o_literal": {"lex": "x"}}}
+
+
+def test_a_stream_of_graphs_is_read(tmp_path: Path) -> None:
+    rows = [{"graph_start": {"g_iri": IT}}, SAID, {"graph_end": {}}, {"graph_start": {"g_default_graph": {}}}, SAID]
+    (tmp_path / "x.jelly").write_bytes(graphs(*rows))
+    assert statements(read(tmp_path / "x.jelly")) == ['<urn:a:b> <urn:a:b> "x" <urn:a:b>', '<urn:a:b> <urn:a:b> "x"']
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([{"triple": {"s_iri": IT, "p_iri": IT, "o_triple_term": SAID["triple"]}}], "triple terms"),
+        ([{"triple": {"s_iri": {"name_id": 7}, "p_iri": IT, "o_iri": IT}}], "invalid resolved index 7"),
+        ([{"name": {"value": "a b"}}, {"triple": {"s_iri": {"name_id": 3}, "p_iri": IT, "o_iri": IT}}], "IRI"),
+        ([{"triple": {"s_literal": {"lex": "x"}, "p_iri": IT, "o_iri": IT}}], ""),
+        ([{}], ""),
+    ],
+)
+def test_a_frame_that_is_broken_is_counted(tmp_path: Path, rows: list[Any], reason: str) -> None:
+    """All that came in frames before it is handed on."""
+    (tmp_path / "x.jelly").write_bytes(delimited(graphs(SAID), graphs(*rows), graphs(SAID)))
+    ledger = LedgerFile(tmp_path / "lost")
+    assert len(read(tmp_path / "x.jelly", ledger)) == 1
+    ledger.close()
+    (lost,) = (tmp_path / "lost").read_text().splitlines()
+    assert reason in lost
+    assert "the rest of the document is left out" in lost
+
+
+def delimited(*frames: bytes) -> bytes:
+    written = io.BytesIO()
+    for frame in frames:
+        write_delimited(messages.RdfStreamFrame.FromString(frame), written)
+    return written.getvalue()
+
+
+def test_a_frame_that_is_not_whole_is_counted(tmp_path: Path) -> None:
+    data = write(tmp_path / "x.jelly", *STATEMENTS).read_bytes()
+    for cut in (1, 5):
+        (tmp_path / "x.jelly").write_bytes(data[:-cut])
+        ledger = LedgerFile()
+        assert statements(read(tmp_path / "x.jelly", ledger)) == expected(*STATEMENTS[:-1])
+        assert ledger.counts == {("malformed", f"{tmp_path}/x.jelly"): 1}
+
+
+def test_a_frame_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = write(tmp_path / "x.jelly", TRIPLE, Triple(TRIPLE.subject, TRIPLE.predicate, literal("x" * 2000)))
+    monkeypatch.setattr(jelly, "LONGEST", 1000)
+    for content in (data.read_bytes(), b"\xff" * 100, graphs({"name": {"value": "x" * 2000}})):
+        data.write_bytes(content)
+        ledger = LedgerFile()
+        assert len(read(data, ledger)) <= 1
+        assert ledger.counts == {("malformed", str(data)): 1}
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_whatever_comes_is_read_or_counted(data: st.DataObject) -> None:
+    """A stream in which some bytes are others."""
+    whole = bytearray(b"".join(map(jelly.Frames().write, map(out, STATEMENTS))))
+    for place in data.draw(st.lists(st.integers(0, len(whole) - 1), max_size=3)):
+        whole[place] = data.draw(st.integers(0, 255))
+    ledger, reading = LedgerFile(), Reading()
+    wanted = Settings("jelly", "", 0)
+    found = list(decoded(io.BytesIO(bytes(whole)), "x", BY_NAME["jelly"], wanted, ledger, reading))
+    assert reading.statements == sum(len(event.facts) for batch in found for event in batch)
+    assert ledger.counts.keys() <= {("malformed", "x")}
+
+
+def test_times_are_those_of_the_address_or_of_a_property(tmp_path: Path) -> None:
+    at = Triple(TRIPLE.subject, iri(E + "at"), Term('"7"^^<http://www.w3.org/2001/XMLSchema#integer>'))
+    path = write(tmp_path / "x.jelly", TRIPLE, at)
+    assert {event.time for event in read(f"{path}?time=5")} == {5}
+    assert [(event.time, len(event.facts)) for event in read(f"{path}?time={E}at")] == [(7, 2)]
+    assert {fact for event in open_static(str(path)) for fact in event.facts} == {TRIPLE, at}
+
+
+def test_a_frame_that_is_alone_is_read_alone() -> None:
+    """As one on a connection that was made again, and a message of a broker."""
+    frames = jelly.Frames(alone=True)
+    for fact in STATEMENTS:
+        for data in (frames.write(out(fact)), jelly.of_output(out(fact))):
+            (found,) = (one for some in jelly.statements(io.BytesIO(data), "") for one in some)
+            assert " ".join(found) == expected(fact)[0]
+    joined = b"".join(frames.write(out(fact)) for fact in STATEMENTS)
+    assert sum(map(len, jelly.statements(io.BytesIO(joined), ""))) == len(STATEMENTS)
+
+
+def test_a_connection_that_is_made_again_is_read_from_there() -> None:
+    taken: list[bytes] = []
+    gone = threading.Event()
+
+    def refuse(connection: socket.socket) -> None:
+        connection.recv(1)
+        resets(connection)
+        connection.close()
+        gone.set()
+
+    def take(connection: socket.socket) -> None:
+        with connection.makefile("rb") as file:
+            taken.append(file.read())
+
+    with serving(refuse, take) as port, closing(open_sink(f"tcp://127.0.0.1:{port}?format=jelly")) as sink:
+        sink.start(prompt=True)
+        sink.write(out(TRIPLE))
+        assert gone.wait(20)
+        for fact in (TRIPLE, TRIPLE, QUAD):
+            sink.write(out(fact))
+        sink.close()
+    found = [one for some in jelly.statements(io.BytesIO(taken[0]), "") for one in some]
+    assert [" ".join(one) for one in found][-2:] == expected(TRIPLE, QUAD)
+
+
+def test_a_request_says_what_it_brings() -> None:
+    with live_http.serving(live_http.status(200)) as server, closing(open_sink(server.at("?format=jelly"))) as sink:
+        sink.start()
+        sink.write(out(TRIPLE))
+        ((_, headers, body),) = server.asked
+    assert headers["Content-Type"] == "application/x-jelly-rdf"
+    with live_http.serving(live_http.status(200, body)) as server:
+        source = server.opened("?format=jelly&time=3&poll=1")
+        with live.Run(source) as run:
+            run.until(3)
+    assert "application/x-jelly-rdf" in server.asked[0][1]["Accept"]
+
+
+def test_events_of_a_server_are_text() -> None:
+    with live_http.serving(live_http.stream(b"data: x\n\n")) as server, pytest.raises(SourceError, match="not Jelly"):
+        list(server.opened("?format=jelly").batches())
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From Jelly and to it."""
+    (tmp_path / "a.ttl").write_text(test_durable.described(400, 1))
+    facts = [fact for event in open_static(f"{tmp_path}/a.ttl") for fact in event.facts]
+    write(tmp_path / "a.jelly", *facts)
+    lines = test_durable.lines
+
+    def written(path: Path) -> list[str]:
+        return sorted(statements(read(f"{path}?format=jelly"))) if path.name in "ws" else lines(path)
+
+    monkeypatch.setattr(test_durable, "lines", written)
+    monkeypatch.setattr(jelly, "_CHUNK", 1000)
+    test_durable.Setting(tmp_path, [f"{tmp_path}/a.jelly?time={E}at"]).holds("jelly")
+
+
+@pytest.mark.parametrize("fact", [Atom(iri(E + "r"), (TRIPLE.subject,)), Solution(("x",), (TRIPLE.subject,))])
+def test_what_is_no_statement_is_refused(tmp_path: Path, fact: Any) -> None:
+    with pytest.raises(SinkError, match="triples and quads"):
+        write(tmp_path / "x.jelly", fact)
+
+
+def test_the_library_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.jelly").touch()
+    monkeypatch.setitem(sys.modules, "pyjelly", None)
+    for opening in (open_source, open_sink):
+        for uri in (f"{tmp_path}/x.jelly", f"{tmp_path}/x?format=jelly"):
+            (tmp_path / "x").touch()
+            with pytest.raises(PluginError, match="needs `pyjelly`") as caught:
+                opening(uri)
+            assert "squall[jelly]" in str(caught.value)
+    with pytest.raises(PluginError, match="needs `pyjelly`"):
+        open_sink("http://localhost/?format=jelly")

@@ -1,0 +1,342 @@
+"""RDF Messages and RDF Patch: what is put together comes together, and is written so that it can be read again."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from squall import datasets
+from squall.errors import SinkError, UsageError
+from squall.rdf import ALWAYS, Boolean, Evaluated, Event, Quad, Solution, Term, Triple, iri, literal
+from squall.stages import Ledger, Output
+from squall.streams import LedgerFile, open_sink, open_source, open_static
+from squall.streams.formats import BY_NAME, Malformed
+from squall.streams.logs import Message, messages
+from tests import test_durable
+from tests import test_live_http as http
+from tests.test_durable import small_blocks  # noqa: F401
+
+E = "http://example.org/"
+INTEGER = "^^<http://www.w3.org/2001/XMLSchema#integer>"
+P = iri(E + "p")
+
+
+def t(number: int) -> Triple:
+    return Triple(iri(f"{E}s{number}"), P, iri(f"{E}o{number}"))
+
+
+def read(path: Path | str, ledger: Ledger | None = None) -> list[Event]:
+    return [event for batch in open_source(str(path), ledger).batches() for event in batch]
+
+
+class Whole(io.BytesIO):
+    """Bytes that come in pieces of one size."""
+
+    def __init__(self, text: bytes, size: int) -> None:
+        super().__init__(text)
+        self.size = size
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(self.size)
+
+
+def parsed(text: str, format: str = "ttl-messages", size: int = 1 << 17) -> list[list[str] | None]:
+    """The statements of each message, None for one that is broken."""
+    found = messages(Whole(text.encode(), size), BY_NAME[format], None, "x")
+    return [
+        [" ".join(one) for one in message.statements] if isinstance(message, Message) else None
+        for message in found
+        if message is not None
+    ]
+
+
+A, B = (f"<{E}s> <{E}p> {value} ." for value in ("1", "2"))
+ONE, TWO = ([f'<{E}s> <{E}p> "{value}"{INTEGER}'] for value in ("1", "2"))
+TURTLE = {
+    "one message": (A, [ONE]),
+    "two messages": (f'VERSION "1.2-messages"\n{A}\nMESSAGE\n{B}', [ONE, TWO]),
+    "old style": (f'@version "1.2-messages" .\n@prefix e: <{E}> .\ne:s e:p 1 .\n@message .\ne:s e:p 2 .', [ONE, TWO]),
+    "over lines": (f"{A}@message\n\n .{B}", [ONE, TWO]),
+    "on one line": (f"{A}MESSAGE {B}message", [ONE, TWO]),
+    "an empty first one": (f"MESSAGE\n{A}", [[], ONE]),
+    "an empty one": (f"{A}\nMESSAGE\nMESSAGE\n{B}", [ONE, [], TWO]),
+    "a last delimiter": (f"{A}\nMESSAGE\n", [ONE]),
+    "prefixes that go on": (
+        f"PREFIX e: <{E}>\ne:s e:p 1 .\nMESSAGE\ne:s e:p 2 .\nPREFIX e: <{E}x/>\ne:s e:p 2 .",
+        [ONE, [*TWO, TWO[0].replace(E, E + "x/")]],
+    ),
+    "a base": (f"BASE <{E}> <s> <p> 1 . MESSAGE <s> <p> 2 .", [ONE, TWO]),
+    "comments": (f"{A} # MESSAGE \" ' <\nMESSAGE# @message .\n{B}", [ONE, TWO]),
+    "what is broken": (f"{A}\nMESSAGE\n{A} nonsense\nMESSAGE\n{B}", [ONE, None, TWO]),
+    "a string that is broken": (f'{A}\nMESSAGE\n<a> <b> "x\nMESSAGE\n{B}', [ONE, None, TWO]),
+    "a delimiter that is broken": (f"{A}\n@message <{E}>\nMESSAGE\n{B}", [None, TWO]),
+    "a triple term": (f"{A}\nMESSAGE\n<{E}s> <{E}p> <<( <{E}s> <{E}p> 1 )>> .\nMESSAGE\n{B}", [ONE, None, TWO]),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), TURTLE.values(), ids=TURTLE.keys())
+@pytest.mark.parametrize("size", [1, 7, 1 << 17])
+def test_messages_of_turtle(text: str, expected: Any, size: int) -> None:
+    """However the log is cut into pieces."""
+    for format in ("ttl-messages", "trig-messages"):
+        assert parsed(text, format, size) == expected
+
+
+STRINGS = [
+    '"MESSAGE"', "'MESSAGE'", '"""a\n"MESSAGE""\nMESSAGE\n"""', "'''\n'MESSAGE\n''\nMESSAGE\n'''", '""', "''",
+    r'"\" MESSAGE \" "', r'"""\""" MESSAGE """', "<MESSAGE>", "<http://x/#MESSAGE>", "e:MESSAGE", "e:a.MESSAGE",
+    r"e:a\#MESSAGE", '"x"@message', '"x"^^e:MESSAGE', "[ e:p 'MESSAGE' ]", "( 'MESSAGE' 1 )", "e:message", "1.5",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [1, 5, 1 << 17])
+@pytest.mark.parametrize("value", STRINGS)
+def test_what_looks_like_a_delimiter_and_is_none(value: str, size: int) -> None:
+    prefix = f"PREFIX e: <{E}> BASE <{E}> "
+    found = parsed(f"{prefix}e:s e:p {value} . MESSAGE e:s e:p 2 .", size=size)
+    assert len(found) == 2
+    assert found[0]
+    assert found[1] == TWO
+
+
+def test_a_delimiter_inside_of_a_graph_is_an_error() -> None:
+    assert parsed(f"<{E}g> {{ {A}\nMESSAGE\n{B} }}\nMESSAGE {A}", "trig-messages") == [None, None, ONE]
+
+
+def test_messages_of_lines() -> None:
+    quad = f'<{E}s> <{E}p> "MESSAGE" <{E}g> .'
+    text = f'VERSION "1.2-messages" # now\n{quad}\nMESSAGE\nVERSION "1.1-messages"\nMESSAGE\n{quad}\nnonsense\n'
+    said = [quad.removesuffix(" .")]
+    assert parsed(f"{text}MESSAGE\n{quad}", "nq-messages") == [said, [], None, said]
+    said, text = ([said[0].replace(f" <{E}g>", "")], text.replace(f" <{E}g>", ""))
+    assert parsed(text, "nt-messages") == [said, [], None]
+
+
+def test_blank_nodes_are_those_of_a_message() -> None:
+    found = parsed(f"_:a <{E}p> _:a . MESSAGE _:a <{E}p> 1 .")
+    (first,), (second,) = ([*filter(None, one or [])] for one in found)
+    assert first.split(" ")[0] == first.split(" ")[2] != second.split(" ")[0]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.sampled_from(['"', "'", "<", ">", "#", "\n", "\\", "MESSAGE", "@message", ".", " ", "a", "{", "e:"]))
+)
+def test_whatever_comes_is_read_or_counted(pieces: Sequence[str]) -> None:
+    """And where pieces are cut makes no difference."""
+    text = "".join(pieces)
+    assert parsed(text, size=1) == parsed(text)
+    assert parsed(f"{text}\n", size=3) == parsed(f"{text}\n")
+
+
+def test_what_is_broken_is_counted_as_a_whole(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(f"{A}\n\nMESSAGE\n{A}\n{A} x\nMESSAGE\n{B}")
+    with closing(LedgerFile(tmp_path / "lost")) as ledger:
+        events = read(f"{tmp_path}/x?format=ttl-messages", ledger)
+    assert sum(len(event.facts) for event in events) == 2
+    entry = json.loads((tmp_path / "lost").read_text())
+    assert entry["line"] == 5
+    assert entry["reason"].startswith("message 2: ")
+
+
+def test_a_message_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("squall.streams.logs.LONGEST", 100)
+    monkeypatch.setattr("squall.streams.logs._CHUNK", 50)
+    (tmp_path / "x").write_text(f"{A}\nMESSAGE\n" + "x" * 1000)
+    ledger = LedgerFile()
+    assert len(read(f"{tmp_path}/x?format=ttl-messages", ledger)) == 1
+    assert ledger.counts == {("malformed", f"{tmp_path}/x"): 1}
+
+
+# Times
+
+
+AT = f"<{E}m{{0}}> <{E}at> {{0}} . <{E}s{{0}}> <{E}p> <{E}o{{0}}> ."
+
+
+def test_the_time_of_a_message_is_a_property_of_anything_in_it(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(f"{AT.format(7)} MESSAGE {A} MESSAGE {AT.format(9)} MESSAGE <{E}m> <{E}at> <{E}p> .")
+    ledger = LedgerFile()
+    uri = f"{tmp_path}/x?format=ttl-messages"
+    source = open_source(f"{uri}&time={E}at&stream=urn:s", ledger)
+    assert source.earliest == ALWAYS
+    events = [event for batch in source.batches() for event in batch]
+    assert [(event.time, event.stream, len(event.facts)) for event in events] == [(7, "urn:s", 2), (9, "urn:s", 2)]
+    assert ledger.counts == {("malformed", f"{tmp_path}/x"): 2}
+    assert source.reading.statements == 4
+    assert [event.time for event in read(f"{uri}&time=5")] == [5] * 4
+
+
+def test_a_log_may_be_static_and_is_no_data_set(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(f"{A} MESSAGE {B}")
+    assert [event.time for event in open_static(f"{tmp_path}/x?format=ttl-messages")] == [ALWAYS, ALWAYS]
+    with pytest.raises(UsageError, match="a log of messages"):
+        datasets.read(f"{tmp_path}/x?format=ttl-messages")
+
+
+# Sinks
+
+
+def write(path: Path, format: str, *outputs: Output, resume: bool = False) -> Path:
+    with closing(open_sink(f"{path}?format={format}")) as sink:
+        sink.start(resume)
+        for output in outputs:
+            sink.write(output)
+    return path
+
+
+QUAD = Quad(iri(E + "s"), P, literal("x"), iri(E + "g"))
+OUTPUTS = [
+    Output(t(1), 1000, "a"), Output(t(2), 1000, "a"), Output(t(3), 1000, "b"), Output(t(4), 2000, "a"),
+    Output(Evaluated(()), 3000, "a"), Output(t(5), 4000, "a"),
+]  # fmt: skip
+
+
+def told(path: Path, options: str) -> list[tuple[int, list[Any], list[Any]]]:
+    return [(event.time, sorted(event.facts), sorted(event.removed)) for event in read(f"{path}?{options}")]
+
+
+@pytest.mark.parametrize("format", ["nt-messages", "nq-messages", "rdfp", "jelly-messages"])
+def test_an_evaluation_is_a_message(tmp_path: Path, format: str) -> None:
+    if format.startswith("jelly"):
+        pytest.importorskip("pyjelly")
+    path = write(tmp_path / "x", format, *OUTPUTS[:3])
+    write(tmp_path / "x", format, *OUTPUTS[3:], resume=True)
+    times = [1000, 1000, 2000, 4000] if format in ("rdfp", "jelly-messages") else [7] * 4
+    facts = [[t(1), t(2)], [t(3)], [t(4)], [t(5)]]
+    found = told(path, f"format={format}&time=7")
+    assert [one for one in found if one[1]] == [(time, one, []) for time, one in zip(times, facts, strict=True)]
+    if format == "jelly-messages":
+        assert (3000, [], []) in found  # how far time has come
+    if format.startswith("n"):
+        assert path.read_text().count("VERSION") == 1
+        assert len(parsed(path.read_text(), format)) == 5
+
+
+def test_graphs_say_when_they_were_generated(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", "trig-messages", *OUTPUTS, Output(QUAD, 5000, "c"))
+    uri = f"{path}?format=trig-messages&time=http://www.w3.org/ns/prov%23generatedAtTime"
+    found = [(event.time, event.graph) for event in read(uri) if event.graph]
+    assert [time for time, _ in found] == [1000, 1000, 2000, 4000, 5000]
+    assert found[-1][1] == QUAD.graph
+    assert read(uri)[1].facts == (t(1), t(2))
+
+
+@pytest.mark.parametrize("format", ["nq-messages", "rdfp", "jelly-messages"])
+def test_quads_are_read_again(tmp_path: Path, format: str) -> None:
+    if format.startswith("jelly"):
+        pytest.importorskip("pyjelly")
+    path = write(tmp_path / "x", format, Output(QUAD, 5, "a"), Output(t(1), 5, "a"))
+    events = [(event.facts, event.graph) for event in read(f"{path}?format={format}")]
+    assert sorted(events) == sorted([((t(1),), ""), ((Triple(*QUAD[:3]),), QUAD.graph)])
+
+
+@pytest.mark.parametrize("format", ["nt-messages", "trig-messages", "rdfp", "jelly-messages"])
+@pytest.mark.parametrize("fact", [Solution(("x",), (P,)), Boolean(True)])
+def test_what_is_no_statement_is_refused(tmp_path: Path, format: str, fact: Any) -> None:
+    if format.startswith("jelly"):
+        pytest.importorskip("pyjelly")
+    with pytest.raises(SinkError, match="triples and quads"):
+        write(tmp_path / "x", format, Output(fact, 1, "q"))
+
+
+def test_what_always_holds_has_no_time(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.rdfp", "rdfp", Output(t(1), ALWAYS, "a"))
+    assert told(path, "") == [(ALWAYS, [t(1)], [])]
+
+
+@pytest.mark.parametrize("format", ["nt-messages", "trig-messages", "rdfp", "jelly-messages"])
+def test_a_broker_brings_a_message_at_a_time(format: str) -> None:
+    """Which is not a log: what delimits it is the broker's matter."""
+    if format.startswith("jelly"):
+        pytest.importorskip("pyjelly")
+    with http.serving(http.status(200)) as server:
+        with closing(open_sink(server.at(f"?format={format}"))) as sink:
+            sink.start()
+            for output in OUTPUTS:
+                sink.write(output)
+        bodies = [body for *_, body in server.asked]
+    assert len(bodies) == (5 if format == "jelly-messages" else 4)
+    assert not any(b"MESSAGE" in body or body.endswith(b"\n\n") for body in bodies)
+    reader = {"nt-messages": "nt", "trig-messages": "trig"}.get(format, format)
+    with http.serving(http.status(200, bodies[0])) as server:
+        source = server.opened(f"?format={reader}&time=1000&poll=1")
+        facts = [fact for event in next(source.batches()) for fact in event.facts]
+    assert {t(1), t(2)} <= {*facts}
+
+
+def test_a_connection_that_is_made_again_says_that_it_brings_messages() -> None:
+    from squall.streams.logs import MessageLog, lines
+
+    log = MessageLog(lines, alone=True)
+    assert b"".join(map(log.write, OUTPUTS)).count(b"VERSION") == 4
+
+
+@pytest.mark.parametrize("format", ["ttl-messages", "jelly-messages"])
+@pytest.mark.usefixtures("small_blocks")
+def test_a_run_that_was_killed_goes_on(tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a log and to one."""
+    if format.startswith("jelly"):
+        pytest.importorskip("pyjelly")
+    text = test_durable.described(400, 1)
+    monkeypatch.setattr("squall.streams.logs._CHUNK", 1000)
+    if format == "jelly-messages":
+        (tmp_path / "a.ttl").write_text(text)
+        facts = [fact for event in open_static(f"{tmp_path}/a.ttl") for fact in event.facts]
+        rules = [Output(fact, number // 3, "r") for number, fact in enumerate(facts)]
+        write(tmp_path / "a", format, *rules)
+        monkeypatch.setattr("squall.streams.jelly._CHUNK", 1000)
+    else:
+        (tmp_path / "a").write_text(text.replace(" .\n", " .\nMESSAGE\n"))
+    lines = test_durable.lines
+
+    def written(path: Path) -> list[str]:
+        return sorted(map(str, told(path, "format=rdfp"))) if path.name in "ws" else lines(path)
+
+    monkeypatch.setattr(test_durable, "lines", written)
+    test_durable.Setting(tmp_path, [f"{tmp_path}/a?format={format}&time={E}at"]).holds("rdfp")
+
+
+def test_a_frame_says_its_time(tmp_path: Path) -> None:
+    pytest.importorskip("pyjelly")
+    from pyjelly.integrations.generic.parse import parse_jelly_flat
+
+    path = write(tmp_path / "x.jelly", "jelly-messages", *OUTPUTS)
+    with path.open("rb") as file:
+        assert len([*parse_jelly_flat(file)]) == 5
+    assert [event.time for event in read(f"{path}?time=7")] == [7]  # without `format`, frames are nothing
+
+
+def test_blank_nodes_of_frames(tmp_path: Path) -> None:
+    """Also one that is not said again, since it is the subject of the frame before."""
+    pytest.importorskip("pyjelly")
+    node = Term("_:b1")
+    outputs = [Output(Triple(node, P, Term(f"_:b{time}")), time, "a") for time in (1, 2, 3)]
+    path = write(tmp_path / "x", "jelly-messages", *outputs)
+    nodes = [Triple(*event.facts[0]) for event in read(f"{path}?format=jelly-messages")]
+    assert nodes[0][0] == nodes[0][2]
+    assert len({fact[0] for fact in nodes}) == 3
+    assert all(fact[0] != fact[2] for fact in nodes[1:])
+
+
+def test_a_time_that_is_none_is_counted(tmp_path: Path) -> None:
+    pytest.importorskip("pyjelly")
+    path = write(tmp_path / "x", "jelly-messages", OUTPUTS[0])
+    path.write_bytes(path.read_bytes().replace(b"1000", b"1x00"))
+    ledger = LedgerFile()
+    assert read(f"{path}?format=jelly-messages", ledger) == []
+    assert ledger.counts == {("malformed", str(path)): 1}
+
+
+def test_malformed_says_where() -> None:
+    (found,) = [one for one in messages(io.BytesIO(b"\n\nx"), BY_NAME["nt-messages"], None, "") if one is not None]
+    assert isinstance(found, Malformed)
+    assert found.line == 3
