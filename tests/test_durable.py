@@ -336,6 +336,40 @@ def test_a_checkpoint_that_is_damaged_does_not_count(folder: Path) -> None:
         assert found.last == checkpoint.Step(**json.loads(before))
 
 
+@pytest.mark.parametrize("least", [-1, 1 << 20])
+def test_what_counts_is_on_disk_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int) -> None:
+    """Outputs before the checkpoint that has them, a draft before it takes its place, and that before it is told."""
+    steps: list[str] = []
+    fsync, replace, acknowledge = os.fsync, Path.replace, Sources.acknowledge
+
+    def synced(descriptor: int) -> None:
+        steps.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        fsync(descriptor)
+
+    def replaced(draft: Path, target: Path) -> Path:
+        assert draft.read_bytes().splitlines()[-1].isdigit()  # the sum of all that is in it
+        steps.append("renamed")
+        return replace(draft, target)
+
+    def acknowledged(sources: Sources) -> None:
+        steps.append("told")
+        acknowledge(sources)
+
+    (tmp_path / "a.ntt").write_text(timed_lines(300, 1))
+    monkeypatch.setattr(checkpoint, "_LEAST", least)
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+    monkeypatch.setattr(Sources, "acknowledge", acknowledged)
+    monkeypatch.setattr("squall.streams.reading._CHUNK", 1000)
+    Setting(tmp_path, [f"{tmp_path}/a.ntt"]).run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
+    *saved, end = [one.strip() for one in " ".join(steps).split("told")]
+    outputs = "s.ntt ls" if steps[0] == "s.ntt" else "ls s.ntt"
+    anew, appended = f"{outputs} checkpoint.jsonl.tmp renamed kept", f"{outputs} checkpoint.jsonl"
+    assert (saved[0], end) == (anew, "")
+    assert {*saved} == {anew, appended}
+    assert (saved.count(anew) > 1) == (least < 0)
+
+
 class Asking:
     """A source that asks, when it is told what has been worked off, whether the checkpoint has that."""
 
