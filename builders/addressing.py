@@ -66,6 +66,12 @@ class Program:
         return Addressing(self)
 
 
+def waking(level: int, bucket: int) -> Message:
+    """A message without a row for the partition of a bucket: what a level keeps there has something to do, though
+    nothing may have come for it."""
+    return Parcel(ROW, level, bucket, 0, WAKE, [UNIT]).message()
+
+
 class Addressing:
     """Turns entries for a node into messages: its number, its level, and the bucket of each row's key."""
 

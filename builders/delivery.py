@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 
-from squall.builders.addressing import DELIVER, TOGETHER, Program
+from squall.builders.addressing import DELIVER, Program
 from squall.builders.instants import Instants
-from squall.builders.messages import INSTANT, ROW, STATE, Message, Parcel, Step
-from squall.builders.packing import pack_output, unpack, unpack_output
+from squall.builders.messages import INSTANT, ROW, Message, Parcel, Step
+from squall.builders.packing import orders, pack_output, unpack, unpack_output
+from squall.builders.replicas import State
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
-from squall.builders.rows.entries import Entry
-from squall.builders.worker import PLAIN, Span, figure_messages, in_time, worked_off
+from squall.builders.worker import PLAIN, Span, figure_messages, gathered, in_time, worked_off
 from squall.figures import NodeFigures
 from squall.operators import Answer, Operator
 from squall.operators import Deliver as DeliverNode
@@ -26,6 +26,8 @@ from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Evaluated, Event
 from squall.stages import Output
 from squall.system import CLOSE
+
+AtWork = Deliver | GrowingDeliver
 
 
 @dataclass(frozen=True)
@@ -66,56 +68,63 @@ def changes_only(op: Operator) -> bool:
     return isinstance(op, DeliverNode) and op.output == "rstream" and op.report.policy == "change"
 
 
-def delivery(program: Program, span: Span, evaluations: Evaluations, keep: bool = True) -> Step:
+def delivery(program: Program, span: Span, evaluations: Evaluations, state: State) -> Step:
     """The worker's function that ends a batch: new state, and answers out, of kind ``row``: start is their time; node,
-    bucket and weight say in which order those of a time are told. keep: what is kept is told."""
-    return program.step(partial(_delivered, program, span, evaluations, keep), [DELIVER])
+    bucket and weight say in which order those of a time are told. state: of the operation nodes."""
+    return program.step(partial(_delivered, program, span, evaluations, state), [DELIVER])
 
 
-def changing(program: Program, span: Span, evaluations: Evaluations) -> Step:
+def changing(program: Program, span: Span, evaluations: Evaluations, state: State) -> Step:
     """The worker's function that says, as messages of kind ``instant``, at which instants its part of an answer has
     changed, of those that are told only where they have."""
-    return program.step(partial(_changes, program, span, evaluations))
+    return program.step(partial(_changes, program, span, evaluations, state))
 
 
-def whole(program: Program, span: Span, evaluations: Evaluations, keep: bool) -> Step:
+def whole(program: Program, span: Span, evaluations: Evaluations, state: State, end: State) -> Step:
     """The worker's function for a batch that one task works off: `superstep` for all levels, then `delivery`; and,
-    since it has all of each answer, what `changing` says."""
-    return program.step(partial(_whole, program, span, evaluations, keep))
+    since it has all of each answer, what `changing` says. state: of the levels; end: of the operation nodes."""
+    return program.step(partial(_whole, program, span, evaluations, state, end))
 
 
 def _whole(
-    program: Program, span: Span, evaluations: Evaluations, keep: bool, given: Iterable[Parcel]
+    program: Program, span: Span, evaluations: Evaluations, state: State, end: State, given: Iterable[Parcel]
 ) -> Iterator[Message | Parcel]:
     told: list[Parcel] = []
     rest: list[Parcel] = []
     for parcel in in_time(given, span):
         (told if parcel.level == DELIVER else rest).append(parcel)
-    for made in worked_off(program, program.levels, PLAIN, TOGETHER, span, keep, rest):
+    for made in worked_off(program, program.levels, PLAIN, span, state, rest):
         if isinstance(made, Parcel) and made.kind == ROW:
             told.append(made)
         else:
             yield made
-    changed = list(_changes(program, span, evaluations, told))
+    changed = list(_changes(program, span, evaluations, end, told))
     yield from changed
     reported = evaluations.reported(program.plan, {(message.node, message.start) for message in changed})
-    yield from _delivered(program, span, reported, keep, told)
+    yield from _delivered(program, span, reported, end, told)
 
 
 def _delivered(
-    program: Program, span: Span, evaluations: Evaluations, keep: bool, given: Iterable[Parcel]
+    program: Program, span: Span, evaluations: Evaluations, state: State, given: Iterable[Parcel]
 ) -> Iterator[Message | Parcel]:
-    entries = _gathered(in_time(given, span))
+    partition, fresh = gathered(in_time(given, span), state.owners)
+    if partition is None:
+        return
     addressing = program.addressing()
     ranks = _ranks(program.plan)
+    known, since = state.take(partition)
+    operators: dict[int, AtWork] = known or _operators(program)
+    kept = state.entries(since, partition, orders(program.plan))
     for node, op in program.plan.deliveries:
         number = addressing.numbers[node.id]
-        # Whether it is reported has been decided, and that all has been told is for the driver to say.
-        alike = replace(op, queries=(), report=CLOSE if changes_only(op) else op.report)
-        at_work = _resumed(deliver(node, alike, program.plan), number, span, evaluations, entries)
-        if keep and at_work.remembers:
+        at_work = operators[number]
+        at_work.log = None
+        at_work.restore(0, kept.get((number, 0), []))
+        at_work.flush(span.before, ())
+        if state.keep and at_work.remembers:
             at_work.keep()
-        at_work.apply(0, entries.get((ROW, number), []))
+        if came := fresh.get((number, 0)):
+            at_work.apply(0, came)
         now = span.now if isinstance(at_work, Deliver) else FOREVER - 1
         outputs = at_work.flush(now, evaluations.instants.get(number, ()))
         if program.measure:
@@ -124,42 +133,44 @@ def _delivered(
             rank = ranks.get(output.rule, 0) if not op.name else min(len(ranks), 1)
             row = pack_output(output)
             yield Message(ROW, DELIVER, rank, number, 0, row, output.time, FOREVER, place if rank else 0)
-        for slot, kept in at_work.kept():
-            yield from addressing.state(node.id, slot, kept)
+        for slot, entries in at_work.kept():
+            yield from addressing.state(node.id, slot, entries)
+        at_work.expire(state.passed)
+    if state.keep:
+        yield state.put(partition, operators, sum(at_work.size() for at_work in operators.values()))
 
 
-def _changes(program: Program, span: Span, evaluations: Evaluations, given: Iterable[Parcel]) -> Iterator[Message]:
-    entries = _gathered(in_time(given, span))
+def _operators(program: Program) -> dict[int, AtWork]:
+    """The operation nodes as they begin, by number. Whether something is reported has been decided, and that all has
+    been told is for the driver to say."""
     numbers = program.addressing().numbers
-    for node, op in program.plan.deliveries:
-        if changes_only(op):
-            number = numbers[node.id]
-            at_work = _resumed(deliver(node, op, program.plan), number, span, evaluations, entries)
-            assert isinstance(at_work, Deliver)
-            at_work.apply(0, entries.get((ROW, number), []))
-            for time in at_work.changed_at(evaluations.instants.get(number, ())):
-                yield Message(INSTANT, 0, 0, number, 0, "", time, 0, 0)
+    return {
+        numbers[node.id]: deliver(
+            node, replace(op, queries=(), report=CLOSE if changes_only(op) else op.report), program.plan
+        )
+        for node, op in program.plan.deliveries
+    }
 
 
-Entries = dict[tuple[str, int], list[Entry]]
-"""By kind of message and number of the node."""
-
-
-def _gathered(given: Iterable[Parcel]) -> Entries:
-    found: Entries = {}
-    for parcel in given:
-        found.setdefault((parcel.kind, parcel.node), []).extend(parcel.entries)
-    return found
-
-
-def _resumed(
-    at_work: Deliver | GrowingDeliver, number: int, span: Span, evaluations: Evaluations, entries: Entries
-) -> Deliver | GrowingDeliver:
-    """The operator as it was: what came before this batch has been told."""
-    at_work.restore(0, entries.get((STATE, number), []))
-    last = evaluations.last.get(number, ALWAYS - 1)
-    at_work.flush(span.before, (last,) if last >= ALWAYS else ())
-    return at_work
+def _changes(
+    program: Program, span: Span, evaluations: Evaluations, state: State, given: Iterable[Parcel]
+) -> Iterator[Message]:
+    asked = [(node, op) for node, op in program.plan.deliveries if changes_only(op)]
+    partition, fresh = gathered(in_time(given, span), state.owners) if asked else (None, {})
+    if partition is None:
+        return
+    numbers = program.addressing().numbers
+    kept = state.entries(state.versions, partition, orders(program.plan))
+    for node, op in asked:
+        number = numbers[node.id]
+        at_work = deliver(node, op, program.plan)
+        assert isinstance(at_work, Deliver)
+        at_work.restore(0, kept.get((number, 0), []))
+        last = evaluations.last.get(number, ALWAYS - 1)
+        at_work.flush(span.before, (last,) if last >= ALWAYS else ())
+        at_work.apply(0, fresh.get((number, 0), []))
+        for time in at_work.changed_at(evaluations.instants.get(number, ())):
+            yield Message(INSTANT, 0, 0, number, 0, "", time, 0, 0)
 
 
 def _ranks(plan: Plan) -> dict[str, int]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
+
+import pyarrow
 
 from squall.builders.addressing import Owners
 from squall.builders.messages import Step
@@ -16,6 +18,8 @@ Frame = Any
 """Messages somewhere: on Spark a DataFrame."""
 Folder = tuple[object, ...]
 """The parts of a path in the store."""
+Read = Callable[[Folder, int, Collection[int]], Iterable[pyarrow.RecordBatch]]
+"""The messages of a folder that hold what a level keeps in some buckets."""
 
 
 class Told(NamedTuple):
@@ -24,7 +28,8 @@ class Told(NamedTuple):
     latest: the latest event time (integer ms; `ALWAYS`: there is none). instants: (stream and graph, packed; time), or
     (number of an operation node, time). counts: statements read, by number of the source. rows: how many rows are on
     their way; starts: the latest time at which one begins; ends: the latest time at which one begins or ends, if it
-    does. kept: how many are kept. figures: (number of a node, rows, microseconds or -1) of what was measured.
+    does. kept: how many are kept. figures: (number of a node, rows, microseconds or -1) of what was measured. tokens:
+    (group and token, partition) of operators that have gone on (`squall.builders.replicas`).
     """
 
     latest: int = ALWAYS
@@ -35,6 +40,7 @@ class Told(NamedTuple):
     ends: int = ALWAYS
     kept: int = 0
     figures: tuple[tuple[int, int, int], ...] = ()
+    tokens: tuple[tuple[str, int], ...] = ()
 
 
 class Tally:
@@ -66,6 +72,12 @@ class Exchange(Protocol):
 
     def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> Frame | None:
         """The messages of one kind and level in some folders; None if there are none."""
+
+    def reader(self) -> Read:
+        """What reads the state in a worker."""
+
+    def waking(self, places: Sequence[tuple[int, int]]) -> Frame:
+        """For each level and bucket the message that lets it work (`squall.builders.addressing.waking`)."""
 
     def of_kind(self, kind: str, messages: Frame) -> Frame:
         """The messages as those of a kind."""

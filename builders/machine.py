@@ -343,8 +343,11 @@ class Machine(Network[Sequence[Entry]]):
 
     def restore(self, passed: int, state: Mapping[tuple[str, int], Sequence[Entry]]) -> None:
         """Takes back all that a machine of this plan, with the same `hosted` and `fuses`, ever told by `kept`, when it
-        had worked off the time up to `passed` (integer ms). To be called before anything else."""
+        had worked off the time up to `passed` (integer ms). To be called before anything else; or again, between two
+        batches, with what such a machine has told since, where all that it hosts can be spread over workers. `keep` has
+        to be called anew then."""
         for memory in self.memories.values():
+            memory.log = None
             memory.resume(passed)
         for (id, slot), entries in sorted(state.items()):
             self.memories[id].restore(slot, entries)

@@ -34,6 +34,11 @@ class Measured(Machine):
             found[node.id] = NodeFigures(None, rows, state.get(node.id), seconds)
         return found
 
+    def forget(self) -> None:
+        """Counts and times from the beginning again."""
+        self.rows.clear()
+        self.seconds.clear()
+
     def answer(self, id: str, entries: Sequence[Entry]) -> None:
         self.rows[id] += len(entries)
         super().answer(id, entries)

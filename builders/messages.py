@@ -23,12 +23,14 @@ from squall.errors import BuilderError, SquallError
 from squall.rdf import FOREVER
 
 ROW, DUE, STATE, LOST, TIME, COUNT, INSTANT = "row", "due", "state", "lost", "time", "count", "instant"
-FIGURE = "figure"
+FIGURE, TOKEN = "figure", "token"
 """The kinds of message: rows for a node; rows for a node that are worked off in their time; what a node keeps; a
 statement that could not be used; the latest time; how many statements (`start`) of a source (`node`) were read; a time
 at which a stream, in a graph, brought something; how many rows (`start`) a node has made, in how many microseconds
-(`end`; -1: not known)."""
-OF_A_BATCH = (ROW, LOST, TIME, COUNT, INSTANT, FIGURE)
+(`end`; -1: not known); what operators that have gone on are known by."""
+STORED = (ROW, STATE, LOST)
+"""The kinds that are stored; of the others it is enough to be told."""
+OF_A_BATCH = (ROW, LOST)
 """The kinds that are of no use after their batch, but for rows that wait."""
 Step = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 """A worker's function, over Arrow."""

@@ -1,9 +1,9 @@
 """One micro-batch of a distributed builder: a chain of bounded jobs, from messages of the sources to outputs and state.
 
-Each *superstep* shuffles the rows on their way to a level together with what the level keeps, and works them off in
-Python workers (the bulk synchronous model: Valiant 1990). Levels follow each other in one job; messages for later ones
-are handed on. A level inside which rows move takes supersteps, each a job, until nothing moves any more. What a job
-leaves is written as Parquet, which cuts the lineage and makes the batch repeatable.
+Each *superstep* shuffles the rows on their way to a level, and works them off in Python workers (the bulk synchronous
+model: Valiant 1990), which hold or read what the level keeps (`squall.builders.replicas`). Levels follow each other in
+one job; messages for later ones are handed on. A level inside which rows move takes supersteps, each a job, until
+nothing moves any more. What a job leaves is written as Parquet, which cuts the lineage and makes the batch repeatable.
 
 Where the answer depends on all of an instant, rows wait until time has passed the instant at which they begin; then
 what looks at instants as a whole goes through all of them, in order.
@@ -16,13 +16,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from squall.builders.addressing import DELIVER, Program
+from squall.builders.addressing import DELIVER, TOGETHER, Owners, Program
 from squall.builders.cut import Level
 from squall.builders.delivery import Evaluations, changes_only, changing, delivery, told_whole, whole
 from squall.builders.exchange import Exchange, Files, Folder, Frame, Tally, Told
 from squall.builders.instants import Instants
 from squall.builders.lines import Lost, Parse
 from squall.builders.messages import DUE, LOST, OF_A_BATCH, ROW, STATE, Message, Step
+from squall.builders.replicas import Lineage, State
 from squall.builders.rows import deliver
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.state import COMPACT
@@ -62,10 +63,11 @@ class Batches:
     done: how many are committed. whole_instants: whether an instant is worked off only when all of it is there; then
     rows from the time `span.now + 1` on wait. together: up to how many rows, those of the batch and of the state, a
     batch is worked off by a single task, if that can be told before: at_once: nothing has to be known of what the
-    sources hold before it is worked off, and no level takes rounds, so that a batch is one job.
+    sources hold before it is worked off, and no level takes rounds, so that a batch is one job. most: how many rows of
+    state a worker holds from one superstep to the next, at most.
     """
 
-    def __init__(self, exchange: Exchange, store: Files, program: Program, together: int) -> None:
+    def __init__(self, exchange: Exchange, store: Files, program: Program, together: int, most: int) -> None:
         self.exchange = exchange
         self.store = store
         self.program = program
@@ -83,9 +85,10 @@ class Batches:
             if str(number) in self.progress.instants:
                 instants.take(self.progress.instants[str(number)])
         self.base = max(self.store.numbers("base"), default=-1)
-        self.state: list[Folder] = [("base", self.base)] if self.base >= 0 else []
+        known: list[Folder] = [("base", self.base)] if self.base >= 0 else []
         for batch in range(self.base + 1, self.done):
-            self.state += [("runs", batch, step) for step in self.store.names("runs", batch)]
+            known += [("runs", batch, step) for step in self.store.names("runs", batch)]
+        self.lineage = Lineage(store, known, exchange.reader(), most)
         self.steps: list[str] = []
         self.sources: list[Folder] = []
         """The step of the batch that holds what came from the sources,"""
@@ -127,6 +130,7 @@ class Batches:
         """
         self.store.delete("runs", self.done)
         self.steps, self.sources, self.delivered, self.told, self.kept = [], [], [], Told(), 0
+        self.lineage.begin()
         self.keep = keep
         if self.at_once:
             evaluations = self._at_once(messages, last)
@@ -172,7 +176,7 @@ class Batches:
             instants={str(number): list(instants.rows()) for number, instants in self.instants.items()},
         )
         self.store.write(asdict(self.progress), "commits", f"{self.done}.json")
-        self.state += self._of_batch(step for step in self.steps if self._has(step, STATE))
+        self.lineage.commit()
         waiting = [tuple(folder) for folder, _ in held]
         for folder in (*(tuple(folder) for folder, _ in before.held), *self._of_batch(self.steps)):
             for kind in OF_A_BATCH if folder not in waiting else ():
@@ -198,21 +202,34 @@ class Batches:
     def _write(self, messages: Frame) -> Told:
         """Runs a job, its outcome a step of this batch. Answers with what the messages tell."""
         step = f"{len(self.steps):04d}"
-        told = self.exchange.write(messages, ("runs", self.done, step))
+        folder = ("runs", self.done, step)
+        told = self.exchange.write(messages, folder)
         self.steps.append(step)
+        self.lineage.add(folder, told)
         self.kept += told.kept
         self.tally.add(told)
         return told
 
-    def _has(self, step: str, kind: str) -> bool:
-        return self.store.exists("runs", self.done, step, f"kind={kind}")
-
     def _of_batch(self, steps: Iterable[str]) -> list[Folder]:
         return [("runs", self.done, step) for step in steps]
 
-    def _state(self, level: int) -> Frame | None:
-        """What a level keeps: after the last compaction, after every batch since, and in this batch so far."""
-        return self.exchange.stored(STATE, level, self.state + self._of_batch(self.steps))
+    # What levels keep
+
+    def _state(self, levels: Iterable[int], owners: Owners, keep: bool) -> State:
+        return self.lineage.state(levels, owners, keep, self._passed())
+
+    def _end_state(self) -> State:
+        """What the operation nodes keep."""
+        return self._state([DELIVER], self.exchange.owners, self.keep)
+
+    def _passed(self) -> int:
+        """The time (integer ms) before which nothing begins that is still to come."""
+        return self.progress.worked if self.whole_instants else self.progress.passed
+
+    def _wakes(self, levels: Iterable[int], owners: Owners) -> Frame:
+        """What lets all partitions of some levels work, whether something comes for them or not."""
+        buckets = {owner: bucket for bucket, owner in enumerate(owners)}.values()
+        return self.exchange.waking([(level, bucket) for level in levels for bucket in buckets])
 
     # The sources' messages
 
@@ -258,10 +275,13 @@ class Batches:
         instants at which something is told."""
         levels = [*(level.number for level in self.program.levels), DELIVER]
         rows = self.exchange.union(self._due(level) for level in levels)
-        together = self.exchange.union([rows, *(self._state(level) for level in levels)])
-        if together is None or (rows is None and not self._passes()):
+        if self._passes():
+            rows = self.exchange.union([rows, self._wakes(levels, TOGETHER)])
+        if rows is None:
             return evaluations
-        told = self._write(self.exchange.worked(together, whole(self.program, self.span, evaluations, self.keep), 1))
+        state, end = (self._state(part, TOGETHER, self.keep) for part in (levels[:-1], [DELIVER]))
+        step = whole(self.program, self.span, evaluations, state, end)
+        told = self._write(self.exchange.worked(rows, step, 1))
         self.delivered = self._of_batch(self.steps[-1:])
         return self._reported(evaluations, told)
 
@@ -283,13 +303,15 @@ class Batches:
     def _through(self, level: Level, flow: Frame | None) -> Frame | None:
         """What is on its way when a level has been worked off. flow: before."""
         rows = self.exchange.union([flow, self._due(level.number)])
-        if rows is None and not (level.timely and self._passes()):
-            return None
-        together = self.exchange.union([rows, self._state(level.number)])
-        if together is None:
-            return None
-        step = superstep(self.program, [level], PLAIN, self.exchange.owners, self.span, self.keep)
-        return self.exchange.worked(together, step, self.exchange.partitions)
+        if level.timely and self._passes():
+            rows = self.exchange.union([rows, self._wakes([level.number], self.exchange.owners)])
+        return None if rows is None else self._worked(rows, level, PLAIN, self.span, self.keep)
+
+    def _worked(self, rows: Frame, level: Level, phase: str, span: Span, keep: bool) -> Frame:
+        """What a level makes of rows, in one round. keep: a later one has to know of it."""
+        state = self._state([level.number], self.exchange.owners, keep)
+        step = superstep(self.program, [level], phase, span, state)
+        return self.exchange.worked(rows, step, self.exchange.partitions)
 
     def _end_job(self, flow: Frame | None) -> None:
         """What is on its way is stored."""
@@ -304,16 +326,12 @@ class Batches:
         if rows is None and not timely:
             return
         for phase in phases:
-            while phase == REDERIVE or rows is not None or timely:
-                together = self.exchange.union([self._state(level.number), rows])
-                if together is None:
-                    return
-                step = superstep(self.program, [level], phase, self.exchange.owners, span)
-                self._write(self.exchange.worked(together, step, self.exchange.partitions))
+            if timely or phase == REDERIVE:
+                rows = self.exchange.union([rows, self._wakes([level.number], self.exchange.owners)])
+            while rows is not None:
+                self._write(self._worked(rows, level, phase, span, keep=True))
                 span, timely = Span(span.now, span.now), False
                 rows = self.exchange.stored(ROW, level.number, self._of_batch(self.steps[-1:]))
-                if rows is None:
-                    break
 
     # The end
 
@@ -333,23 +351,20 @@ class Batches:
     def _changed(self, evaluations: Evaluations) -> Evaluations:
         """Asks each bucket at which instants its part of an answer has changed; the instants at which something is
         told."""
-        together = self.exchange.union([self._due(DELIVER), self._state(DELIVER)])
-        if together is None:
-            return evaluations
-        step = changing(self.program, self.span, evaluations)
-        told = self._write(self.exchange.worked(together, step, self.exchange.partitions))
+        rows = self.exchange.union([self._due(DELIVER), self._wakes([DELIVER], self.exchange.owners)])
+        step = changing(self.program, self.span, evaluations, self._end_state())
+        told = self._write(self.exchange.worked(rows, step, self.exchange.partitions))
         return self._reported(evaluations, told)
 
     def _delivered(self, flow: Frame | None, evaluations: Evaluations) -> Frame | None:
         """The answers, behind what is on its way; None: there are none."""
         rows = self.exchange.union([flow, self._due(DELIVER)])
-        if rows is None and not self._passes():
+        if self._passes():
+            rows = self.exchange.union([rows, self._wakes([DELIVER], self.exchange.owners)])
+        if rows is None:
             return None
-        together = self.exchange.union([rows, self._state(DELIVER)])
-        if together is None:
-            return None
-        step = delivery(self.program, self.span, evaluations, self.keep)
-        return self.exchange.worked(together, step, self.exchange.partitions)
+        step = delivery(self.program, self.span, evaluations, self._end_state())
+        return self.exchange.worked(rows, step, self.exchange.partitions)
 
     def _reported(self, evaluations: Evaluations, told: Told) -> Evaluations:
         return evaluations.reported(self.program.plan, {(number, time) for _, number, time in told.instants})
@@ -357,14 +372,14 @@ class Batches:
     def _compact(self) -> None:
         """Adds up the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
         number = self.done - 1
-        levels = [*(level.number for level in self.program.levels), DELIVER]
-        state = self.exchange.union(self.exchange.stored(STATE, level, self.state) for level in levels)
+        levels = {level for version in self.lineage.versions for level in version.levels}
+        folders = [version.folder for version in self.lineage.versions]
+        state = self.exchange.union(self.exchange.stored(STATE, level, folders) for level in levels)
         if state is None:
             return
         draft = ("base", f"_{number}")
         self.store.delete(*draft)
-        passed = self.progress.worked if self.whole_instants else self.progress.passed
-        step = compaction(self.program, passed)
+        step = compaction(self.program, self._passed())
         told = self.exchange.write(self.exchange.worked(state, step, self.exchange.partitions), draft)
         self.progress.rows = told.kept
         self.store.rename(draft, ("base", number))
@@ -374,7 +389,8 @@ class Batches:
         for old in self.store.numbers("base"):
             if old < number:
                 self.store.delete("base", old)
-        self.base, self.state = number, [("base", number)]
+        self.base = number
+        self.lineage.compacted(("base", number))
 
 
 def waits(plan: Plan) -> bool:

@@ -21,7 +21,6 @@ from squall.builders.messages import (
     FIGURE,
     INSTANT,
     ROW,
-    STATE,
     TIME,
     Message,
     Parcel,
@@ -29,7 +28,8 @@ from squall.builders.messages import (
     to_arrow,
 )
 from squall.builders.network import Address
-from squall.builders.packing import pack
+from squall.builders.packing import orders, pack
+from squall.builders.replicas import State
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.read import needed
 from squall.builders.state import compacted
@@ -96,9 +96,10 @@ def _machine(program: Program) -> Machine:
 
 
 def _figures(program: Program, machine: Machine) -> Iterator[Message]:
-    """What the nodes of a machine have done, if it measures."""
+    """What the nodes of a machine have done since this was told last, if it measures."""
     if isinstance(machine, Measured):
         yield from figure_messages(program, machine.figures(0))
+        machine.forget()
 
 
 def figure_messages(program: Program, figures: Figures) -> Iterator[Message]:
@@ -187,66 +188,66 @@ def in_time(given: Iterable[Parcel], span: Span) -> Iterator[Parcel]:
             yield parcel._replace(kind=ROW, entries=entries)
 
 
-def superstep(
-    program: Program, levels: Sequence[Level], phase: str, owners: Owners, span: Span, keep: bool = True
-) -> Step:
-    """The worker's function for one round of some levels: a partition's state and new rows in, what they lead to out,
-    and messages for other levels as they are.
+def superstep(program: Program, levels: Sequence[Level], phase: str, span: Span, state: State) -> Step:
+    """The worker's function for one round of some levels: a partition's new rows in, what they lead to out, and
+    messages for other levels as they are.
 
-    Rows whose bucket is here are worked off at once; others are left for the next round. keep: what is kept is told.
+    Rows whose bucket is here are worked off at once; others are left for the next round. state: of these levels.
     """
-    work = partial(worked_off, program, levels, phase, owners, span, keep)
-    return program.step(work, [level.number for level in levels])
+    work = partial(worked_off, program, levels, phase, span, state)
+    return program.step(work, state.levels)
 
 
 def worked_off(
-    program: Program,
-    levels: Sequence[Level],
-    phase: str,
-    owners: Owners,
-    span: Span,
-    keep: bool,
-    given: Iterable[Parcel],
+    program: Program, levels: Sequence[Level], phase: str, span: Span, state: State, given: Iterable[Parcel]
 ) -> Iterator[Message | Parcel]:
     """What one round of some levels makes of the messages of a partition."""
-    state: dict[tuple[int, int], list[Entry]] = {}
-    fresh: dict[tuple[int, int], list[Entry]] = {}
-    here: set[int] = set()
-    for kind, _, bucket, node, port, entries in in_time(given, span):
-        box = state if kind == STATE else fresh
-        box.setdefault((node, port), []).extend(entries)
-        here.add(owners[bucket])
-    if len(here) > 1:
-        raise AssertionError(f"rows of the partitions {sorted(here)} in one task")
-    timely = span.before < span.now and any(level.timely for level in levels)
-    if not here or not (fresh or timely or phase == REDERIVE):
+    partition, fresh = gathered(in_time(given, span), state.owners)
+    if partition is None:
         return
-    addressing = program.addressing()
-    machine = (_MeasuredPartition if program.measure else _Partition)(program, levels, addressing, owners, here)
-    machine.begin(program.begin)
-    machine.restore(span.before, {(addressing.ids[number], slot): kept for (number, slot), kept in state.items()})
-    if keep:
+    machine, since = state.take(partition)
+    if machine is None:
+        machine = (_MeasuredPartition if program.measure else _Partition)(program, levels, state.owners, partition)
+        machine.begin(program.begin)
+    addressing: Addressing = machine.addressing
+    kept = state.entries(since, partition, orders(program.plan))
+    machine.restore(span.before, {(addressing.ids[number], slot): part for (number, slot), part in kept.items()})
+    if state.keep:
         machine.keep()
     for (number, port), entries in fresh.items():
-        if port != WAKE:
-            machine.receive((addressing.ids[number], port), entries)
+        machine.receive((addressing.ids[number], port), entries)
     machine.work(phase, span.now)
     yield from _outbox(machine, addressing)
     for id, slot, entries in machine.kept():
         yield from addressing.state(id, slot, entries)
     yield from _figures(program, machine)
+    if state.keep:
+        machine.expire(state.passed)
+        yield state.put(partition, machine, sum(machine.state().values()))
+
+
+def gathered(given: Iterable[Parcel], owners: Owners) -> tuple[int | None, dict[tuple[int, int], list[Entry]]]:
+    """The partition that parcels are of (None: there are none), and their entries by number of the node and input.
+    Raises AssertionError if they are of several."""
+    found: dict[tuple[int, int], list[Entry]] = {}
+    here: set[int] = set()
+    for _, _, bucket, node, port, entries in given:
+        here.add(owners[bucket])
+        if port != WAKE:
+            found.setdefault((node, port), []).extend(entries)
+    if len(here) > 1:
+        raise AssertionError(f"rows of the partitions {sorted(here)} in one task")
+    return next(iter(here), None), found
 
 
 class _Partition(Machine):
     """A machine for the buckets of one partition, on some levels: what belongs to others goes to the outbox."""
 
-    def __init__(
-        self, program: Program, levels: Sequence[Level], addressing: Addressing, owners: Owners, here: set[int]
-    ) -> None:
+    def __init__(self, program: Program, levels: Sequence[Level], owners: Owners, partition: int) -> None:
         super().__init__(program.plan, hosted=[id for level in levels for id in level.nodes])
-        self.addressing = addressing
+        self.addressing = program.addressing()
         self.owners = owners
-        self.here = here
+        self.partition = partition
         self.moves = len(set(owners)) > 1 and any(level.recursive for level in levels)
         """Whether rows move inside of these levels."""
         for node in program.plan.nodes:
@@ -254,7 +255,7 @@ class _Partition(Machine):
                 del self.driven[node.id]
 
     def _is_here(self, address: Address, row: Sequence[str | None]) -> bool:
-        return self.owners[self.addressing.bucket(address, row)] in self.here
+        return self.owners[self.addressing.bucket(address, row)] == self.partition
 
     def put(self, address: Address, entries: Sequence[Entry]) -> None:
         if not self.moves or address not in self.addressing.keys or address[0] not in self.operators:

@@ -28,9 +28,11 @@ JOIN = "urn:x-squall:compound:join"
 LIMIT = "urn:x-squall:compound:limit"
 ARGUMENTS = "urn:x-squall:compound:arguments"
 REPLACED = "urn:x-squall:compound:replaced"
+REDUCED = "urn:x-squall:compound:reduced"
 MEMBERS = "urn:x-squall:compound:members"
 CLASH = "urn:x-squall:compound:clash"
 VIOLATED = "urn:x-squall:compound:violated"
+UNKNOWN = "urn:x-squall:compound:unknown"
 """The IRIs of the functions over compounds (`squall.functions.compounds`)."""
 
 MAX_DEPTH = 100

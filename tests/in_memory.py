@@ -5,15 +5,34 @@ What Spark adds is left out (sources, Parquet, processes), so that many programs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from random import Random
 from typing import Any
 
-from squall.builders.addressing import BUCKETS, Program
+import pyarrow
+
+from squall.builders import replicas
+from squall.builders.addressing import BUCKETS, Program, waking
 from squall.builders.alone import SingleTask, alone
 from squall.builders.cut import levels
-from squall.builders.exchange import Folder, Tally, Told
+from squall.builders.exchange import Folder, Read, Tally, Told
 from squall.builders.lines import Parsed
-from squall.builders.messages import COUNT, FIGURE, INSTANT, ROW, STATE, TIME, Message, Step, from_arrow, to_arrow
+from squall.builders.messages import (
+    COUNT,
+    FIGURE,
+    INSTANT,
+    ROW,
+    STATE,
+    STORED,
+    TIME,
+    TOKEN,
+    Message,
+    Step,
+    from_arrow,
+    to_arrow,
+)
+from squall.builders.replicas import Replicas
 from squall.builders.supersteps import Batches
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event
@@ -57,18 +76,66 @@ class MemoryFiles:
         return self.values.get(tuple(map(str, parts)))
 
 
+class Workers:
+    """Python workers that any task may come to. most: how many rows each may hold. trouble: how often they forget, the
+    driver starts anew, and tasks fail, at any point, also after they have answered, to be done again.
+
+    reads: what they have read of what levels keep: worker, folder, level and first bucket."""
+
+    def __init__(self, draw: Random, most: int = 1_000_000, trouble: float = 0.15) -> None:
+        self.draw = draw
+        self.most = most
+        self.trouble = trouble
+        self.held = [Replicas() for _ in range(3)]
+        self.reads: list[tuple[int, Folder, int, int]] = []
+
+    def is_trouble(self) -> bool:
+        return self.draw.random() < self.trouble
+
+    def work(self, step: Step, given: Sequence[pyarrow.RecordBatch]) -> Messages:
+        """What a task makes of messages, in one of the workers, at its first attempt or a later one."""
+        while self.is_trouble():
+            self._attempt(step, given, self.draw.choice([0, 1, 1000]))
+        return self._attempt(step, given, None)
+
+    def _attempt(self, step: Step, given: Sequence[pyarrow.RecordBatch], most: int | None) -> Messages:
+        number = self.draw.randrange(len(self.held))
+        if self.is_trouble():
+            self.held[number] = Replicas()
+        before, replicas.REPLICAS = replicas.REPLICAS, self.held[number]
+        try:
+            made = step(iter(given))
+            return list(from_arrow(islice(made, most)))
+        finally:
+            replicas.REPLICAS = before
+
+
 class MemoryExchange:
     """Messages in lists; what is worked goes through Arrow, as it does between Spark and its workers."""
 
-    def __init__(self, files: MemoryFiles, partitions: int = 3) -> None:
+    def __init__(self, files: MemoryFiles, partitions: int = 3, workers: Workers | None = None) -> None:
         self.files = files
         self.partitions = partitions
+        self.workers = workers
         self.owners = tuple(bucket * 7 % partitions for bucket in range(BUCKETS))
 
     def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> Messages | None:
         parts = [(*folder, f"kind={kind}", f"level={level}") for folder in folders]
         found = [self.files.read(*part) for part in parts if self.files.exists(*part)]
         return [message for messages in found for message in messages] if found else None
+
+    def reader(self) -> Read:
+        return self._read
+
+    def _read(self, folder: Folder, level: int, buckets: Collection[int]) -> Iterable[pyarrow.RecordBatch]:
+        if self.workers is not None:
+            number = self.workers.held.index(replicas.REPLICAS)
+            self.workers.reads.append((number, folder, level, min(buckets)))
+        found = self.files.read(*folder, f"kind={STATE}", f"level={level}")
+        return to_arrow(message for message in found if message.bucket in buckets)
+
+    def waking(self, places: Sequence[tuple[int, int]]) -> Messages:
+        return [waking(*place) for place in places]
 
     def of_kind(self, kind: str, messages: Messages) -> Messages:
         return [message._replace(kind=kind) for message in messages]
@@ -81,12 +148,14 @@ class MemoryExchange:
         parts: list[Messages] = [[] for _ in range(partitions)]
         for message in messages:
             parts[self.owners[message.bucket] if partitions > 1 else 0].append(message)
-        return [message for part in parts for message in from_arrow(step(iter(list(to_arrow(part)))))]
+        work = self.workers.work if self.workers is not None else _in_a_new_worker
+        return [message for part in parts for message in work(step, list(to_arrow(part)))]
 
     def write(self, messages: Messages, folder: Folder) -> Told:
         parts: dict[tuple[str, int], Messages] = {}
         for message in messages:
-            parts.setdefault((message.kind, message.level), []).append(message)
+            if message.kind in STORED:
+                parts.setdefault((message.kind, message.level), []).append(message)
         for (kind, level), part in parts.items():
             self.files.write(part, *folder, f"kind={kind}", f"level={level}")
         return _told(messages)
@@ -97,6 +166,10 @@ class MemoryExchange:
     def answers(self, messages: Messages) -> Iterator[tuple[int, int, str]]:
         ordered = sorted(messages, key=lambda one: (one.start, one.node, one.bucket, one.weight, one.row))
         return ((one.start, one.node, one.row) for one in ordered)
+
+
+def _in_a_new_worker(step: Step, given: Sequence[pyarrow.RecordBatch]) -> Messages:
+    return list(from_arrow(step(iter(given))))
 
 
 def _told(messages: Messages) -> Told:
@@ -111,6 +184,7 @@ def _told(messages: Messages) -> Told:
         ends=max([starts, *(row.end for row in rows if row.end != FOREVER)]),
         kept=sum(message.many for message in messages if message.kind == STATE),
         figures=tuple((one.node, one.start, one.end) for one in messages if one.kind == FIGURE),
+        tokens=tuple((one.row, one.node) for one in messages if one.kind == TOKEN),
     )
 
 
@@ -120,21 +194,30 @@ def run(
     static: Sequence[Event] = (),
     together: int = 0,
     tally: Tally | None = None,
+    workers: Workers | None = None,
 ) -> list[Output]:
-    """The outputs of a plan, each of the batches a micro-batch; before each of them the job starts anew. One batch is
-    worked off with all that is static, and nothing is kept of it. tally: takes down what nodes do."""
+    """The outputs of a plan, each of the batches a micro-batch. One batch is worked off with all that is static, and
+    nothing is kept of it. tally: takes down what nodes do. workers: where tasks are done, the job going on from batch
+    to batch mostly; None: the job starts anew before each of them, and no worker holds anything."""
     files = MemoryFiles()
-    exchange = MemoryExchange(files)
+    exchange = MemoryExchange(files, workers=workers)
     program = Program(plan, levels(plan), measure=tally is not None)
     found: list[Output] = []
+    most = workers.most if workers is not None else 0
+    at_work: list[Batches | SingleTask] = []
 
     def anew() -> Batches | SingleTask:
         if alone(plan):
             return SingleTask(exchange, files, program, Options.steps)
-        return Batches(exchange, files, program, together)
+        return Batches(exchange, files, program, together, most)
+
+    def going_on() -> Batches | SingleTask:
+        if workers is None or not at_work or workers.is_trouble():
+            at_work[:] = [anew()]
+        return at_work[0]
 
     def work(messages: Iterable[Message] | None, last: bool = False, keep: bool = True) -> None:
-        job = anew()
+        job = going_on()
         job.tally = tally or job.tally
         job.work(None if messages is None else list(messages), last, keep)
         found.extend(job.outputs())

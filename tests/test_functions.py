@@ -398,6 +398,35 @@ def test_a_vectorised_function_is_called_for_many_solutions_at_once() -> None:
 
 @pytest.mark.usefixtures("clean")
 @pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT (SUM(f:length(?t)) AS ?n) { ?x :p ?t }",
+        "SELECT ?x (MAX(f:length(?t)) AS ?n) (GROUP_CONCAT(STR(f:length(?t))) AS ?m) { ?x :p ?t } GROUP BY ?x",
+        "SELECT ?x ?u { ?x :p ?t OPTIONAL { ?x :p ?u FILTER (f:length(?t) > 1) } }",
+    ],
+)
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
+def test_what_is_aggregated_or_joined_is_computed_for_many_solutions_at_once(query: str, planner: str) -> None:
+    asked: list[list[Term | None]] = []
+
+    @functions.function("http://example.org/f#length", vectorised=True)
+    def lengths(texts: list[Term | None]) -> list[Term | None]:
+        asked.append(texts)
+        return [None if text is None else of(len(parts(text).lexical)) for text in texts]
+
+    given = [("a", "abc"), ("b", "d"), ("c", "abc"), ("c", "fg")]
+    one = Event(
+        1, tuple(Triple(iri(f"urn:{name}"), iri("http://example.org/p"), literal(text)) for name, text in given)
+    )
+    prefixes = "PREFIX : <http://example.org/> PREFIX f: <http://example.org/f#> "
+    system = squall.compile(prefixes + query, lexer="sparql")
+    found = list(squall.run(squall.plan(system, planner), [one]))
+    assert [set(texts) for texts in asked] == [set(map(literal, ("abc", "d", "fg")))] * query.count("f:length")
+    assert_as_oracle(system, found, [one])
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize(
     ("results", "error", "message"),
     [([], ValueError, "gave 0 results, not 1"), ([5], TypeError, "gives a term"), (None, TypeError, "not iterable")],
 )

@@ -33,6 +33,8 @@ GOOD = [
     ":a a [ owl:onProperty :p ; owl:allValuesFrom [ owl:onProperty :p ; owl:hasValue :b ] ] .",
     ":C owl:equivalentClass [ owl:intersectionOf (:D [ owl:onProperty :p ; owl:hasValue :b ]) ] .",
     ":C owl:intersectionOf (:D :E) .",
+    ":C rdfs:subClassOf [ owl:unionOf (:D [ owl:oneOf (:a) ]) ] . :E owl:unionOf (:C :D) .",
+    ":C owl:equivalentClass [ owl:unionOf (:D :E) ] .",
     "[] a owl:AllDisjointClasses ; owl:members (:C [ owl:oneOf (:a) ]) .",
     ":C owl:hasKey (:p) . :p owl:propertyChainAxiom (:q :r) ; a owl:TransitiveProperty .",
 ]
@@ -45,9 +47,13 @@ def test_what_is_in_the_profile_is_read(text: str) -> None:
 
 BAD = [
     ("owl:Thing rdfs:subClassOf :C .", "owl:Thing in rdfs:subClassOf of"),
-    (":C rdfs:subClassOf [ owl:unionOf (:D :E) ] .", "owl:unionOf in rdfs:subClassOf of <http://example.org/C>"),
+    (":C rdfs:subClassOf [ owl:oneOf (:D :E) ] .", "owl:oneOf in rdfs:subClassOf of <http://example.org/C>"),
     (":p rdfs:range [ owl:oneOf (:a) ] .", "owl:oneOf in rdfs:range of <http://example.org/p>"),
-    (":p rdfs:domain [ owl:unionOf (:C :D) ] .", "owl:unionOf in rdfs:domain"),
+    (":p rdfs:domain [ owl:unionOf (:C owl:Thing) ] .", "owl:Thing in rdfs:domain"),
+    (
+        ":C rdfs:subClassOf [ owl:unionOf (:D [ owl:onProperty :p ; owl:allValuesFrom :D ]) ] .",
+        "owl:allValuesFrom in rdfs:subClassOf of <http://example.org/C>",
+    ),
     (
         ":a a [ owl:onProperty :p ; owl:someValuesFrom :C ] .",
         "owl:someValuesFrom in rdf:type of <http://example.org/a>",
@@ -67,8 +73,8 @@ BAD = [
         "owl:onClass [ owl:complementOf :D ] ] .",
         "owl:complementOf in",
     ),
-    (":C owl:equivalentClass [ owl:unionOf (:D :E) ] .", "owl:unionOf in owl:equivalentClass"),
-    (":C owl:unionOf (:D :E) .", "owl:unionOf in owl:unionOf of <http://example.org/C>"),
+    (":C owl:equivalentClass [ owl:oneOf (:a) ] .", "owl:oneOf in owl:equivalentClass"),
+    (":C owl:oneOf (:a) .", "owl:oneOf in owl:oneOf of <http://example.org/C>"),
     (":C owl:disjointWith [ owl:complementOf :D ] .", "owl:complementOf in owl:disjointWith"),
     ("[] a owl:AllDisjointClasses ; owl:members (:C [ owl:complementOf :D ]) .", "owl:complementOf in owl:members"),
     ("[ owl:complementOf :D ] owl:hasKey (:p) .", "owl:complementOf in owl:hasKey"),

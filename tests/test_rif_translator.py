@@ -384,10 +384,42 @@ def test_a_contradiction_ends_the_run(tmp_path: Path, profile: str, given: str, 
     assert message in str(caught.value)
 
 
+UNION = f"{ONTOLOGY} ex:p <{RDFS}range> [ <{OWL}unionOf> (ex:b ex:c) ] . ex:x ex:p ex:y ."
+
+
+@pytest.mark.parametrize("known", ["ex:y a ex:b .", f"ex:q <{RDFS}range> ex:b . ex:z ex:q ex:y ."])
+def test_what_is_in_a_union_and_in_a_class_of_it_is_read_by_rules(tmp_path: Path, known: str) -> None:
+    found = data(tmp_path, "OWL-Direct", f"{UNION} {known}", OF_B)
+    assert {fact for fact in found if isinstance(fact, Atom)} == {Atom(iri(E + "r"), (iri(E + "y"),))}
+    assert data(tmp_path, "OWL-Direct", UNION, OF_B, "ex:y # ex:b") == {*found, Triple(iri(E + "y"), TYPE, B)}
+
+
+@pytest.mark.parametrize("given", ["", "ex:x a ex:b .", f"ex:c <{RDFS}subClassOf> ex:b ."])
+def test_rules_do_not_reason_by_the_cases_of_a_union(tmp_path: Path, given: str) -> None:
+    with pytest.raises(BuilderError, match=r"<http://e.org/y> is in a union of classes .* not known to be in one"):
+        data(tmp_path, "OWL-Direct", f"{UNION} {given}", OF_B)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Forall ?x (?x # ex:b)",
+        "Forall ?x (?x[ex:p -> ex:b])",
+        "Forall ?x ?y (?x # ex:b :- ?y # ex:c)",
+        "Forall ?x ?y (And(ex:r(?y) ?x # ex:b) :- ?y # ex:c)",
+    ],
+)
+def test_under_owl_direct_not_all_that_there_is_can_be_an_individual(tmp_path: Path, rule: str) -> None:
+    with pytest.raises(BuilderError, match=r"any data value.*violates `data-value`"):
+        data(tmp_path, "OWL-Direct", f"{ONTOLOGY} ex:a a ex:c .", rule)
+    if ":-" in rule:
+        assert data(tmp_path, "OWL-Direct", f"{ONTOLOGY} ex:a a ex:d .", rule) == set()
+
+
 def test_an_ontology_that_is_not_in_the_profile_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SquallError) as caught:
-        data(tmp_path, "OWL-Direct", f"{ONTOLOGY} ex:p <{RDFS}range> [ <{OWL}unionOf> (ex:a ex:b) ] .", OF_B)
-    assert "not in OWL 2 RL: owl:unionOf in rdfs:range of <http://e.org/p>" in str(caught.value)
+        data(tmp_path, "OWL-Direct", f"{ONTOLOGY} ex:p <{RDFS}range> [ <{OWL}oneOf> (ex:a ex:b) ] .", OF_B)
+    assert "not in OWL 2 RL: owl:oneOf in rdfs:range of <http://e.org/p>" in str(caught.value)
     assert caught.value.origin is not None
 
 
@@ -407,6 +439,12 @@ def test_profiles_of_owl_and_rdf_do_not_go_together(tmp_path: Path) -> None:
         ("OWL-Direct", "Forall ?x ?y (ex:p(?x) :- ?x # ?y)", "this class is no constant"),
         ("OWL-Direct", "Forall ?x ?y (?x ## ?y :- ?x[ex:p -> ?y])", "a class of this `##` is no constant"),
         ("OWL-Direct", "Forall ?x (ex:p(?x) :- ?x[rdfs:subClassOf -> ex:a])", "is no property of individuals"),
+        (
+            "OWL-Direct",
+            "Forall ?x (?x # ex:b :- External(pred:is-literal-string(?x)))",
+            "nothing gives a value to `?x`",
+        ),
+        ("OWL-Direct", "Forall ?y (?x # ex:b :- ?y # ex:c)", "the variable `?x` is not declared"),
         ("OWL-Direct", "Forall ?x ?y ?z (?x[?y -> ?z] :- ?z[?y -> ?x])", "an attribute that is a variable"),
         ("Sample", "ex:p(1)", "there is no profile"),
     ],

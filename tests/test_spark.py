@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -378,7 +378,10 @@ def test_a_users_function_runs_in_the_workers() -> None:
 # Kills
 
 
-def command(folder: Path, sink: str, checkpoint: str) -> list[str]:
+MASTER = "local[2]"
+
+
+def command(sink: str, checkpoint: str, master: str) -> list[str]:
     options = [
         "--source",
         "in",
@@ -391,15 +394,15 @@ def command(folder: Path, sink: str, checkpoint: str) -> list[str]:
         "--checkpoint",
         checkpoint,
     ]
-    conf = ["--conf", "spark.squall.maxFilesPerTrigger=1", "--conf", "spark.master=local[2]"]
+    conf = ["--conf", "spark.squall.maxFilesPerTrigger=1", "--conf", f"spark.master={master}"]
     return [sys.executable, "-m", "squall", "build", "reach.jena", *options, *conf]
 
 
-def start(folder: Path, sink: str, checkpoint: str) -> subprocess.Popen[bytes]:
+def start(folder: Path, sink: str, checkpoint: str, master: str = MASTER) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
     with open(folder / "log", "ab") as log:
         return subprocess.Popen(
-            command(folder, sink, checkpoint),
+            command(sink, checkpoint, master),
             cwd=folder,
             env=environment,
             stdout=log,
@@ -422,21 +425,62 @@ def kill_in_the_middle(folder: Path, sink: str, checkpoint: str, commits: int, m
     process.wait()
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.slow)])
-def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, kills: int) -> None:
-    facts = edges(45, seed=kills)
-    write(tmp_path / "in", facts, files=5 if kills == 1 else 12)
-    for path in (tmp_path / "in").iterdir():
+def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
+    """The ids of the Python workers of a run: forked by a daemon, which is in the run's session as they are."""
+    found = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it may be gone by now
+            parent, _, session = (place / "stat").read_text().rpartition(")")[2].split()[1:4]
+            if int(session) == process.pid and b"pyspark.daemon" in (place / "cmdline").read_bytes():
+                found[int(place.name)] = int(parent)
+    return [id for id, parent in found.items() if parent in found]
+
+
+def prepared(folder: Path, files: int) -> list[tuple[int, Triple]]:
+    """What is killed: a program and its source, each file of which has a line that is broken. The facts."""
+    facts = edges(max(45, 3 * files), seed=files)
+    write(folder / "in", facts, files)
+    for number, path in enumerate(sorted((folder / "in").iterdir())):
         with path.open("a") as file:
             file.write(f"broken in {path.name}\n")
-        os.utime(path, (1_700_000_000 + int(path.stem[4:]), 1_700_000_000 + int(path.stem[4:])))
-    (tmp_path / "reach.jena").write_text(REACH)
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    (folder / "reach.jena").write_text(REACH)
+    return facts
+
+
+def assert_undisturbed(folder: Path, facts: list[tuple[int, Triple]]) -> None:
+    """Each output and each loss is there once."""
+    lines = (folder / "killed.ntt").read_text().splitlines()
+    expected = reference(REACH, facts)
+    assert sorted(lines) == sorted(f"{time} {fact}" for time, fact in expected)
+    lost = [json.loads(line)["text"] for line in (folder / "lost.ndjson").read_text().splitlines()]
+    assert sorted(lost) == sorted(f"broken in {path.name}" for path in (folder / "in").iterdir())
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, kills: int) -> None:
+    facts = prepared(tmp_path, files=kills + 4)
     draw = random.Random(kills)
     for number in range(kills):
         kill_in_the_middle(tmp_path, "killed.ntt", "checkpoint", commits=2 + number, more=draw.random() * 3)
     assert start(tmp_path, "killed.ntt", "checkpoint").wait() == 0, (tmp_path / "log").read_text()
-    lines = (tmp_path / "killed.ntt").read_text().splitlines()
-    expected = reference(REACH, facts)
-    assert sorted(lines) == sorted(f"{time} {fact}" for time, fact in expected)
-    lost = [json.loads(line)["text"] for line in (tmp_path / "lost.ndjson").read_text().splitlines()]
-    assert sorted(lost) == sorted(f"broken in {path.name}" for path in (tmp_path / "in").iterdir())
+    assert_undisturbed(tmp_path, facts)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the workers of a run are found in /proc")
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_killed_workers_are_not_missed(tmp_path: Path, kills: int) -> None:
+    """What they held in memory was a cache."""
+    facts = prepared(tmp_path, files=kills + 4)
+    process = start(tmp_path, "killed.ntt", "checkpoint", master="local[2,100]")
+    draw = random.Random(kills)
+    killed = 0
+    while killed < kills and process.poll() is None:
+        time.sleep(draw.random())
+        if workers := workers_of(process):
+            with suppress(ProcessLookupError):
+                os.kill(draw.choice(workers), signal.SIGKILL)
+                killed += 1
+    assert process.wait() == 0, (tmp_path / "log").read_text()
+    assert killed == kills
+    assert_undisturbed(tmp_path, facts)

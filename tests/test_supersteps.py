@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -58,6 +59,24 @@ def test_any_program_in_any_batches_is_as_the_oracle_says(
         assert_as_oracle(system, in_memory.run(plan, cut(events, cuts), facts, together), events, facts)
 
     settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART))(law))()
+
+
+@pytest.mark.parametrize("many", [60, pytest.param(2000, marks=pytest.mark.slow)])
+def test_it_means_the_same_whatever_workers_hold(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks come to any worker, fail at any point, and are done again; workers forget; the driver starts anew; batches
+    are worked off by one task or by many."""
+
+    def law(
+        system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, together: int, seed: int
+    ) -> None:
+        monkeypatch.setattr(supersteps, "COMPACT", compact)
+        draw = Random(seed)
+        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
+        found = in_memory.run(squall.plan(system), cut(events, cuts), facts, together, workers=workers)
+        assert_as_oracle(system, found, events, facts)
+
+    more = {"together": st.sampled_from([0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
+    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART), **more)(law))()
 
 
 @pytest.mark.parametrize("many", [40, pytest.param(1000, marks=pytest.mark.slow)])
@@ -125,11 +144,24 @@ def test_nodes_are_measured_as_in_process(together: int, window: Range | Count) 
     assert any(figure.seconds for figure in found.values())
 
 
+@pytest.mark.parametrize("most", [1_000_000, 0])
+@pytest.mark.parametrize("window", ["RANGE 100ms", "RANGE 100ms STEP 5ms"])
+def test_no_worker_reads_anything_twice_that_it_can_hold(window: str, most: int) -> None:
+    rule = "@prefix : <http://example.org/>.\n[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]"
+    plan = squall.plan(squall.compile(rule, lexer="jena", window=window))
+    events = stream("".join(f"{time} :n{time} :p :n{time + 1}\n" for time in range(80)))
+    workers = in_memory.Workers(Random(1), most, trouble=0)
+    found = in_memory.run(plan, [events[at : at + 8] for at in range(0, 80, 8)], workers=workers)
+    assert len(found) == 79
+    assert workers.reads, "of what others have added"
+    assert (len(set(workers.reads)) == len(workers.reads)) is (most > 0)
+
+
 def work(rule: str, together: int = 0, **options: Any) -> supersteps.Batches:
     """A batch of two edges, worked off."""
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rule}", lexer="jena", **options))
     files = in_memory.MemoryFiles()
-    job = supersteps.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), together)
+    job = supersteps.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), together, most=0)
     job.work([*job.first(), *in_memory.read(job, stream("1 :a :p :b\n2 :b :p :c"))])
     return job
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow
 from pyarrow import compute
 
-from squall.builders.addressing import BUCKETS, TOGETHER, Program
+from squall.builders.addressing import BUCKETS, DELIVER, TOGETHER, Program
 from squall.builders.alone import Task, facts, start_message
 from squall.builders.beam import files
 from squall.builders.beam.files import Part
@@ -26,6 +26,7 @@ from squall.builders.instants import Instants
 from squall.builders.lines import Parse
 from squall.builders.messages import COUNT, INSTANT, LOST, STATE, TIME, Message, from_arrow, to_arrow
 from squall.builders.messages import Step as Worker
+from squall.builders.replicas import State
 from squall.builders.worker import PLAIN, Span, axioms, source_step, superstep
 from squall.rdf import ALWAYS, FOREVER
 
@@ -181,7 +182,7 @@ class Layout:
     def _worker(self, step: Step) -> Worker:
         assert step.level is not None
         owners = TOGETHER if step.why else _EACH
-        return superstep(self.program, [step.level], PLAIN, owners, ALL, keep=False)
+        return superstep(self.program, [step.level], PLAIN, ALL, State((step.level.number,), owners))
 
     def _routes_of(self, sender: str) -> Routes:
         return self._routes(step for step in self.graph.steps if sender in self.graph.senders.get(step.name, ()))
@@ -244,9 +245,13 @@ def _evaluated(program: Program, told: Collection[Message]) -> Evaluations:
     return Evaluations.of(instants, came, ALL.now)
 
 
+_OF_THE_END = State((DELIVER,), TOGETHER)
+"""Nothing is kept."""
+
+
 def _changing(program: Program) -> Callable[[Group, Evaluations], Iterator[Keyed]]:
     def change(group: Group, at: Evaluations) -> Iterator[Keyed]:
-        yield 0, _encoded(changing(program, ALL, at)(_decoded(group[1])))
+        yield 0, _encoded(changing(program, ALL, at, _OF_THE_END)(_decoded(group[1])))
 
     return change
 
@@ -260,7 +265,7 @@ def _delivering(program: Program, folder: str) -> Callable[[Group, Evaluations],
 
 def _answering(program: Program, known: Evaluations) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
     """What makes the answers of a group, in order."""
-    worker = delivery(program, ALL, known, keep=False)
+    worker = delivery(program, ALL, known, _OF_THE_END)
 
     def answer(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
         ordered = sorted(from_arrow(worker(_decoded(parts))), key=_in_turn)

@@ -37,7 +37,9 @@ class Keeping:
         called before `restore`, of those whose answers depend on it."""
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
-        """Takes back all that `kept` ever gave of a slot, in one call, without answering."""
+        """Takes back all that `kept` ever gave of a slot, in one call, without answering. Of operators that may be
+        spread over workers also what has been given since they were at work or restored last
+        (`squall.builders.replicas`)."""
         raise NotImplementedError
 
     def kept(self) -> Iterator[Kept]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 
 from squall import operators as ops
 from squall.builders.closure import Closure as Pairs
@@ -229,8 +230,15 @@ class CountingDistinct(Keeping):
             self._set(key, positive(self.counts[key]))
 
     def _restore_names(self, entries: Sequence[Entry]) -> None:
-        for *row, start, end in added(entries):
-            self.named.setdefault(tuple(row[: self.by]), {})[start] = tuple(row[self.by :]), end
+        for (*row, start, end), count in sorted(added(entries).items(), key=itemgetter(1)):
+            key, maker = tuple(row[: self.by]), (tuple(row[self.by :]), end)
+            named = self.named.setdefault(key, {})
+            if count > 0:
+                named[start] = maker
+            elif named.get(start) == maker:  # a row that went has no names any more
+                del named[start]
+            if not named:
+                del self.named[key]
 
     def expire(self, now: int) -> None:
         self.passed = max(self.passed, now)
@@ -305,9 +313,14 @@ class RecursiveDistinct(CountingDistinct):
             return
         steps: dict[Row, Steps] = {}
         for entry in entries:
-            add_step(steps.setdefault(entry[: self.by], {}), *entry[-3:])
+            key = entry[: self.by]
+            if key not in steps:
+                steps[key] = {}
+                for start, end in self.valid.get(key, ()):
+                    add_step(steps[key], start, end, 1)
+            add_step(steps[key], *entry[-3:])
         for key, found in steps.items():
-            self.valid[key] = union((*self.valid.get(key, ()), *((s, e) for s, e, _ in levels(found))))
+            self.valid[key] = positive(found)
 
 
 _Stretch = tuple[int, int, int, int]

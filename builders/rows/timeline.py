@@ -15,7 +15,7 @@ from typing import Any
 
 from squall import operators as ops
 from squall.builders.aggregates import Accumulator, accumulator
-from squall.builders.rows.code import computed
+from squall.builders.rows.code import computed, computed_at_once
 from squall.builders.rows.entries import Entry, Row
 from squall.builders.rows.memory import Keeping
 from squall.functions.ordering import key as order_key
@@ -78,8 +78,7 @@ class TimeDriven(Keeping):
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
         self.note(port, entries)
-        for entry in entries:
-            self.changes.add(self.row(entry), *entry[-3:])
+        self._count(entries)
         return []
 
     def resume(self, passed: int) -> None:
@@ -87,13 +86,16 @@ class TimeDriven(Keeping):
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         # What began in the past counts as one change at the time that has passed, which is taken in silence.
-        for entry in entries:
-            self.changes.add(self.row(entry), *entry[-3:])
+        self._count(entries)
         self.advance(self.changes.passed)
 
-    def row(self, entry: Entry) -> Row:
-        """What of an entry is counted."""
-        return entry[:-3]
+    def _count(self, entries: Sequence[Entry]) -> None:
+        for row, entry in zip(self.rows_of(entries), entries, strict=True):
+            self.changes.add(row, *entry[-3:])
+
+    def rows_of(self, entries: Sequence[Entry]) -> list[Row]:
+        """What of each entry is counted."""
+        return [entry[:-3] for entry in entries]
 
     def advance(self, now: int) -> list[Entry]:
         """All instants up to `now` are complete: what they come to."""
@@ -142,8 +144,10 @@ class Group(TimeDriven):
 
     def __init__(self, op: ops.Group) -> None:
         super().__init__()
-        self.key_of = _row_of([ops.Column(column) for column in op.keys])
-        self.values_of = _row_of([aggregate.expression for aggregate in op.aggregates])
+        cells = [*map(ops.Column, op.keys), *(aggregate.expression for aggregate in op.aggregates)]
+        self.cells_of = computed_at_once(
+            f"def run(entries):\n return [{_values(cells)} for x in entries]", cells, *_ROW
+        )
         self.aggregates = op.aggregates
         self.width = len(op.keys)
         self.always = not op.keys
@@ -159,8 +163,9 @@ class Group(TimeDriven):
     def _made(self) -> list[Accumulator]:
         return [accumulator(aggregate) for aggregate in self.aggregates]
 
-    def row(self, entry: Entry) -> Row:
-        return (*self.key_of(entry), *self.values_of(entry))
+    def rows_of(self, entries: Sequence[Entry]) -> list[Row]:
+        found: list[Row] = self.cells_of(entries)
+        return found
 
     def advance(self, now: int) -> list[Entry]:
         found: list[Entry] = []
@@ -284,7 +289,8 @@ def order_name(order: Sequence[tuple[ops.Expression, bool]]) -> str:
 
 def ordering(order: Sequence[tuple[ops.Expression, bool]]) -> Callable[[Row], Any]:
     """The sort key of a row: its expressions, then the text of all its cells, so that no two rows are tied."""
-    values_of = _row_of([value for value, _ in order])
+    values = [value for value, _ in order]
+    values_of = computed(f"def run(x):\n return {_values(values)}", values, *_ROW)
     descending = [falls for _, falls in order]
 
     def key(row: Row) -> Any:
@@ -298,7 +304,11 @@ def ordering(order: Sequence[tuple[ops.Expression, bool]]) -> Callable[[Row], An
     return key
 
 
-def _row_of(values: Sequence[ops.Expression]) -> Callable[[Entry], Row]:
-    """The function that computes some expressions of an entry; what has no value is unbound."""
-    parts = "".join(f"v if isinstance(v := {{{place}}}, str) else None, " for place in range(len(values)))
-    return computed(f"def run(x):\n return ({parts})", values, "x", "x[-3]")
+_ROW = ("x", "x[-3]")
+"""What the sources of expressions call an entry and its time."""
+
+
+def _values(expressions: Sequence[ops.Expression]) -> str:
+    """The source of the row of so many expressions; what has no value is unbound."""
+    parts = (f"v if isinstance(v := {{{place}}}, str) else None, " for place in range(len(expressions)))
+    return f"({''.join(parts)})"

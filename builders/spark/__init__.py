@@ -19,7 +19,7 @@ from squall.builders.messages import Failed
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.frames import to_dataframe
 from squall.builders.spark.run import Run
-from squall.builders.spark.session import DEFAULTS, FILES_PER_BATCH, ROWS_TOGETHER, session
+from squall.builders.spark.session import DEFAULTS, FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_TOGETHER, session
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.store import check_owner
 from squall.clock import beginning
@@ -33,6 +33,7 @@ from squall.stages import Folder, Options, Output
 __all__ = [
     "DEFAULTS",
     "FILES_PER_BATCH",
+    "ROWS_IN_WORKER",
     "ROWS_TOGETHER",
     "FrameSource",
     "SparkJob",

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow
+from pyarrow import parquet
 
-from squall.builders.addressing import BUCKETS, Owners
-from squall.builders.exchange import Folder, Told
-from squall.builders.messages import COUNT, FIGURE, INSTANT, ROW, SCHEMA, STATE, TIME, Message, Step
+from squall.builders.addressing import BUCKETS, WAKE, Owners, waking
+from squall.builders.exchange import Folder, Read, Told
+from squall.builders.messages import (
+    ARROW,
+    COUNT,
+    FIGURE,
+    INSTANT,
+    ROW,
+    SCHEMA,
+    STATE,
+    STORED,
+    TIME,
+    TOKEN,
+    Message,
+    Step,
+)
 from squall.builders.spark.store import Store, pattern_of
 from squall.rdf import ALWAYS, FOREVER
 
@@ -37,6 +53,16 @@ class SparkExchange:
         frame = self.spark.read.schema(schema).parquet(*paths)
         return frame.withColumns({"kind": f.lit(kind), "level": f.lit(level)}).select(list(Message._fields))
 
+    def reader(self) -> Read:
+        return partial(_read_state, self.store.path())
+
+    def waking(self, places: Sequence[tuple[int, int]]) -> DataFrame:
+        # By SQL: `createDataFrame` would make the session of a micro-batch that of the whole process.
+        values = ", ".join(map(str, places))
+        alike = f"'{ROW}' AS kind, level, bucket, 0 AS node, {WAKE} AS port, '' AS row, 0L AS start, 0L AS `end`"
+        rest = f"0 AS weight, 1 AS many, X'{waking(0, 0).spans.hex()}' AS spans"
+        return self.spark.sql(f"SELECT {alike}, {rest} FROM VALUES {values} AS places(level, bucket)")
+
     def of_kind(self, kind: str, messages: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f
 
@@ -54,7 +80,8 @@ class SparkExchange:
 
     def write(self, messages: DataFrame, folder: Folder) -> Told:
         frame, told = _observed(messages)
-        frame.write.partitionBy("kind", "level").parquet(self.store.uri(*folder))
+        stored = frame.where(frame.kind.isin(*STORED))
+        stored.write.partitionBy("kind", "level").parquet(self.store.uri(*folder))
         return told()
 
     def texts(self, messages: DataFrame) -> Iterator[str]:
@@ -67,6 +94,18 @@ class SparkExchange:
         for (block,) in ordered.select("start", "node", "row").mapInArrow(_as_blocks, "block binary").toLocalIterator():
             for batch in pyarrow.ipc.open_stream(block):
                 yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _read_state(root: Path, folder: Folder, level: int, buckets: Collection[int]) -> Iterator[pyarrow.RecordBatch]:
+    """What a level keeps in some buckets, of a folder in the store: read by a worker itself, for Spark cannot know what
+    it holds."""
+    place = Path(root, *map(str, folder), f"kind={STATE}", f"level={level}")
+    for path in sorted(place.glob("*.parquet")):
+        table = parquet.read_table(path, partitioning=None, filters=[("bucket", "in", buckets)])
+        for name, value in (("kind", STATE), ("level", level)):
+            of_all = pyarrow.repeat(pyarrow.scalar(value, ARROW.field(name).type), len(table))
+            table = table.append_column(name, of_all)
+        yield from table.to_batches()
 
 
 def _as_blocks(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -96,6 +135,7 @@ def _observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
         f.max(f.when(of_rows & (end != FOREVER), end)).alias("ends"),
         f.sum(f.when(kind == STATE, f.col("many")).otherwise(0)).alias("kept"),
         f.collect_list(f.when(kind == FIGURE, f.struct("node", "start", "end"))).alias("figures"),
+        f.collect_list(f.when(kind == TOKEN, f.struct("row", "node"))).alias("tokens"),
     )
 
     def told() -> Told:
@@ -110,6 +150,7 @@ def _observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
             ends=starts if found["ends"] is None else max(starts, found["ends"]),
             kept=found["kept"] or 0,
             figures=tuple((one["node"], one["start"], one["end"]) for one in found["figures"]),
+            tokens=tuple((one["row"], one["node"]) for one in found["tokens"]),
         )
 
     return frame, told

@@ -20,7 +20,7 @@ from squall.builders.spark import spool
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.inputs import Inputs, document_of, lines, placed, readable
-from squall.builders.spark.session import FILES_PER_BATCH, ROWS_TOGETHER
+from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_TOGETHER
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool
 from squall.builders.spark.store import Store, pattern_of, uri_of
@@ -50,7 +50,8 @@ class Run:
         if alone(plan):
             self.batches = SingleTask(self.exchange, self.store, self.program, options.steps)
         else:
-            self.batches = Batches(self.exchange, self.store, self.program, together)
+            most = int(spark.conf.get(ROWS_IN_WORKER, "1000000") or 0)
+            self.batches = Batches(self.exchange, self.store, self.program, together, most)
         self.folder = self._folder(plan, options.sink) if isinstance(options.sink, Folder) else None
         self.spooled = folder.absolute() / "spool"
         self.spool = Spool(self.spooled / "events", self._fail)

@@ -22,6 +22,9 @@ FILES_PER_BATCH = "spark.squall.maxFilesPerTrigger"
 ROWS_TOGETHER = "spark.squall.singleTaskRows"
 """The setting that says up to how many rows, the batch's and the state's, a micro-batch is worked off by one task:
 where there is so little, moving it about in rounds takes longer than doing it. 0: never; 50,000 if it is not set."""
+ROWS_IN_WORKER = "spark.squall.workerRows"
+"""The setting that says how many rows of state a Python worker holds in memory from one micro-batch to the next, at
+most: what it does not hold it reads. 1,000,000 if it is not set; 0: none."""
 LOG4J = Path(__file__).with_name("log4j2.properties")
 DEFAULTS = {
     "spark.master": "local[*]",

@@ -54,6 +54,10 @@ class Store:
         """The whole path of something in the folder."""
         return "/".join([self.root, *map(str, parts)])
 
+    def path(self, *parts: object) -> Path:
+        """The same as those know it who have mounted the file system."""
+        return Path(self.uri(*parts).removeprefix("file:"))
+
     def _path(self, *parts: object) -> Any:
         return self.jvm.org.apache.hadoop.fs.Path(self.uri(*parts))
 

@@ -200,15 +200,18 @@ class Document(_Part):
 Node = Term | Formula | Implies | Forall | Group | Import | Document
 
 
-def parts(node: Node | None) -> Iterator[Node]:
-    """A node and all that it is made of, meta-data apart, in the order of the text."""
+def parts(node: Node | None, outside: bool = True) -> Iterator[Node]:
+    """A node and all that it is made of, meta-data apart, in the order of the text. outside: also what is in an
+    `External`."""
     if node is None:
         return
     yield node
+    if isinstance(node, External) and not outside:
+        return
     for one in fields(node):
         if one.name not in ("meta", "origin"):
             for inner in _nodes(getattr(node, one.name)):
-                yield from parts(inner)
+                yield from parts(inner, outside)
 
 
 def _nodes(value: object) -> Iterator[Node]:

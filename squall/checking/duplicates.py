@@ -24,6 +24,8 @@ def check(program: Program) -> Iterator[Finding]:
         if not known[number]:
             continue
         other = first.setdefault((rule.stream, known[number]), rule)
+        if other is not rule and rule.origin is None and rule.name == other.name:
+            continue  # a translator's own, made for two alternatives of a rule
         if other is not rule:
             message = f"`{rule.name}` is the same rule as `{other.name}`{_at(other)}"
             yield Finding("duplicate-rule", WARNING, message, rule.origin, _HINT)

@@ -7,7 +7,8 @@ Libraries come in by the entry-point group ``squall.functions``: an entry point 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, cast
@@ -133,12 +134,16 @@ class _Registry:
     def __init__(self) -> None:
         self.members: dict[object, Function | Builtin] = {}
         self.own: dict[object, Function | Builtin] = {}
+        self.builtins: defaultdict[str, dict[str, Builtin]] = defaultdict(dict)
+        """The built-ins of each language, by name."""
 
     def add(self, member: Function | Builtin, library: str) -> None:
         key = _key(member)
         if key not in self.own and self.members.get(key, member) != member:
             raise PluginError(f"the function library `{library}` redefines `{_label(member)}`")
         self.members[key] = member
+        if isinstance(member, Builtin):
+            self.builtins[member.language][member.name] = member
 
 
 def _key(member: Function | Builtin) -> object:
@@ -173,10 +178,9 @@ def functions() -> tuple[Function, ...]:
     return tuple(sorted(found, key=lambda function: function.iri))
 
 
-def builtins(language: str) -> dict[str, Builtin]:
+def builtins(language: str) -> Mapping[str, Builtin]:
     """The built-ins of a language by name."""
-    found = (member for member in _registry().members.values() if isinstance(member, Builtin))
-    return {builtin.name: builtin for builtin in found if builtin.language == language}
+    return _registry().builtins.get(language, {})
 
 
 def register(*members: Function | Builtin) -> None:

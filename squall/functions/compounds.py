@@ -12,9 +12,11 @@ from squall.compounds import (
     LONGER,
     MAX_DEPTH,
     MEMBERS,
+    REDUCED,
     REPLACED,
     SPLIT,
     TAKE_APART,
+    UNKNOWN,
     VIOLATED,
     compound,
     depth,
@@ -68,6 +70,11 @@ def _replaced(term: Term, old: Term, new: Term) -> Rows:
     return [(compound(found.name, (*arguments[:one], new, *arguments[one + 1 :])),) for one in places if found]
 
 
+def _reduced(term: Term, old: Term, new: Term) -> Rows:
+    """The same, where the new term is nested no deeper than the old one."""
+    return _replaced(term, old, new) if depth(new) <= depth(old) else []
+
+
 def _members(left: Term, right: Term) -> Rows:
     """The members in which two lists differ, in pairs; none where one is no list."""
     one, other = taken_apart(left), taken_apart(right)
@@ -100,6 +107,12 @@ def _violated(rule: Term, who: Term) -> bool:
     hint = "everything follows from that: mend the data, or import them under a profile that says less"
     name = iri_text(rule).rpartition(":")[2]
     raise BuilderError(f"the program is inconsistent: {_shown(who)} violates `{name}`", hint=hint)
+
+
+def _unknown(who: Term) -> bool:
+    """Raises BuilderError, always."""
+    hint = "say of which, since rules do not reason by cases; or import the ontology under RDFS, which has no unions"
+    raise BuilderError(f"{_shown(who)} is in a union of classes (owl:unionOf), and not known to be in one", hint=hint)
 
 
 def _inconsistent(left: Term, right: Term) -> BuilderError:
@@ -141,9 +154,11 @@ FUNCTIONS: tuple[Function | Builtin, ...] = (
     Function(
         REPLACED, _replaced, 3, 3, doc="the compound with one of its arguments replaced, for each such place a row"
     ),
+    Function(REDUCED, _reduced, 3, 3, doc="the same, where the new term is nested no deeper than the one it replaces"),
     Function(MEMBERS, _members, 2, 2, doc="the members in which two lists differ, in pairs, as rows"),
     Function(CLASH, _clash, 2, 2, truth=True, doc="false; an error, where the two are values that cannot be equal"),
     Function(VIOLATED, _violated, 2, 2, truth=True, doc="an error: a rule is violated by something"),
+    Function(UNKNOWN, _unknown, 1, 1, truth=True, doc="an error: it is not known in which class of a union it is"),
     Function(
         LIMIT,
         _limit,

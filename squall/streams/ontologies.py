@@ -52,8 +52,10 @@ _ABOUT = _owl("Axiom", "Annotation", "Ontology")
 _Place = tuple[Term, ...]
 """A place of class expressions: the forms that the profile has there."""
 _SUB: _Place = (UNION, INTERSECTION, ONE_OF, SOME, VALUE)
-_SUPER: _Place = (INTERSECTION, COMPLEMENT, ALL, VALUE, MOST, MOST_OF)
-_EQUIVALENT: _Place = (INTERSECTION, VALUE)
+_SUPER: _Place = (INTERSECTION, COMPLEMENT, ALL, VALUE, MOST, MOST_OF, UNION)
+_EQUIVALENT: _Place = (INTERSECTION, VALUE, UNION)
+"""The profile has no unions in the last two. With them all that rules conclude follows; and nothing else does where
+what is in a union is in one of its classes."""
 
 
 Part = tuple[str, list[Event], Origin | None]
@@ -173,7 +175,9 @@ class _Ontology:
     def _parts(self, whole: tuple[Term, _Place], form: Term, value: Term) -> Iterator[tuple[Term, _Place]]:
         """The expressions in one that may stand where it does, with their places."""
         node, place = whole
-        if form in (UNION, INTERSECTION):
+        if form == UNION:
+            yield from ((member, _SUB) for member in self._list(value))
+        elif form == INTERSECTION:
             yield from ((member, place) for member in self._list(value))
         elif form == COMPLEMENT:
             yield (value, _SUB)

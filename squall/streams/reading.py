@@ -86,18 +86,9 @@ def decoded(
     comes; the file is there already if it `begins_there`, and at its beginning otherwise. Raises what reading the file
     does.
     """
-    place = place or Place()
-    if format.removals:
-        yield from _patch(file, name, settings, ledger, reading, place)
-    elif format.messages:
-        yield from _messages(file, name, format, settings, ledger, reading, base, place)
-    elif not format.lines:
-        yield from _document(file, name, format, settings, ledger, reading, base, place)
-    elif format.timed:
-        yield from _timed_lines(file, name, format, settings, ledger, reading, choice, place)
-    else:
-        yield from _lines(file, name, format, settings, ledger, reading, place)
-    place.ended = True
+    decoder = _Decoder(file, name, format, settings, ledger, reading, choice, base, place or Place())
+    yield from decoder.batches()
+    decoder.place.ended = True
 
 
 def begins_there(format: Format) -> bool:
@@ -105,167 +96,149 @@ def begins_there(format: Format) -> bool:
     return format.lines and not format.removals
 
 
-def _lines(
-    file: IO[bytes], path: str, format: Format, settings: Settings, ledger: Ledger, reading: Reading, place: Place
-) -> Iterator[Sequence[Event]]:
-    own = suffix(path)
-    for block in _blocks(file, settings):
-        statements, bad = parse_block(block, format.syntax, own)
-        _lose(bad, place.line, path, ledger)
-        place.pass_(block)
-        yield from _batch(statements, settings, reading)
+@dataclass(frozen=True)
+class _Decoder:
+    """One reading of bytes: see `decoded`."""
 
+    file: IO[bytes]
+    name: str
+    format: Format
+    settings: Settings
+    ledger: Ledger
+    reading: Reading
+    choice: Choice | None
+    base: str | None
+    place: Place
 
-def _timed_lines(
-    file: IO[bytes],
-    path: str,
-    format: Format,
-    settings: Settings,
-    ledger: Ledger,
-    reading: Reading,
-    choice: Choice | None,
-    place: Place,
-) -> Iterator[Sequence[Event]]:
-    own = suffix(path)
-    batch: Sequence[Event]
-    for block in _blocks(file, settings):
-        plain = events(block, own, settings.stream, choice)
-        if plain is not None:
-            batch, count = plain
-            place.pass_(block, count)  # a statement is a line
-        else:
-            found, bad = parse_timed(block, format.syntax, own)
-            _lose(bad, place.line, path, ledger)
-            batch, count = _chosen(found, settings.stream, choice), len(found)
+    def batches(self) -> Iterator[Sequence[Event]]:
+        if self.format.removals:
+            return self._patch()
+        if self.format.messages:
+            return self._messages()
+        if not self.format.lines:
+            return self._document()
+        return self._timed_lines() if self.format.timed else self._lines()
+
+    def _lines(self) -> Iterator[Sequence[Event]]:
+        own = suffix(self.name)
+        for block in _blocks(self.file, self.settings):
+            statements, bad = parse_block(block, self.format.syntax, own)
+            self._lose(bad)
+            self.place.pass_(block)
+            yield from self._batch(statements)
+
+    def _timed_lines(self) -> Iterator[Sequence[Event]]:
+        own, stream = suffix(self.name), self.settings.stream
+        batch: Sequence[Event]
+        for block in _blocks(self.file, self.settings):
+            plain = events(block, own, stream, self.choice)
+            if plain is not None:
+                batch, count = plain
+                self.place.pass_(block, count)  # a statement is a line
+            else:
+                found, bad = parse_timed(block, self.format.syntax, own)
+                self._lose(bad)
+                batch, count = _chosen(found, stream, self.choice), len(found)
+                self.place.pass_(block)
+            self.reading.statements += count
+            if batch:
+                yield batch
+
+    def _patch(self) -> Iterator[Sequence[Event]]:
+        """What was read before is read once more for what it says of what follows, and for nothing else."""
+        place = self.place
+        known, ended = place.offset, place.ended
+        place.offset, place.line = 0, 1
+
+        def lose(line: int, reason: str, text: str) -> None:
+            if place.offset >= known:
+                self.ledger.record("malformed", self.name, line, reason, text)
+
+        patch = Patch(self.settings.stream, self.settings.time, suffix(self.name), lose)
+        for block in _divided(_blocks(self.file, self.settings), known):
+            found, is_new = patch.read(place.line, block), place.offset >= known
             place.pass_(block)
-        reading.statements += count
+            if is_new:
+                yield from self._changes(found)
+        if not ended:
+            place.ended = True
+            yield from self._changes(patch.end())
+
+    def _document(self) -> Iterator[Sequence[Event]]:
+        if self.place.ended:
+            return
+        known = self.place.statements
+        try:
+            for statements in parse_document(self.file, self.format, self.base, suffix(self.name)):
+                new = statements[known:]
+                known = max(0, known - len(statements))
+                self.place.statements += len(new)
+                yield from self._batch(new)
+        except Malformed as error:
+            self._malformed(error, f"{error.reason}; the rest of the document is left out")
+
+    def _messages(self) -> Iterator[Sequence[Event]]:
+        """Each message is there as a whole, or is left out."""
+        if self.place.ended:
+            return
+        known, number, batch = self.place.statements, 0, list[Event]()
+        try:
+            for message in messages(self.file, self.format, self.base, self.name):
+                if message is None:
+                    if batch:
+                        yield batch
+                    batch = []
+                    continue
+                number += 1
+                if number <= known:
+                    continue
+                self.place.statements = number
+                try:
+                    batch += self._told(message)
+                except Malformed as error:
+                    self._malformed(error, f"message {number}: {error.reason}")
+        except Malformed as error:
+            self._malformed(error, f"{error.reason}; the rest of the log is left out")
         if batch:
             yield batch
+
+    def _told(self, message: Message | Malformed) -> list[Event]:
+        """The events of a message, one for each run of statements in one graph. Raises Malformed."""
+        if isinstance(message, Malformed):
+            raise message
+        settings = self.settings
+        time = settings.time if message.time is None else message.time
+        if settings.property is not None and message.statements:
+            try:
+                time = property_time(message.statements, settings.property)
+            except ValueError as error:
+                raise Malformed(str(error), None) from error
+        self.reading.statements += len(message.statements)
+        if not message.statements and message.time is not None:
+            return [heartbeat(message.time)]
+        return list(_at(time, message.statements, settings.stream))
+
+    def _batch(self, statements: list[Statement]) -> Iterator[Sequence[Event]]:
+        self.reading.statements += len(statements)
+        if statements:
+            yield tuple(_at(self.settings.time, statements, self.settings.stream))
+
+    def _changes(self, found: list[Event]) -> Iterator[Sequence[Event]]:
+        self.reading.statements += sum(len(event.facts) + len(event.removed) for event in found)
+        if found:
+            yield found
+
+    def _lose(self, bad: list[tuple[int, str, str]]) -> None:
+        """Lines of the block that is read now."""
+        for index, reason, text in bad:
+            self.ledger.record("malformed", self.name, self.place.line + index, reason, text)
+
+    def _malformed(self, error: Malformed, reason: str) -> None:
+        self.ledger.record("malformed", self.name, error.line, reason, "")
 
 
 def _chosen(found: Sequence[Timed], stream: str, choice: Choice | None) -> list[Event]:
     return grouped(found if choice is None else choice.of(found), stream) if found else []
-
-
-def _patch(
-    file: IO[bytes], path: str, settings: Settings, ledger: Ledger, reading: Reading, place: Place
-) -> Iterator[Sequence[Event]]:
-    """What was read before is read once more for what it says of what follows, and for nothing else."""
-    known, ended = place.offset, place.ended
-    place.offset, place.line = 0, 1
-
-    def lose(line: int, reason: str, text: str) -> None:
-        if place.offset >= known:
-            ledger.record("malformed", path, line, reason, text)
-
-    patch = Patch(settings.stream, settings.time, suffix(path), lose)
-    for block in _divided(_blocks(file, settings), known):
-        found, is_new = patch.read(place.line, block), place.offset >= known
-        place.pass_(block)
-        if is_new:
-            yield from _changes(found, reading)
-    if not ended:
-        place.ended = True
-        yield from _changes(patch.end(), reading)
-
-
-def _divided(blocks: Iterable[bytes], offset: int) -> Iterator[bytes]:
-    """Blocks of lines, none of which goes on beyond an offset at which a line begins."""
-    begin = 0
-    for block in blocks:
-        first = offset - begin
-        if 0 < first <= len(block):
-            yield block[: first - 1]
-            yield block[first:]
-        else:
-            yield block
-        begin += len(block) + 1
-
-
-def _changes(events: list[Event], reading: Reading) -> Iterator[Sequence[Event]]:
-    reading.statements += sum(len(event.facts) + len(event.removed) for event in events)
-    if events:
-        yield events
-
-
-def _document(
-    file: IO[bytes],
-    path: str,
-    format: Format,
-    settings: Settings,
-    ledger: Ledger,
-    reading: Reading,
-    base: str | None,
-    place: Place,
-) -> Iterator[Sequence[Event]]:
-    if place.ended:
-        return
-    known = place.statements
-    try:
-        for statements in parse_document(file, format, base, suffix(path)):
-            new = statements[known:]
-            known = max(0, known - len(statements))
-            place.statements += len(new)
-            yield from _batch(new, settings, reading)
-    except Malformed as error:
-        ledger.record("malformed", path, error.line, f"{error.reason}; the rest of the document is left out", "")
-
-
-def _messages(
-    file: IO[bytes],
-    path: str,
-    format: Format,
-    settings: Settings,
-    ledger: Ledger,
-    reading: Reading,
-    base: str | None,
-    place: Place,
-) -> Iterator[Sequence[Event]]:
-    """Each message is there as a whole, or is left out."""
-    if place.ended:
-        return
-    known, number, batch = place.statements, 0, list[Event]()
-    try:
-        for message in messages(file, format, base, path):
-            if message is None:
-                if batch:
-                    yield batch
-                batch = []
-                continue
-            number += 1
-            if number <= known:
-                continue
-            place.statements = number
-            try:
-                batch += _told(message, settings, reading)
-            except Malformed as error:
-                ledger.record("malformed", path, error.line, f"message {number}: {error.reason}", "")
-    except Malformed as error:
-        ledger.record("malformed", path, error.line, f"{error.reason}; the rest of the log is left out", "")
-    if batch:
-        yield batch
-
-
-def _told(message: Message | Malformed, settings: Settings, reading: Reading) -> list[Event]:
-    """The events of a message, one for each run of statements in one graph. Raises Malformed."""
-    if isinstance(message, Malformed):
-        raise message
-    time = settings.time if message.time is None else message.time
-    if settings.property is not None and message.statements:
-        try:
-            time = property_time(message.statements, settings.property)
-        except ValueError as error:
-            raise Malformed(str(error), None) from error
-    reading.statements += len(message.statements)
-    if not message.statements and message.time is not None:
-        return [heartbeat(message.time)]
-    return list(_at(time, message.statements, settings.stream))
-
-
-def _batch(statements: list[Statement], settings: Settings, reading: Reading) -> Iterator[Sequence[Event]]:
-    reading.statements += len(statements)
-    if statements:
-        yield tuple(_at(settings.time, statements, settings.stream))
 
 
 def grouped(found: Sequence[Timed], stream: str = "") -> list[Event]:
@@ -288,9 +261,17 @@ def _at(time: int, statements: list[Statement], stream: str) -> Iterator[Event]:
         yield Event(time, tuple(triples), stream, graph=graph)
 
 
-def _lose(bad: list[tuple[int, str, str]], first: int, path: str, ledger: Ledger) -> None:
-    for index, reason, text in bad:
-        ledger.record("malformed", path, first + index, reason, text)
+def _divided(blocks: Iterable[bytes], offset: int) -> Iterator[bytes]:
+    """Blocks of lines, none of which goes on beyond an offset at which a line begins."""
+    begin = 0
+    for block in blocks:
+        first = offset - begin
+        if 0 < first <= len(block):
+            yield block[: first - 1]
+            yield block[first:]
+        else:
+            yield block
+        begin += len(block) + 1
 
 
 def _blocks(file: IO[bytes], settings: Settings) -> Iterator[bytes]:

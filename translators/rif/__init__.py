@@ -34,5 +34,5 @@ def translator(document: tree.Document, documents: Mapping[str, str] | None = No
         subsystems=tuple(made),
         documents=found.data,
         streams=found.streams,
-        warnings=tuple(unmarked(found.documents)),
+        warnings=(*unmarked(found.documents), *rules.warnings),
     )

@@ -1,21 +1,26 @@
 """Arguments of what is defined outside, where rules conclude equations: each may be replaced by what is equal to it.
 
 Facts are copied for all that is equal (`squall.translators.rif.equality`), so that a variable of a pattern has each of
-these values where it stands first. A constant is looked up, since it is equal to itself as well. Anything else gives
-two alternatives, as it is or replaced: a variable that is computed or stands a second time, or a term that is made.
+these values where it stands first. A data value is the same by any name; any other constant is looked up, since it is
+equal to itself as well. Anything else gives two alternatives, as it is or replaced: a variable that is computed or
+stands a second time, or a term that is made.
+
+Where rules are asked for equations, the terms of which they are asked occur as well, and by what is equal in them they
+are equal to others: there the arguments of a term that is made are not replaced, only what is External in them.
 
 Source: first-order logic's axioms of congruence; RIF-BLD, section 3.2 (what is External is a function of the domain).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from itertools import product, repeat
 from typing import Any
 
 from squall.errors import TranslatorError
+from squall.functions.rif.spaces import SPACES
 from squall.lexers.rif import tree
 from squall.system import Variable
 from squall.translators.rif.conditions import MOST, Fresh, Leaf, Literal
@@ -23,17 +28,21 @@ from squall.translators.rif.conditions import MOST, Fresh, Leaf, Literal
 Conjunction = Sequence[Literal]
 
 
-def replacements(conjunction: Conjunction, fresh: Fresh) -> Iterator[tuple[Literal, ...]]:
-    """The conjunctions of which one has to hold for this one to hold. Raises TranslatorError where there are too
-    many."""
-    counted = _Replacing(conjunction, repeat(False), fresh)
+def replacements(
+    conjunction: Conjunction, fresh: Fresh, asked: Collection[Variable] | None
+) -> Iterator[tuple[Literal, ...]]:
+    """The conjunctions of which one has to hold for this one to hold. Raises TranslatorError where there are too many.
+
+    asked: where rules are asked for equations, the variables to which questions give their values, as patterns do.
+    """
+    counted = _Replacing(conjunction, repeat(False), fresh, asked)
     counted.conjunction()
     if 2**counted.count > MOST:
         origin = next(one.formula.origin for one in conjunction if _has_external(one.formula))
         hint = "compute one thing after another, in rules of their own: here equations are concluded"
         raise TranslatorError(f"what is External here has more than {MOST} ways to replace arguments", origin, hint)
     for choices in product((False, True), repeat=counted.count):
-        yield _Replacing(conjunction, choices, fresh).conjunction()
+        yield _Replacing(conjunction, choices, fresh, asked).conjunction()
 
 
 def lifted(
@@ -70,12 +79,21 @@ def _mapped(part: Any, change: Callable[[tree.External], Any]) -> Any:
 class _Replacing:
     """Replaces arguments by choices: whether the next one that gives alternatives is replaced."""
 
-    def __init__(self, conjunction: Conjunction, choices: Iterable[bool], fresh: Fresh) -> None:
+    def __init__(
+        self, conjunction: Conjunction, choices: Iterable[bool], fresh: Fresh, asked: Collection[Variable] | None
+    ) -> None:
         self.given = conjunction
+        self.inside = asked is None
         self.choices = iter(choices)
         self.fresh = fresh
         self.count = 0
-        self.open = {one.names[name] for one in conjunction if _is_pattern(one) for name in _plain(one.formula)}
+        self.open = {
+            one.names[part.name]
+            for one in conjunction
+            if _is_pattern(one)
+            for part in tree.parts(one.formula, outside=False)
+            if isinstance(part, tree.Var)
+        }.union(asked or ())
         """The variables of patterns that have not stood in an argument yet."""
         self.equations: list[Literal] = []
 
@@ -94,11 +112,15 @@ class _Replacing:
 
     def _argument(self, term: tree.Term, names: dict[str, Variable]) -> tree.Term:
         match term:
+            case tree.Const(space=space) if space in SPACES:
+                return term
             case tree.Const():
                 return self._replaced(term, names)
             case tree.Var(name=name) if names[name] in self.open:
                 self.open.remove(names[name])
                 return term
+            case tree.Expr() | tree.List() if not self.inside:
+                term = _mapped(term, partial(self._external, names=names))
             case tree.Expr(arguments=arguments):
                 term = replace(term, arguments=tuple(self._argument(one, names) for one in arguments))
             case tree.List(items=items, rest=rest):
@@ -124,15 +146,3 @@ def _is_pattern(one: Literal) -> bool:
 
 def _has_external(part: tree.Node) -> bool:
     return any(isinstance(one, tree.External) for one in tree.parts(part))
-
-
-def _plain(part: Any) -> Iterator[str]:
-    """The names of variables in a part, but for those in what is External."""
-    if isinstance(part, tree.Var):
-        yield part.name
-    elif isinstance(part, tuple):
-        for one in part:
-            yield from _plain(one)
-    elif isinstance(part, tree.Term | Leaf) and not isinstance(part, tree.External):
-        for one in fields(part):
-            yield from _plain(getattr(part, one.name))

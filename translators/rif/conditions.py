@@ -14,7 +14,7 @@ from squall.errors import Origin, SquallError, TranslatorError
 from squall.functions import Builtin
 from squall.functions.rif.names import SAME
 from squall.lexers.rif import tree
-from squall.rdf import RDF, iri
+from squall.rdf import iri
 from squall.system import (
     AtomPattern,
     Bind,
@@ -32,12 +32,7 @@ from squall.system import (
 )
 from squall.system import variables as variables_of
 from squall.translators.common import Built, Part, expression, taken, unfolded
-from squall.translators.rif.equality import EQUAL
-from squall.translators.rif.terms import OWN, Constants, Terms, builtin, named, ordered
-
-TYPE = iri(RDF + "type")
-SUBCLASS = iri(OWN + "subclass")
-"""The relation of ``##``."""
+from squall.translators.rif.terms import EQUAL, SUBCLASS, TYPE, Constants, Terms, builtin, named, ordered
 
 MOST = 256
 """How many alternatives a condition may have: each is a rule."""
@@ -120,8 +115,10 @@ class Body:
             self.bound.update(variables_of(joinable))
         while [one for one in list(self.waiting) if self._try(one)]:
             pass
-        for left in self.waiting:
-            self.errors.append(left.unsafe(self.bound))
+
+    def unsafe(self) -> list[Unsafe]:
+        """An error for each formula that could not be computed, since a variable has no value."""
+        return [left.unsafe(self.bound) for left in self.waiting]
 
     def _take(self, formula: Leaf, terms: Terms, concluded: bool) -> None:
         match formula:
@@ -218,7 +215,7 @@ class _Question:
             return [Bind(variable, Call(mode.function, inputs, self.origin))]
         return None
 
-    def unsafe(self, bound: set[Variable]) -> TranslatorError:
+    def unsafe(self, bound: set[Variable]) -> Unsafe:
         missing = next(name for one in self.call.arguments for name in unknown(one, bound))
         return unsafe(missing, self.origin)
 
@@ -245,7 +242,7 @@ class _Equation:
             return _apart(expression(known), other, bound, fresh)
         return _solved(expression(known), other, bound) if isinstance(other, Call) else None
 
-    def unsafe(self, bound: set[Variable]) -> TranslatorError:
+    def unsafe(self, bound: set[Variable]) -> Unsafe:
         missing = [*unknown(self.left, bound), *unknown(self.right, bound)]
         return unsafe(missing[0], self.origin)
 
@@ -279,7 +276,11 @@ def _solved(known: Expression, call: Call, bound: set[Variable]) -> list[Predica
     return [Bind(variable, inverse), Test(Call(SAME, (known, call)))]
 
 
-def unsafe(variable: Variable, origin: Origin | None) -> TranslatorError:
+class Unsafe(TranslatorError):
+    """A variable has no value, and nothing is wrong but that."""
+
+
+def unsafe(variable: Variable, origin: Origin | None) -> Unsafe:
     """The error for a variable to which nothing gives a value."""
     shown = variable.name.partition(" ")[0]
     hint = (
@@ -287,4 +288,4 @@ def unsafe(variable: Variable, origin: Origin | None) -> TranslatorError:
         "equation with what has one"
     )
     subject = f"`?{shown}`" if not shown.startswith("new") else "what a function is to give here"
-    return TranslatorError(f"nothing gives a value to {subject}: the rule is not safe", origin, hint)
+    return Unsafe(f"nothing gives a value to {subject}: the rule is not safe", origin, hint)

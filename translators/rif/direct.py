@@ -6,10 +6,15 @@ Source: RIF RDF and OWL Compatibility, section 4.1.2 (DL-document formulas).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from squall.compounds import VIOLATED
 from squall.errors import TranslatorError
 from squall.lexers.rif import tree
 from squall.rdf import OWL, RDF, RDFS
+from squall.translators.rif.clauses import Clause
+from squall.translators.rif.conditions import Literal
+from squall.translators.rif.terms import INCONSISTENT
 
 _TYPE = RDF + "type"
 _RESERVED = (RDF, RDFS, OWL)
@@ -19,6 +24,26 @@ def check_direct(documents: Sequence[tree.Document]) -> list[TranslatorError]:
     """An error for each frame and each ``#`` that the direct semantics has no meaning for."""
     nodes = (node for document in documents for node in tree.parts(document.group))
     return [error for node in nodes for error in _errors(node)]
+
+
+def of_individuals(clause: Clause) -> Clause:
+    """The clause; but where it says of anything at all that it is in a class or has a property, one that contradicts
+    OWL as soon as its condition holds: no data value is an individual, and there are data values (section 4.2)."""
+    members = [one.instance for one in clause.conclusions if isinstance(one, tree.Member)]
+    framed = [one.object for one in clause.conclusions if isinstance(one, tree.Frame) and one.slots]
+    variables = {one.name for one in (*members, *framed) if isinstance(one, tree.Var)}
+    anything = {clause.names[name] for name in variables if name in clause.names}
+    parts = ((one, part) for one in clause.conjunction for part in tree.parts(one.formula))
+    if anything <= {one.names.get(part.name) for one, part in parts if isinstance(part, tree.Var)}:
+        return clause
+    arguments = (tree.Const(_DATA_VALUE, tree.IRI), tree.text_constant("any data value"))
+    ends = tree.External(tree.Atom(tree.Const(VIOLATED, tree.IRI), arguments))
+    told = tree.Atom(tree.Const(INCONSISTENT[1:-1], tree.IRI))
+    return replace(clause, conclusions=(told,), conjunction=(*clause.conjunction, Literal(ends, {})))
+
+
+_DATA_VALUE = "urn:x-squall:data-value"
+"""The rule of `direct.jena` that keeps individuals and data values apart."""
 
 
 def _errors(node: tree.Node) -> Iterator[TranslatorError]:

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from squall.compounds import VIOLATED
-from squall.rdf import OWL, RDFS, iri
-from squall.system import AtomPattern, Call, Construct, Pattern, System, Test, Variable
-from squall.translators.rif.equality import EQUAL
-from squall.translators.rif.terms import OWN
+from squall.compounds import UNKNOWN, VIOLATED
+from squall.rdf import OWL, RDFS, Term, iri
+from squall.system import AtomPattern, Call, Construct, Pattern, System, Test, Variable, Without
+from squall.translators.rif.terms import EQUAL, INCONSISTENT, SUBCLASS, TYPE, UNDECIDED
 
 _X, _Y, _Z = (Variable(name) for name in "xyz")
 
@@ -33,7 +32,6 @@ _FILES = {"RDF": ("rdf",), "D": ("values",), DIRECT: ("direct",)}
 def subclasses() -> Iterator[System]:
     """``##`` is transitive, what is in a class is in those above it, and a class is an rdfs:subClassOf them; what data
     say of rdfs:subClassOf, on the other hand, says nothing of ``##``."""
-    from squall.translators.rif.conditions import SUBCLASS, TYPE
 
     def under(left: Variable, right: Variable) -> AtomPattern:
         return AtomPattern(SUBCLASS, (left, right))
@@ -54,6 +52,7 @@ def systems(profile: str) -> Iterator[System]:
         yield _contradiction()
     if profile == DIRECT:
         yield from _equations()
+        yield from _unions()
 
 
 @cache
@@ -71,7 +70,7 @@ def _contradiction() -> System:
     from squall.rulesets import VIOLATED_BY
 
     test = Test(Call(VIOLATED, (_X, _Y)))  # never true, so that what is concluded here is never told
-    made = Construct((AtomPattern(iri(OWN + "inconsistent"), (_X, _Y)),))
+    made = Construct((AtomPattern(INCONSISTENT, (_X, _Y)),))
     return System(
         "rif:contradiction", joinables=(Pattern(_X, VIOLATED_BY, _Y),), predicates=(test,), consequences=(made,)
     )
@@ -84,3 +83,24 @@ def _equations() -> Iterator[System]:
     for name, body, head in (("rif:same", same, equal), ("rif:equal", equal, same)):
         made = Construct((head,), internal=True)
         yield System(name, joinables=(body,), predicates=(other,), consequences=(made,))
+
+
+def _unions() -> Iterator[System]:
+    """What is in a union has to be in one of its classes by what rules conclude: then these have concluded all that
+    follows, since that is a model of the whole (and the least one of all but the unions). Else the run ends."""
+    from squall.rulesets import HELPER
+
+    kind, cells, one, who = (Variable(name) for name in ("union", "list", "class", "who"))
+    union = Pattern(kind, iri(OWL + "unionOf"), cells)
+    member = AtomPattern(Term(f"{HELPER}member>"), (cells, one))
+    none = Without((member, Pattern(who, TYPE, one)))
+    open_ = AtomPattern(UNDECIDED, (who, kind))
+    yield System(
+        "rif:union",
+        joinables=(union, Pattern(who, TYPE, kind)),
+        predicates=(none,),
+        consequences=(Construct((open_,), internal=True),),
+    )
+    ends = Test(Call(UNKNOWN, (who,)))
+    made = Construct((AtomPattern(INCONSISTENT, (who, kind)),))
+    yield System("rif:undecided", joinables=(open_,), predicates=(ends,), consequences=(made,))

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from squall.compounds import ARGUMENTS, CLASH, LIMIT, MEMBERS, REPLACED, is_compound, taken_apart
-from squall.rdf import Term, iri, literal
+from squall.compounds import ARGUMENTS, CLASH, LIMIT, MEMBERS, REDUCED, REPLACED, is_compound, taken_apart
+from squall.rdf import Term, literal
 from squall.system import (
     AtomPattern,
     Bind,
@@ -28,12 +28,7 @@ from squall.system import (
     Test,
     Variable,
 )
-from squall.translators.rif.terms import OWN
-
-EQUAL = iri(OWN + "equal")
-"""The relation of ``=`` where rules conclude it: symmetric and transitive, over what is in an equation."""
-_PART = iri(OWN + "part")
-"""The relation of a term and a compound of which it is an argument."""
+from squall.translators.rif.terms import ASKED_TERM, EQUAL, INCONSISTENT, PART, UNDECIDED, is_hidden
 
 _X, _Y, _Z, _TERM, _NEW = (Variable(name) for name in ("x", "y", "z", "term", "new"))
 
@@ -42,18 +37,25 @@ def _equal(left: Slot, right: Slot) -> AtomPattern:
     return AtomPattern(EQUAL, (left, right))
 
 
-def systems(rules: Sequence[System]) -> Iterator[System]:
-    """The rules of equality for a program with these rules."""
+def systems(rules: Sequence[System], asked: bool) -> Iterator[System]:
+    """The rules of equality for a program with these rules.
+
+    asked: whether rules conclude equations of the terms that occur, whatever these are: then none are made that are
+    nested deeper, of which there might be no end.
+    """
     clash = Test(Call(CLASH, (_X, _Y)))  # ends the run, so that what is concluded here is never told
-    yield _rule("inconsistency", [_equal(_X, _Y)], AtomPattern(iri(OWN + "inconsistent"), (_X, _Y)), clash)
+    yield _rule("inconsistency", [_equal(_X, _Y)], AtomPattern(INCONSISTENT, (_X, _Y)), clash)
     yield _rule("symmetry", [_equal(_X, _Y)], _equal(_Y, _X))
     yield _rule("transitivity", [_equal(_X, _Y), _equal(_Y, _Z)], _equal(_X, _Z))
     yield _rule("members", [_equal(_X, _Y)], _equal(_Z, _TERM), Compute((_Z, _TERM), MEMBERS, (_X, _Y)))
-    replaced = Compute((_NEW,), REPLACED, (_TERM, _X, _Y))
+    replaced = Compute((_NEW,), REDUCED if asked else REPLACED, (_TERM, _X, _Y))
     limit = Bind(_Z, Call(LIMIT, (literal("rif:congruence"), _NEW)))
     yield _rule("congruence", [_part(_X, _TERM), _equal(_X, _Y)], _equal(_TERM, _Z), replaced, limit)
     yield _rule("part of part", [_part(_TERM, _X)], _part(_Z, _TERM), _arguments(_TERM))
     yield _rule("part of equal", [_equal(_TERM, _X)], _part(_Z, _TERM), _arguments(_TERM))
+    if asked:
+        yield _rule("term is asked", [_part(_X, _TERM)], _asked(_TERM))
+        yield _rule("part of asked", [_asked(_TERM)], _part(_Z, _TERM), _arguments(_TERM))
     for fact in _shapes(rules):
         yield from _copies(fact)
     for term in sorted(_compared(rules)):
@@ -63,7 +65,11 @@ def systems(rules: Sequence[System]) -> Iterator[System]:
 
 
 def _part(part: Slot, whole: Slot) -> AtomPattern:
-    return AtomPattern(_PART, (part, whole))
+    return AtomPattern(PART, (part, whole))
+
+
+def _asked(term: Slot) -> AtomPattern:
+    return AtomPattern(ASKED_TERM, (term,))
 
 
 def _arguments(term: Variable) -> Compute:
@@ -71,7 +77,7 @@ def _arguments(term: Variable) -> Compute:
 
 
 def _rule(name: str, body: Sequence[FactPattern], head: FactPattern, *predicates: Predicate) -> System:
-    hidden = isinstance(head, AtomPattern) and head.relation in (EQUAL, _PART)
+    hidden = isinstance(head, AtomPattern) and is_hidden(head.relation)
     made = Construct((head,), internal=hidden)
     return System(f"rif:{name}", joinables=tuple(body), predicates=predicates, consequences=(made,))
 
@@ -82,7 +88,7 @@ def _shapes(rules: Sequence[System]) -> list[FactPattern]:
     for part in _parts(rules):
         if isinstance(part, Pattern):
             found[("", 3)] = Pattern(Variable("v0"), Variable("v1"), Variable("v2"))
-        elif isinstance(part, AtomPattern) and part.relation != EQUAL:
+        elif isinstance(part, AtomPattern) and part.relation not in (EQUAL, ASKED_TERM, INCONSISTENT, UNDECIDED):
             names = tuple(Variable(f"v{place}") for place in range(len(part.arguments)))
             found[(part.relation, len(names))] = AtomPattern(part.relation, names)
     return [found[key] for key in sorted(found)]

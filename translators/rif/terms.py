@@ -15,11 +15,27 @@ from squall.functions.rif.spaces import SPACES, value
 from squall.functions.texts import plain, plain_literal
 from squall.functions.values import is_well_formed
 from squall.lexers.rif import tree
-from squall.rdf import Term, iri, is_literal, literal
+from squall.rdf import RDF, Term, iri, is_literal, literal
 from squall.system import Call, Variable
 from squall.translators.common import Built, Part
 
 OWN = "urn:x-squall:rif:"
+TYPE = iri(RDF + "type")
+SUBCLASS = iri(OWN + "subclass")
+"""The relation of ``##``."""
+EQUAL = iri(OWN + "equal")
+"""The relation of ``=`` where rules conclude it: symmetric and transitive, over what is in an equation."""
+PART = iri(OWN + "part")
+"""The relation of a term and a compound of which it is an argument, where rules conclude ``=``."""
+INCONSISTENT = iri(OWN + "inconsistent")
+"""The relation that rules conclude of what ends the run, so that nothing is ever in it."""
+UNDECIDED = iri(OWN + "undecided")
+"""The relation of a class that is a union, and of what is in it and, by the rules, in none of its classes."""
+ASKED, GIVEN = OWN + "asked:", OWN + "given:"
+"""What the names of relations begin with in which it is put down what is asked of a relation, and which of its facts
+are written in the program (`squall.translators.rif.asking`)."""
+ASKED_TERM = iri(ASKED + "term")
+"""The relation of the terms of which it is asked what they are equal to."""
 LANGUAGE = "rif"
 
 
@@ -73,6 +89,11 @@ def ordered(part: tree.Atom | tree.Expr) -> tuple[tree.Term, ...]:
         raise TranslatorError(f"the argument `{twice}` is given twice", part.origin)
     pairs = sorted(zip(part.names, part.arguments, strict=True), key=lambda pair: pair[0])
     return tuple(value for _, value in pairs)
+
+
+def is_hidden(relation: Term) -> bool:
+    """Whether a relation is one that rules read, and that is no part of an answer."""
+    return relation in (SUBCLASS, EQUAL, PART, UNDECIDED) or relation[1:].startswith((ASKED, GIVEN))
 
 
 class Terms:

@@ -1,0 +1,179 @@
+"""Clauses: rules of RIF with one alternative of their condition each, and the systems that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from squall.compounds import BUILD, JOIN
+from squall.errors import Origin, SquallError, TranslatorError
+from squall.functions.rif.names import FUNC
+from squall.lexers.rif import tree
+from squall.system import (
+    AtomPattern,
+    Bind,
+    Call,
+    Consequence,
+    Construct,
+    FactPattern,
+    Joinable,
+    Pattern,
+    Predicate,
+    Slot,
+    System,
+    Variable,
+    Without,
+)
+from squall.translators.common import guarded, made
+from squall.translators.rif.conditions import Body, Fresh, Literal, Unsafe, unknown, unsafe
+from squall.translators.rif.terms import EQUAL, SUBCLASS, TYPE, Constants, Terms, is_hidden, named, ordered
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A rule, or one alternative of it.
+
+    names: what the variables of its conclusions are called. unless: facts of which it does nothing where they hold.
+    partial: what has no value is left out of its condition, instead of being an error. problem: what is wrong with it
+    besides.
+    """
+
+    name: str
+    conclusions: tuple[tree.Atomic, ...]
+    conjunction: tuple[Literal, ...]
+    names: Mapping[str, Variable]
+    constants: Constants
+    fresh: Fresh
+    origin: Origin | None = None
+    unless: tuple[Literal, ...] = ()
+    partial: bool = False
+    problem: SquallError | None = None
+
+    @cached_property
+    def body(self) -> Body:
+        """Its condition, as far as it could be translated."""
+        body = Body(self.constants, self.fresh)
+        body.add(self.conjunction)
+        return body
+
+    @cached_property
+    def errors(self) -> list[SquallError]:
+        """What is wrong with it; of the conclusions only where the condition is right."""
+        if self.problem:
+            return [self.problem]
+        found = self.body.errors if self.partial else [*self.body.errors, *self.body.unsafe()]
+        return found or self._head.errors
+
+    @property
+    def is_unsafe(self) -> bool:
+        """Whether all that is wrong with it is that variables have no values."""
+        return bool(self.errors) and all(isinstance(error, Unsafe) for error in self.errors)
+
+    @property
+    def unbound(self) -> set[Variable]:
+        """The variables of its conclusions to which its condition gives no values."""
+        parts = (part for one in self.conclusions for part in tree.parts(one) if isinstance(part, tree.Var))
+        return {self.names[part.name] for part in parts if part.name in self.names} - self.body.bound
+
+    @cached_property
+    def _head(self) -> _Head:
+        return _Head(self)
+
+    def _patterns(self, conjunction: Sequence[Literal]) -> tuple[Joinable, ...]:
+        body = Body(self.constants, self.fresh)
+        body.add(conjunction)
+        return tuple(body.joinables)
+
+    def system(self) -> System:
+        """The system of a clause in which nothing is wrong."""
+        absent = (Without(self._patterns((one,))) for one in self.unless)
+        predicates = (_limited(one, self.name) for one in (*self.body.predicates, *self._head.predicates))
+        return System(
+            self.name,
+            joinables=tuple(self.body.joinables),
+            predicates=(*predicates, *absent),
+            consequences=self._head.consequences,
+            origin=self.origin,
+        )
+
+
+def _limited(predicate: Predicate, rule: str) -> Predicate:
+    """What a condition makes, to be concluded, has the same limit as what is written in the conclusion."""
+    found = predicate.expression if isinstance(predicate, Bind) else None
+    if isinstance(predicate, Bind) and isinstance(found, Call) and found.function in _MAKERS:
+        return replace(predicate, expression=guarded(found, rule))
+    return predicate
+
+
+_MAKERS = {BUILD, JOIN, *(FUNC + name for name in ("make-list", "append", "concatenate", "insert-before"))}
+"""The functions whose terms may be longer than what they are made of, or nest it."""
+
+
+class _Head:
+    """The conclusions of a clause, over its condition."""
+
+    def __init__(self, clause: Clause) -> None:
+        self.clause = clause
+        self.bound = clause.body.bound
+        self.terms = Terms(clause.constants, clause.names)
+        self.predicates: list[Predicate] = []
+        self.errors: list[SquallError] = []
+        self.consequences = tuple(self._consequences())
+
+    def _consequences(self) -> Iterator[Consequence]:
+        facts: list[FactPattern] = []
+        internal: list[FactPattern] = []
+        for conclusion in self.clause.conclusions:
+            try:
+                for fact in self._facts(conclusion):
+                    hidden = isinstance(fact, AtomPattern) and is_hidden(fact.relation)
+                    (internal if hidden else facts).append(fact)
+            except TranslatorError as error:
+                self.errors.append(error)
+        if facts or not internal:
+            yield Construct(tuple(facts))
+        if internal:
+            yield Construct(tuple(internal), internal=True)
+
+    def _facts(self, conclusion: tree.Atomic) -> Iterator[FactPattern]:
+        origin = conclusion.origin
+        match conclusion:
+            case tree.Atom():
+                relation = named(self.terms.constants.term(conclusion.op), conclusion.names)
+                yield AtomPattern(relation, self._slots(ordered(conclusion)), origin=origin)
+            case tree.Frame(object=about, slots=slots):
+                for attribute, value in slots:
+                    yield self._triple(self._slots((about, attribute, value)), origin)
+            case tree.Member(instance=instance, cls=cls):
+                left, right = self._slots((instance, cls))
+                yield self._triple((left, TYPE, right), origin)
+            case tree.Subclass(sub=sub, sup=sup):
+                yield AtomPattern(SUBCLASS, self._slots((sub, sup)), origin=origin)
+            case tree.Equal(left=first, right=second):
+                yield AtomPattern(EQUAL, self._slots((first, second)), origin=origin)
+
+    def _triple(self, slots: Sequence[Slot], origin: Origin | None) -> Pattern:
+        subject, predicate, object = slots
+        if isinstance(predicate, str) and predicate[0] != "<":
+            raise TranslatorError(
+                f"`{predicate}` cannot be an attribute of a conclusion", origin, "it has to be an IRI"
+            )
+        if isinstance(subject, str) and subject[0] == '"':
+            hint = "it would be no RDF triple: say it by a relation, `p(a b)`"
+            raise TranslatorError(f"`{subject}` cannot have attributes in a conclusion", origin, hint)
+        return Pattern(subject, predicate, object, origin=origin)
+
+    def _slots(self, terms: Sequence[tree.Term]) -> tuple[Slot, ...]:
+        return tuple(self._slot(term) for term in terms)
+
+    def _slot(self, term: tree.Term) -> Slot:
+        part = self.terms.part(term)
+        for missing in unknown(part, self.bound):
+            raise unsafe(missing, term.origin)
+        value = made(part, self.clause.name)
+        if not isinstance(value, Call):
+            return value
+        variable = self.clause.fresh()
+        self.predicates.append(Bind(variable, value))
+        return variable
