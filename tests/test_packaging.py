@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import squall
+from squall.builders import java
 
 ROOT = Path(__file__).parent.parent
 STAGES = ("lexers", "translators", "planners", "builders")
@@ -35,6 +36,30 @@ DERIVED = {
     "<http://example.org/bob> <http://example.org/ancestor> <http://example.org/cat> .",
     "<http://example.org/ann> <http://example.org/ancestor> <http://example.org/cat> .",
 }
+
+
+SUBMITTED = """
+import squall
+from squall.builders.spark import session
+from squall.rdf import Event, Triple, iri
+
+def where(batches):
+    import pyarrow
+    import squall
+    for _ in batches:
+        pass
+    yield pyarrow.RecordBatch.from_pydict({"place": [squall.__file__]})
+
+known = session()
+assert known.conf.get("spark.master").startswith("local-cluster")
+plan = squall.plan(squall.compile("family.jena"))
+names = [iri(f"http://example.org/{name}") for name in ("ann", "bob", "cat", "parent")]
+events = [Event(time, (Triple(names[time], names[3], names[time + 1]),)) for time in range(2)]
+for output in squall.build(plan, "spark").run([events]):
+    print(output.fact)
+print(squall.__file__)
+print(*{row.place for row in known.range(4).repartition(2).mapInArrow(where, "place string").collect()})
+"""
 
 
 def setup_cfg() -> configparser.ConfigParser:
@@ -180,6 +205,34 @@ def test_the_installed_package_runs_a_program(installed: Path, tmp_path: Path) -
     (tmp_path / "data.nt").write_text(DATA)
     derived = run(str(installed / "squall"), "build", "family.jena", "--source", "data.nt", cwd=tmp_path)
     assert set(derived.splitlines()) == DERIVED
+
+
+@pytest.fixture
+def archive(wheel: Path, tmp_path: Path) -> Path:
+    """The wheel as ``--py-files`` takes it."""
+    return Path(shutil.copy(wheel, tmp_path / "squall.zip"))
+
+
+def test_the_builder_is_found_in_a_zip_file_by_a_relative_path(archive: Path) -> None:
+    """As workers have it of which Spark says ``./squall.zip``."""
+    code = "import sys; sys.path.insert(0, './squall.zip'); import squall.builders.spark as at; print(at.__file__)"
+    assert run(sys.executable, "-c", code, cwd=archive.parent).startswith("./squall.zip/")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_wheel_goes_with_a_job_that_is_submitted(archive: Path) -> None:
+    pyspark = pytest.importorskip("pyspark")
+    java.ensure()
+    (archive.parent / "family.jena").write_text(PROGRAM)
+    (archive.parent / "job.py").write_text(SUBMITTED)
+    submit = str(Path(pyspark.__file__).with_name("bin") / "spark-submit")
+    conf = ["--conf", f"spark.pyspark.python={sys.executable}", "--conf", "spark.squall.singleTaskRows=0"]
+    master = ["--master", "local-cluster[2,1,1024]", "--conf", "spark.ui.enabled=false"]
+    said = run(submit, *master, *conf, "--py-files", str(archive), "job.py", cwd=archive.parent).splitlines()
+    assert set(said[:-2]) == DERIVED
+    assert said[-2] == f"{archive}/squall/__init__.py"
+    assert said[-1] == "./squall.zip/squall/__init__.py", "of executors in processes of their own"
 
 
 def test_the_installed_package_finds_its_rule_sets(installed: Path, tmp_path: Path) -> None:

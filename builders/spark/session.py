@@ -25,7 +25,7 @@ where there is so little, moving it about in rounds takes longer than doing it. 
 ROWS_IN_WORKER = "spark.squall.workerRows"
 """The setting that says how many rows of state a Python worker holds in memory from one micro-batch to the next, at
 most: what it does not hold it reads. 1,000,000 if it is not set; 0: none."""
-LOG4J = Path(__file__).with_name("log4j2.properties")
+LOG4J = Path(__file__).absolute().with_name("log4j2.properties")  # in a zip file, workers find this by a relative path
 DEFAULTS = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
