@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders import checkpoint
+from squall.builders.migration import carried, kinds
+from squall.builders.running import Running
 from squall.errors import BuilderError
 from squall.rdf import Event
 from squall.stages import Interval, Options, Output
@@ -68,6 +70,7 @@ POOL = {
     "lacking": "(?s :q ?o) noValue(?s :p ?o) -> (?s :lacks ?o)",
     "star": "(?s :p ?o) (?s :q ?t) (?s :r ?u) -> (?s :star ?u)",
     "pair": "(?s :p ?o) (?s :q ?t) -> (?s :pair ?t)",
+    "wide": "(?s :p ?o) (?s :q ?t) (?s :r ?u) (?s :n ?v) -> (?s :wide ?v)",
     "again": "(?s :made ?o) -> (?o :again ?s)",
 }
 """Rules that share nodes, facts, and the way in which joins are done and time goes on, or do not."""
@@ -239,3 +242,12 @@ def test_there_has_to_be_a_checkpoint(squall: Squall, folder: Path) -> None:
     code, _, err = squall("build", f"{folder}/x.jena", "--source", f"{folder}/in", "--migrate")
     assert code == 2
     assert "`--migrate` goes with `--checkpoint`" in err
+
+
+def test_joins_that_are_done_as_one_keep_what_they_join() -> None:
+    """The same node may be the last of other joins as well, and then keeps rows of other inputs."""
+    plan = squall.plan(system_of(["wide"], "RANGE 20ms", "istream", CLOSE))
+    (star,) = [kind for kind in kinds(Running(plan, Options())).values() if kind.startswith("Star")]
+    assert "widths=(2, 1, 1, 1)" in star
+    with pytest.raises(BuilderError, match="what `join` has to know"):
+        carried({}, {"join": star.replace("(2, 1, 1, 1)", "(2, 1, 1)")}, {"join": star}, ())
