@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -22,12 +22,23 @@ from squall.builders.rows.memory import Keeping
 from squall.builders.state import Slot, State, lasting
 from squall.errors import BuilderError
 
+Migrate = Callable[
+    [Mapping[Slot, Sequence[Entry]], Mapping[str, str], Mapping[str, str], Collection[str]], dict[Slot, list[Entry]]
+]
 Kept = tuple[str, int, Sequence[Entry]]
 """A memory, one of its slots, and entries that went into it."""
-FORMAT = 1
+FORMAT = 2
 NAME = "checkpoint.jsonl"
 _LEAST = 1 << 20
 """Bytes that may be added before the file is written anew."""
+
+
+class Head(NamedTuple):
+    """What a checkpoint belongs to, as what JSON can hold: names by kind, with a digest of each; and what its memories
+    are, by their names (`squall.builders.migration.kinds`)."""
+
+    belongs: Mapping[str, Mapping[str, str]]
+    memories: Mapping[str, str]
 
 
 class Step(NamedTuple):
@@ -49,15 +60,21 @@ class Step(NamedTuple):
 class Checkpoint:
     """The file of one run, which is its own as long as this is open.
 
-    belongs: what it belongs to, as what JSON can hold: names by kind, with a digest of each. orders: those of the
-    plan's solutions (`squall.builders.packing.orders`). Raises BuilderError where the file is that of something else.
+    head: what it belongs to. orders: those of the plan's solutions (`squall.builders.packing.orders`). migrate: makes
+    of the entries of a program that had other rules as well those of this one (`squall.builders.migration.carried`).
+    Raises BuilderError where the file is that of something else.
     """
 
-    def __init__(self, folder: Path, belongs: Mapping[str, Mapping[str, str]], orders: Orders) -> None:
+    def __init__(self, folder: Path, head: Head, orders: Orders, migrate: Migrate | None = None) -> None:
         self.folder = folder
         self.path = folder / NAME
-        self.belongs = belongs
+        self.head = head
         self.orders = orders
+        self._migrate = migrate
+        self._before: Mapping[str, str] | None = None
+        """The memories of the program that had other rules as well, if the file is that of one."""
+        self._carried: dict[Slot, list[Entry]] = {}
+        """What is left of it, until that is in a file."""
         self.last: Step | None = None
         """The last checkpoint that there is."""
         self._file: IO[bytes] | None = None
@@ -70,6 +87,10 @@ class Checkpoint:
         state = State()
         if self.path.exists():
             self._size = self._base = self._read(state)
+            if self._migrate is not None and self._before is not None:
+                rules = self.head.belongs["rules"]
+                self._carried = self._migrate(state.entries, self._before, self.head.memories, rules)
+                return dict(self._carried)
             self._file = self.path.open("r+b")
             self._file.truncate(self._size)
             self._file.seek(self._size)
@@ -106,11 +127,13 @@ class Checkpoint:
         if self._file is not None:
             self._read(state)
             self._file.close()
+        state.add((id, slot, entries) for (id, slot), entries in self._carried.items())
+        self._carried = {}
         state.add(kept)
         state.compact(memories, step.passed)
         draft = self.path.with_name(f"{NAME}.tmp")
         self._file = draft.open("wb")
-        self._size = self._file.write(_line({"format": FORMAT, "belongs": self.belongs}))
+        self._size = self._file.write(_line({"format": FORMAT, **self.head._asdict()}))
         self._append(self._file, step, ((id, slot, entries) for (id, slot), entries in state.entries.items()))
         draft.replace(self.path)
         os.fsync(self._lock)
@@ -159,14 +182,23 @@ class Checkpoint:
                 f"the checkpoint `{self.folder}` has the format {known['format']}, and this version of squall {FORMAT}",
                 hint=f"go on with the version that wrote it, or {_OTHER}",
             )
-        if changes := list(_changes(known["belongs"], self.belongs)):
+        changes = list(_changes(known["belongs"], self.head.belongs))
+        if not changes:
+            if known["memories"] == self.head.memories:
+                return
+            changes = ["what its nodes keep"]
+        has_less = all(change.startswith(_LESS) for change in changes)
+        if not has_less or self._migrate is None:
             found = "; ".join(changes)
-            raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {found}", hint=_OTHER)
+            hint = f"`--migrate` goes on without them; or {_OTHER}" if has_less else _OTHER
+            raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {found}", hint=hint)
+        self._before = known["memories"]
 
     def _damaged(self) -> BuilderError:
         return BuilderError(f"`{self.path}` holds no whole checkpoint", hint=_OTHER)
 
 
+_LESS = "without rules "
 _OTHER = "a run that has changed starts from a new checkpoint: name another folder, or remove this one"
 
 

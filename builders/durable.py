@@ -15,7 +15,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from squall.builders.checkpoint import Checkpoint, Step
+from squall.builders.checkpoint import Checkpoint, Head, Step
+from squall.builders.migration import carried, described, kinds
 from squall.builders.packing import orders
 from squall.builders.running import Outputs, Running
 from squall.plan import Plan
@@ -70,7 +71,9 @@ class Durable:
         self.ledger = running.options.ledger
         self.every = running.options.every
         self.begin = 0
-        self.checkpoint = Checkpoint(folder, _belongs(running, batches), orders(running.plan))
+        migrate = carried if running.options.migrate else None
+        head = Head(_belongs(running, batches), kinds(running))
+        self.checkpoint = Checkpoint(folder, head, orders(running.plan), migrate)
         self._saved = time.monotonic()
         self._statements = 0
         """How many have been worked off since then."""
@@ -146,7 +149,7 @@ def _statements(batch: Sequence[Event]) -> int:
 
 
 def _belongs(running: Running, batches: Iterable[Sequence[Event]]) -> dict[str, dict[str, str]]:
-    """What a checkpoint belongs to (`Checkpoint`)."""
+    """What a checkpoint belongs to (`Head`)."""
     found = {"rules": _rules(running.plan), "options": {"measure": str(running.options.measure)}}
     if isinstance(batches, Sources):
         found["options"]["clock"] = type(batches.clock).__name__
@@ -161,5 +164,5 @@ def _rules(plan: Plan) -> dict[str, str]:
     by_node = served(plan)
     for node in plan.nodes:
         for rule in by_node[node.id] or ("",):
-            found.setdefault(rule, []).append(repr(node))
+            found.setdefault(rule, []).append(described(node))
     return {rule: hashlib.sha256("\n".join(nodes).encode()).hexdigest() for rule, nodes in found.items()}

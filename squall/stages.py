@@ -74,6 +74,7 @@ class Options:
 
     checkpoint: a folder that holds offsets and state, so that a killed run goes on where it was (None: none is kept).
     every: how often that is saved, where the builder lets its user say so.
+    migrate: go on where a run was whose program had more rules, if what is left can be told exactly.
     conf: settings of the engine, by its own names.
     ledger: where what could not be used (malformed, late) is counted and kept.
     sink: what the outputs are written to, if it can be rewound to where a cut-off batch began, or recovered; or a
@@ -97,6 +98,7 @@ class Options:
     max_depth: int = 100
     now: int | None = None
     every: Interval = field(default=Interval(milliseconds=1000))
+    migrate: bool = False
 
 
 class Ledger(Protocol):

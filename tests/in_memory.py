@@ -12,13 +12,13 @@ from typing import Any
 
 import pyarrow
 
-from squall.builders import replicas
-from squall.builders.addressing import BUCKETS, Program, waking
-from squall.builders.alone import SingleTask, alone
-from squall.builders.cut import levels
-from squall.builders.exchange import Folder, Read, Tally, Told
-from squall.builders.lines import Parsed
-from squall.builders.messages import (
+from squall.builders.distributed import replicas
+from squall.builders.distributed.addressing import BUCKETS, Program, waking
+from squall.builders.distributed.alone import SingleTask, alone
+from squall.builders.distributed.cut import levels
+from squall.builders.distributed.exchange import Folder, Read, Tally, Told
+from squall.builders.distributed.lines import Parsed
+from squall.builders.distributed.messages import (
     COUNT,
     FIGURE,
     INSTANT,
@@ -32,8 +32,8 @@ from squall.builders.messages import (
     from_arrow,
     to_arrow,
 )
-from squall.builders.replicas import Replicas
-from squall.builders.supersteps import Batches
+from squall.builders.distributed.replicas import Replicas
+from squall.builders.distributed.supersteps import Batches
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event
 from squall.stages import Options, Output

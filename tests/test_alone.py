@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import squall
-from squall.builders.alone import alone
-from squall.builders.messages import Failed
+from squall.builders.distributed.alone import alone
+from squall.builders.distributed.messages import Failed
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import Event, Triple, iri
@@ -127,7 +127,7 @@ def test_one_task_does_on_spark_what_the_iterator_builder_does(
     pytest.importorskip("pyspark")
     from squall.builders.spark import FILES_PER_BATCH, session
 
-    monkeypatch.setattr("squall.builders.alone.COMPACT", 2)
+    monkeypatch.setattr("squall.builders.distributed.alone.COMPACT", 2)
     plan = squall.plan(PROGRAMS[name])
     assert alone(plan) is not None
     options = Options(checkpoint=tmp_path / "checkpoint")

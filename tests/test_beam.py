@@ -382,11 +382,11 @@ def test_the_steps_are_shown(name: str) -> None:
 def test_the_steps_of_the_pipeline_have_the_names_that_are_shown() -> None:
     import apache_beam
 
-    from squall.builders.addressing import Program
     from squall.builders.beam.graph import graph
     from squall.builders.beam.pipeline import Input, Layout
-    from squall.builders.cut import levels
-    from squall.builders.lines import lines_parser
+    from squall.builders.distributed.addressing import Program
+    from squall.builders.distributed.cut import levels
+    from squall.builders.distributed.lines import lines_parser
 
     plan = planned(GRANDPARENTS)
     pipeline = apache_beam.Pipeline(runner="FnApiRunner")

@@ -292,6 +292,11 @@ def kept(folder: Path, program: str = PROGRAM, **options: Any) -> list[Output]:
     return list(job.run([[event] for event in events]))
 
 
+def head_of(folder: Path) -> checkpoint.Head:
+    head = json.loads((folder / checkpoint.NAME).read_bytes().split(b"\n")[0])
+    return checkpoint.Head(head["belongs"], head["memories"])
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "a.ntt").write_text(timed_lines(12, 1))
@@ -312,7 +317,7 @@ def test_a_checkpoint_that_was_cut_off_does_not_count(folder: Path) -> None:
     for length in (ends[-3], *range(ends[-3] + 2, ends[-2] + 1, 7), ends[-2]):
         path.write_bytes(data[: length + 1])
         places = [data[:end].count(b'"passed"') for end in ends if end <= length]
-        with closing(checkpoint.Checkpoint(folder, json.loads(data.split(b"\n")[0])["belongs"], {})) as found:
+        with closing(checkpoint.Checkpoint(folder, head_of(folder), {})) as found:
             found.load()
             assert found.last is not None
             assert found.last.sources == json.loads(data[: ends[places[-1] - 1]].split(b"\n")[-2])["sources"]
@@ -326,10 +331,43 @@ def test_a_checkpoint_that_is_damaged_does_not_count(folder: Path) -> None:
     path = folder / checkpoint.NAME
     *_, before, _ = (line for line in path.read_text().splitlines() if line.startswith('{"passed"'))
     path.write_text(path.read_text()[::-1].replace('0:"nigeb"', '7:"nigeb"', 1)[::-1])
-    belongs = json.loads(path.read_text().splitlines()[0])["belongs"]
-    with closing(checkpoint.Checkpoint(folder, belongs, {})) as found:
+    with closing(checkpoint.Checkpoint(folder, head_of(folder), {})) as found:
         found.load()
         assert found.last == checkpoint.Step(**json.loads(before))
+
+
+@pytest.mark.parametrize("least", [-1, 1 << 20])
+def test_what_counts_is_on_disk_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int) -> None:
+    """Outputs before the checkpoint that has them, a draft before it takes its place, and that before it is told."""
+    steps: list[str] = []
+    fsync, replace, acknowledge = os.fsync, Path.replace, Sources.acknowledge
+
+    def synced(descriptor: int) -> None:
+        steps.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        fsync(descriptor)
+
+    def replaced(draft: Path, target: Path) -> Path:
+        assert draft.read_bytes().splitlines()[-1].isdigit()  # the sum of all that is in it
+        steps.append("renamed")
+        return replace(draft, target)
+
+    def acknowledged(sources: Sources) -> None:
+        steps.append("told")
+        acknowledge(sources)
+
+    (tmp_path / "a.ntt").write_text(timed_lines(300, 1))
+    monkeypatch.setattr(checkpoint, "_LEAST", least)
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+    monkeypatch.setattr(Sources, "acknowledge", acknowledged)
+    monkeypatch.setattr("squall.streams.reading._CHUNK", 1000)
+    Setting(tmp_path, [f"{tmp_path}/a.ntt"]).run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
+    *saved, end = [one.strip() for one in " ".join(steps).split("told")]
+    outputs = "s.ntt ls" if steps[0] == "s.ntt" else "ls s.ntt"
+    anew, appended = f"{outputs} checkpoint.jsonl.tmp renamed kept", f"{outputs} checkpoint.jsonl"
+    assert (saved[0], end) == (anew, "")
+    assert {*saved} == {anew, appended}
+    assert (saved.count(anew) > 1) == (least < 0)
 
 
 class Asking:
@@ -402,8 +440,7 @@ def test_a_checkpoint_belongs_to_its_sources_and_sink(tmp_path: Path) -> None:
 
 def test_a_checkpoint_is_one_runs_at_a_time(folder: Path) -> None:
     kept(folder)
-    belongs = json.loads((folder / checkpoint.NAME).read_bytes().split(b"\n")[0])["belongs"]
-    with closing(checkpoint.Checkpoint(folder, belongs, {})), pytest.raises(BuilderError, match="is going on"):
+    with closing(checkpoint.Checkpoint(folder, head_of(folder), {})), pytest.raises(BuilderError, match="is going on"):
         kept(folder)
     kept(folder)
 
@@ -411,7 +448,7 @@ def test_a_checkpoint_is_one_runs_at_a_time(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"format":2,"belongs":{}}\n', "has the format 2"),
+        ('{"format":1,"belongs":{}}\n', "has the format 1"),
         ("", "holds no whole checkpoint"),
         ("nonsense\n", "holds no whole checkpoint"),
     ],
@@ -435,7 +472,7 @@ def test_the_file_stays_small(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (folder.parent / "a.ntt").write_text(timed_lines(3000, 1))
     monkeypatch.setattr(checkpoint, "_LEAST", 20_000)
     kept(folder)
-    assert (folder / checkpoint.NAME).stat().st_size < 60_000
+    assert (folder / checkpoint.NAME).stat().st_size < 70_000
 
 
 def test_statistics_do_not_keep_the_fast_way_for_large_instants(folder: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 import squall
-from squall.builders.cut import describe, hops, levels
+from squall.builders.distributed.cut import describe, hops, levels
 from squall.operators import (
     AntiJoin,
     Deliver,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from squall.builders import java
+from squall.builders.spark import java
 from squall.errors import BuilderError
 
 FITTING = """#!/bin/sh
@@ -110,7 +110,7 @@ def test_the_wrapper_is_written_once(tmp_path: Path) -> None:
 
 SESSION = """
 import os, sys
-from squall.builders import java
+from squall.builders.spark import java
 started = java.ensure()
 os.environ["PYSPARK_PYTHON"] = sys.executable
 from pyspark.sql import SparkSession

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pyarrow
 
 import squall
-from squall.builders.addressing import Program
-from squall.builders.cut import levels
-from squall.builders.lines import Document, Parsed, lines_parser
-from squall.builders.messages import COUNT, INSTANT, LOST, ROW, TIME, Message, from_arrow
-from squall.builders.worker import source_step
+from squall.builders.distributed.addressing import Program
+from squall.builders.distributed.cut import levels
+from squall.builders.distributed.lines import Document, Parsed, lines_parser
+from squall.builders.distributed.messages import COUNT, INSTANT, LOST, ROW, TIME, Message, from_arrow
+from squall.builders.distributed.worker import source_step
 from squall.rdf import ALWAYS, Columns
 from squall.system import over
 from squall.windows import Range

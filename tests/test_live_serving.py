@@ -335,10 +335,12 @@ def test_requests_are_posted_by_tls(certificates: Certificates) -> None:
     assert [body for *_, body in server.asked] == [line(1).rstrip()]
 
 
-@pytest.mark.parametrize("name", ["serve.sh", "tls.sh"])
+@pytest.mark.parametrize("name", ["serve.sh", "tls.sh", "ws.sh"])
 def test_the_examples_of_the_page_run(name: str, tmp_path: Path) -> None:
     if name == "tls.sh" and shutil.which("openssl") is None:
         pytest.skip("there is no openssl")
+    if name == "ws.sh":
+        pytest.importorskip("websockets")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     example(name, tmp_path, {}, **{":9000": f":{port}"})

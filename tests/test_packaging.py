@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import squall
-from squall.builders import java
+from squall.builders.spark import java
 
 ROOT = Path(__file__).parent.parent
 STAGES = ("lexers", "translators", "planners", "builders")

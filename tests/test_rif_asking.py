@@ -135,6 +135,10 @@ def test_a_rule_that_ends_runs_forward_whoever_reads_it() -> None:
     assert values("p", "ex:p(1)", count, "ex:r(1) :- ex:p(2)") == {(N1,), (N2,), (N3,)}
     same = "Forall ?x (ex:p(External(func:numeric-add(?x 0))) :- ex:p(?x))"
     assert values("p", "ex:p(1)", "ex:p(2)", same, "ex:r(1) :- ex:p(2)") == {(N1,), (N2,)}
+    twice = "Forall ?x (ex:p(?x ex:s(?x)) :- ex:p(?x ?x))"
+    assert values("p", "ex:p(1 1)", "ex:p(2 2)", twice, "ex:r(1) :- ex:p(1 ex:s(1))") >= {(N2, s(N2))}
+    far = 'Forall ?x (ex:p(External(func:numeric-add(?x "INF"^^xs:double))) :- ex:p(?x))'
+    assert len(values("p", "ex:p(1)", far, "ex:r(1) :- ex:p(1)")) == 2
     turned = "Forall ?x ?y (ex:p(1 External(func:numeric-add(?x 1))) :- ex:p(?x ?y))"
     assert values("p", "ex:p(1 5)", turned, "ex:r(1) :- ex:p(1 2)") == {(N1, number(5)), (N1, N2)}
 

@@ -163,7 +163,7 @@ def test_a_restart_knows_when_the_first_run_began(tmp_path: Path) -> None:
 
 
 def test_the_state_survives_its_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.builders.supersteps.COMPACT", 2)
+    monkeypatch.setattr("squall.builders.distributed.supersteps.COMPACT", 2)
     options = Options(checkpoint=tmp_path / "checkpoint")
     facts = edges(24, seed=3)
     outputs: list[tuple[int, str]] = []

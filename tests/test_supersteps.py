@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.builders import alone, supersteps
-from squall.builders.addressing import Program
-from squall.builders.cut import levels
-from squall.builders.exchange import Tally
+from squall.builders.distributed import alone, supersteps
+from squall.builders.distributed.addressing import Program
+from squall.builders.distributed.cut import levels
+from squall.builders.distributed.exchange import Tally
 from squall.figures import Figures
 from squall.rdf import Event
 from squall.stages import Options

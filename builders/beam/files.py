@@ -17,8 +17,8 @@ from uuid import uuid4
 import pyarrow
 
 from squall.builders.beam.quiet import beam
-from squall.builders.lines import spool_lines
-from squall.builders.messages import ARROW
+from squall.builders.distributed.lines import spool_lines
+from squall.builders.distributed.messages import ARROW
 from squall.errors import BuilderError
 from squall.rdf import Event
 
@@ -40,7 +40,7 @@ def parts(source: int, path: str, size: int) -> list[Part]:
 
 
 def read_lines(part: Part) -> Iterator[pyarrow.RecordBatch]:
-    """The lines of a part, as `squall.builders.lines.lines_parser` takes them."""
+    """The lines of a part, as `squall.builders.distributed.lines.lines_parser` takes them."""
     source, path, begin, end = part
     lines = _lines(path, begin, end)
     while chunk := list(islice(lines, _LINES)):

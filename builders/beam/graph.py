@@ -1,8 +1,8 @@
 """The steps of a plan's pipeline: which nodes each runs, and by which keys its rows are grouped, or why they are not.
 
-A step for each level (`squall.builders.cut`): its rows are grouped by key, and worked by squall's own operators, key by
-key. What needs to see all rows takes them as one group: a recursion in which rows move, which is a step of its own, and
-the whole plan where it takes facts one after the other (`squall.builders.alone`).
+A step for each level (`squall.builders.distributed.cut`): its rows are grouped by key, and worked by squall's own
+operators, key by key. What needs to see all rows takes them as one group: a recursion in which rows move, which is a
+step of its own, and the whole plan where it takes facts one after the other (`squall.builders.distributed.alone`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from squall.builders.alone import alone
-from squall.builders.cut import Hop, Level, chain, grouping, hops, levels
+from squall.builders.distributed.alone import alone
+from squall.builders.distributed.cut import Hop, Level, chain, grouping, hops, levels
 from squall.plan import Plan
 
 _SHOWN = 3

@@ -9,18 +9,18 @@ from os.path import getsize
 from pathlib import Path
 
 from squall import functions
-from squall.builders.alone import Progress, Task
 from squall.builders.beam import files
 from squall.builders.beam.files import Part
 from squall.builders.beam.graph import describe, graph
 from squall.builders.beam.options import Runner
 from squall.builders.beam.pipeline import Input, Layout, Turn, answers, evaluations, lay_whole, made, told
 from squall.builders.beam.shipped import Shipped
-from squall.builders.cut import levels
-from squall.builders.delivery import told_whole
-from squall.builders.intake import check_bounded, document_of, is_live, lose, readable, timely
-from squall.builders.lines import Document, Lost, lines_parser
-from squall.builders.messages import COUNT, INSTANT, LOST, ROW, Failed, Message
+from squall.builders.distributed.alone import Progress, Task
+from squall.builders.distributed.cut import levels
+from squall.builders.distributed.delivery import told_whole
+from squall.builders.distributed.intake import check_bounded, document_of, is_live, lose, readable, timely
+from squall.builders.distributed.lines import Document, Lost, lines_parser
+from squall.builders.distributed.messages import COUNT, INSTANT, LOST, ROW, Failed, Message
 from squall.builders.packing import unpack_output
 from squall.builders.state import COMPACT
 from squall.clock import beginning

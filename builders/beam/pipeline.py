@@ -1,7 +1,8 @@
 """A plan's pipeline: lines in, answers and all that the driver has to be told out, as files in a folder.
 
-Between steps go messages (`squall.builders.messages`), as Arrow, with an integer for the key: the bucket of the columns
-that the next step groups by. What a step writes has the name of its key: a bundle that is done again changes nothing.
+Between steps go messages (`squall.builders.distributed.messages`), as Arrow, with an integer for the key: the bucket of
+the columns that the next step groups by. What a step writes has the name of its key: a bundle that is done again
+changes nothing.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from typing import Any
 import pyarrow
 from pyarrow import compute
 
-from squall.builders.addressing import BUCKETS, DELIVER, TOGETHER, Program
-from squall.builders.alone import Task, facts, start_message
 from squall.builders.beam import files
 from squall.builders.beam.files import Part
 from squall.builders.beam.graph import Graph, Step
 from squall.builders.beam.quiet import beam
-from squall.builders.delivery import Evaluations, changes_only, changing, delivery
+from squall.builders.distributed.addressing import BUCKETS, DELIVER, TOGETHER, Program
+from squall.builders.distributed.alone import Task, facts, start_message
+from squall.builders.distributed.delivery import Evaluations, changes_only, changing, delivery
+from squall.builders.distributed.lines import Parse
+from squall.builders.distributed.messages import COUNT, INSTANT, LOST, STATE, TIME, Message, from_arrow, to_arrow
+from squall.builders.distributed.messages import Step as Worker
+from squall.builders.distributed.replicas import State
+from squall.builders.distributed.worker import PLAIN, Span, axioms, source_step, superstep
 from squall.builders.instants import Instants
-from squall.builders.lines import Parse
-from squall.builders.messages import COUNT, INSTANT, LOST, STATE, TIME, Message, from_arrow, to_arrow
-from squall.builders.messages import Step as Worker
-from squall.builders.replicas import State
-from squall.builders.worker import PLAIN, Span, axioms, source_step, superstep
 from squall.rdf import ALWAYS, FOREVER
 
 ALL = Span(ALWAYS - 1, FOREVER - 1)

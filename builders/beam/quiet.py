@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from squall.builders.messages import Failed
+from squall.builders.distributed.messages import Failed
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import cast
 
-from squall.builders.addressing import Program
 from squall.builders.beam.quiet import beam
+from squall.builders.distributed.addressing import Program
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class Keeping:
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         """Takes back all that `kept` ever gave of a slot, in one call, without answering. Of operators that may be
         spread over workers also what has been given since they were at work or restored last
-        (`squall.builders.replicas`)."""
+        (`squall.builders.distributed.replicas`)."""
         raise NotImplementedError
 
     def kept(self) -> Iterator[Kept]:

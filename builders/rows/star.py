@@ -36,6 +36,7 @@ class Star(Keeping):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
+        self.shape = shape
         ports = range(len(shape.widths))
         self.records: dict[Hashable, Record] = {}
         self.more: tuple[dict[Hashable, list[Entry]], ...] = tuple({} for _ in ports)

@@ -2,8 +2,8 @@
 
 Spark splits the sources, shuffles by the plan's grouping columns, tracks offsets, checkpoints and stores; rows are
 worked by the same operators as everywhere (`squall.builders.rows`), over Arrow, in its Python workers. A micro-batch is
-a chain of bounded jobs (`squall.builders.supersteps`) whose messages are Parquet under the checkpoint, a folder per
-batch, so that a batch that was cut off is done again from the start, with the same outcome.
+a chain of bounded jobs (`squall.builders.distributed.supersteps`) whose messages are Parquet under the checkpoint, a
+folder per batch, so that a batch that was cut off is done again from the start, with the same outcome.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from squall.builders.alone import alone
-from squall.builders.cut import describe
-from squall.builders.intake import check_bounded
-from squall.builders.messages import Failed
+from squall.builders.distributed.alone import alone
+from squall.builders.distributed.cut import describe
+from squall.builders.distributed.intake import check_bounded
+from squall.builders.distributed.messages import Failed
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.frames import to_dataframe
 from squall.builders.spark.run import Run

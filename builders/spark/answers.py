@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow
 
-from squall.builders.messages import Failed, from_arrow
+from squall.builders.distributed.messages import Failed, from_arrow
 from squall.builders.packing import unpack_output
 from squall.errors import BuilderError, near
 from squall.operators import Answer, Distinct, Slice, Union

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow
 from pyarrow import parquet
 
-from squall.builders.addressing import BUCKETS, WAKE, Owners, waking
-from squall.builders.exchange import Folder, Read, Told
-from squall.builders.messages import (
+from squall.builders.distributed.addressing import BUCKETS, WAKE, Owners, waking
+from squall.builders.distributed.exchange import Folder, Read, Told
+from squall.builders.distributed.messages import (
     ARROW,
     COUNT,
     FIGURE,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class SparkExchange:
-    """See `squall.builders.exchange.Exchange`."""
+    """See `squall.builders.distributed.exchange.Exchange`."""
 
     def __init__(self, spark: SparkSession, store: Store) -> None:
         self.spark = spark

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow
 
-from squall.builders.messages import Failed, from_arrow
+from squall.builders.distributed.messages import Failed, from_arrow
 from squall.builders.packing import unpack_output
 from squall.builders.spark import answers
 from squall.builders.spark.store import Store

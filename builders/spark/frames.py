@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from squall.builders.intake import is_live
+from squall.builders.distributed.intake import is_live
 from squall.builders.spark.answers import check_types, shape
 from squall.builders.spark.answers import typed as as_typed
 from squall.builders.spark.store import pattern_of, uri_of

@@ -6,8 +6,8 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from squall.builders import intake
-from squall.builders.lines import Document
+from squall.builders.distributed import intake
+from squall.builders.distributed.lines import Document
 from squall.builders.spark.session import FILES_PER_BATCH
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.store import pattern_of

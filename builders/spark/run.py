@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from squall import functions
-from squall.builders.addressing import Program
-from squall.builders.alone import SingleTask, alone
-from squall.builders.cut import levels
-from squall.builders.intake import is_live, lose, timely
-from squall.builders.lines import Document, Lost, lines_parser
-from squall.builders.messages import FIGURE, ROW, SCHEMA
+from squall.builders.distributed.addressing import Program
+from squall.builders.distributed.alone import SingleTask, alone
+from squall.builders.distributed.cut import levels
+from squall.builders.distributed.intake import is_live, lose, timely
+from squall.builders.distributed.lines import Document, Lost, lines_parser
+from squall.builders.distributed.messages import FIGURE, ROW, SCHEMA
+from squall.builders.distributed.supersteps import Batches
 from squall.builders.spark import spool
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.folder import FolderWriter
@@ -24,7 +25,6 @@ from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool
 from squall.builders.spark.store import Store, pattern_of, uri_of
-from squall.builders.supersteps import Batches
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event

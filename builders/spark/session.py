@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import squall
-from squall.builders import java
+from squall.builders.spark import java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

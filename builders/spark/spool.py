@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from squall.builders.lines import spool_lines
+from squall.builders.distributed.lines import spool_lines
 from squall.rdf import Event
 
 SPOOL_SECONDS = 0.2

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from squall.builders.addressing import BUCKETS
+from squall.builders.distributed.addressing import BUCKETS
 from squall.errors import BuilderError
 from squall.plan import Plan
 

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
               "that a killed run goes on where it was.")  # fmt: skip
 @click.option("--checkpoint-every", "every", metavar="TIME|N", help="How often that is saved, in time or in statements "
               "[default: 1s].")  # fmt: skip
+@click.option("--migrate", is_flag=True, help="Go on from the checkpoint of a program that had more rules.")
 @click.option("--batch", is_flag=True, help="Work off all there is as one batch (Spark, Beam): nothing live, no "
               "checkpoint.")  # fmt: skip
 @click.option("--max-depth", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How deep "
@@ -102,6 +103,7 @@ def build(
     lost: Path | None,
     checkpoint: Path | None,
     every: str | None,
+    migrate: bool,
     batch: bool,
     max_depth: int,
     conf: tuple[str, ...],
@@ -162,6 +164,8 @@ def build(
     if isinstance(target, Losing):
         target.ledger = ledger
     durable = checkpoint is not None and builder == "iterator"
+    if migrate and not durable:
+        raise UsageError("`--migrate` goes with `--checkpoint` and the builder `iterator`")
     interval = _interval(every, durable)
     streams, static = _inputs(sources, statics, ledger, durable, *times)
     static = chain(static, _documents(system, graphs, (*sources, *statics), ledger))
@@ -172,7 +176,7 @@ def build(
         target = recoverable(target)
         warn_of_risks(streams)
     options = _options(checkpoint, settings, ledger, target, profiled is not None, begin)
-    job = job_of(plan, builder, replace(options, max_depth=max_depth, every=interval, batch=batch))
+    job = job_of(plan, builder, replace(options, max_depth=max_depth, every=interval, batch=batch, migrate=migrate))
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []

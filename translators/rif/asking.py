@@ -20,7 +20,7 @@ from typing import NamedTuple
 from squall.errors import TranslatorError, TranslatorWarning
 from squall.functions.rif.names import FUNC
 from squall.lexers.rif import tree
-from squall.rdf import Term
+from squall.rdf import XSD, Term
 from squall.translators.rif.clauses import Clause
 from squall.translators.rif.conditions import Leaf, Literal, Unsafe, unknown, unsafe
 from squall.translators.rif.terms import ASKED, ASKED_TERM, EQUAL, GIVEN, Terms, named, ordered
@@ -102,17 +102,16 @@ class _Asking:
     def _put_off(self, clause: Clause) -> None:
         """Notes that a rule has to be asked, unless it concludes what cannot be asked: frames and classes are triples,
         which others read as well."""
+        parts = [replace(clause, conclusions=(one,)) for one in clause.conclusions]
         keys = [_key(clause, one) for one in clause.conclusions]
-        for key, conclusion in zip(keys, clause.conclusions, strict=True):
-            part = replace(clause, conclusions=(conclusion,))
-            if None in keys or key is None:
-                continue
-            if part.errors or len(keys) == 1:
+        if None in keys:
+            self.forward.append(clause)
+            return
+        for key, part in zip(keys, parts, strict=True):
+            if key is not None and (part.errors or len(parts) == 1):
                 self.late.setdefault(key, []).append(part)
             else:
                 self.forward.append(part)
-        if None in keys:
-            self.forward.append(clause)
 
     def _round(self) -> Asked | None:
         """None where something turns out that had not been known: a rule that has to be asked, or cannot be."""
@@ -342,6 +341,9 @@ def _is_endless(clause: Clause) -> bool:
         return False
     if _key(clause, conclusion) != _key(clause, read):
         return False
+    names = [part.name for part in tree.parts(read) if isinstance(part, tree.Var)]
+    if len(set(names)) < len(names):
+        return False
     pairs = list(zip(ordered(read), ordered(conclusion), strict=True))
     grown = [pair for pair in pairs if _grows(*pair) or _shifts(*pair) or _shifts(*reversed(pair))]
     return bool(grown) and all(
@@ -357,12 +359,20 @@ def _grows(old: tree.Term, new: tree.Term) -> bool:
     return isinstance(old, tree.Var) and built and any(one == old for one in tree.parts(new))
 
 
+_EXACT = (XSD + "integer", XSD + "decimal")
+
+
 def _shifts(variable: tree.Term, computed: tree.Term) -> bool:
-    """Whether a term is a variable plus or minus a number other than 0."""
+    """Whether a term is a variable plus or minus an exact number other than 0."""
     if not (isinstance(variable, tree.Var) and isinstance(computed, tree.External)):
         return False
     content = computed.content
     if content.op.lexical not in (FUNC + "numeric-add", FUNC + "numeric-subtract") or len(content.arguments) != 2:
         return False
     first, second = content.arguments
-    return first == variable and isinstance(second, tree.Const) and second.lexical.strip("+-0.") != ""
+    return (
+        first == variable
+        and isinstance(second, tree.Const)
+        and second.space in _EXACT
+        and second.lexical.strip("+-0.") != ""
+    )

@@ -284,8 +284,8 @@ def unsafe(variable: Variable, origin: Origin | None) -> Unsafe:
     """The error for a variable to which nothing gives a value."""
     shown = variable.name.partition(" ")[0]
     hint = (
-        "rules are evaluated forward: give it a value by a relation, a frame or a class in the condition, or by an "
-        "equation with what has one"
+        "give it a value by a relation, a frame or a class in the condition, or by an equation with what has one; or "
+        "conclude a relation, and let other rules ask for what they have values of"
     )
     subject = f"`?{shown}`" if not shown.startswith("new") else "what a function is to give here"
     return Unsafe(f"nothing gives a value to {subject}: the rule is not safe", origin, hint)

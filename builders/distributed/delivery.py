@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 
-from squall.builders.addressing import DELIVER, Program
+from squall.builders.distributed.addressing import DELIVER, Program
+from squall.builders.distributed.messages import INSTANT, ROW, Message, Parcel, Step
+from squall.builders.distributed.replicas import State
+from squall.builders.distributed.worker import PLAIN, Span, figure_messages, gathered, in_time, worked_off
 from squall.builders.instants import Instants
-from squall.builders.messages import INSTANT, ROW, Message, Parcel, Step
 from squall.builders.packing import orders, pack_output, unpack, unpack_output
-from squall.builders.replicas import State
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
-from squall.builders.worker import PLAIN, Span, figure_messages, gathered, in_time, worked_off
 from squall.figures import NodeFigures
 from squall.operators import Answer, Operator
 from squall.operators import Deliver as DeliverNode

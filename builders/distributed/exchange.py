@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow
 
-from squall.builders.addressing import Owners
-from squall.builders.messages import Step
+from squall.builders.distributed.addressing import Owners
+from squall.builders.distributed.messages import Step
 from squall.figures import NodeFigures
 from squall.plan import Plan
 from squall.rdf import ALWAYS
@@ -29,7 +29,7 @@ class Told(NamedTuple):
     (number of an operation node, time). counts: statements read, by number of the source. rows: how many rows are on
     their way; starts: the latest time at which one begins; ends: the latest time at which one begins or ends, if it
     does. kept: how many are kept. figures: (number of a node, rows, microseconds or -1) of what was measured. tokens:
-    (group and token, partition) of operators that have gone on (`squall.builders.replicas`).
+    (group and token, partition) of operators that have gone on (`squall.builders.distributed.replicas`).
     """
 
     latest: int = ALWAYS
@@ -77,7 +77,7 @@ class Exchange(Protocol):
         """What reads the state in a worker."""
 
     def waking(self, places: Sequence[tuple[int, int]]) -> Frame:
-        """For each level and bucket the message that lets it work (`squall.builders.addressing.waking`)."""
+        """For each level and bucket the message that lets it work (`squall.builders.distributed.addressing.waking`)."""
 
     def of_kind(self, kind: str, messages: Frame) -> Frame:
         """The messages as those of a kind."""

@@ -1,9 +1,10 @@
 """One micro-batch of a distributed builder: a chain of bounded jobs, from messages of the sources to outputs and state.
 
 Each *superstep* shuffles the rows on their way to a level, and works them off in Python workers (the bulk synchronous
-model: Valiant 1990), which hold or read what the level keeps (`squall.builders.replicas`). Levels follow each other in
-one job; messages for later ones are handed on. A level inside which rows move takes supersteps, each a job, until
-nothing moves any more. What a job leaves is written as Parquet, which cuts the lineage and makes the batch repeatable.
+model: Valiant 1990), which hold or read what the level keeps (`squall.builders.distributed.replicas`). Levels follow
+each other in one job; messages for later ones are handed on. A level inside which rows move takes supersteps, each a
+job, until nothing moves any more. What a job leaves is written as Parquet, which cuts the lineage and makes the batch
+repeatable.
 
 Where the answer depends on all of an instant, rows wait until time has passed the instant at which they begin; then
 what looks at instants as a whole goes through all of them, in order.
@@ -16,18 +17,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from squall.builders.addressing import DELIVER, TOGETHER, Owners, Program
-from squall.builders.cut import Level
-from squall.builders.delivery import Evaluations, changes_only, changing, delivery, told_whole, whole
-from squall.builders.exchange import Exchange, Files, Folder, Frame, Tally, Told
+from squall.builders.distributed.addressing import DELIVER, TOGETHER, Owners, Program
+from squall.builders.distributed.cut import Level
+from squall.builders.distributed.delivery import Evaluations, changes_only, changing, delivery, told_whole, whole
+from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
+from squall.builders.distributed.lines import Lost, Parse
+from squall.builders.distributed.messages import DUE, LOST, OF_A_BATCH, ROW, STATE, Message, Step
+from squall.builders.distributed.replicas import Lineage, State
+from squall.builders.distributed.worker import DELETE, PLAIN, REDERIVE, Span, axioms, compaction, source_step, superstep
 from squall.builders.instants import Instants
-from squall.builders.lines import Lost, Parse
-from squall.builders.messages import DUE, LOST, OF_A_BATCH, ROW, STATE, Message, Step
-from squall.builders.replicas import Lineage, State
 from squall.builders.rows import deliver
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.state import COMPACT
-from squall.builders.worker import DELETE, PLAIN, REDERIVE, Span, axioms, compaction, source_step, superstep
 from squall.operators import windows_of
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from squall.builders.lines import Document, Lost, late
+from squall.builders.distributed.lines import Document, Lost, late
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS, Event
 from squall.stages import Ledger

@@ -10,12 +10,10 @@ from typing import NamedTuple
 
 import pyarrow
 
-from squall.builders.addressing import WAKE, Addressing, Owners, Program
-from squall.builders.cut import Level
-from squall.builders.lines import Parse, Parsed, late, lost_message
-from squall.builders.machine import Machine
-from squall.builders.measured import Measured
-from squall.builders.messages import (
+from squall.builders.distributed.addressing import WAKE, Addressing, Owners, Program
+from squall.builders.distributed.cut import Level
+from squall.builders.distributed.lines import Parse, Parsed, late, lost_message
+from squall.builders.distributed.messages import (
     COUNT,
     DUE,
     FIGURE,
@@ -27,9 +25,11 @@ from squall.builders.messages import (
     Step,
     to_arrow,
 )
+from squall.builders.distributed.replicas import State
+from squall.builders.machine import Machine
+from squall.builders.measured import Measured
 from squall.builders.network import Address
 from squall.builders.packing import orders, pack
-from squall.builders.replicas import State
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.read import needed
 from squall.builders.state import compacted

@@ -16,11 +16,10 @@ from typing import NamedTuple
 
 import pyarrow
 
-from squall.builders.addressing import DELIVER, Program
-from squall.builders.exchange import Exchange, Files, Folder, Frame, Tally, Told
-from squall.builders.lines import Lost, Parse, Parsed, event_of, late, lost_message
-from squall.builders.measured import Measured
-from squall.builders.messages import (
+from squall.builders.distributed.addressing import DELIVER, Program
+from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
+from squall.builders.distributed.lines import Lost, Parse, Parsed, event_of, late, lost_message
+from squall.builders.distributed.messages import (
     COUNT,
     INSTANT,
     LOST,
@@ -32,12 +31,13 @@ from squall.builders.messages import (
     from_arrow,
     to_arrow,
 )
+from squall.builders.distributed.worker import figure_messages
+from squall.builders.measured import Measured
 from squall.builders.packing import orders, pack, pack_output, unpack, unpack_output
 from squall.builders.rows.entries import fact_row
 from squall.builders.rows.read import is_told_whole, wanted
 from squall.builders.running import Running
 from squall.builders.state import COMPACT, State
-from squall.builders.worker import figure_messages
 from squall.operators import Feed, Operator, Read, Update
 from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat

@@ -10,8 +10,8 @@ from operator import itemgetter
 import pyarrow
 
 from squall import functions
-from squall.builders.cut import Level
-from squall.builders.messages import ROW, STATE, Message, Parcel, Step, apart, parcels, to_arrow
+from squall.builders.distributed.cut import Level
+from squall.builders.distributed.messages import ROW, STATE, Message, Parcel, Step, apart, parcels, to_arrow
 from squall.builders.network import Address
 from squall.builders.packing import orders
 from squall.builders.rows.entries import UNIT, Entry

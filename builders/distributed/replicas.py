@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
-from squall.builders.addressing import Owners
-from squall.builders.exchange import Files, Folder, Read, Told
-from squall.builders.messages import STATE, TOKEN, Message, parcels
+from squall.builders.distributed.addressing import Owners
+from squall.builders.distributed.exchange import Files, Folder, Read, Told
+from squall.builders.distributed.messages import STATE, TOKEN, Message, parcels
 from squall.builders.packing import Orders
 from squall.builders.rows.entries import Entry
 from squall.rdf import ALWAYS

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow
 
-from squall.builders.messages import LOST, Message
+from squall.builders.distributed.messages import LOST, Message
 from squall.builders.rows.entries import fact_row, row_fact
 from squall.errors import UsageError
 from squall.rdf import DEFAULT_STREAM, Event, Fact, Term

@@ -1,0 +1,253 @@
+"""Checkpoints of programs that have lost rules since: what goes on does as if they had never been, or is refused."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+import squall
+from squall.builders import checkpoint
+from squall.builders.migration import carried, kinds
+from squall.builders.running import Running
+from squall.errors import BuilderError
+from squall.rdf import Event
+from squall.stages import Interval, Options, Output
+from squall.streams import Sources, open_sink, open_source
+from squall.system import System
+from squall.system.systems import CLOSE, Report
+from squall.testing.strategies import event_streams, static_data
+from tests.conftest import Squall
+from tests.test_durable import EACH, Kept, timed_lines
+from tests.test_laws import examples, hold
+
+PROGRAM = {
+    "hot": "[hot: (?s :reads ?v) greaterThan(?v, 30) -> (?s :is :Hot)]",
+    "cold": "[cold: (?s :in ?r) noValue(?s :is :Hot) -> (?r :has :Cold)]",
+    "alike": "[alike: (?s :reads ?v) (?t :reads ?v) notEqual(?s, ?t) -> (?s :like ?t)]",
+    "warm": "[warm: (?s :reads ?v) (?s :in ?r) greaterThan(?v, 20) -> (?r :has ?v)]",
+}
+
+
+LESS = ("hot", "cold", "alike")
+
+
+class Killed(Exception):
+    """What ends a run of these tests."""
+
+
+def given(batches: Sequence[Sequence[Event]], count: int) -> Iterator[Sequence[Event]]:
+    """So many batches, and then the run is killed."""
+    yield from batches[:count]
+    raise Killed
+
+
+def until_killed(
+    plan: Any, options: Options, batches: Sequence[Any], count: int, facts: Sequence[Event]
+) -> list[Output]:
+    """The outputs of a run up to there; its sink has them."""
+    sink = options.sink if isinstance(options.sink, Kept) else Kept()
+    with suppress(Killed):
+        for output in squall.build(plan, options=options).run(given(batches, count), facts):
+            sink.outputs.append(output)
+    return sink.outputs
+
+
+POOL = {
+    "one": "(?s :p ?o) -> (?s :made ?o)",
+    "two": "(?s :q ?o) -> (?s :made ?o)",
+    "three": "(?s :r ?o) -> (?s :made ?o)",
+    "joined": "(?s :p ?o) (?o :q ?t) -> (?s :joined ?t)",
+    "closed": "(?a :joined ?b) (?b :joined ?c) -> (?a :joined ?c)",
+    "lacking": "(?s :q ?o) noValue(?s :p ?o) -> (?s :lacks ?o)",
+    "star": "(?s :p ?o) (?s :q ?t) (?s :r ?u) -> (?s :star ?u)",
+    "pair": "(?s :p ?o) (?s :q ?t) -> (?s :pair ?t)",
+    "wide": "(?s :p ?o) (?s :q ?t) (?s :r ?u) (?s :n ?v) -> (?s :wide ?v)",
+    "again": "(?s :made ?o) -> (?o :again ?s)",
+}
+"""Rules that share nodes, facts, and the way in which joins are done and time goes on, or do not."""
+WINDOWS = ("RANGE 20ms", "RANGE 12ms STEP 5ms", "TRIPLES 4 STEP 1", "LANDMARK")
+
+
+def system_of(names: Collection[str], window: str, output: str, report: Report) -> System:
+    text = "\n".join(["@prefix : <http://example.org/> .", *(f"[{name}: {POOL[name]}]" for name in names)])
+    system = squall.compile(text, lexer="jena", window=window)
+    return replace(system, output=output, report=report)
+
+
+@examples(150)
+def test_what_is_left_of_a_program_goes_on(
+    many: int, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever rules are taken away; whether the log is written anew each time or only grows."""
+    migrated = refused = 0
+
+    def law(
+        names: list[str], gone: int, told: tuple[str, str, Report], events: list[Event], facts: list[Event],
+        cuts: list[int], share: int, least: int,
+    ) -> None:  # fmt: skip
+        nonlocal migrated, refused
+        monkeypatch.setattr(checkpoint, "_LEAST", least)
+        left = names[: max(1, len(names) - gone)]
+        before, after = (squall.plan(system_of(some, *told)) for some in (sorted(names), sorted(left)))
+        folder, sink = tmp_path_factory.mktemp("run"), Kept()
+        places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
+        batches = [events[begin:end] for begin, end in pairwise(places) if begin < end]
+        count = share % (len(batches) + 1)
+        options = Options(checkpoint=folder, sink=sink, every=EACH)
+        until_killed(before, options, batches, count, facts)
+        try:
+            with closing(squall.build(after, options=replace(options, migrate=True)).run(batches, facts)) as outputs:  # type: ignore[type-var]
+                found = list(outputs)
+        except BuilderError as error:
+            if not re.search("another run|cannot be gone on with", error.message):
+                raise
+            refused += 1
+            return
+        migrated += 1
+        known = until_killed(after, Options(), batches, count, facts)
+        whole = list(squall.build(after, options=Options()).run(batches, facts))
+        rest = Counter(out[:2] for out in whole)
+        rest.subtract(Counter(out[:2] for out in known))
+        assert Counter(out[:2] for out in found) == +rest
+
+    names = st.lists(st.sampled_from(sorted(POOL)), min_size=2, max_size=5, unique=True)
+    ways = [("istream", CLOSE), ("dstream", CLOSE), ("rstream", CLOSE), ("rstream", Report("change"))]
+    told = st.builds(lambda window, way: (window, *way), st.sampled_from(WINDOWS), st.sampled_from(ways))
+    cuts, share = st.lists(st.integers(0, 12), max_size=4), st.integers(0, 9)
+    least, features = st.sampled_from([-1, 1 << 20]), frozenset[str]()
+    data = {"events": event_streams(features=features), "facts": static_data(features=features)}
+    hold(law, many, names=names, gone=st.integers(1, 3), told=told, cuts=cuts, share=share, least=least, **data)
+    assert migrated > many / 4
+    assert refused > many / 10
+
+
+def run(folder: Path, *names: str, migrate: bool = False, **changes: Any) -> list[str]:
+    """The lines that a run adds to what there is."""
+    text = "\n".join(["@prefix : <http://example.org/> .", *({**PROGRAM, **changes}[name] for name in names)])
+    plan = squall.plan(squall.compile(text, lexer="jena", window="RANGE 300ms"))
+    sink = open_sink(f"{folder}/out.ntt")
+    options = Options(checkpoint=folder / "kept", sink=sink, every=Interval(statements=20), migrate=migrate)  # type: ignore[arg-type]
+    with closing(sink):
+        sink.start(resume=(folder / "kept").exists())
+        before = (folder / "out.ntt").stat().st_size
+        for output in squall.build(plan, options=options).run(Sources([open_source(f"{folder}/in")])):
+            sink.write(output)
+    return (folder / "out.ntt").read_text()[before:].splitlines()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    say(tmp_path, 0)
+    return tmp_path
+
+
+def say(folder: Path, number: int) -> None:
+    text = "".join(
+        line for line in timed_lines(60, number, first=1000 * number).splitlines(True) if "broken" not in line
+    )
+    (folder / "in" / f"{number}.ntt").write_text(text)
+
+
+def test_a_rule_is_taken_away(folder: Path) -> None:
+    run(folder, *PROGRAM)
+    (folder / "other").mkdir()
+    (folder / "other" / "in").symlink_to(folder / "in")
+    run(folder / "other", *LESS)
+    say(folder, 1)
+    with pytest.raises(BuilderError, match=r"another run: without rules `warm`\n") as caught:
+        run(folder, *LESS)
+    assert caught.value.hint is not None
+    assert "`--migrate`" in caught.value.hint
+    found = run(folder, *LESS, migrate=True)
+    assert found
+    assert Counter(found) == Counter(run(folder / "other", *LESS))
+    for number in (2, 3):
+        say(folder, number)
+        assert Counter(run(folder, *LESS)) == Counter(run(folder / "other", *LESS))
+    say(folder, 4)
+    left = Counter(line for line in run(folder / "other", *LESS) if "like" not in line)
+    assert Counter(run(folder, "hot", "cold", migrate=True)) == left
+
+
+def test_a_migration_that_was_killed_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(folder, *PROGRAM)
+    say(folder, 1)
+    known = (folder / "kept" / checkpoint.NAME).read_bytes()
+
+    def fail(*_: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint.Checkpoint, "_append", fail)
+        with pytest.raises(Killed):
+            run(folder, *LESS, migrate=True)
+    assert (folder / "kept" / checkpoint.NAME).read_bytes() == known
+    assert run(folder, *LESS, migrate=True)
+
+
+@pytest.mark.parametrize(
+    ("names", "changes", "message"),
+    [
+        (["hot", "cold", "alike"], {}, "without rules `warm`\n"),
+        (["cold", "alike", "warm"], {}, "changed rules `cold`"),
+        (["hot", "cold", "alike", "warm"], {"warm": PROGRAM["warm"].replace("20", "21")}, "changed rules `warm`"),
+        (["hot", "cold", "alike", "warm", "new"], {"new": "[new: (?s :in ?r) -> (?r :of ?s)]"}, "with rules `new`"),
+    ],
+)
+def test_what_cannot_be_told_exactly_is_refused(
+    folder: Path, names: list[str], changes: dict[str, Any], message: str
+) -> None:
+    run(folder, *PROGRAM)
+    with pytest.raises(BuilderError, match=message):
+        run(folder, *names, **changes)
+    if "without" in message:
+        run(folder, *names, migrate=True, **changes)
+    else:
+        with pytest.raises(BuilderError, match=message):
+            run(folder, *names, migrate=True, **changes)
+
+
+def test_what_updates_have_changed_is_refused(folder: Path) -> None:
+    update = "[put: (?s :reads ?v) greaterThan(?v, 10) -> drop(0)]"
+    run(folder, "hot", "alike", "put", put=update)
+    with pytest.raises(BuilderError, match="updates have changed its data"):
+        run(folder, "hot", "put", migrate=True, put=update)
+
+
+def test_a_plan_that_keeps_other_things_is_another_one(folder: Path) -> None:
+    """As one of another version might."""
+    run(folder, *LESS)
+    path = folder / "kept" / checkpoint.NAME
+    head, rest = path.read_text().split("\n", 1)
+    path.write_text(head.replace('"AntiJoin"', '"Other"') + "\n" + rest)
+    for migrate in (False, True):
+        with pytest.raises(BuilderError, match="another run: what its nodes keep"):
+            run(folder, *LESS, migrate=migrate)
+    with pytest.raises(BuilderError, match="has to know is not in it"):
+        run(folder, "hot", "cold", migrate=True)
+
+
+def test_there_has_to_be_a_checkpoint(squall: Squall, folder: Path) -> None:
+    (folder / "x.jena").write_text("[(?a <urn:p> ?b) -> (?b <urn:p> ?a)]")
+    code, _, err = squall("build", f"{folder}/x.jena", "--source", f"{folder}/in", "--migrate")
+    assert code == 2
+    assert "`--migrate` goes with `--checkpoint`" in err
+
+
+def test_joins_that_are_done_as_one_keep_what_they_join() -> None:
+    """The same node may be the last of other joins as well, and then keeps rows of other inputs."""
+    plan = squall.plan(system_of(["wide"], "RANGE 20ms", "istream", CLOSE))
+    (star,) = [kind for kind in kinds(Running(plan, Options())).values() if kind.startswith("Star")]
+    assert "widths=(2, 1, 1, 1)" in star
+    with pytest.raises(BuilderError, match="what `join` has to know"):
+        carried({}, {"join": star.replace("(2, 1, 1, 1)", "(2, 1, 1)")}, {"join": star}, ())
