@@ -14,7 +14,7 @@ from squall.planners.rete import identities
 from squall.programs import Program as Text
 from squall.rdf import WORKING, Term, iri, iri_text
 from squall.statistics import Statistics
-from squall.strata import Shape, Shapes, made_of, read_of, shape
+from squall.strata import Shape, Shapes, made_of, may_read, read_of, shape
 from squall.system import (
     AtomPattern,
     Call,
@@ -65,6 +65,10 @@ class Reading(NamedTuple):
         named = (graphs and source.reads(stream, iri(source.iri or stream)) for source in self.sources)
         return any(source.reads(stream) for source in self.sources) or any(named)
 
+    def finds(self, maker: Maker) -> bool:
+        """Whether it reads the stream and the graph in which facts are made."""
+        return any(may_read(source, maker.stream or "", maker.graph) for source in self.sources)
+
     @property
     def of_graphs(self) -> bool:
         """Whether it reads named graphs, wherever they come from."""
@@ -82,10 +86,12 @@ ANY = "any stream"
 
 
 class Maker(NamedTuple):
-    """A rule (by number) that makes facts, and the stream in which these are (or `ANY`); None: they are derived."""
+    """A rule (by number) that makes facts, and the stream in which these are (or `ANY`); None: they are derived. graph:
+    the name of that in which they are there (``""``: none; None: any)."""
 
     rule: int
     stream: str | None
+    graph: str | None = ""
 
 
 @dataclass(frozen=True)
@@ -122,8 +128,8 @@ class Program:
         """The facts that rules make, by their shapes, as patterns read them."""
         found: Shapes[Maker] = Shapes()
         for number, rule in enumerate(self.rules):
-            for made, stream in _made(rule):
-                found.add(made, Maker(number, stream))
+            for made, *where in _made(rule):
+                found.add(made, Maker(number, *where))
         return found
 
     @cached_property
@@ -158,7 +164,7 @@ class Program:
     def makers(self, reading: Reading) -> Iterator[Maker]:
         """The rules that make facts which a pattern may find."""
         for maker in self.made.overlapping(reading.shape):
-            if reading.derives if maker.stream is None else maker.stream == ANY or reading.reads(maker.stream):
+            if reading.derives if maker.stream is None else maker.stream == ANY or reading.finds(maker):
                 yield maker
 
 
@@ -166,14 +172,14 @@ Check = Callable[[Program], Iterator[Finding]]
 """What gives everything of one kind that is to be said of a program."""
 
 
-def _made(rule: Rule) -> Iterator[tuple[Shape, str | None]]:
+def _made(rule: Rule) -> Iterator[tuple[Shape, str | None, str | None]]:
     if rule.system.reentrant:
-        yield from ((made, None) for made in made_of(rule.system))
+        yield from ((made, None, "") for made in made_of(rule.system))
     if rule.stream:
-        yield from ((made, rule.stream) for made, _ in read_of(rule.system, rule.stream))
+        yield from ((made, rule.stream, graph) for made, graph in read_of(rule.system, rule.stream))
     for one in rule.system.consequences:
         if isinstance(one, Insert):
-            yield from ((shape(template), _graph(one)) for template in one.template)
+            yield from ((shape(template), _graph(one), "") for template in one.template)
 
 
 def _graph(insert: Insert) -> str:
