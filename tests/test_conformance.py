@@ -45,7 +45,7 @@ def test_suite(suite: str, planner: str) -> None:
 
 SAMPLES = {
     "squall": 9, "jena-rules": 50, "rif-w3c": 30, "w3c-rdf-tests": 150, "csparql-engine": 15, "csrbench": 50,
-    "instans": 20, "rif-owl2rl-weaver": 9, "owl2-tests": 100, "owl1-wg-tests": 100, "jena-owl": 50,
+    "instans": 20, "rif-owl2rl-weaver": 9, "owl2-tests": 100, "owl1-wg-tests": 50, "jena-owl": 50,
 }  # fmt: skip
 """Of these suites' cases, each of so many is run on other builders in `make test`, and all are in `make test-all`."""
 ELSEWHERE = [

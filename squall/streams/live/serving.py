@@ -158,9 +158,9 @@ class ServingSink(MessageSink):
             threads = list(self._threads)
         for reader in self._all():
             reader.end()
-        self.stop()
-        for thread in threads:
+        for thread in threads:  # before the server ends, which may break connections off
             thread.join()
+        self.stop()
 
     def _all(self) -> list[Reader]:
         with self._changed:
