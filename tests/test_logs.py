@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from squall import datasets
@@ -126,15 +126,16 @@ def test_blank_nodes_are_those_of_a_message() -> None:
     assert first.split(" ")[0] == first.split(" ")[2] != second.split(" ")[0]
 
 
-@settings(max_examples=200, deadline=None)
-@given(
-    st.lists(st.sampled_from(['"', "'", "<", ">", "#", "\n", "\\", "MESSAGE", "@message", ".", " ", "a", "{", "e:"]))
-)
-def test_whatever_comes_is_read_or_counted(pieces: Sequence[str]) -> None:
+PIECES = ['"', "'", '"""', "'''", "<", ">", "<a>", "#", "\n", "\\", "MESSAGE", "@message", ".", " ", "a", "{", "e:"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PIECES)), st.integers(1, 5))
+@example(['"', "\\", "#", "\\", "\n", "MESSAGE", "#", '"', '"', "<", " "], 1)
+def test_whatever_comes_is_read_or_counted(pieces: Sequence[str], size: int) -> None:
     """And where pieces are cut makes no difference."""
     text = "".join(pieces)
-    assert parsed(text, size=1) == parsed(text)
-    assert parsed(f"{text}\n", size=3) == parsed(f"{text}\n")
+    assert parsed(text, size=size) == parsed(text)
 
 
 def test_what_is_broken_is_counted_as_a_whole(tmp_path: Path) -> None:

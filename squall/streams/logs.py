@@ -31,9 +31,10 @@ _CONTENT = re.compile(
     | \#[^\n]*+\n
     | <[^<>"{}|^`\s]*+> | <(?=[<\s(]) | >
     | \"{3}(?:[^"\\]|\\.|"(?!""))*+\"{3} | '{3}(?:[^'\\]|\\.|'(?!''))*+'{3}
-    | "(?:[^"\\\n]|\\.)++" | ""(?=[^"])  | '(?:[^'\\\n]|\\.)++' | ''(?=[^'])
+    | "(?:[^"\\\n]|\\[^\n])++" | ""(?=[^"])  | '(?:[^'\\\n]|\\[^\n])++' | ''(?=[^'])
     | (?<=["'])@[A-Za-z0-9-]++(?=[^A-Za-z0-9-])
-    | (?!(?i:MESSAGE)(?=[ENDS]) | @message\b) (?:[^ENDS\\]|\\.)++ (?=[ENDS])
+    | (?!(?i:MESSAGE)(?=[ENDS]) | @message\b) (?:[^ENDS\\]|\\[^\n])++ (?=[ENDS]|\\\n)
+    | \\\n
     | (?!\"{3}|'{3}|@message\s*+(?:\.|\Z)) ["'<@][^\n]*+\n
     )*+""".replace(b"ENDS", _ENDS),
     re.DOTALL | re.VERBOSE,
@@ -97,22 +98,22 @@ class _Log:
 
 def _texts(input: IO[bytes]) -> Iterator[tuple[int, bytes] | None]:
     """The first line and the text of each message; None where nothing more is at hand."""
-    data, line, more = b"", 1, True
+    data, known, line, more = b"", 0, 1, True
     while more:
         chunk = input.read(_CHUNK)
         more = bool(chunk)
         data += chunk or b"\n"  # at the end, so that the last word has one
         begin = 0
         while True:
-            content = _CONTENT.match(data, begin)
+            content = _CONTENT.match(data, begin + known)  # what is known to be content is not looked at again
             assert content is not None  # it may be empty
             delimiter = _DELIMITER.match(data, content.end())
             if delimiter is None:
                 break
             yield line, data[begin : content.end()]
             line += data.count(b"\n", begin, delimiter.end())
-            begin = delimiter.end()
-        data = data[begin:]
+            begin, known = delimiter.end(), 0
+        data, known = data[begin:], content.end() - begin
         if len(data) > LONGEST:
             raise Malformed(f"a message is longer than {LONGEST} bytes", line)
         yield None
