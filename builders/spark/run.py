@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from squall.builders.spark import spool
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.inputs import Inputs, document_of, lines, placed, readable
-from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_TOGETHER
+from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, rows_together
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool
 from squall.builders.spark.store import Store, pattern_of, uri_of
@@ -39,13 +39,21 @@ if TYPE_CHECKING:
 class Run:
     """One run of a job: the driver's side."""
 
-    def __init__(self, plan: Plan, options: Options, spark: SparkSession, folder: Path, begin: int) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        options: Options,
+        spark: SparkSession,
+        folder: Path,
+        begin: int,
+        exchange: Callable[[SparkSession, Store], SparkExchange] = SparkExchange,
+    ) -> None:
         self.options = options
         self.spark = spark
         self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(folder))
         self.program = Program(plan, levels(plan), functions.own(), self.store.belong(plan, begin), options.measure)
-        together = int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
-        self.exchange = SparkExchange(spark, self.store)
+        together = rows_together(spark)
+        self.exchange = exchange(spark, self.store)
         self.batches: Batches | SingleTask
         if alone(plan):
             self.batches = SingleTask(self.exchange, self.store, self.program, options.steps)
