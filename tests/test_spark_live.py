@@ -61,6 +61,7 @@ def test_sources_are_told_of_a_batch_that_counts(tmp_path: Path) -> None:
     steps = [one for n in (1, 2, 3) for one in ((f"output {n}", n), ("settled", n), ("acknowledged", n + 1))]
     assert source.log[: len(first + steps)] == first + steps
     assert source.acknowledged == ["1", "2", "3"]
+    assert len(list((tmp_path / "kept" / "spool" / "events").iterdir())) < 3, "what is worked off is not kept"
     assert source.closed
 
 

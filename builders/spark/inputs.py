@@ -61,6 +61,8 @@ def _file_lines(spark: SparkSession, document: Document, streaming: bool) -> Dat
     reader = spark.readStream.format("text")
     if files := spark.conf.get(FILES_PER_BATCH, ""):
         reader = reader.option("maxFilesPerTrigger", files)
+    if document.spooled:
+        reader = reader.option("cleanSource", "delete")
     return placed(reader.load(path))
 
 
