@@ -100,15 +100,20 @@ class Sources:
         """Where each source stands, as what JSON can hold (see `keep`): all that was handed on is before that."""
         return list(self._told.values())
 
-    def acknowledge(self) -> None:
-        """All that has been handed on is worked off."""
+    def positions(self) -> Mapping[int, str]:
+        """Up to where sources have been handed on, by their numbers; to be asked for by the thread that reads."""
+        return dict(self._positions)
+
+    def acknowledge(self, positions: Mapping[int, str] | None = None) -> None:
+        """All that has been handed on is worked off; positions: all that had been when these were told."""
         if self.settle is not None:
             self.settle()
-        for number, position in self._positions.items():
+        done = self.positions() if positions is None else positions
+        for number, position in done.items():
             source = self.sources[number]
             if position != self._done.get(number, "") and isinstance(source, Acknowledging):
                 source.acknowledge(position)
-        self._done = dict(self._positions)
+        self._done = dict(done)
 
     def close(self) -> None:
         """Sources that keep what they bring are told that nothing more is acknowledged."""
@@ -146,13 +151,18 @@ class Sources:
         return not self.clock.stamps and (len(self.sources) == 1 or not self.live)
 
     def __iter__(self) -> Iterator[Sequence[Event]]:
-        self._reading = True
         waits = any(isinstance(original(source), Acknowledging) for source in self.sources)
-        return self._acknowledged() if waits and self._pulse is None else self._batches()
+        return self._acknowledged() if waits and self._pulse is None else self.ahead()
+
+    def ahead(self) -> Iterator[Sequence[Event]]:
+        """The batches, for who asks for the next one before the last is worked off: he says himself what has been
+        (`acknowledge`), and ends reading (`close`)."""
+        self._reading = True
+        return self._batches()
 
     def _acknowledged(self) -> Iterator[Sequence[Event]]:
         try:
-            for batch in self._batches():
+            for batch in self.ahead():
                 yield batch
                 if self._positions != self._done:
                     self.acknowledge()
