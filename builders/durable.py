@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from squall.builders.checkpoint import Checkpoint, Head, Step
+from squall.builders.given import Given
 from squall.builders.migration import carried, described, kinds
 from squall.builders.packing import orders
 from squall.builders.running import Outputs, Running
@@ -27,38 +27,6 @@ from squall.streams import Sources
 
 PULSE = 200
 """For how long (ms) nothing may come before it is looked whether it is time for a checkpoint."""
-
-
-class Given:
-    """Batches from Python: who starts a run again gives them again, and what has been worked off is passed over."""
-
-    stopped = False
-
-    def __init__(self, batches: Iterable[Sequence[Event]]) -> None:
-        self._batches = batches
-        self._count = 0
-        """How many events have been handed on."""
-
-    def keep(self, told: Sequence[Any], pulse: int) -> None:
-        """As all of these methods, see `squall.streams.Sources`."""
-        self._count = sum(told)
-
-    def standings(self) -> list[Any]:
-        return [self._count]
-
-    def acknowledge(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-    def __iter__(self) -> Iterator[Sequence[Event]]:
-        known = self._count
-        for batch in self._batches:
-            new = batch[known:]
-            known -= len(batch) - len(new)
-            self._count += len(new)
-            yield new
 
 
 class Durable:

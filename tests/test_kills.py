@@ -1,6 +1,6 @@
 """Processes that are killed at random moments and started again write what one that is not killed does.
 
-Runs on Spark are in tests/test_spark.py.
+Runs on Spark over files that it reads by itself are in tests/test_spark.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from squall.streams import open_source
 from tests import brokers
 from tests.test_durable import PROGRAM, timed_lines
 
-PATIENCE = 60
+PATIENCE = 120
 KILLS = pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
 LAST = """100000000 <http://example.org/last> <http://example.org/in> <http://example.org/last> .
 200000000 <http://example.org/last> <http://example.org/note> <http://example.org/last> .
@@ -43,13 +43,17 @@ class Killed:
     say: adds a part of the input. written: what there is of the output.
     """
 
+    options: Sequence[str] = ("--checkpoint-every", "20")
+    ended = 0
+    """The exit code of a run that is ended by a signal."""
+
     def __init__(self, folder: Path, arguments: list[str], say: Callable[[int, str], None], written: Callable[[], str]):
         self.folder = folder
         self.say = say
         self.written = written
-        self.checkpoint = folder / "kept" / "checkpoint.jsonl"
+        self.checkpoint = folder / "kept"
         (folder / "program.jena").write_text(PROGRAM)
-        kept = ["--checkpoint", str(folder / "kept"), "--checkpoint-every", "20", "--window", "RANGE 300ms"]
+        kept = ["--checkpoint", str(self.checkpoint), *self.options, "--window", "RANGE 300ms"]
         self.command = [sys.executable, "-m", "squall", "build", "program.jena", *arguments, *kept]
 
     def holds(self, kills: int) -> None:
@@ -67,7 +71,9 @@ class Killed:
     def start(self) -> subprocess.Popen[bytes]:
         with (self.folder / "log").open("ab") as log:
             environment = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
-            return subprocess.Popen(self.command, cwd=self.folder, env=environment, stdout=log, stderr=log)
+            return subprocess.Popen(
+                self.command, cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
 
     def kill(self, draw: random.Random, parts: Sequence[tuple[int, str]]) -> None:
         """Kills a process at some moment: while it starts, or while it works on what comes."""
@@ -82,7 +88,7 @@ class Killed:
             time.sleep(draw.random() * 0.05)
         time.sleep(draw.random() * 0.1)
         assert process.poll() is None, self._log()
-        process.send_signal(signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
     def end(self, parts: Sequence[tuple[int, str]]) -> None:
@@ -92,7 +98,7 @@ class Killed:
             self.say(*part)
         self.wait(process, lambda: IS_LAST in self.written())
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE) == 0, self._log()
+        assert process.wait(PATIENCE) == self.ended, self._log()
 
     def wait(self, process: subprocess.Popen[bytes], done: Callable[[], bool]) -> None:
         end = time.monotonic() + PATIENCE
@@ -102,11 +108,23 @@ class Killed:
             time.sleep(0.01)
 
     def _saved(self) -> Any:
-        found = self.checkpoint.stat() if self.checkpoint.exists() else None
+        """What changes when the run is saved."""
+        path = self.checkpoint / "checkpoint.jsonl"
+        found = path.stat() if path.exists() else None
         return found and (found.st_ino, found.st_size)
 
     def _log(self) -> str:
         return (self.folder / "log").read_text()
+
+
+class KilledOnSpark(Killed):
+    """With its JVM and its workers."""
+
+    options = ("--builder", "spark", "--conf", "spark.master=local[2]", "--ledger", "lost.ndjson")
+    ended = 130
+
+    def _saved(self) -> Any:
+        return sum(1 for _ in (self.checkpoint / "commits").glob("[0-9]*.json"))
 
 
 def undisturbed(folder: Path) -> list[str]:
@@ -175,5 +193,28 @@ def test_from_a_file_that_grows_into_a_compressed_one(tmp_path: Path, kills: int
 
     arguments = ["--source", "in.ntt?follow=yes&poll=10", "--sink", "out.ntt.gz", "--ledger", "lost.ndjson"]
     Killed(tmp_path, arguments, say, written).holds(kills)
+    lost = (tmp_path / "lost.ndjson").read_text().splitlines()
+    assert len(lost) == len({*lost}) == (tmp_path / "all.ntt").read_text().count("broken")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("group", ["", pytest.param("&group=g&consumer=c", marks=pytest.mark.slow)])
+def test_from_redis_into_a_file_on_spark(tmp_path: Path, broker: brokers.Broker, kills: int, group: str) -> None:
+    """Entries of a group are acknowledged when a batch that has them is committed."""
+    pytest.importorskip("pyspark")
+    redis = pytest.importorskip("redis")
+    source = f"redis://127.0.0.1:{broker.port}/in?format=ntt&from=first{group}"
+    with redis.Redis("127.0.0.1", broker.port) as client:
+
+        def say(number: int, text: str) -> None:
+            for line in text.splitlines():
+                client.xadd("in", {"data": line})
+
+        def written() -> str:
+            all_told = not group or client.xpending("in", "g")["pending"] == 0
+            return (tmp_path / "out.ntt").read_text() if all_told else ""
+
+        KilledOnSpark(tmp_path, ["--source", source, "--sink", "out.ntt"], say, written).holds(kills)
     lost = (tmp_path / "lost.ndjson").read_text().splitlines()
     assert len(lost) == len({*lost}) == (tmp_path / "all.ntt").read_text().count("broken")

@@ -402,13 +402,13 @@ def test_what_nobody_took_is_not_counted_as_done(tmp_path: Path) -> None:
 
 
 def test_a_spool_that_cannot_be_written_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*arguments: object) -> bool:
+    def full(*_: object) -> None:
         raise OSError("no space left")
 
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
     events = (Event(number, (triple("ann", "parent", "bob"),)) for number in range(3))
     job = squall.build(plan, "spark")
-    monkeypatch.setattr("squall.builders.spark.spool.write", lambda folder, *rest: folder.name == "events" and full())
+    monkeypatch.setattr("squall.builders.spark.spool.written", full)
     with pytest.raises(OSError, match="no space left"):
         list(job.run([event] for event in events))
 

@@ -43,9 +43,11 @@ def document_of(source: Source) -> Document:
     return Document(source.path, settings.stream, settings.format, settings.time, isinstance(source, FolderSource))
 
 
-def timely(batches: Iterable[Sequence[Event]], lose: Callable[[Lost], None]) -> Iterator[Sequence[Event]]:
-    """The batches without what comes after something later, of which `lose` is told."""
-    latest = ALWAYS
+def timely(
+    batches: Iterable[Sequence[Event]], lose: Callable[[Lost], None], latest: int = ALWAYS
+) -> Iterator[Sequence[Event]]:
+    """The batches without what comes after something later, of which `lose` is told. latest: the time (integer ms) of
+    what has come before."""
     for batch in batches:
         found = []
         for event in batch:

@@ -25,7 +25,7 @@ class Document(NamedTuple):
     """How the lines of a source are read.
 
     name: the path of the file, or of the folder, as the user gave it. format, time (ms, of untimed statements), stream:
-    as in the source's address. spooled: the lines are what `spool_line` made, not RDF.
+    as in the source's address. spooled: the lines are what `spool_lines` and `lost_line` made, not RDF.
     """
 
     name: str
@@ -71,6 +71,11 @@ def spool_lines(event: Event) -> Iterator[str]:
         yield json.dumps(line, ensure_ascii=False)
 
 
+def lost_line(lost: Lost) -> str:
+    """A lost statement as a line of a spool file."""
+    return json.dumps(lost._asdict(), ensure_ascii=False)
+
+
 def lines_parser(documents: Sequence[Document]) -> Parse:
     """The function from batches of lines (columns value, file, block, source) to what they hold. `source` numbers the
     documents; `file` and `block` say where a line is from: the lines of a block come in order."""
@@ -107,7 +112,7 @@ def _parse(
 ) -> tuple[Sequence[Event], list[Lost], int]:
     """The events of lines, those that are lost, and how many statements could be used."""
     if document.spooled:
-        return _counted(list(_unspool(lines)), [])
+        return _unspool(lines)
     name = document.of(path)
     if path.endswith(".tmp"):  # a file that is still being written
         return [], [], 0
@@ -129,10 +134,16 @@ def _counted(events: list[Event], lost: list[Lost]) -> tuple[list[Event], list[L
     return events, lost, sum(len(event.facts) for event in events)
 
 
-def _unspool(lines: Sequence[str | bytes]) -> Iterator[Event]:
+def _unspool(lines: Sequence[str | bytes]) -> tuple[Sequence[Event], list[Lost], int]:
+    events: list[Event] = []
+    lost: list[Lost] = []
     for line in lines:
-        time, stream, graph, kind, *cells = json.loads(line)
-        yield event_of(time, stream, graph, kind, cells)
+        match json.loads(line):
+            case [time, stream, graph, kind, *cells]:
+                events.append(event_of(time, stream, graph, kind, cells))
+            case told:
+                lost.append(Lost(**told))
+    return _counted(events, lost)
 
 
 def event_of(time: int, stream: str, graph: str, kind: str, cells: Sequence[str]) -> Event:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -60,6 +61,8 @@ def _file_lines(spark: SparkSession, document: Document, streaming: bool) -> Dat
     reader = spark.readStream.format("text")
     if files := spark.conf.get(FILES_PER_BATCH, ""):
         reader = reader.option("maxFilesPerTrigger", files)
+    if document.spooled:
+        reader = reader.option("cleanSource", "delete")
     return placed(reader.load(path))
 
 
@@ -76,3 +79,14 @@ def _glob(path: Path, folder: bool) -> str:
 def placed(text: DataFrame) -> DataFrame:
     """Lines with the place that they are from."""
     return text.selectExpr("value", "_metadata.file_path as file", "_metadata.file_block_start as block")
+
+
+def last_file(text: DataFrame, number: int) -> tuple[DataFrame, Callable[[], str | None]]:
+    """The lines, and what tells when they have been read which file of a source, the last by name, any of them is from
+    (None: none is)."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    seen = Observation()
+    file = f.max(f.when(f.col("source") == number, f.col("file")))
+    return text.observe(seen, file.alias("last")), lambda: seen.get["last"]

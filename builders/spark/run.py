@@ -13,18 +13,18 @@ from squall import functions
 from squall.builders.distributed.addressing import Program
 from squall.builders.distributed.alone import SingleTask, alone
 from squall.builders.distributed.cut import levels
-from squall.builders.distributed.intake import is_live, lose, timely
-from squall.builders.distributed.lines import Document, Lost, lines_parser
+from squall.builders.distributed.intake import is_live, lose
+from squall.builders.distributed.lines import Document, Lost, lines_parser, spool_lines
 from squall.builders.distributed.messages import FIGURE, ROW, SCHEMA
 from squall.builders.distributed.supersteps import Batches
-from squall.builders.spark import spool
+from squall.builders.given import Given
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.figures import Reporter
 from squall.builders.spark.folder import FolderWriter
-from squall.builders.spark.inputs import Inputs, document_of, lines, placed, readable
+from squall.builders.spark.inputs import Inputs, document_of, last_file, lines, placed, readable
 from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, rows_together
 from squall.builders.spark.sources import FrameSource
-from squall.builders.spark.spool import Spool
+from squall.builders.spark.spool import Spool, show, written
 from squall.builders.spark.store import Store, pattern_of, uri_of
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -62,12 +62,14 @@ class Run:
             most = int(spark.conf.get(ROWS_IN_WORKER, "1000000") or 0)
             self.batches = Batches(self.exchange, self.store, self.program, together, most)
         self.folder = self._folder(plan, options.sink) if isinstance(options.sink, Folder) else None
-        self.spooled = folder.absolute() / "spool"
-        self.spool = Spool(self.spooled / "events", self._fail)
+        self.place = folder.absolute()
+        self.spool: Spool | None = None
         self.reporter: Reporter | None = None
         self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
         self.failure: BaseException | None = None
         self.abandoned = False
+        self.settle: Callable[[], None] | None = None
+        """Makes sure that what has been written is where it should be."""
         self.stopped = False
         """Whether somebody has stopped the query: more would have come."""
 
@@ -79,11 +81,21 @@ class Run:
 
     def outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         """All outputs of the run, batch by batch."""
-        inputs = self._inputs(batches)
+        if isinstance(batches, Sources):
+            self.settle = batches.settle
+        try:
+            yield from self._outputs(self._inputs(batches), static)
+        finally:
+            if self.spool is not None:
+                self.spool.close()
+
+    def _outputs(self, inputs: Inputs, static: Iterable[Event]) -> Iterator[Output]:
         if self._is_one_batch(inputs):
             read = self._messages(lines(self.spark, inputs, streaming=False), inputs) if inputs.documents else None
             everything = self.exchange.union([self._start(static), read])
             yield from self._directly(everything, inputs.sources, last=True, keep=False)
+            if self.spool is not None:
+                self.spool.acknowledge()
             return
         _check_frames(inputs)
         with self._reporting():
@@ -148,6 +160,8 @@ class Run:
 
     def _commit(self, number: int | None) -> None:
         """The outputs have been taken: they are made to last before the batch counts."""
+        if self.settle is not None:
+            self.settle()
         for file in self._files().values():
             file.mark()
         self.batches.commit(number)
@@ -161,10 +175,14 @@ class Run:
         """The messages of axioms and static data, if there are any."""
         first = self.batches.first()
         made = self.spark.createDataFrame(first, SCHEMA) if first else None
-        written = spool.write(self.spooled / "static", ([event] for event in static), "static", ALWAYS)
-        if not written:
+        folder = self.place / "spool" / "static"
+        folder.mkdir(parents=True, exist_ok=True)
+        known = (line for event in static for line in spool_lines(event._replace(time=ALWAYS)))
+        draft = written(folder, "static", known)
+        if draft is None:
             return made
-        text = self.spark.read.format("text").load(pattern_of(uri_of(self.spooled / "static")))
+        show(draft)
+        text = self.spark.read.format("text").load(pattern_of(uri_of(folder)))
         step = self.batches.reading(lines_parser((Document("static", spooled=True),)))
         read = (
             placed(text).selectExpr("*", "0 as source").mapInArrow(step, SCHEMA).where(f"kind in ('{ROW}', '{FIGURE}')")
@@ -182,23 +200,18 @@ class Run:
         """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""
         sources = batches.sources if isinstance(batches, Sources) else ()
         own = [source for source in sources if readable(source)]
-        others = [source for source in sources if not readable(source)]
         read: list[Source | None] = [*own]
         documents = [document_of(source) for source in own]
-        rest: Iterable[Sequence[Event]] | None = batches
-        if isinstance(batches, Sources):
-            rest = Sources(others, batches.clock, batches.heartbeat) if others else None
         live = is_live(batches)
+        rest = _rest(batches)
         if rest is not None:
-            documents.append(Document(str(self.spool.folder), folder=True, spooled=True))
+            self.spool = Spool(self.place, rest, self.options.checkpoint is not None, self._fail)
+            documents.append(Document(str(self.spool.files), folder=True, spooled=True))
             read.append(None)
-            # Of what Spark reads by itself the order is not known: late is there what is earlier than a batch before.
-            came = timely(rest, self._lose)
-            self.spool.folder.mkdir(parents=True, exist_ok=True)
             if live:
-                self.spool.start(came)
+                self.spool.start()
             else:
-                spool.write(self.spool.folder, came, self.spool.name)
+                self.spool.write()
         return Inputs(tuple(documents), tuple(read), live, any(source.live for source in own))
 
     # The query
@@ -241,7 +254,7 @@ class Run:
         """Says when there is nothing more to come, or the query has been stopped."""
         try:
             if inputs.live and not inputs.endless:
-                while query.isActive and not self.spool.join(0.2):
+                while query.isActive and self.spool is not None and not self.spool.join(0.2):
                     pass
                 query.processAllAvailable()
                 self.stopped = not query.isActive
@@ -258,6 +271,9 @@ class Run:
             return
         try:
             self.exchange.spark = frame.sparkSession
+            spooled = None
+            if self.spool is not None:
+                frame, spooled = last_file(frame, len(inputs.documents) - 1)
             for output in self._batch(self._messages(frame, inputs), inputs.sources):
                 self._hand_over(output)
             taken = threading.Event()
@@ -266,6 +282,8 @@ class Run:
             if self.abandoned:  # they were let go, not taken: the batch has to be done again
                 raise RuntimeError("the run was abandoned")
             self._commit(number)
+            if self.spool is not None and spooled is not None and (file := spooled()):
+                self.spool.acknowledge(int(Path(file).stem))
         except BaseException as error:
             self._fail(error)
             raise
@@ -278,6 +296,16 @@ class Run:
         if self.abandoned:
             raise RuntimeError("the run was abandoned")
         self.waiting.put(item)
+
+
+def _rest(batches: Iterable[Sequence[Event]]) -> Sources | Given | None:
+    """What Spark cannot read by itself; None: it can read all."""
+    if not isinstance(batches, Sources):
+        return Given(batches)
+    others = [number for number, source in enumerate(batches.sources) if not readable(source)]
+    ledgers = [batches.ledgers[number] for number in others] if batches.ledgers else []
+    sources = [batches.sources[number] for number in others]
+    return Sources(sources, batches.clock, batches.heartbeat, ledgers) if sources else None
 
 
 def _check_frames(inputs: Inputs) -> None:

@@ -1,88 +1,240 @@
-"""What Spark cannot read by itself, written as files that it can: now if it ends, else as it comes."""
+"""What Spark cannot read by itself, written as files that it can, and where the sources stand behind what is in them.
+
+A file is written under a name that Spark passes over, then the *stand* says that it counts, then it gets its own name.
+So what is in the spool is not read from its sources again, and everything else is, wherever a run is killed.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO, Any, NamedTuple
 
-from squall.builders.distributed.lines import spool_lines
-from squall.rdf import Event
+from squall.builders.distributed.intake import timely
+from squall.builders.distributed.lines import Lost, lost_line, spool_lines
+from squall.builders.given import Given
+from squall.errors import BuilderError
+from squall.rdf import ALWAYS, Event
+from squall.streams import Sources
 
 SPOOL_SECONDS = 0.2
 """For how long a live stream's events are gathered into one file, at most."""
-Arriving = queue.Queue[Sequence[Event] | None]
-"""Batches that wait to be written; None: there are no more."""
+_AHEAD = 16
+"""Batches that may wait to be written."""
+_PATIENCE = 5.0
+"""Seconds that sources have to end, when a run does."""
+
+
+class Part(NamedTuple):
+    """A batch of what sources bring: its events, what was lost with it, and behind it where the sources stand
+    (`squall.streams.Sources.standings`) and up to where they have been read (`positions`)."""
+
+    events: Sequence[Event]
+    lost: Sequence[Lost]
+    standings: Sequence[Any]
+    positions: Mapping[int, str]
 
 
 class Spool:
-    """Writes the batches of a live stream while the query runs. fail: is told what goes wrong."""
+    """Writes what sources bring into the folder of a run: as files in `files`.
 
-    def __init__(self, folder: Path, fail: Callable[[BaseException], None]) -> None:
+    keeps: another process may go on with that folder, and reads the sources from where they stood. fail: is told what
+    goes wrong while they are read. Raises BuilderError where the folder is that of other sources.
+    """
+
+    def __init__(
+        self, folder: Path, inputs: Sources | Given, keeps: bool, fail: Callable[[BaseException], None]
+    ) -> None:
         self.folder = folder
-        self.fail = fail
-        self.name = f"{time.time_ns()}"
-        self.arriving: Arriving = queue.Queue(maxsize=10_000)
-        self.writer = threading.Thread(target=self._write, daemon=True)
+        self.files = folder / "spool" / "events"
+        self.inputs = inputs
+        self._keeps = keeps
+        self._fail = fail
+        self._stand = folder / "spool" / "stand.json"
+        self._number = time.time_ns()
+        """The name of the last file; those that follow are one more each."""
+        self._latest = ALWAYS
+        """The time (integer ms) up to which events have come: what is earlier is late."""
+        self._lost: list[Lost] = []
+        self._waiting: deque[tuple[int, Mapping[int, str]]] = deque()
+        """The files that have not been worked off, with the positions behind them."""
+        self._arriving: queue.Queue[Part | None] = queue.Queue(maxsize=_AHEAD)
+        """What waits to be written; None: there is no more."""
+        self._reader = threading.Thread(target=self._read, name="reads sources", daemon=True)
+        self._writer = threading.Thread(target=self._write_as_it_comes, name="spools", daemon=True)
+        self.files.mkdir(parents=True, exist_ok=True)
+        for ledger in inputs.ledgers if isinstance(inputs, Sources) else ():
+            ledger.ledger = self
+        if keeps:
+            self._go_on()
 
-    def start(self, batches: Iterable[Sequence[Event]]) -> None:
-        """Begins to take the batches as they come, in a thread of its own: nobody knows when the next one does."""
-        threading.Thread(target=self._listen, args=(batches,), daemon=True).start()
-        self.writer.start()
+    # What is asked of it
+
+    def start(self) -> None:
+        """Begins to read the sources, as they bring something: nobody knows when that is."""
+        self._reader.start()
+        self._writer.start()
 
     def join(self, seconds: float) -> bool:
-        """Whether all batches have been written; waits so long for it at most."""
-        self.writer.join(seconds)
-        return not self.writer.is_alive()
+        """Whether all that sources bring has been written; waits so long for it at most."""
+        self._writer.join(seconds)
+        return not self._writer.is_alive()
 
-    def _listen(self, batches: Iterable[Sequence[Event]]) -> None:
+    def write(self) -> None:
+        """Writes all that sources bring, now."""
+        self._write(self._parts())
+
+    def acknowledge(self, number: int | None = None) -> None:
+        """All up to a file, which has a number for its name, has been worked off; None: all there is."""
+        done = None
+        while self._waiting and (number is None or self._waiting[0][0] <= number):
+            _, done = self._waiting.popleft()
+        if done is not None:
+            self.inputs.acknowledge(done)
+
+    def close(self) -> None:
+        """Nothing more is read. What could not be ended in time goes on reading, and nobody hears of it."""
+        if self._reader.is_alive():
+            self.inputs.stop()
+            if isinstance(self.inputs, Sources):
+                self._reader.join(_PATIENCE)
+        self.inputs.close()
+
+    def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
+        """See `squall.stages.Ledger`: what is lost is spooled as well, so that it counts with the rest of its batch."""
+        self._lost.append(Lost(cause, source, 0, line or 0, reason, text))
+
+    # Reading
+
+    def _parts(self) -> Iterator[Part]:
+        for events in timely(self.inputs.ahead(), self._lost.append, self._latest):
+            if events or self._lost:
+                yield self._part(events)
+        if self._lost:
+            yield self._part(())
+
+    def _part(self, events: Sequence[Event]) -> Part:
+        lost = tuple(self._lost)
+        self._lost.clear()
+        return Part(events, lost, self.inputs.standings() if self._keeps else (), self.inputs.positions())
+
+    def _read(self) -> None:
         try:
-            for batch in batches:
-                self.arriving.put(batch)
+            for part in self._parts():
+                self._arriving.put(part)
         except BaseException as error:  # given to the thread that takes the outputs
-            self.fail(error)
-        self.arriving.put(None)
+            self._fail(error)
+        self._arriving.put(None)
 
-    def _write(self) -> None:
+    # Writing
+
+    def _write_as_it_comes(self) -> None:
         """Writes what has arrived as files, each of what came within `SPOOL_SECONDS` of its first batch."""
-        number, ended = 0, False
+        ended = False
         try:
-            while not ended and (first := self.arriving.get()) is not None:
-                together, ended = _gather(self.arriving, first)
-                write(self.folder, together, f"{self.name}-{number:09d}")
-                number += 1
+            while not ended and (first := self._arriving.get()) is not None:
+                together, ended = _gather(self._arriving, first)
+                self._write(together)
         except BaseException as error:  # given to the thread that takes the outputs
-            self.fail(error)
+            self._fail(error)
+
+    def _write(self, parts: Iterable[Part]) -> None:
+        """Writes a file of parts, if there is anything in them."""
+        last: Part | None = None
+
+        def lines() -> Iterator[str]:
+            nonlocal last
+            for last in parts:
+                for event in last.events:
+                    yield from spool_lines(event)
+                yield from map(lost_line, last.lost)
+                self._latest = last.events[-1].time if last.events else self._latest
+
+        draft = written(self.files, str(self._number + 1), lines())
+        if last is not None and draft is not None:
+            self._number += 1
+            self._waiting.append((self._number, last.positions))
+            if self._keeps:
+                self._note(last.standings, last.positions)
+            show(draft)
+
+    # Where sources stand
+
+    def _note(self, standings: Sequence[Any], positions: Mapping[int, str]) -> None:
+        """Says that the last file counts, and where the sources stand behind it."""
+        stand = {"file": self._number, "latest": self._latest, "sources": _uris(self.inputs)}
+        draft = self._stand.with_suffix(".tmp")
+        with draft.open("w", encoding="utf-8") as file:
+            json.dump(stand | {"standings": standings, "positions": positions}, file)
+            _settle(file)
+        draft.replace(self._stand)
+
+    def _go_on(self) -> None:
+        """Lets the sources go on where they stood, and sees to the file that was being written."""
+        known = json.loads(self._stand.read_text(encoding="utf-8")) if self._stand.exists() else None
+        if known is not None and known["sources"] != _uris(self.inputs):
+            raise BuilderError(
+                f"the checkpoint `{self.folder}` is that of other sources: {', '.join(known['sources'])}",
+                hint="a run that has changed starts from a new checkpoint: name another folder, or remove this one",
+            )
+        for draft in self.files.glob("_*"):
+            if known is not None and draft.name == f"_{known['file']}":
+                show(draft)
+            else:
+                draft.unlink()
+        self.inputs.keep(known["standings"] if known is not None else (), int(SPOOL_SECONDS * 1000))
+        if known is None:
+            self._note(self.inputs.standings(), {})
+            return
+        self._number, self._latest = known["file"], known["latest"]
+        positions = {int(number): position for number, position in known["positions"].items()}
+        self._waiting.append((self._number, positions))
 
 
-def _gather(arriving: Arriving, first: Sequence[Event]) -> tuple[list[Sequence[Event]], bool]:
+def _uris(inputs: Sources | Given) -> list[str]:
+    return [source.uri for source in inputs.sources] if isinstance(inputs, Sources) else []
+
+
+def _gather(arriving: queue.Queue[Part | None], first: Part) -> tuple[list[Part], bool]:
     """The first batch, what comes soon after it, and whether that was the end."""
     together, limit = [first], time.monotonic() + SPOOL_SECONDS
     while (left := limit - time.monotonic()) > 0:
         try:
-            batch = arriving.get(timeout=left)
+            part = arriving.get(timeout=left)
         except queue.Empty:
             break
-        if batch is None:
+        if part is None:
             return together, True
-        together.append(batch)
+        together.append(part)
     return together, False
 
 
-def write(folder: Path, batches: Iterable[Sequence[Event]], name: str, time: int | None = None) -> bool:
-    """Writes events as a file of lines that workers read back; complete before it has its name. Whether there are
-    any."""
-    folder.mkdir(parents=True, exist_ok=True)
+# Files
+
+
+def written(folder: Path, name: str, lines: Iterable[str]) -> Path | None:
+    """A file of lines, which Spark passes over until it is shown; None if there are none."""
     draft = folder / f"_{name}"
     with draft.open("w", encoding="utf-8") as file:
-        for batch in batches:
-            for event in batch:
-                placed = event if time is None else event._replace(time=time)
-                file.writelines(f"{line}\n" for line in spool_lines(placed))
+        file.writelines(f"{line}\n" for line in lines)
+        _settle(file)
     if not draft.stat().st_size:
         draft.unlink()
-        return False
-    draft.rename(folder / f"{name}.json")
-    return True
+        return None
+    return draft
+
+
+def show(draft: Path) -> None:
+    """Gives a file that is written the name by which Spark finds it."""
+    draft.rename(draft.with_name(f"{draft.name.removeprefix('_')}.json"))
+
+
+def _settle(file: IO[str]) -> None:
+    file.flush()
+    os.fsync(file.fileno())

@@ -146,6 +146,7 @@ def build(
     from squall.streams import LedgerFile
     from squall.streams.sinks import Losing, check_writable
 
+    saved = checkpoint is not None
     resume = checkpoint is not None and _has_begun(checkpoint)
     system = compiled(programs, lexer, rules, graphs, semantics["profile"])
     mean = meaning(sources, **semantics)
@@ -163,20 +164,21 @@ def build(
     ledger = LedgerFile(lost, strict, resume)
     if isinstance(target, Losing):
         target.ledger = ledger
-    durable = checkpoint is not None and builder == "iterator"
+    durable = saved and builder == "iterator"
     if migrate and not durable:
         raise UsageError("`--migrate` goes with `--checkpoint` and the builder `iterator`")
     interval = _interval(every, durable)
-    streams, static = _inputs(sources, statics, ledger, durable, *times)
+    streams, static = _inputs(sources, statics, ledger, saved, *times)
     static = chain(static, _documents(system, graphs, (*sources, *statics), ledger))
     system = mean(system, removals=streams.removals)
     _check_streams(system, streams, sources, statics)
     plan = make(system)
     if durable:
         target = recoverable(target)
-        warn_of_risks(streams)
     options = _options(checkpoint, settings, ledger, target, profiled is not None, begin)
     job = job_of(plan, builder, replace(options, max_depth=max_depth, every=interval, batch=batch, migrate=migrate))
+    if saved:
+        warn_of_risks(streams)
     if profiled and not hasattr(job, "figures"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []
@@ -246,20 +248,20 @@ def _inputs(
     sources: Sequence[str],
     statics: Sequence[str],
     ledger: LedgerFile,
-    durable: bool,
+    saved: bool,
     lateness: int,
     clock: str,
     heartbeat: int,
 ) -> tuple[Sources, Iterable[Event]]:
-    """durable: what is lost counts when the run comes to it, and not when a source is read ahead of that."""
+    """saved: what is lost counts when the run comes to it, and not when a source is read ahead of that."""
     from squall.clock import EventClock, WallClock
     from squall.streams import Sources, address, open_source, open_static
     from squall.streams.ledger import Deferred
 
     if sum(address.source(uri).path == "-" for uri in (*sources, *statics)) > 1:
         raise UsageError("standard input (`-`) can be read once only")
-    ledgers = [Deferred(ledger) for _ in sources] if durable else []
-    opened = [open_source(uri, ledgers[number] if durable else ledger, lateness) for number, uri in enumerate(sources)]
+    ledgers = [Deferred(ledger) for _ in sources] if saved else []
+    opened = [open_source(uri, ledgers[number] if saved else ledger, lateness) for number, uri in enumerate(sources)]
     streams = Sources(opened, WallClock() if clock == "wall" else EventClock(), heartbeat, ledgers)
     return streams, chain.from_iterable([open_static(uri, ledger) for uri in statics])
 

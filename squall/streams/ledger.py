@@ -97,10 +97,12 @@ class Loss(NamedTuple):
 
 class Deferred:
     """The ledger of one source, of which a run may be ahead in reading: what is recorded goes into the ledger of the
-    run when that comes to the batch with which it came."""
+    run when that comes to the batch with which it came.
+
+    ledger: that of the run, or of who hands on what is read to the run."""
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+        self.ledger = ledger
         self._lock = threading.Lock()
         self._lost: list[Loss] = []
 
@@ -118,7 +120,7 @@ class Deferred:
     def hand_on(self, lost: Sequence[Loss]) -> None:
         """The run has come to it."""
         for loss in lost:
-            self._ledger.record(*loss)
+            self.ledger.record(*loss)
 
 
 def _opened(path: Path, append: bool) -> IO[str]:

@@ -68,13 +68,16 @@ class Sources:
 
     @property
     def endable(self) -> bool:
-        """Whether they are live, being read, and can be ended by `stop`."""
+        """Whether they are being read, and `stop` may end them: where some are live, or where all go on another time
+        (`keep`)."""
         live = [original(source) for source in self.sources if source.live]
-        return self._reading and bool(live) and all(isinstance(source, Stoppable) for source in live)
+        ends = bool(live) or self._pulse is not None
+        return self._reading and ends and all(isinstance(source, Stoppable) for source in live)
 
     def stop(self) -> None:
         """Ends live sources: what they have received is still handed on, and others are read no further than what is at
-        hand. May be called by any thread but the one that reads."""
+        hand. What goes on another time (`keep`) hands on no more than what comes before all that has not been read yet.
+        May be called by any thread."""
         self.stopped = True
         for source in self.sources:
             if source.live and isinstance(source, Stoppable):
@@ -97,15 +100,20 @@ class Sources:
         """Where each source stands, as what JSON can hold (see `keep`): all that was handed on is before that."""
         return list(self._told.values())
 
-    def acknowledge(self) -> None:
-        """All that has been handed on is worked off."""
+    def positions(self) -> Mapping[int, str]:
+        """Up to where sources have been handed on, by their numbers; to be asked for by the thread that reads."""
+        return dict(self._positions)
+
+    def acknowledge(self, positions: Mapping[int, str] | None = None) -> None:
+        """All that has been handed on is worked off; positions: all that had been when these were told."""
         if self.settle is not None:
             self.settle()
-        for number, position in self._positions.items():
+        done = self.positions() if positions is None else positions
+        for number, position in done.items():
             source = self.sources[number]
             if position != self._done.get(number, "") and isinstance(source, Acknowledging):
                 source.acknowledge(position)
-        self._done = dict(self._positions)
+        self._done = dict(done)
 
     def close(self) -> None:
         """Sources that keep what they bring are told that nothing more is acknowledged."""
@@ -143,13 +151,18 @@ class Sources:
         return not self.clock.stamps and (len(self.sources) == 1 or not self.live)
 
     def __iter__(self) -> Iterator[Sequence[Event]]:
-        self._reading = True
         waits = any(isinstance(original(source), Acknowledging) for source in self.sources)
-        return self._acknowledged() if waits and self._pulse is None else self._batches()
+        return self._acknowledged() if waits and self._pulse is None else self.ahead()
+
+    def ahead(self) -> Iterator[Sequence[Event]]:
+        """The batches, for who asks for the next one before the last is worked off: he says himself what has been
+        (`acknowledge`), and ends reading (`close`)."""
+        self._reading = True
+        return self._batches()
 
     def _acknowledged(self) -> Iterator[Sequence[Event]]:
         try:
-            for batch in self._batches():
+            for batch in self.ahead():
                 yield batch
                 if self._positions != self._done:
                     self.acknowledge()
@@ -170,6 +183,8 @@ class Sources:
         for batch in tap.source.batches():
             self._came_to(0, tap.stand())
             yield batch
+            if self.stopped and not self.live:
+                return
         self._came_to(0, tap.stand())
 
     def _came_to(self, number: int, stand: Stand) -> None:
@@ -221,7 +236,8 @@ class Sources:
         due = self.clock.now() + self.heartbeat
         try:
             while True:
-                for cursor in cursors:
+                paused = self.stopped and self._pulse is not None
+                for cursor in cursors if not paused else ():
                     cursor.fill(self.stopped)
                 batch = _available(cursors)
                 for number, cursor in enumerate(cursors):
@@ -232,6 +248,8 @@ class Sources:
                     due = self.clock.now() + self.heartbeat
                 elif all(cursor.ended and not cursor.pending for cursor in cursors):
                     return
+                elif paused and all(one.ended for one in live.values()):
+                    return  # what is at hand waits for what has not been read
                 known = _known(cursors)
                 ahead = not batch and known > reached
                 patience = _patience(cursors, live.values(), due if ahead else None)

@@ -1,0 +1,167 @@
+"""What the Spark builder spools: each event and each loss once, wherever a run is cut off, and sources told in time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from squall.builders.given import Given
+from squall.builders.spark import spool
+from squall.builders.spark.spool import Spool
+from squall.errors import BuilderError
+from squall.rdf import Event
+from squall.streams import LedgerFile, Sources, open_source
+from squall.streams.ledger import Deferred
+from tests.test_live import Acknowledged, event
+
+TIMES = (1, 2, 4, 3, 5, 5, 4, 6)
+"""Of events, of which two are late."""
+BROKEN = (2, 5)
+"""Behind which events something comes that cannot be used."""
+
+
+class Log(Acknowledged):
+    """A live source of single events that can be read again from any of them. It goes on when the last one is in the
+    spool of a folder, or there are errors."""
+
+    def __init__(self, ledger: Deferred, times: Sequence[int], folder: Path, errors: Sequence[BaseException]) -> None:
+        super().__init__([[event(time, f"n{number}at")] for number, time in enumerate(times)])
+        self.ledger = ledger
+        self.folder = folder
+        self.errors = errors
+
+    def seek(self, position: str) -> None:
+        self.reached = position
+
+    def batches(self) -> Iterator[Sequence[Event]]:
+        for number in range(int(self.reached or 0), len(self.given)):
+            if number in BROKEN:
+                self.ledger.record("malformed", self.uri, number, "it is broken", "")
+            self.reached = str(number + 1)
+            known = len(spooled(self.folder))
+            yield self.given[number]
+            end = time.monotonic() + 20
+            while not self.errors and len(spooled(self.folder)) == known:
+                assert time.monotonic() < end
+                time.sleep(0.001)
+
+
+def spooled(folder: Path) -> list[Any]:
+    """What is in the spool, but for where it came from."""
+    files = sorted((folder / "spool" / "events").glob("[!_]*"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def go(folder: Path, keeps: bool = True, times: Sequence[int] = TIMES) -> tuple[Log, Spool, list[BaseException]]:
+    """Spools what a log has."""
+    errors: list[BaseException] = []
+    ledger = Deferred(LedgerFile(strict=True))
+    source = Log(ledger, times, folder, errors)
+    spool = Spool(folder, Sources([source], ledgers=[ledger]), keeps, errors.append)
+    spool.start()
+    while not spool.join(20):
+        pass
+    return source, spool, errors
+
+
+class Cut(Exception):
+    """The run is cut off."""
+
+
+def cut_at(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is named any more from the so manieth time on."""
+    left = iter(range(place))
+
+    def cut(known: Callable[..., Path]) -> Callable[..., Path]:
+        def named(path: Path, name: Path) -> Path:
+            if next(left, None) is None:
+                raise Cut
+            return known(path, name)
+
+        return named
+
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(Path, name, cut(getattr(Path, name)))
+
+
+@pytest.mark.parametrize("place", range(1, 9))
+def test_each_event_and_each_loss_is_spooled_once(place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In three runs, the first two of which are cut off."""
+    monkeypatch.setattr(spool, "SPOOL_SECONDS", 0)
+    go(tmp_path / "whole")
+    expected = spooled(tmp_path / "whole")
+    assert [one["cause"] for one in expected if isinstance(one, dict)] == ["malformed", "late", "malformed", "late"]
+    for name in range(2):
+        with monkeypatch.context() as patched:
+            cut_at(place - name, patched)
+            with suppress(Cut):
+                _, _, errors = go(tmp_path / "cut")
+                assert isinstance(errors[0], Cut)
+    assert spooled(tmp_path / "cut") != expected
+    _, _, errors = go(tmp_path / "cut")
+    assert errors == []
+    assert spooled(tmp_path / "cut") == expected
+    assert not list((tmp_path / "cut").rglob("_*"))
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_sources_are_told_what_has_been_worked_off(
+    keeps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "SPOOL_SECONDS", 0)
+    source, spooler, errors = go(tmp_path, keeps)
+    files = sorted((tmp_path / "spool" / "events").iterdir())
+    assert errors == [] == source.acknowledged
+    spooler.acknowledge(int(files[0].stem) - 1)
+    assert source.acknowledged == []
+    spooler.acknowledge(int(files[0].stem))
+    assert source.acknowledged == [str(sum("malformed" not in line for line in files[0].read_text().splitlines()))]
+    spooler.acknowledge()
+    assert source.acknowledged[-1] == "8"
+    spooler.close()
+    assert source.closed
+
+
+def test_what_was_spooled_by_another_run_is_acknowledged_as_well(tmp_path: Path) -> None:
+    go(tmp_path)
+    source, spool, _ = go(tmp_path)
+    assert source.handed == 0
+    spool.acknowledge(int(max((tmp_path / "spool" / "events").iterdir()).stem))
+    assert source.acknowledged == ["8"]
+
+
+def test_sources_of_another_name_are_refused(tmp_path: Path) -> None:
+    go(tmp_path)
+    (tmp_path / "a.nt").touch()
+    with pytest.raises(BuilderError, match="is that of other sources: test:"):
+        Spool(tmp_path, Sources([open_source(f"{tmp_path}/a.nt")]), True, print)
+
+
+def test_events_from_python_are_given_again(tmp_path: Path) -> None:
+    events = [event(time) for time in range(1, 6)]
+    for count in (3, 5):
+        Spool(tmp_path, Given([events[:2], events[2:count]]), True, print).write()
+    assert [time for time, *_ in spooled(tmp_path)] == [1, 2, 3, 4, 5]
+
+
+def test_what_goes_wrong_while_reading_is_told(tmp_path: Path) -> None:
+    _, spool, errors = go(tmp_path, times=())
+    assert errors == []
+    spool.close()
+
+    def events() -> Iterator[list[Event]]:
+        yield [event(1)]
+        raise OSError("the sensor has gone")
+
+    told: list[BaseException] = []
+    other = Spool(tmp_path / "other", Given(events()), True, told.append)
+    other.start()
+    assert other.join(20)
+    assert list(map(str, told)) == ["the sensor has gone"]
+    assert len(spooled(tmp_path / "other")) == 1
