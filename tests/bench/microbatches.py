@@ -32,8 +32,9 @@ FIRST = 3
 """How many micro-batches are left out."""
 
 
-def triggers(spark: SparkSession, run: Callable[[], None]) -> list[float]:
-    """The seconds that each micro-batch of a run took which had something to read, as Spark tells them."""
+def triggers(spark: SparkSession, run: Callable[[], None], look: Callable[[], None] | None = None) -> list[float]:
+    """The seconds that each micro-batch of a run took which had something to read, as Spark tells them. look: is called
+    behind each of them."""
     from pyspark.sql.streaming.listener import (
         QueryProgressEvent,
         QueryStartedEvent,
@@ -50,6 +51,8 @@ def triggers(spark: SparkSession, run: Callable[[], None]) -> list[float]:
         def onQueryProgress(self, event: QueryProgressEvent) -> None:
             if event.progress.numInputRows:
                 found.append(event.progress.durationMs["triggerExecution"] / 1000)
+                if look is not None:
+                    look()
 
         def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
             pass
