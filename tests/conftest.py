@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import settings
@@ -31,3 +31,14 @@ def squall(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -
         return (int(caught.value.code or 0), *capfd.readouterr())
 
     return run
+
+
+@pytest.fixture
+def always_by_levels() -> Iterator[None]:
+    """No micro-batch on Spark is worked off by a single task for having few rows."""
+    from squall.builders.spark import ROWS_TOGETHER, session
+
+    conf = session().conf
+    conf.set(ROWS_TOGETHER, "0")
+    yield
+    conf.unset(ROWS_TOGETHER)

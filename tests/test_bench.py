@@ -26,11 +26,12 @@ OURS = "rete:iterator"
     ("lines", "expected"),
     [
         (lambda: data.sensors(1000), "8a38b32a1d40"),
+        (lambda: data.skewed(1000), "74bb86db5f4a"),
         (data.platforms, "36643ec66403"),
         (lambda: data.university(1000), "99c0ebea6ede"),
         (data.hierarchy, "06c4b4db6faf"),
     ],
-    ids=["sensors", "platforms", "university", "hierarchy"],
+    ids=["sensors", "skewed", "platforms", "university", "hierarchy"],
 )
 def test_data_are_the_same_everywhere(lines: Callable[[], Iterator[str]], expected: str) -> None:
     assert sha256("\n".join(lines()).encode()).hexdigest()[:12] == expected
@@ -44,7 +45,7 @@ def test_data_of_one_size_begin_those_of_a_larger_one() -> None:
 # -- engines -----------------------------------------------------------------------------------------------------------
 
 SIZES = {"chain": 20, "tree": 100}
-OTHERS = ("many-10", "many-1000", "many-10000")  # as `many-100`
+OTHERS = ("many-10", "many-1000", "many-10000", "spark-q4")  # as `many-100`, and `spark-q4-skewed`
 AGREEING = [work for work in WORKS if work not in OTHERS]
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,19 @@ def test_many_batches_give_what_one_gives(tmp_path: Path) -> None:
     facts = edges(30, seed=1)
     write(tmp_path / "in", facts, files=3)
     assert plain(run_folder(REACH, tmp_path / "in", Options())) == reference(REACH, facts)
+
+
+@pytest.mark.usefixtures("always_by_levels")
+def test_a_key_may_have_half_of_all_rows(tmp_path: Path) -> None:
+    program = "@prefix : <http://example.org/>.\n(?a :to ?b) (?b :on ?c) noValue(?c, :closed) -> (?a :reaches ?c)."
+    facts = [(time, triple(f"n{time}", "to", "hub" if time % 2 else f"h{time}")) for time in range(100)]
+    facts += [(time, triple("hub" if time % 2 else f"h{time}", "on", f"m{time}")) for time in range(100)]
+    facts += [(50, triple("m7", "closed", "yes"))]
+    facts.sort(key=itemgetter(0))
+    write(tmp_path / "in", facts, files=2)
+    found = plain(run_folder(program, tmp_path / "in", Options()))
+    assert found == reference(program, facts)
+    assert len(found) > 50 * 49
 
 
 def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:

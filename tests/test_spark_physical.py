@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,16 +65,6 @@ def test_what_one_task_runs_as_a_whole_is_one_step() -> None:
     text = physical(planned(GRANDPARENTS, window="TRIPLES 5"))
     assert heads(text) == ["job 1: sources", "job 2: the single task", f"job 3: {OUTPUTS}"]
     assert "MapInArrow the single task(" in text
-
-
-@pytest.fixture
-def always_by_levels() -> Iterator[None]:
-    from squall.builders.spark import ROWS_TOGETHER, session
-
-    conf = session().conf
-    conf.set(ROWS_TOGETHER, "0")
-    yield
-    conf.unset(ROWS_TOGETHER)
 
 
 @pytest.mark.usefixtures("always_by_levels")

@@ -50,6 +50,14 @@ def sensors(size: int) -> Iterator[str]:
         yield f"{START + number // 8 * STEP} {triple}"
 
 
+def skewed(size: int) -> Iterator[str]:
+    """The same, but every second observation is produced by one sensor."""
+    for number, line in enumerate(sensors(size)):
+        if number % 16 == 1:
+            line = f"{line.rsplit(' ', 2)[0]} {s('sensor0')} ."
+        yield line
+
+
 def observations() -> Iterator[list[str]]:
     """N-Triples, without end: the eight triples of each observation."""
     random = Random(1)

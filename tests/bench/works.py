@@ -275,6 +275,8 @@ WORKS = {
         over_sensors("q9-files", Q9, fed="files", size=1_000_000),
         over_sensors("latency", Q3, fed="events"),
         *(over_sensors_on_spark(f"spark-{rule.name}", rule, "landmark", 0, "files") for rule in (Q3, Q9)),
+        over_sensors_on_spark("spark-q4", Q4, "landmark", 0, "files"),
+        replace(over_sensors_on_spark("spark-q4-skewed", Q4, "landmark", 0, "files"), stream=data.skewed),
         *(over_sensors_on_spark(f"spark-{rule.name}-stepped", rule, "stepped", 10_000, "folder") for rule in (Q3, Q9)),
         Work(
             "spark-rdfs", "rdfs", 100_000, RDFS_RULES, data.university, data.hierarchy, fed="files",
