@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: what they mean to a run that would go on for ever."""
+"""Ctrl-C and SIGTERM: what they mean to a run that would go on for ever, and to one that goes on another time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _SIGNALS = signal.SIGINT, signal.SIGTERM
 
 @contextmanager
 def endable(sources: Sources) -> Iterator[None]:
-    """Lets the first signal within end live sources, so that the run drains, and comes to its end as if they had ended.
+    """Lets the first signal within end live sources, so that the run drains, and comes to its end as if they had ended;
+    and all sources of a run with a checkpoint.
 
     The second one interrupts it (KeyboardInterrupt), and so does the first where sources cannot be ended or are not
     being read here, or where none is live: what is finite comes to its end anyway, and who interrupts it does not mean

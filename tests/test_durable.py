@@ -142,8 +142,8 @@ class Setting:
         self.system = squall.compile(program, lexer="jena", window="RANGE 300ms", removals="rdfp" in addresses[0])
         self.ledgers: list[LedgerFile] = []
 
-    def run(self, sink: Sink, ledger: Path, kept: Path | None, end: int | None = None) -> int:
-        """How many outputs there were. end: after so many the run is left alone."""
+    def run(self, sink: Sink, ledger: Path, kept: Path | None, end: int | None = None, stops: bool = False) -> int:
+        """How many outputs there were. end: after so many the run is left alone, or told to stop."""
         resume = kept is not None and kept.exists()
         lost = LedgerFile(ledger, append=resume)
         own = [Deferred(lost) for _ in self.addresses]
@@ -157,7 +157,10 @@ class Setting:
             for output in outputs:
                 sink.write(output)
                 count += 1
-                if count == end:
+                if count == end and stops:
+                    assert sources.endable
+                    sources.stop()
+                elif count == end:
                     outputs.close()  # type: ignore[attr-defined]
                     break
         self.statements = sum(source.reading.statements for source in opened)
@@ -165,7 +168,8 @@ class Setting:
         return count
 
     def holds(self, format: str = "ntt", seed: int = 1) -> None:
-        """Runs that are left alone after some outputs, one after the other, write what one does that is not."""
+        """Runs that are left alone or stopped after some outputs, one after the other, write what one does that is
+        not."""
         draw = random.Random(seed)
         (whole, lost_of_whole), (sink, lost) = (
             (self.folder / a, self.folder / b) for a, b in (("w", "lw"), ("s", "ls"))
@@ -174,7 +178,9 @@ class Setting:
         statements = self.statements
         assert count > 100
         for end in (*(draw.randrange(1, count // 4) for _ in range(6)), None):
-            self.run(open_sink(f"{sink}?format={format}"), lost, self.folder / "kept", end)
+            stops = draw.random() < 0.5
+            found = self.run(open_sink(f"{sink}?format={format}"), lost, self.folder / "kept", end, stops)
+            assert found < count  # none of them comes to the end of what there is by itself
         assert lines(sink) == lines(whole)
         assert lines(lost) == lines(lost_of_whole)
         assert lines(lost) or "?time=" in self.addresses[0] or "&time=" in self.addresses[0]

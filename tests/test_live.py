@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -260,6 +261,25 @@ def test_the_first_signal_ends_live_sources_and_the_second_interrupts() -> None:
 def test_a_signal_interrupts_what_is_finite() -> None:
     with pytest.raises(KeyboardInterrupt), endable(Sources([])):
         os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_signal_ends_what_goes_on_another_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("squall.streams.reading._CHUNK", 100)
+    path = tmp_path / "a.ntt"
+    path.write_text("".join(f"{at} <urn:s> <urn:p> <urn:o> .\n" for at in range(1000)))
+    sources = Sources([open_source(str(path))])
+    sources.keep((), 100)
+    with endable(sources):
+        batches = iter(sources)
+        seen = [event.time for event in next(batches)]
+        os.kill(os.getpid(), signal.SIGTERM)
+        ends = time.monotonic() + 20
+        while not sources.stopped and time.monotonic() < ends:
+            time.sleep(0.01)
+        assert list(batches) == []
+    again = Sources([open_source(str(path))])
+    again.keep(sources.standings(), 100)
+    assert [*seen, *(event.time for batch in again for event in batch)] == list(range(1000))
 
 
 @pytest.mark.parametrize(

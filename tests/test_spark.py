@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -316,6 +317,45 @@ def test_nodes_are_measured_in_all_tasks(tmp_path: Path) -> None:
         figures: Figures = job.figures()  # type: ignore[attr-defined]
         rows.append({id: figure.rows for id, figure in figures.items() if figure.rows})
     assert rows[0] == rows[1]
+
+
+@pytest.mark.usefixtures("one_file_per_batch")
+def test_a_listener_of_sparks_hears_what_nodes_have_done(tmp_path: Path) -> None:
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    from squall.builders.spark import session
+
+    heard: list[Any] = []
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event: Any) -> None:
+            pass
+
+        def onQueryProgress(self, event: Any) -> None:
+            heard.extend(event.progress.observedMetrics.values())
+
+        def onQueryTerminated(self, event: Any) -> None:
+            pass
+
+    write(tmp_path / "in", [(time, triple(f"p{time}", "parent", f"p{time + 1}")) for time in range(9)], files=3)
+    known = [Event(ALWAYS, (triple("old", "parent", "p0"), triple("p5", "parent", "new")))]
+    plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
+    job = squall.build(plan, "spark", Options(measure=True))
+    spark, listener = session(), Listener()
+    spark.streams.addListener(listener)
+    try:
+        list(job.run(Sources([open_source(str(tmp_path / "in"))]), known))
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    finally:
+        spark.streams.removeListener(listener)
+    figures: Figures = job.figures()  # type: ignore[attr-defined]
+    node, _ = plan.delivery
+    assert figures[node.id].rows == 8 + 1 + 1
+    last = heard[-1]
+    assert last["batch"] == 3, "static data, and three files"
+    assert last["rows"] == {id: figure.rows for id, figure in figures.items()}
+    assert last["seconds"] == {id: figure.seconds for id, figure in figures.items() if figure.seconds is not None}
+    assert heard[0]["rows"].get(node.id, 0) < 10
 
 
 def test_an_error_of_the_stream_reaches_the_caller() -> None:

@@ -48,6 +48,7 @@ class Program:
 
     def step(
         self,
+        name: str,
         work: Callable[[Iterator[Parcel]], Iterable[Message | Parcel]],
         levels: Collection[int] | None = None,
     ) -> Step:
@@ -60,6 +61,7 @@ class Program:
             yield from apart(batches, levels, own)
             yield from to_arrow(work(parcels(own, orders(self.plan))))
 
+        step.__name__ = name
         return step
 
     def addressing(self) -> Addressing:

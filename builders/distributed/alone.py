@@ -25,6 +25,7 @@ from squall.builders.distributed.messages import (
     LOST,
     OF_A_BATCH,
     ROW,
+    SOURCES,
     STATE,
     Message,
     Step,
@@ -126,6 +127,7 @@ class SingleTask:
             program.prepare()
             return to_arrow(facts(program.plan, earliest, parse(batches, None, earliest)))
 
+        step.__name__ = SOURCES
         return step
 
     def work(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
@@ -249,6 +251,8 @@ class Task:
     progress: of the batch before. first: there is none. last: no more comes for the time being. whole: the state is
     written as a whole, not what has been added. keep: another batch may come, so that it is written.
     """
+
+    __name__ = "the single task"
 
     program: Program
     progress: Progress

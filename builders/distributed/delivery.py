@@ -71,19 +71,19 @@ def changes_only(op: Operator) -> bool:
 def delivery(program: Program, span: Span, evaluations: Evaluations, state: State) -> Step:
     """The worker's function that ends a batch: new state, and answers out, of kind ``row``: start is their time; node,
     bucket and weight say in which order those of a time are told. state: of the operation nodes."""
-    return program.step(partial(_delivered, program, span, evaluations, state), [DELIVER])
+    return program.step("end", partial(_delivered, program, span, evaluations, state), [DELIVER])
 
 
 def changing(program: Program, span: Span, evaluations: Evaluations, state: State) -> Step:
     """The worker's function that says, as messages of kind ``instant``, at which instants its part of an answer has
     changed, of those that are told only where they have."""
-    return program.step(partial(_changes, program, span, evaluations, state))
+    return program.step("what has changed", partial(_changes, program, span, evaluations, state))
 
 
 def whole(program: Program, span: Span, evaluations: Evaluations, state: State, end: State) -> Step:
     """The worker's function for a batch that one task works off: `superstep` for all levels, then `delivery`; and,
     since it has all of each answer, what `changing` says. state: of the levels; end: of the operation nodes."""
-    return program.step(partial(_whole, program, span, evaluations, state, end))
+    return program.step("all levels and the end", partial(_whole, program, span, evaluations, state, end))
 
 
 def _whole(

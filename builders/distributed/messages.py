@@ -33,7 +33,9 @@ STORED = (ROW, STATE, LOST)
 OF_A_BATCH = (ROW, LOST)
 """The kinds that are of no use after their batch, but for rows that wait."""
 Step = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
-"""A worker's function, over Arrow."""
+"""A worker's function, over Arrow. By its name engines know it."""
+SOURCES = "sources"
+"""The name of the one that reads them."""
 SCHEMA = (
     "kind string, level int, bucket int, node int, port int, row string, start long, `end` long, weight int, "
     "many int, spans binary"

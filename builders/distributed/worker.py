@@ -19,6 +19,7 @@ from squall.builders.distributed.messages import (
     FIGURE,
     INSTANT,
     ROW,
+    SOURCES,
     TIME,
     Message,
     Parcel,
@@ -55,6 +56,7 @@ def source_step(program: Program, passed: int, parse: Parse) -> Step:
         program.prepare()
         return to_arrow(source_messages(program, passed, parse(batches, predicates, passed)))
 
+    step.__name__ = SOURCES
     return step
 
 
@@ -195,7 +197,14 @@ def superstep(program: Program, levels: Sequence[Level], phase: str, span: Span,
     Rows whose bucket is here are worked off at once; others are left for the next round. state: of these levels.
     """
     work = partial(worked_off, program, levels, phase, span, state)
-    return program.step(work, state.levels)
+    return program.step(_name(levels, phase), work, state.levels)
+
+
+def _name(levels: Sequence[Level], phase: str) -> str:
+    """What a round of some levels is known by."""
+    name = ", ".join(f"level {level.number}" for level in levels)
+    rounds = ", a round" if any(level.recursive for level in levels) else ""
+    return f"{name}{rounds}{'' if phase == PLAIN else f' to {phase}'}"
 
 
 def worked_off(
@@ -296,7 +305,7 @@ class _MeasuredPartition(_Partition, Measured):
 def compaction(program: Program, passed: int) -> Step:
     """The worker's function that adds up what nodes keep, and forgets what has ended. passed: the time (integer ms)
     that has been worked off: everything to come begins there or later."""
-    return program.step(partial(_compacted, program, passed))
+    return program.step("compaction", partial(_compacted, program, passed))
 
 
 def _compacted(program: Program, passed: int, given: Iterable[Parcel]) -> Iterator[Parcel]:

@@ -18,6 +18,7 @@ from squall.builders.distributed.intake import check_bounded
 from squall.builders.distributed.messages import Failed
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.frames import to_dataframe
+from squall.builders.spark.physical import physical
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import DEFAULTS, FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_TOGETHER, session
 from squall.builders.spark.sources import FrameSource
@@ -73,6 +74,11 @@ class SparkJob:
             return describe(self.plan)
         nodes = sum(is_stateful(node.op) for node in self.plan.nodes)
         return f"a single task of {nodes} nodes that keep rows, in the order of time: {why.node.id} {why.what}"
+
+    def physical(self) -> str:
+        """What Spark makes of the job: its own physical plans, with what they work off. Starts a session, where none is
+        active, and runs nothing of the plan."""
+        return physical(self.plan, self.options, session(self.options.conf))
 
     def figures(self) -> dict[str, NodeFigures]:
         """What each node has done so far in the run, if the options asked to measure it: in all tasks together."""

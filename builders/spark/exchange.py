@@ -79,8 +79,7 @@ class SparkExchange:
         return messages.repartition(partitions, "bucket").mapInArrow(step, SCHEMA)
 
     def write(self, messages: DataFrame, folder: Folder) -> Told:
-        frame, told = _observed(messages)
-        stored = frame.where(frame.kind.isin(*STORED))
+        stored, told = to_store(messages)
         stored.write.partitionBy("kind", "level").parquet(self.store.uri(*folder))
         return told()
 
@@ -89,9 +88,7 @@ class SparkExchange:
             yield row[0]
 
     def answers(self, messages: DataFrame) -> Iterator[tuple[int, int, str]]:
-        # One task puts them in order: they leave through the driver, block by block, anyhow.
-        ordered = messages.coalesce(1).sortWithinPartitions("start", "node", "bucket", "weight", "row")
-        for (block,) in ordered.select("start", "node", "row").mapInArrow(_as_blocks, "block binary").toLocalIterator():
+        for (block,) in in_order(messages).toLocalIterator():
             for batch in pyarrow.ipc.open_stream(block):
                 yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
@@ -108,6 +105,13 @@ def _read_state(root: Path, folder: Folder, level: int, buckets: Collection[int]
         yield from table.to_batches()
 
 
+def in_order(answers: DataFrame) -> DataFrame:
+    """Answers in the order in which they are told, in blocks. One task does that: they leave through the driver, block
+    by block, anyhow."""
+    ordered = answers.coalesce(1).sortWithinPartitions("start", "node", "bucket", "weight", "row")
+    return ordered.select("start", "node", "row").mapInArrow(_as_blocks, "block binary")
+
+
 def _as_blocks(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """Each batch as one value, so that Spark hands on few of them."""
     for batch in batches:
@@ -117,8 +121,9 @@ def _as_blocks(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.Recor
         yield pyarrow.RecordBatch.from_pydict({"block": [sink.getvalue().to_pybytes()]})
 
 
-def _observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
-    """The messages, and what they tell once they have been written (Spark's observed metrics: no job of its own)."""
+def to_store(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
+    """The messages that are stored, and what all of them tell once that has been done (Spark's observed metrics: no job
+    of its own)."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 
@@ -153,7 +158,7 @@ def _observed(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
             tokens=tuple((one["row"], one["node"]) for one in found["tokens"]),
         )
 
-    return frame, told
+    return frame.where(frame.kind.isin(*STORED)), told
 
 
 def _owners(spark: SparkSession, partitions: int) -> Owners:

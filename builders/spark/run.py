@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,10 @@ from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
 from squall.builders.spark.ends import Ends
 from squall.builders.spark.exchange import SparkExchange
+from squall.builders.spark.figures import Reporter
 from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.inputs import Inputs, document_of, last_file, lines, placed, readable
-from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_TOGETHER
+from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, rows_together
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, show, written
 from squall.builders.spark.store import Store, pattern_of, uri_of
@@ -40,13 +41,21 @@ if TYPE_CHECKING:
 class Run:
     """One run of a job: the driver's side."""
 
-    def __init__(self, plan: Plan, options: Options, spark: SparkSession, folder: Path, begin: int) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        options: Options,
+        spark: SparkSession,
+        folder: Path,
+        begin: int,
+        exchange: Callable[[SparkSession, Store], SparkExchange] = SparkExchange,
+    ) -> None:
         self.options = options
         self.spark = spark
         self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(folder))
         self.program = Program(plan, levels(plan), functions.own(), self.store.belong(plan, begin), options.measure)
-        together = int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
-        self.exchange = SparkExchange(spark, self.store)
+        together = rows_together(spark)
+        self.exchange = exchange(spark, self.store)
         self.batches: Batches | SingleTask
         if alone(plan):
             self.batches = SingleTask(self.exchange, self.store, self.program, options.steps)
@@ -57,6 +66,7 @@ class Run:
         self.ends = Ends(options, self.store)
         self.place = folder.absolute()
         self.spool: Spool | None = None
+        self.reporter: Reporter | None = None
         self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
         self.failure: BaseException | None = None
         self.abandoned = False
@@ -89,15 +99,23 @@ class Run:
                 self.spool.acknowledge()
             return
         _check_frames(inputs)
-        if self.batches.done == 0:
-            yield from self._directly(self._start(static))
-        if inputs.documents:
-            yield from self._stream(inputs)
-        if self.batches.unfinished and not self.stopped:
-            yield from self._directly(None, last=True)
+        with self._reporting():
+            if self.batches.done == 0:
+                yield from self._directly(self._start(static))
+            if inputs.documents:
+                yield from self._stream(inputs)
+            if self.batches.unfinished and not self.stopped:
+                yield from self._directly(None, last=True)
         if not self.stopped:
             self.ends.keep(self.batches.done, last=True)
             self.ends.deliver()
+
+    def _reporting(self) -> AbstractContextManager[None]:
+        """While it is there, listeners of Spark's hear what nodes do, if they are measured."""
+        if not self.options.measure:
+            return nullcontext()
+        self.reporter = Reporter(self.spark, self.store)
+        return self.reporter.at_work()
 
     def _is_one_batch(self, inputs: Inputs) -> bool:
         """Whether all there is can be worked off at once: it ends, and nothing is to be done with it later."""
@@ -131,6 +149,8 @@ class Run:
         self.ends.keep(self.batches.done + 1)
         self.batches.commit(number)
         self.ends.deliver()
+        if self.reporter is not None:
+            self.reporter.tell(self.batches.done - 1, self.batches.tally.figures())
 
     def _lose(self, lost: Lost) -> None:
         lose(lost, self.options.ledger)

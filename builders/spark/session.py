@@ -56,6 +56,11 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
     return builder.getOrCreate()
 
 
+def rows_together(spark: SparkSession) -> int:
+    """What `ROWS_TOGETHER` says."""
+    return int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
+
+
 def _known() -> SparkSession | None:
     """This thread's session, or else the one that another thread has started."""
     from pyspark.errors import PySparkRuntimeError

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from squall.stages import Job
     from squall.system import System
 
+JOBS = {"job": "describe", "physical": "physical"}
+"""The stages of jobs, each with the function by which a job tells of it."""
+
 
 @click.command()
 @PROGRAMS
@@ -40,8 +43,9 @@ if TYPE_CHECKING:
 @BUILDER
 @with_semantics
 @click.option("--source", "sources", multiple=True, metavar="URI", help="A stream; its name, window and format count.")
-@click.option("--stage", type=click.Choice(["tree", "tps", "pps", "job"]), default="pps", show_default=True,
-              help="After the lexer, the translator, the planner or the builder.")  # fmt: skip
+@click.option("--stage", type=click.Choice(["tree", "tps", "pps", *JOBS]), default="pps", show_default=True,
+              help="After the lexer, the translator, the planner or the builder; or what the builder's engine makes of "
+              "the job.")  # fmt: skip
 @click.option(
     "--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a document is that a program imports."
 )
@@ -71,6 +75,7 @@ def explain(
       squall explain family.jena                      the plan
       squall explain family.jena --stage tps          what the rules mean
       squall explain family.jena --stage job --builder spark
+      squall explain family.jena --stage physical --builder spark   Spark's own plans
       squall explain family.jena --format dot | dot -Tsvg > plan.svg
       squall explain family.jena --format html > plan.html
       squall explain family.jena --window 'RANGE 10s STEP 5s' --profile csparql
@@ -80,7 +85,7 @@ def explain(
     if stage != "pps" and figures:
         raise UsageError("figures are those of a plan: `--figures` goes with `--stage pps`")
     make = planner_of(planner, statistics)
-    if stage == "job" and format == "json":
+    if stage in JOBS and format == "json":
         raise UsageError("a job is described as text only")
     if stage == "tree":
         texts = _trees(programs, lexer, rules, format)
@@ -126,7 +131,7 @@ def _explained(
     if stage == "pps":
         yield show.FORMATS[format](plan, _figures(plan, figures, statistics))
     else:
-        yield _described(job_of(plan, builder, Options()), builder)
+        yield _told(job_of(plan, builder, Options()), stage, builder)
 
 
 def _figures(plan: Plan, measured: Path | None, statistics: Path | None) -> Figures | None:
@@ -183,7 +188,7 @@ def _written(tree: Any, language: str, format: str) -> str:
     return str(lexer.written(tree)).removesuffix("\n")
 
 
-def _described(job: Job, builder: str) -> str:
-    if not hasattr(job, "describe"):
-        raise UsageError(f"the builder `{builder}` does not describe its jobs")
-    return str(job.describe())
+def _told(job: Job, stage: str, builder: str) -> str:
+    if not hasattr(job, JOBS[stage]):
+        raise UsageError(f"the builder `{builder}` has nothing to tell of its jobs at the stage `{stage}`")
+    return str(getattr(job, JOBS[stage])())

@@ -90,9 +90,9 @@ class Address:
         host = found["host"].strip("[]")
         return Endpoint(host, int(found["port"] or port), unquote(found["path"] or ""), user, password)
 
-    def flag(self, name: str) -> bool:
+    def flag(self, name: str, default: str = "no") -> bool:
         """The option as yes or no; raises UsageError if it is neither."""
-        value = self.get(name, "no")
+        value = self.get(name, default)
         if value not in ("yes", "no"):
             raise UsageError(f"`{name}={value}` in `{self.text}` is neither yes nor no")
         return value == "yes"

@@ -8,13 +8,16 @@ import threading
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import astuple, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Protocol, cast, runtime_checkable
 
 from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, Event, Term
 from squall.stages import Ledger
+from squall.streams import ahead
 from squall.streams.address import Address
+from squall.streams.ahead import Task
 from squall.streams.formats import Format, named, told
 from squall.streams.plain import Choice
 from squall.streams.reading import Place, Reading, Settings, begins_there, decoded
@@ -151,7 +154,7 @@ class FileSource:
     """
 
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
-        address.only("format", "stream", "time", "idle", "follow", "poll", *EVERYWHERE)
+        address.only("format", "stream", "time", "idle", "follow", "poll", "ahead", *EVERYWHERE)
         self.uri = address.text
         self.path = address.path
         self.settings = _settings(address, time)
@@ -194,17 +197,8 @@ class FileSource:
 
     def batches(self) -> Iterator[Sequence[Event]]:
         choice = _choice(self.wanted)
-        return read(
-            self.path,
-            self.format,
-            self.compressed,
-            self.settings,
-            self._ledger,
-            self.reading,
-            choice,
-            self._waiting,
-            self._place,
-        )
+        task = Task(self.path, self.settings, self.reading, choice, self._place)
+        return read(task, self.format, self.compressed, self._ledger, self._waiting)
 
     def _check_follow(self, pipe: bool) -> None:
         """Raises UsageError where nothing can be added to what there is."""
@@ -225,7 +219,7 @@ class FolderSource:
     """
 
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
-        address.only("format", "stream", "time", "idle", "follow", "poll", *EVERYWHERE)
+        address.only("format", "stream", "time", "idle", "follow", "poll", "ahead", *EVERYWHERE)
         self.uri = address.text
         self.path = address.path
         self.settings = _settings(address, time)
@@ -294,7 +288,8 @@ class FolderSource:
         if format.removals and not self.removals:
             self._ledger.record("malformed", path, None, "removals were not announced by `format=rdfp`", "")
             return
-        yield from read(path, format, compressed, self.settings, self._ledger, self.reading, choice, place=self._place)
+        task = Task(path, self.settings, self.reading, choice, self._place)
+        yield from read(task, format, compressed, self._ledger)
 
 
 def open_path(address: Address, ledger: Ledger, time: int = 0) -> Source:
@@ -314,34 +309,34 @@ def _choice(wanted: Collection[Term] | None) -> Choice | None:
 
 
 def read(
-    path: str,
-    format: Format,
-    compressed: bool,
-    settings: Settings,
-    ledger: Ledger,
-    reading: Reading,
-    choice: Choice | None = None,
-    waiting: Waiting | None = None,
-    place: Place | None = None,
+    task: Task, format: Format, compressed: bool, ledger: Ledger, waiting: Waiting | None = None
 ) -> Iterator[Sequence[Event]]:
-    """The events of one file, a batch for each block at hand. Raises SourceError if it cannot be read.
+    """The events of one file, a batch for each block at hand. waiting: for what it may keep its reader waiting. Raises
+    SourceError if it cannot be read."""
+    here = partial(read_here, task, format, compressed, ledger, waiting)
+    return ahead.read(task, ledger, here) if waiting is None and task.is_long(format) else here()
 
-    choice: what may be left out of timed lines. waiting: for what a file may keep its reader waiting. place: where
-    reading goes on, and how far it comes.
-    """
+
+def read_here(
+    task: Task, format: Format, compressed: bool, ledger: Ledger, waiting: Waiting | None = None
+) -> Iterator[Sequence[Event]]:
+    """The same, in this process."""
+    path, place = task.path, task.place
     try:
-        with opened(path, reading, compressed, waiting) as file:
-            if place is not None and place.offset and begins_there(format) and not file.pass_over(place.offset):
+        with opened(path, task.reading, compressed, waiting) as file:
+            if place.offset and begins_there(format) and not file.pass_over(place.offset):
                 raise SourceError(f"`{path}` is not what it was when {place.offset} bytes of it had been read")
             base = None if path == "-" else Path(path).absolute().as_uri()
-            yield from decoded(cast(IO[bytes], file), path, format, settings, ledger, reading, choice, base, place)
+            found = cast(IO[bytes], file)
+            yield from decoded(found, path, format, task.settings, ledger, task.reading, task.choice, base, place)
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SourceError(f"`{path}` cannot be read: {reason}") from error
 
 
 def _settings(address: Address, time: int) -> Settings:
-    return Settings(address.get("format"), address.get("stream"), address.integer("time", time))
+    settings = Settings(address.get("format"), address.get("stream"), address.integer("time", time))
+    return replace(settings, ahead=address.flag("ahead", "yes"))
 
 
 def _nature(path: str) -> tuple[bool, int | None]:

@@ -68,13 +68,16 @@ class Sources:
 
     @property
     def endable(self) -> bool:
-        """Whether they are live, being read, and can be ended by `stop`."""
+        """Whether they are being read, and `stop` may end them: where some are live, or where all go on another time
+        (`keep`)."""
         live = [original(source) for source in self.sources if source.live]
-        return self._reading and bool(live) and all(isinstance(source, Stoppable) for source in live)
+        ends = bool(live) or self._pulse is not None
+        return self._reading and ends and all(isinstance(source, Stoppable) for source in live)
 
     def stop(self) -> None:
         """Ends live sources: what they have received is still handed on, and others are read no further than what is at
-        hand. May be called by any thread but the one that reads."""
+        hand. What goes on another time (`keep`) hands on no more than what comes before all that has not been read yet.
+        May be called by any thread."""
         self.stopped = True
         for source in self.sources:
             if source.live and isinstance(source, Stoppable):
@@ -180,6 +183,8 @@ class Sources:
         for batch in tap.source.batches():
             self._came_to(0, tap.stand())
             yield batch
+            if self.stopped and not self.live:
+                return
         self._came_to(0, tap.stand())
 
     def _came_to(self, number: int, stand: Stand) -> None:
@@ -231,7 +236,8 @@ class Sources:
         due = self.clock.now() + self.heartbeat
         try:
             while True:
-                for cursor in cursors:
+                paused = self.stopped and self._pulse is not None
+                for cursor in cursors if not paused else ():
                     cursor.fill(self.stopped)
                 batch = _available(cursors)
                 for number, cursor in enumerate(cursors):
@@ -242,6 +248,8 @@ class Sources:
                     due = self.clock.now() + self.heartbeat
                 elif all(cursor.ended and not cursor.pending for cursor in cursors):
                     return
+                elif paused and all(one.ended for one in live.values()):
+                    return  # what is at hand waits for what has not been read
                 known = _known(cursors)
                 ahead = not batch and known > reached
                 patience = _patience(cursors, live.values(), due if ahead else None)

@@ -59,13 +59,15 @@ class Place:
 class Settings:
     """How files are read: a format and compression given by name (or ``""``: by ending), the stream that their facts
     arrive on, and the time (integer ms) of untimed statements. whole_lines: a line counts only if its end is there,
-    since more may come. property: what says the time of a message, if it is that."""
+    since more may come. property: what says the time of a message, if it is that. ahead: whether a long file may be
+    read by a process of its own."""
 
     format: str
     stream: str
     time: int
     whole_lines: bool = False
     property: Term | None = None
+    ahead: bool = True
 
 
 def decoded(

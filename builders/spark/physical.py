@@ -1,0 +1,96 @@
+"""Spark's own physical plans of what a plan becomes: job by job of a batch, with what each works off. None is run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import deque
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from squall.builders.distributed.addressing import DELIVER
+from squall.builders.distributed.cut import levels
+from squall.builders.distributed.exchange import Folder, Told
+from squall.builders.distributed.messages import ROW, SOURCES, Step
+from squall.builders.spark.exchange import SparkExchange, in_order, to_store
+from squall.builders.spark.run import Run
+from squall.builders.spark.session import rows_together
+from squall.builders.spark.store import Store
+from squall.plan import Plan
+from squall.rdf import FOREVER
+from squall.stages import Options
+from squall.streams import Sources, open_source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OUTPUTS = "outputs, in the order of time"
+
+
+class Planned(NamedTuple):
+    """A job that there would be: what it does, in order, and Spark's plan of it."""
+
+    steps: tuple[str, ...]
+    plan: str
+
+
+def physical(plan: Plan, options: Options, spark: SparkSession) -> str:
+    """The jobs of a batch as text, an empty folder being all that is read. Where a batch of few rows is worked off in
+    another way than one of many, both are shown."""
+    options = Options(steps=options.steps, measure=options.measure)
+    few, many = (_jobs(plan, options, spark, rows) for rows in (1, FOREVER))
+    if [job.steps for job in few] == [job.steps for job in many]:
+        return _text(many)
+    most = f"{rows_together(spark):,} rows"
+    return f"# Up to {most}, with the state\n\n{_text(few)}\n\n# More than {most}\n\n{_text(many)}"
+
+
+def _text(jobs: Sequence[Planned]) -> str:
+    return "\n\n".join(f"job {number}: {', then '.join(job.steps)}\n{job.plan}" for number, job in enumerate(jobs, 1))
+
+
+def _jobs(plan: Plan, options: Options, spark: SparkSession, rows: int) -> list[Planned]:
+    """The jobs of a batch whose sources make so many rows."""
+    with tempfile.TemporaryDirectory(prefix="squall-") as place:
+        folder = Path(place)
+        (folder / "in").mkdir()
+        run = Run(plan, options, spark, folder, 0, partial(PlanningExchange, plan=plan, rows=rows))
+        deque(run.outputs(Sources([open_source(str(folder / "in"))]), ()), maxlen=0)
+        assert isinstance(run.exchange, PlanningExchange)
+        return run.exchange.jobs
+
+
+class PlanningExchange(SparkExchange):
+    """Takes down the jobs that there would be, in `jobs`, and runs none.
+
+    The first one, which reads the sources, is said to make so many rows, and leaves some for each level; a round of a
+    level leaves none for another one."""
+
+    def __init__(self, spark: SparkSession, store: Store, plan: Plan, rows: int) -> None:
+        super().__init__(spark, store)
+        self.levels = range(len(levels(plan)) + 1)  # 0: the facts of a plan that one task runs
+        self.rows = rows
+        self.jobs: list[Planned] = []
+        self.steps = [SOURCES]
+        """What the next job does."""
+
+    def worked(self, messages: DataFrame, step: Step, partitions: int) -> DataFrame:
+        self.steps.append(step.__name__)
+        return super().worked(messages, step, partitions)
+
+    def write(self, messages: DataFrame, folder: Folder) -> Told:
+        for level in (DELIVER, *(() if self.jobs else self.levels)):
+            self.store.path(*folder, f"kind={ROW}", f"level={level}").mkdir(parents=True)
+        self._note(to_store(messages)[0])
+        return Told(rows=self.rows)
+
+    def answers(self, messages: DataFrame) -> Iterator[tuple[int, int, str]]:
+        self.steps.append(OUTPUTS)
+        self._note(in_order(messages))
+        return iter(())
+
+    def _note(self, frame: DataFrame) -> None:
+        plan = str(frame._jdf.queryExecution().executedPlan().toString())
+        self.jobs.append(Planned(tuple(self.steps), plan.rstrip()))
+        self.steps = []

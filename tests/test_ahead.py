@@ -1,0 +1,234 @@
+"""Long files are read by a process of their own: what comes of them is the same."""
+
+from __future__ import annotations
+
+import gzip
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from squall.errors import SourceError, UsageError
+from squall.rdf import Event, Triple, iri
+from squall.streams import FolderSource, LedgerFile, ahead, files, open_source, reading
+from squall.streams.files import FileSource, read_here
+
+E = "http://example.org/"
+CHUNK = 2000
+LATE = iri(E + "late")
+LINES = [
+    f"{{time}} <{E}s{{n}}> <{E}p> <{E}o> .",
+    f'{{time}} <{E}s{{n}}> <{E}q> "a \\u00e4" .',
+    f"{{time}} _:b <{E}p> <{E}s{{n}}> .",
+    "{time} nonsense",
+    f"{{late}} <{E}s{{n}}> <{E}p> {LATE} .",
+]
+
+
+def text(kinds: Sequence[int]) -> str:
+    """Timed lines of these kinds, a hundred of each together."""
+    lines = (
+        LINES[kind].format(time=1000 + 100 * block + n // 3, late=1020, n=n)
+        for block, kind in enumerate(kinds)
+        for n in range(100)
+    )
+    return "".join(line + "\n" for line in lines)
+
+
+@pytest.fixture(autouse=True)
+def others(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The processes that are made. Every file is long, has many blocks, and what reads it is waited for."""
+    made: list[Any] = []
+
+    def noted(arguments: list[str], **options: Any) -> Any:
+        *interpreter, code = arguments
+        code = f"from squall.streams import reading; reading._CHUNK = {CHUNK}; {code}"
+        made.append(subprocess.Popen([*interpreter, code], **options))
+        return made[-1]
+
+    monkeypatch.setattr(ahead, "Popen", noted)
+    monkeypatch.setattr(ahead, "LONG", 0)
+    monkeypatch.setattr(ahead, "_PATIENCE", 60.0)
+    monkeypatch.setattr(ahead, "_cores", lambda: 2)
+    monkeypatch.setattr(reading, "_CHUNK", CHUNK)
+    return made
+
+
+class Losses(list[Any]):
+    """A ledger."""
+
+    def record(self, *loss: Any) -> None:
+        self.append(loss)
+
+
+def opened(path: Path, mode: str, losses: Losses, wanted: Any = None) -> FileSource | FolderSource:
+    source = open_source(f"{path}?ahead={mode}", losses)
+    assert isinstance(source, FileSource | FolderSource)
+    source.wanted = wanted
+    return source
+
+
+def of_use(batch: Sequence[Event], wanted: Any) -> list[Any]:
+    """The facts of events, those that need not come left out: it depends on the blocks whether they do."""
+    return [
+        (event.time, event.stream, fact)
+        for event in batch
+        for fact in cast(tuple[Triple, ...], event.facts)
+        if wanted is None or fact.predicate in wanted or fact.object == LATE
+    ]
+
+
+def said(source: FileSource | FolderSource, losses: Losses) -> tuple[list[Any], list[Any]]:
+    """All that a source says, and what it has lost and read in the end; and how far it was after each batch."""
+    facts, places = list[Any](), list[Any]()
+    for batch in source.batches():
+        facts += of_use(batch, source.wanted)
+        places.append(source.standing())
+    return [facts, losses, source.standing(), source.reading], places
+
+
+def compare(path: Path, wanted: Any = None, standing: Any = None) -> list[Any]:
+    """How far a source is after each batch. All that it says is the same whoever reads it."""
+    found = []
+    for mode in ("no", "yes"):
+        losses = Losses()
+        source = opened(path, mode, losses, wanted)
+        if standing is not None:
+            source.resume(standing)
+        found.append(said(source, losses))
+    (due, _), (got, places) = found
+    assert got == due
+    return places
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is read in this process, in whole or in part."""
+    made: list[Any] = []
+
+    def noted(task: ahead.Task, *others: Any) -> Any:
+        made.append(task.place.offset)
+        return read_here(task, *others)
+
+    monkeypatch.setattr(files, "read_here", noted)
+    return made
+
+
+@pytest.mark.parametrize("kinds", [[0] * 6, [0, 1, 2, 3, 4] * 2, [0, 4, 4, 0, 3]])
+@pytest.mark.parametrize("wanted", [None, {iri(E + "q")}])
+def test_what_comes_is_the_same(kinds: list[int], wanted: Any, tmp_path: Path, here: list[Any]) -> None:
+    path = tmp_path / "a.ntt"
+    path.write_text(text(kinds))
+    assert len(compare(path, wanted)) > 3
+    assert here == [0, 0]  # not again, behind what the other has read
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(range(len(LINES))), min_size=3), st.sampled_from(["p", "q"]), st.booleans())
+def test_whatever_is_in_it(tmp_path: Path, kinds: list[int], predicate: str, ends: bool) -> None:
+    path = tmp_path / "a.ntt"
+    path.write_text(text([0, *kinds]) + ("" if ends else LINES[0].format(time=9000, n=0)))
+    compare(path, {iri(E + predicate)})
+
+
+def test_it_goes_on_from_any_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.ntt"
+    path.write_text(text([0, 1, 3, 0, 4, 2]))
+    for standing in compare(path)[::10]:
+        assert compare(path, standing=standing)
+
+
+def test_files_of_a_folder(tmp_path: Path, others: list[Any]) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.ntt").write_text(text([0, 3, 0]))
+    (tmp_path / "d.nt").write_text(f"<{E}s> <{E}p> <{E}o> .\n" * 100)
+    compare(tmp_path)
+    assert len(others) == 3  # lines without times are parsed elsewhere anyway
+
+
+def test_what_is_compressed(tmp_path: Path) -> None:
+    path = tmp_path / "a.ntt.gz"
+    path.write_bytes(gzip.compress(text([0, 1, 3, 4, 0]).encode()))
+    assert len(compare(path)) > 3
+
+
+def test_a_process_that_is_killed_makes_no_difference(tmp_path: Path, others: list[Any], here: list[Any]) -> None:
+    path = tmp_path / "a.ntt"
+    path.write_text(text([0, 1, 2, 3] + [4] * 100))
+    wanted, losses = {iri(E + "q")}, Losses()
+    due, _ = said(opened(path, "no", losses, wanted), losses)
+    losses = Losses()
+    source = opened(path, "yes", losses, wanted)
+    batches = source.batches()
+    facts = []
+    for number, batch in enumerate(batches):
+        facts += of_use(batch, wanted)
+        if number == 20:
+            others[0].kill()
+            others[0].wait()
+    assert [facts, losses, source.standing(), source.reading] == due
+    assert here[:2] == [0, 0]
+    assert here[2] > 0
+
+
+def test_a_file_that_goes_is_an_error_as_ever(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.ntt"
+    path.write_text(text([0] * 4))
+    batches = opened(path, "yes", Losses()).batches()
+    next(batches)
+    path.unlink()
+    with pytest.raises(SourceError, match=r"a\.ntt` cannot be read: No such file"):
+        list(batches)
+    assert not capfd.readouterr().err
+
+
+def test_a_ledger_that_is_strict_ends_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.ntt"
+    path.write_text(text([0, 0, 3]))
+    with pytest.raises(SourceError, match=r"a\.ntt:201"):
+        list(open_source(str(path), LedgerFile(strict=True)).batches())
+
+
+def test_whoever_stops_leaves_no_process_behind(tmp_path: Path, others: list[Any]) -> None:
+    path = tmp_path / "a.ntt"
+    path.write_text(text([0] * 100))
+    batches = opened(path, "yes", Losses()).batches()
+    next(batches)
+    next(batches)
+    assert others[0].poll() is None
+    batches.close()  # type: ignore[attr-defined]
+    assert others[0].returncode == -signal.SIGKILL
+
+
+def test_a_file_that_has_ended_before_it_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "_PATIENCE", 0.0)
+    path = tmp_path / "a.ntt"
+    path.write_text(text([0]))
+    compare(path)
+
+
+def test_when_no_process_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: list[Any]) -> None:
+    path = tmp_path / "a.ntt"
+    path.write_text(text([0]))
+    list(opened(path, "no", Losses()).batches())
+    monkeypatch.setattr(ahead, "LONG", path.stat().st_size + 1)
+    list(opened(path, "yes", Losses()).batches())
+    monkeypatch.setattr(ahead, "LONG", path.stat().st_size)
+    monkeypatch.setattr(ahead, "_cores", lambda: 1)
+    list(opened(path, "yes", Losses()).batches())
+    assert not others
+    monkeypatch.setattr(ahead, "_cores", lambda: 2)
+    list(opened(path, "yes", Losses()).batches())
+    assert len(others) == 1
+
+
+def test_what_is_no_answer(tmp_path: Path) -> None:
+    path = tmp_path / "a.ntt"
+    path.write_text("")
+    with pytest.raises(UsageError, match=r"`ahead=perhaps` in .* is neither yes nor no"):
+        open_source(f"{path}?ahead=perhaps")
