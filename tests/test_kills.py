@@ -154,6 +154,11 @@ def broker(tmp_path: Path) -> Iterator[brokers.Broker]:
     yield from brokers.redis(tmp_path).running()
 
 
+def entries(client: Any, key: str) -> str:
+    """The messages of a stream, a line each."""
+    return "\n".join(entry[b"data"].decode() for _, entry in client.xrange(key))
+
+
 @KILLS
 @pytest.mark.parametrize("group", ["", "&group=g&consumer=c"])
 def test_from_redis_to_redis(tmp_path: Path, broker: brokers.Broker, kills: int, group: str) -> None:
@@ -166,7 +171,7 @@ def test_from_redis_to_redis(tmp_path: Path, broker: brokers.Broker, kills: int,
                 client.xadd("in", {"data": line})
 
         def written() -> str:
-            return "\n".join(entry[b"data"].decode() for _, entry in client.xrange("out"))
+            return entries(client, "out")
 
         arguments = ["--source", f"{place}/in?format=ntt&from=first{group}", "--sink", f"{place}/out?format=ntt"]
         Killed(tmp_path, arguments, say, written).holds(kills)
@@ -199,12 +204,19 @@ def test_from_a_file_that_grows_into_a_compressed_one(tmp_path: Path, kills: int
 
 @pytest.mark.spark
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("group", ["", pytest.param("&group=g&consumer=c", marks=pytest.mark.slow)])
-def test_from_redis_into_a_file_on_spark(tmp_path: Path, broker: brokers.Broker, kills: int, group: str) -> None:
+@pytest.mark.parametrize(
+    ("group", "sink"),
+    [
+        ("", "out.ntt"),
+        pytest.param("&group=g&consumer=c", "out.ntt", marks=pytest.mark.slow),
+        pytest.param("", "redis", marks=pytest.mark.slow),
+    ],
+)
+def test_from_redis_on_spark(tmp_path: Path, broker: brokers.Broker, kills: int, group: str, sink: str) -> None:
     """Entries of a group are acknowledged when a batch that has them is committed."""
     pytest.importorskip("pyspark")
     redis = pytest.importorskip("redis")
-    source = f"redis://127.0.0.1:{broker.port}/in?format=ntt&from=first{group}"
+    place = f"redis://127.0.0.1:{broker.port}"
     with redis.Redis("127.0.0.1", broker.port) as client:
 
         def say(number: int, text: str) -> None:
@@ -212,9 +224,14 @@ def test_from_redis_into_a_file_on_spark(tmp_path: Path, broker: brokers.Broker,
                 client.xadd("in", {"data": line})
 
         def written() -> str:
-            all_told = not group or client.xpending("in", "g")["pending"] == 0
-            return (tmp_path / "out.ntt").read_text() if all_told else ""
+            if group and client.xpending("in", "g")["pending"]:
+                return ""
+            if sink == "out.ntt":
+                return (tmp_path / "out.ntt").read_text()
+            return entries(client, "out")
 
-        KilledOnSpark(tmp_path, ["--source", source, "--sink", "out.ntt"], say, written).holds(kills)
+        arguments = ["--source", f"{place}/in?format=ntt&from=first{group}"]
+        arguments += ["--sink", sink if sink == "out.ntt" else f"{place}/out?format=ntt"]
+        KilledOnSpark(tmp_path, arguments, say, written).holds(kills)
     lost = (tmp_path / "lost.ndjson").read_text().splitlines()
     assert len(lost) == len({*lost}) == (tmp_path / "all.ntt").read_text().count("broken")

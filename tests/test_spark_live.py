@@ -1,4 +1,4 @@
-"""Live sources on Spark: when they are told what has been worked off, and what is said of those that forget.
+"""Live sources, and sinks that cannot be cut back, on Spark: when they are told what, and who forgets.
 
 What lies between is in tests/test_spool.py, processes that are killed are in tests/test_kills.py.
 """
@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 import squall
+from squall.errors import BuilderError, SinkError
 from squall.rdf import Event
-from squall.stages import Options
+from squall.stages import Options, Output
 from squall.streams import Sources
+from squall.streams.outbox import Outbox
 from tests.conftest import Squall
 from tests.test_live import Acknowledged, timeline
 
@@ -63,6 +65,61 @@ def test_sources_are_told_of_a_batch_that_counts(tmp_path: Path) -> None:
     assert source.acknowledged == ["1", "2", "3"]
     assert len(list((tmp_path / "kept" / "spool" / "events").iterdir())) < 3, "what is worked off is not kept"
     assert source.closed
+
+
+class Named:
+    """A sink that cannot be cut back, and fails at the so manieth output. got: by their names, and how many batches
+    counted then."""
+
+    uri = "test:"
+
+    def __init__(self, commits: Path, fails: int) -> None:
+        self.commits = commits
+        self.fails = fails
+        self.delivery = ""
+        self.got: list[tuple[str, int, int]] = []
+
+    def start(self, resume: bool = False, prompt: bool = False) -> None:
+        pass
+
+    def deliver(self, name: str, number: int) -> None:
+        self.delivery = f"{name}-{number}"
+
+    def write(self, output: Output) -> None:
+        if len(self.got) == self.fails:
+            raise SinkError("the broker has gone")
+        self.got.append((f"{self.delivery}-{output.time}", output.time, len(list(self.commits.glob("[0-9]*.json")))))
+
+    def finish(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def test_what_cannot_be_cut_back_gets_what_counts(tmp_path: Path) -> None:
+    """And gets it again by the same name, where nobody knows whether it did."""
+    plan = squall.plan(squall.compile(SEEN, lexer="jena"))
+    sinks = [Named(tmp_path / "kept" / "commits", fails) for fails in (1, 9, 9)]
+
+    def go(sink: Named, *times: int) -> None:
+        outbox = Outbox(sink)
+        job = squall.build(plan, "spark", Options(checkpoint=tmp_path / "kept", sink=outbox))
+        for output in job.run(timeline(*times)):
+            outbox.write(output)
+        outbox.close()
+
+    with pytest.raises(SinkError, match="has gone"):
+        go(sinks[0], 1, 2)
+    go(sinks[1], 1, 2)
+    go(sinks[2], 1, 2, 3)
+    told = [[(time, commits) for _, time, commits in sink.got] for sink in sinks]
+    assert told == [[(1, 2)], [(1, 2), (2, 2)], [(3, 3)]]
+    assert sinks[0].got == sinks[1].got[:1]
+    assert len({name for sink in sinks for name, *_ in sink.got}) == 3
+    sinks[2].uri = "other:"
+    with pytest.raises(BuilderError, match="go to `test:`, and not to `other:`"):
+        go(sinks[2])
 
 
 def test_what_cannot_be_read_again_is_said(tmp_path: Path, squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from squall.builders.distributed.lines import Document, Lost, lines_parser, spoo
 from squall.builders.distributed.messages import FIGURE, ROW, SCHEMA
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
+from squall.builders.spark.ends import Ends
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.figures import Reporter
 from squall.builders.spark.folder import FolderWriter
@@ -29,7 +30,7 @@ from squall.builders.spark.store import Store, pattern_of, uri_of
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
-from squall.stages import Folder, Options, Output, Rewindable
+from squall.stages import Folder, Options, Output
 from squall.streams import Source, Sources
 
 if TYPE_CHECKING:
@@ -62,14 +63,13 @@ class Run:
             most = int(spark.conf.get(ROWS_IN_WORKER, "1000000") or 0)
             self.batches = Batches(self.exchange, self.store, self.program, together, most)
         self.folder = self._folder(plan, options.sink) if isinstance(options.sink, Folder) else None
+        self.ends = Ends(options, self.store)
         self.place = folder.absolute()
         self.spool: Spool | None = None
         self.reporter: Reporter | None = None
         self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
         self.failure: BaseException | None = None
         self.abandoned = False
-        self.settle: Callable[[], None] | None = None
-        """Makes sure that what has been written is where it should be."""
         self.stopped = False
         """Whether somebody has stopped the query: more would have come."""
 
@@ -82,7 +82,8 @@ class Run:
     def outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         """All outputs of the run, batch by batch."""
         if isinstance(batches, Sources):
-            self.settle = batches.settle
+            self.ends.settle = batches.settle
+        self.ends.resume(self.batches.done)
         try:
             yield from self._outputs(self._inputs(batches), static)
         finally:
@@ -105,6 +106,9 @@ class Run:
                 yield from self._stream(inputs)
             if self.batches.unfinished and not self.stopped:
                 yield from self._directly(None, last=True)
+        if not self.stopped:
+            self.ends.keep(self.batches.done, last=True)
+            self.ends.deliver()
 
     def _reporting(self) -> AbstractContextManager[None]:
         """While it is there, listeners of Spark's hear what nodes do, if they are measured."""
@@ -128,9 +132,7 @@ class Run:
     def _batch(
         self, messages: DataFrame | None, sources: Sequence[Source | None], last: bool = False, keep: bool = True
     ) -> Iterator[Output]:
-        """The outputs of a batch, its losses told, the sink cut back to where it began if it is done for a second
-        time."""
-        self._mark()
+        """The outputs of a batch, its losses told."""
         self.batches.work(messages, last, keep)
         for lost in self.batches.losses():
             self._lose(lost)
@@ -142,29 +144,11 @@ class Run:
         elif (answers := self.batches.answers()) is not None:
             self.folder.write(answers, self.batches.done)
 
-    def _mark(self) -> None:
-        """Notes where sink and ledger end before the batch, or cuts them back to there."""
-        files = self._files()
-        name = f"{self.batches.done}.json"
-        known = self.store.read("marks", name)
-        if known is None:
-            self.store.write({kind: file.mark() for kind, file in files.items()}, "marks", name)
-        else:
-            for kind, file in files.items():
-                if kind in known:
-                    file.rewind(known[kind])
-
-    def _files(self) -> dict[str, Rewindable]:
-        found = {"sink": self.options.sink, "ledger": self.options.ledger}
-        return {kind: file for kind, file in found.items() if isinstance(file, Rewindable)}
-
     def _commit(self, number: int | None) -> None:
         """The outputs have been taken: they are made to last before the batch counts."""
-        if self.settle is not None:
-            self.settle()
-        for file in self._files().values():
-            file.mark()
+        self.ends.keep(self.batches.done + 1)
         self.batches.commit(number)
+        self.ends.deliver()
         if self.reporter is not None:
             self.reporter.tell(self.batches.done - 1, self.batches.tally.figures())
 

@@ -8,7 +8,7 @@ spool/                  events that Spark cannot read by itself, as files that i
 figures/                what nodes have done, if they are measured
 runs/<n>/<step>/        batch n: the messages of each step, by kind and level (Parquet)
 base/<n>/               the state after batch n, compacted
-marks/<n>.json          the lengths of the sink and the ledger file before batch n
+marks/<n>.json          where the sink and the ledger file were before batch n
 commits/<n>.json        batch n is done
 """
 

@@ -173,7 +173,7 @@ def build(
     system = mean(system, removals=streams.removals)
     _check_streams(system, streams, sources, statics)
     plan = make(system)
-    if durable:
+    if saved and builder in ("iterator", "spark"):
         target = recoverable(target)
     options = _options(checkpoint, settings, ledger, target, profiled is not None, begin)
     job = job_of(plan, builder, replace(options, max_depth=max_depth, every=interval, batch=batch, migrate=migrate))

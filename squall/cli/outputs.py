@@ -34,11 +34,12 @@ def sink_of(uri: str, format: str | None, timed: bool, types: Sequence[str], sys
 
 
 def recoverable(sink: Sink) -> Sink:
-    """The sink as one that goes on where a checkpoint is: what cannot be cut back gets nothing before."""
-    from squall.stages import Recoverable
+    """The sink as one that goes on where a checkpoint is: what cannot be cut back gets nothing before. (A folder is the
+    builder's own affair.)"""
+    from squall.stages import Folder, Recoverable
     from squall.streams.outbox import Outbox
 
-    return sink if isinstance(sink, Recoverable) else Outbox(sink)
+    return sink if isinstance(sink, Recoverable | Folder) else Outbox(sink)
 
 
 def _typed(text: str) -> tuple[str, str]:
