@@ -159,22 +159,24 @@ def entries(client: Any, key: str) -> str:
     return "\n".join(entry[b"data"].decode() for _, entry in client.xrange(key))
 
 
+def entering(client: Any) -> Callable[[int, str], None]:
+    """What adds lines to the stream that is read, an entry each."""
+
+    def say(number: int, text: str) -> None:
+        for line in text.splitlines():
+            client.xadd("in", {"data": line})
+
+    return say
+
+
 @KILLS
 @pytest.mark.parametrize("group", ["", "&group=g&consumer=c"])
 def test_from_redis_to_redis(tmp_path: Path, broker: brokers.Broker, kills: int, group: str) -> None:
     redis = pytest.importorskip("redis")
     place = f"redis://127.0.0.1:{broker.port}"
     with redis.Redis("127.0.0.1", broker.port) as client:
-
-        def say(number: int, text: str) -> None:
-            for line in text.splitlines():
-                client.xadd("in", {"data": line})
-
-        def written() -> str:
-            return entries(client, "out")
-
         arguments = ["--source", f"{place}/in?format=ntt&from=first{group}", "--sink", f"{place}/out?format=ntt"]
-        Killed(tmp_path, arguments, say, written).holds(kills)
+        Killed(tmp_path, arguments, entering(client), lambda: entries(client, "out")).holds(kills)
 
 
 @KILLS
@@ -219,10 +221,6 @@ def test_from_redis_on_spark(tmp_path: Path, broker: brokers.Broker, kills: int,
     place = f"redis://127.0.0.1:{broker.port}"
     with redis.Redis("127.0.0.1", broker.port) as client:
 
-        def say(number: int, text: str) -> None:
-            for line in text.splitlines():
-                client.xadd("in", {"data": line})
-
         def written() -> str:
             if group and client.xpending("in", "g")["pending"]:
                 return ""
@@ -232,6 +230,6 @@ def test_from_redis_on_spark(tmp_path: Path, broker: brokers.Broker, kills: int,
 
         arguments = ["--source", f"{place}/in?format=ntt&from=first{group}"]
         arguments += ["--sink", sink if sink == "out.ntt" else f"{place}/out?format=ntt"]
-        KilledOnSpark(tmp_path, arguments, say, written).holds(kills)
+        KilledOnSpark(tmp_path, arguments, entering(client), written).holds(kills)
     lost = (tmp_path / "lost.ndjson").read_text().splitlines()
     assert len(lost) == len({*lost}) == (tmp_path / "all.ntt").read_text().count("broken")
