@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import signal
 import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -174,6 +176,25 @@ def test_a_process_that_is_killed_makes_no_difference(tmp_path: Path, others: li
     assert [facts, losses, source.standing(), source.reading] == due
     assert here[:2] == [0, 0]
     assert here[2] > 0
+
+
+def test_nor_one_that_is_killed_in_the_middle_of_what_it_sends(
+    tmp_path: Path, others: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of large blocks no more than a part fits into the pipe."""
+    monkeypatch.setattr(sys.modules[__name__], "CHUNK", 1 << 20)
+    path = tmp_path / "a.ntt"
+    path.write_text("".join(f"{n} <{E}s{n}> <{E}p> <{E}o> .\n" for n in range(100_000)))
+    due, _ = said(opened(path, "no", Losses()), Losses())
+    source = opened(path, "yes", Losses())
+    facts = []
+    for number, batch in enumerate(source.batches()):
+        facts += of_use(batch, None)
+        if number == 1:
+            time.sleep(1)
+            others[0].kill()
+            others[0].wait()
+    assert [facts, [], source.standing(), source.reading] == due
 
 
 def test_a_file_that_goes_is_an_error_as_ever(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -114,7 +114,7 @@ class _Other:
 
     def blocks(self, task: Task) -> Iterator[_Block]:
         """What it sends, until the file or the process ends."""
-        with suppress(EOFError, ConnectionError):
+        with suppress(EOFError, OSError):  # the process has ended, maybe in the middle of a block
             self.pipe.recv()
             self.pipe.send(task)
             while (block := self.pipe.recv()) is not None:
