@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from squall.builders.distributed import intake
 from squall.builders.distributed.lines import Document
+from squall.builders.spark import kafka
 from squall.builders.spark.session import FILES_PER_BATCH
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.store import pattern_of
@@ -37,6 +38,8 @@ def readable(source: Source) -> bool:
 
 def document_of(source: Source) -> Document:
     """How the lines of a source that Spark can read are read."""
+    if isinstance(source, kafka.Topic):
+        return kafka.document_of(source)
     if isinstance(source, FrameSource):
         return Document(source.uri, source.stream, source.format)
     return intake.document_of(source)
@@ -46,11 +49,19 @@ def lines(spark: SparkSession, inputs: Inputs, streaming: bool) -> DataFrame:
     """The lines of all sources, with the places that they are from and the number of their source. streaming: as they
     come; else all that there are."""
     found = (
-        source.lines() if isinstance(source, FrameSource) else _file_lines(spark, document, streaming)
+        _lines(spark, document, source, streaming)
         for document, source in zip(inputs.documents, inputs.sources, strict=True)
     )
     numbered = (frame.selectExpr("*", f"{number} as source") for number, frame in enumerate(found))
     return reduce(lambda one, other: one.union(other), numbered)
+
+
+def _lines(spark: SparkSession, document: Document, source: Source | None, streaming: bool) -> DataFrame:
+    if document.messages:
+        return kafka.lines(spark, cast(kafka.Topic, source))
+    if isinstance(source, FrameSource):
+        return source.lines()
+    return _file_lines(spark, document, streaming)
 
 
 def _file_lines(spark: SparkSession, document: Document, streaming: bool) -> DataFrame:

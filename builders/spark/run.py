@@ -18,6 +18,7 @@ from squall.builders.distributed.lines import Document, Lost, lines_parser, spoo
 from squall.builders.distributed.messages import FIGURE, ROW, SCHEMA
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
+from squall.builders.spark import kafka
 from squall.builders.spark.ends import Ends
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.figures import Reporter
@@ -205,11 +206,12 @@ class Run:
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:
         """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""
         sources = batches.sources if isinstance(batches, Sources) else ()
-        own = [source for source in sources if readable(source)]
+        topic = kafka.chosen(self.spark, self.store, sources, begun=self.batches.done > 0)
+        own = [source for source in sources if readable(source) or source is topic]
         read: list[Source | None] = [*own]
         documents = [document_of(source) for source in own]
         live = is_live(batches)
-        rest = _rest(batches)
+        rest = _rest(batches, own)
         if rest is not None:
             self.spool = Spool(self.place, rest, self.options.checkpoint is not None, self._fail)
             documents.append(Document(str(self.spool.files), folder=True, spooled=True))
@@ -322,11 +324,11 @@ class Run:
         self.waiting.put(item)
 
 
-def _rest(batches: Iterable[Sequence[Event]]) -> Sources | Given | None:
-    """What Spark cannot read by itself; None: it can read all."""
+def _rest(batches: Iterable[Sequence[Event]], own: Sequence[Source]) -> Sources | Given | None:
+    """What Spark does not read by itself; None: it reads all."""
     if not isinstance(batches, Sources):
         return Given(batches)
-    others = [number for number, source in enumerate(batches.sources) if not readable(source)]
+    others = [number for number, source in enumerate(batches.sources) if source not in own]
     ledgers = [batches.ledgers[number] for number in others] if batches.ledgers else []
     sources = [batches.sources[number] for number in others]
     return Sources(sources, batches.clock, batches.heartbeat, ledgers) if sources else None

@@ -36,22 +36,26 @@ class KafkaSource(MessageSource):
     risk = ""
 
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+        self.given = frozenset(dict(address.options))
+        """The options that the address has."""
         settings, address = settings_of(address)
         super().__init__(address, ledger, time)
         self.hosts, self.topic = place_of(address)
+        self.place = self.uri.partition("?")[0]
+        """The topic, as people know it."""
         self.group = address.get("group")
-        begin = address.get("from", "new")
-        if begin not in _BEGIN:
-            raise UsageError(f"`from={begin}` in `{self.uri}` is neither new nor first")
+        self.begin = address.get("from", "new")
+        if self.begin not in _BEGIN:
+            raise UsageError(f"`from={self.begin}` in `{self.uri}` is neither new nor first")
         self._settings = {
             "queued.min.messages": self.buffer,
             **settings,
             "group.id": self.group or "squall",
             "enable.auto.commit": False,
-            "auto.offset.reset": "earliest" if begin == "first" else "latest",
+            "auto.offset.reset": "earliest" if self.begin == "first" else "latest",
             "error_cb": self._on_error,
         }
-        self._begin = _BEGIN[begin]
+        self._begin = _BEGIN[self.begin]
         self._offsets: dict[int, int] = {}
         """Of the message that comes next, by partition."""
         self._covered: dict[int, int] = {}
@@ -160,7 +164,7 @@ class KafkaSource(MessageSource):
         return Message(one.value() or b"", self._name(one.partition()), f"offset {one.offset()}")
 
     def _name(self, partition: int) -> str:
-        return f"{self.uri.partition('?')[0]}[{partition}]"
+        return f"{self.place}[{partition}]"
 
     def _on_error(self, error: KafkaError) -> None:
         """Called by librdkafka while it is polled. It connects again by itself."""
