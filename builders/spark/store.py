@@ -42,8 +42,8 @@ def pattern_of(path: str) -> str:
 
 
 class Store:
-    """Files by paths relative to a root. Small files are written beside their place and renamed, so that they are
-    whole."""
+    """Files by paths relative to a root. Small files are written beside their place and renamed over what was there, so
+    that at any moment they are there and whole."""
 
     def __init__(self, jvm: Any, configuration: Any, root: str) -> None:
         self.jvm = jvm
@@ -51,6 +51,8 @@ class Store:
         path = jvm.org.apache.hadoop.fs.Path(self.root)
         self.files = path.getFileSystem(configuration)
         self.files.mkdirs(path)
+        self.context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.files.getUri(), configuration)
+        """The same file system by Hadoop's other interface: the one that can rename over a file."""
 
     def uri(self, *parts: object) -> str:
         """The whole path of something in the folder."""
@@ -88,12 +90,20 @@ class Store:
     def write(self, value: object, *parts: object) -> None:
         """Writes a value as JSON, all or nothing."""
         folder, name = parts[:-1], parts[-1]
-        draft = (*folder, f"_{name}")
-        stream = self.files.create(self._path(*draft), True)
+        draft = self._path(*folder, f"_{name}")
+        # Without a checksum: it lies in a file of its own, which gets its name a moment later.
+        unchecked = self.jvm.org.apache.hadoop.fs.Options.ChecksumOpt.createDisabled()
+        stream = self.context.create(draft).create().overwrite(True).recursive().checksumOpt(unchecked).build()
         stream.write(bytearray(json.dumps(value).encode()))
         stream.close()
-        self.files.delete(self._path(*parts), False)
-        self.files.rename(self._path(*draft), self._path(*parts))
+        self.context.rename(draft, self._path(*parts), self._overwriting())
+
+    def _overwriting(self) -> Any:
+        """The option, as the array that Java takes."""
+        option = self.jvm.org.apache.hadoop.fs.Options.Rename.OVERWRITE
+        options = self.jvm.java.lang.reflect.Array.newInstance(option.getDeclaringClass(), 1)
+        options[0] = option
+        return options
 
     def read(self, *parts: object) -> Any:
         """The value of a JSON file, or None if it is not there."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
@@ -20,7 +22,9 @@ from squall.streams.live.kafka_clients import BLOCK, TIMEOUT, made, partitions_o
 from squall.streams.live.kafka_producers import Each, Transactions
 from squall.streams.live.messages import IDENTITY, Message, MessageSink, MessageSource
 
-_BEGIN = {"first": OFFSET_BEGINNING, "new": OFFSET_END}
+_FIRST, _BEHIND = 0, 1
+"""The watermarks of a partition: of its first message, and behind its last one."""
+_BEGIN = {"first": _FIRST, "new": _BEHIND}
 
 
 class KafkaSource(MessageSource):
@@ -63,6 +67,7 @@ class KafkaSource(MessageSource):
         self._committed = ""
         self._down = threading.Event()
         self._consumer: Any = None
+        self._is_open = False
 
     def receive(self) -> Iterator[Sequence[Event]]:
         self._open()
@@ -94,6 +99,34 @@ class KafkaSource(MessageSource):
         if standing:
             self.seek(standing)
 
+    def beginning(self) -> str:
+        """See `squall.streams.files.Divisible`."""
+        return self._bounds(self._begin)
+
+    def latest(self) -> str:
+        return self._bounds(_BEHIND)
+
+    def parts(self, begin: str, end: str) -> list[str]:
+        known = json.loads(begin)
+        places = ((int(one), known.get(one, 0), behind) for one, behind in json.loads(end).items())
+        return [json.dumps(place) for place in places if place[1] < place[2]]
+
+    def part(self, part: str) -> Iterator[Sequence[Event]]:
+        partition, offset, end = json.loads(part)
+        consumer = self._connected({"auto.offset.reset": "earliest", "enable.partition.eof": True})
+        self.patiently(partial(self._check_gone, partition, offset))
+        consumer.assign(self._assignment({partition: offset}))
+        limit = time.monotonic() + self.retry / 1000
+        while offset < end:
+            found = consumer.consume(self.buffer, BLOCK)
+            messages = self._usable(found)
+            if found:  # the end of the partition too: behind the last message there may be marks of transactions
+                offset = max(one.offset() + (one.error() is None) for one in found)
+                limit = time.monotonic() + self.retry / 1000
+            elif time.monotonic() > limit:
+                raise SourceError(f"`{self.uri}` cannot be read: nothing came up to offset {end} of {partition}")
+            yield self.events([self._message(one) for one in messages if one.offset() < end])
+
     def acknowledge(self, position: str) -> None:
         """See `squall.streams.files.Acknowledging`."""
         self._committed = position
@@ -121,35 +154,64 @@ class KafkaSource(MessageSource):
 
     def _open(self) -> None:
         """Begins to consume, unless that has been done. Raises Lost."""
+        if not self._is_open:
+            self._begun(self._partitions())
+            self._is_open = True
+
+    def _connected(self, settings: Mapping[str, Any] = MappingProxyType({})) -> Any:
+        """The consumer, made with these settings besides if there was none."""
         if self._consumer is None:
-            consumer = made(Consumer, self._settings, self.uri)
-            partitions = partitions_of(consumer, self.topic)
-            self._consumer = consumer
-            self._begun(partitions)
+            self._consumer = made(Consumer, {**self._settings, **settings}, self.uri)
+        return self._consumer
 
     def _begun(self, partitions: Sequence[int]) -> None:
         if self.group:
             self._consumer.subscribe([self.topic], on_revoke=self._on_revoke)
             return
         for partition in partitions:
-            place = TopicPartition(self.topic, partition)
-            first, behind = self._consumer.get_watermark_offsets(place, TIMEOUT)
-            wanted = self._offsets.setdefault(partition, behind if self._begin == OFFSET_END else first)
-            if wanted < first:
-                reason = f"the messages from offset {wanted} to {first - 1} are no longer there"
-                self.ledger.record("lost", self._name(partition), None, reason, "")
+            if partition in self._offsets:
+                self._check_gone(partition, self._offsets[partition])
+            else:
+                self._offsets[partition] = self._watermarks(partition)[self._begin]
         self._consumer.assign(self._assignment(self._offsets))
         self.reached = json.dumps(self._offsets)
+
+    def _bounds(self, side: int) -> str:
+        """Where the partitions begin or end, as a position."""
+        return self.patiently(lambda: json.dumps({one: self._watermarks(one)[side] for one in self._partitions()}))
+
+    def _partitions(self) -> list[int]:
+        return partitions_of(self._connected(), self.topic)
+
+    def _watermarks(self, partition: int) -> tuple[int, int]:
+        """The offsets of the first message, and behind the last one. Raises Lost."""
+        place = TopicPartition(self.topic, partition)
+        try:
+            found: tuple[int, int] = self._consumer.get_watermark_offsets(place, TIMEOUT)
+        except KafkaException as error:
+            raise Lost(said(error)) from error
+        return found
+
+    def _check_gone(self, partition: int, wanted: int) -> None:
+        """Messages from an offset on that are no longer there are lost."""
+        first = self._watermarks(partition)[_FIRST]
+        if wanted < first:
+            reason = f"the messages from offset {wanted} to {first - 1} are no longer there"
+            self.ledger.record("lost", self._name(partition), None, reason, "")
 
     def _assignment(self, offsets: dict[Any, int]) -> list[TopicPartition]:
         return [TopicPartition(self.topic, int(partition), offset) for partition, offset in offsets.items()]
 
     def _messages(self) -> list[Any]:
         first = self._consumer.poll(BLOCK)
-        found = [] if first is None else [first, *self._consumer.consume(self.buffer - 1, 0)]
+        return self._usable([] if first is None else [first, *self._consumer.consume(self.buffer - 1, 0)])
+
+    def _usable(self, found: Sequence[Any]) -> list[Any]:
+        """The messages of what has come. Raises SourceError where there is an error that does not pass."""
         for one in found:
-            if one.error() is not None and not one.error().retriable():
-                raise SourceError(f"`{self.uri}` cannot be read: {one.error().str()}")
+            error = one.error()
+            if error is not None and not error.retriable() and error.code() != KafkaError._PARTITION_EOF:
+                raise SourceError(f"`{self.uri}` cannot be read: {error.str()}")
         return [one for one in found if one.error() is None]
 
     def _batch(self, messages: Sequence[Any]) -> list[Event]:
