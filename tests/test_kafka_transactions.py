@@ -1,17 +1,18 @@
 """What a checkpoint hands on to Kafka is there once for those who read what has been committed.
 
 With a model of a cluster (tests/transactional.py), for which a run dies at each of its calls, or something else goes
-wrong there. The emulation in librdkafka does these things otherwise (decision 39); what it does right is tested in
-tests/test_live_kafka.py.
+wrong there; and over the wire, with a small broker (tests/kafka_broker.py). Processes that are killed are in
+tests/test_kills.py. (The emulation in librdkafka does these things otherwise: decision 39.)
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import chain, repeat
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,12 +23,17 @@ from squall.rdf import ALWAYS, Evaluated
 from squall.stages import Output
 from squall.streams import open_sink
 from squall.streams.outbox import Outbox
-from tests.live import output
+from tests.live import PATIENCE, output
 from tests.test_durable import kept, kept_by, timed_lines
 
 pytest.importorskip("confluent_kafka")
 
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
 from squall.streams.live import kafka_producers, messages
+from squall.streams.live.kafka import KafkaSink
+from squall.streams.live.kafka_producers import Transactions
+from tests.kafka_broker import PARTITIONS, KafkaBroker
 from tests.transactional import Cluster, Died, Fault, State
 
 FORMATS = st.sampled_from(["ntt", "ndjson-evaluations"])
@@ -227,6 +233,44 @@ def test_what_is_tried_again(connect: Connect, faults: list[Fault], why: str) ->
         box.deliver()
     assert len(cluster.committed()) == (0 if why else 2)
     assert next(cluster.faults, None) is None
+
+
+def test_who_has_been_replaced_writes_nothing_over_the_wire() -> None:
+    """With the real client; what a killed process has left open is seen by nobody."""
+    with KafkaBroker().running() as cluster:
+        uri = f"kafka://127.0.0.1:{cluster.port}/t?format=ntt"
+
+        def sink(number: int) -> Transactions:
+            made = Transactions(cast(KafkaSink, open_sink(uri)), cluster.settings(""), "name")
+            made.begin(number)
+            return made
+
+        old = sink(1)
+        old.send(b"1", None)
+        old.flush()
+        old.begin(2)
+        old.client.begin_transaction()
+        old.client.produce("t", b"2")
+        old.client.flush()
+        new = sink(2)
+        with pytest.raises(KafkaException, match="fenced"):
+            old.client.commit_transaction()
+        old.send(b"2", None)
+        with pytest.raises(SinkError, match="another run goes on with the checkpoint"):
+            old.flush()
+        new.send(b"2", None)
+        new.flush()
+        same = sink(2)
+        same.send(b"2", None)
+        same.flush()
+        with pytest.raises(SinkError, match="which is at 1"):
+            sink(1)
+        with closing(Consumer(cluster.settings("reader"))) as reader:
+            reader.assign([TopicPartition("t", number, 0) for number in range(PARTITIONS)])
+            found = [one.value() for _ in range(2) for one in reader.consume(1, PATIENCE)]
+            found += [one.value() for one in reader.consume(1, 1)]
+        assert sorted(found) == [b"1", b"2"]
+        assert sum(len(partition.aborted) for partition in cluster.topics["t"]) == 1
 
 
 def test_without_transactions(connect: Connect) -> None:

@@ -14,6 +14,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ import squall
 from squall.rdf import ALWAYS
 from squall.streams import open_source
 from tests import brokers
+from tests.kafka_broker import PARTITIONS, KafkaBroker
 from tests.test_durable import PROGRAM, timed_lines
 
 PATIENCE = 120
@@ -115,6 +117,12 @@ class Killed:
         return (self.folder / "log").read_text()
 
 
+class KilledByTime(Killed):
+    """Its last outputs have to be handed on while nothing follows them."""
+
+    options = ("--checkpoint-every", "20ms")
+
+
 class KilledOnSpark(Killed):
     """With its JVM and its workers."""
 
@@ -131,17 +139,22 @@ def undisturbed(folder: Path) -> list[str]:
     return [f"{'-infinity' if out.time == ALWAYS else out.time} {out.fact}" for out in outputs]
 
 
-@KILLS
-def test_from_a_folder_into_a_file(tmp_path: Path, kills: int) -> None:
-    (tmp_path / "in").mkdir()
+def appearing(folder: Path) -> Callable[[int, str], None]:
+    """What adds files to the folder that is read."""
+    (folder / "in").mkdir()
 
     def say(number: int, text: str) -> None:
-        draft = tmp_path / "in" / f"{number:05}.tmp"
+        draft = folder / "in" / f"{number:05}.tmp"
         draft.write_text(text)
         draft.rename(draft.with_suffix(".ntt"))
 
+    return say
+
+
+@KILLS
+def test_from_a_folder_into_a_file(tmp_path: Path, kills: int) -> None:
     arguments = ["--source", "in?follow=yes&poll=10", "--sink", "out.ntt", "--ledger", "lost.ndjson"]
-    Killed(tmp_path, arguments, say, lambda: (tmp_path / "out.ntt").read_text()).holds(kills)
+    Killed(tmp_path, arguments, appearing(tmp_path), lambda: (tmp_path / "out.ntt").read_text()).holds(kills)
     lost = (tmp_path / "lost.ndjson").read_text().splitlines()
     assert len(lost) == len({*lost}) == (tmp_path / "all.ntt").read_text().count("broken")
 
@@ -174,6 +187,22 @@ def test_from_redis_to_redis(tmp_path: Path, broker: brokers.Broker, kills: int,
     with redis.Redis("127.0.0.1", broker.port) as client:
         arguments = ["--source", f"{place}/in?format=ntt&from=first{group}", "--sink", f"{place}/out?format=ntt"]
         Killed(tmp_path, arguments, entering(client), lambda: entries(client, "out")).holds(kills)
+
+
+@KILLS
+def test_from_a_folder_to_kafka(tmp_path: Path, kills: int) -> None:
+    """With transactions, for whoever reads what is committed."""
+    confluent = pytest.importorskip("confluent_kafka")
+    with KafkaBroker().running() as cluster, closing(confluent.Consumer(cluster.settings("reader"))) as consumer:
+        consumer.assign([confluent.TopicPartition("out", number, 0) for number in range(PARTITIONS)])
+        read: list[str] = []
+
+        def written() -> str:
+            read.extend(message.value().decode() for message in consumer.consume(1000, 0.1))
+            return "\n".join(read)
+
+        arguments = ["--source", "in?follow=yes&poll=10", "--sink", f"kafka://127.0.0.1:{cluster.port}/out?format=ntt"]
+        KilledByTime(tmp_path, arguments, appearing(tmp_path), written).holds(kills)
 
 
 @KILLS
