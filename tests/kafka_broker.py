@@ -13,7 +13,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,16 +81,14 @@ class KafkaBroker:
 
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
-                while len(size := self.rfile.read(4)) == 4:
-                    request = self.rfile.read(*struct.unpack(">i", size))
-                    answer = request[4:8] + broker.answer(request)
-                    self.wfile.write(struct.pack(">i", len(answer)) + answer)
+                with suppress(ConnectionError):  # of who is killed
+                    while len(size := self.rfile.read(4)) == 4:
+                        request = self.rfile.read(*struct.unpack(">i", size))
+                        answer = request[4:8] + broker.answer(request)
+                        self.wfile.write(struct.pack(">i", len(answer)) + answer)
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = True
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                """Who is killed leaves connections behind."""
 
         with Server(("127.0.0.1", 0), Handler) as server:
             self.port = server.server_address[1]
