@@ -142,20 +142,25 @@ def _message(document: Document, place: str, number: int, data: str | bytes) -> 
     from squall.streams.live import messages  # on demand: most jobs read none
 
     assert isinstance(data, bytes)
-    losses = _Losses([])
+    losses = Losses()
     settings = Settings(document.format, document.stream, document.time)
     message = messages.Message(data, place, f"offset {number}")
     read = messages.read(message, named(document.format)[0], settings, losses, Reading())
-    return _counted([event for batch in read for event in batch], losses.found)
+    return _counted([event for batch in read for event in batch], losses.take())
 
 
-class _Losses(NamedTuple):
-    """A ledger that keeps what is lost."""
+class Losses:
+    """A ledger that keeps what is lost until it is taken (`squall.stages.Ledger`)."""
 
-    found: list[Lost]
+    def __init__(self) -> None:
+        self._found: list[Lost] = []
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        self.found.append(Lost(cause, source, 0, line or 0, reason, text))
+        self._found.append(Lost(cause, source, 0, line or 0, reason, text))
+
+    def take(self) -> list[Lost]:
+        taken, self._found = self._found, []
+        return taken
 
 
 def _counted(events: list[Event], lost: list[Lost]) -> tuple[list[Event], list[Lost], int]:
