@@ -5,6 +5,7 @@ What Spark adds is left out (sources, Parquet, processes), so that many programs
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from random import Random
@@ -13,12 +14,13 @@ from typing import Any
 import pyarrow
 
 from squall.builders.distributed import replicas
-from squall.builders.distributed.addressing import BUCKETS, Program, waking
+from squall.builders.distributed.addressing import BUCKETS, DELIVER, Program, waking
 from squall.builders.distributed.alone import SingleTask, alone
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.exchange import Folder, Read, Tally, Told
 from squall.builders.distributed.lines import Parsed
 from squall.builders.distributed.messages import (
+    ANSWERS,
     COUNT,
     FIGURE,
     INSTANT,
@@ -160,12 +162,29 @@ class MemoryExchange:
             self.files.write(part, *folder, f"kind={kind}", f"level={level}")
         return _told(messages)
 
-    def texts(self, messages: Messages) -> Iterator[str]:
-        return (message.row for message in messages)
+    def texts(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
+        return (message.row for message in self.stored(kind, level, folders) or ())
 
-    def answers(self, messages: Messages) -> Iterator[tuple[int, int, str]]:
-        ordered = sorted(messages, key=lambda one: (one.start, one.node, one.bucket, one.weight, one.row))
+    def answering(self, step: Step, folder: Folder) -> Step:
+        def answered(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            name = uuid.uuid4().hex
+            found: Messages = []
+            for batch in step(batches):
+                messages = list(from_arrow([batch]))
+                found += (message for message in messages if (message.kind, message.level) == (ROW, DELIVER))
+                yield from to_arrow(message for message in messages if (message.kind, message.level) != (ROW, DELIVER))
+            self.files.write(found, *folder, name)
+            yield from to_arrow([Message(ANSWERS, 0, 0, 0, 0, name, 0, 0, 0)])
+
+        return answered
+
+    def answers(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+        found = self.answered(folder, names) or []
+        ordered = sorted(found, key=lambda one: (one.start, one.node, one.bucket, one.weight, one.row))
         return ((one.start, one.node, one.row) for one in ordered)
+
+    def answered(self, folder: Folder, names: Sequence[str]) -> Messages | None:
+        return [message for name in names for message in self.files.read(*folder, name)] or None
 
 
 def _in_a_new_worker(step: Step, given: Sequence[pyarrow.RecordBatch]) -> Messages:
@@ -185,6 +204,7 @@ def _told(messages: Messages) -> Told:
         kept=sum(message.many for message in messages if message.kind == STATE),
         figures=tuple((one.node, one.start, one.end) for one in messages if one.kind == FIGURE),
         tokens=tuple((one.row, one.node) for one in messages if one.kind == TOKEN),
+        answers=tuple(one.row for one in messages if one.kind == ANSWERS),
     )
 
 

@@ -87,7 +87,7 @@ def test_its_offsets_are_in_the_checkpoint(cluster: Cluster, tmp_path: Path, mon
     cluster.say(*map(line, range(1, 6)))
     options, address = Options(checkpoint=tmp_path / "kept"), cluster.at("t?format=ntt&from=first&buffer=2")
     assert [time for time, _ in ended("spark", address, 5, options)] == [1, 2, 3, 4, 5]
-    assert len(list((tmp_path / "kept" / "spark" / "commits").glob("[0-9]*"))) >= 3
+    assert len(list((tmp_path / "kept" / "spark" / "offsets").glob("[0-9]*"))) >= 3
     assert not (tmp_path / "kept" / "spool" / "events").exists()
     cluster.say(*map(line, range(6, 8)))
     assert [time for time, _ in ended("spark", address, 2, options)] == [6, 7]

@@ -19,24 +19,14 @@ import pyarrow
 from squall.builders.beam.quiet import beam
 from squall.builders.distributed.lines import spool_lines
 from squall.builders.distributed.messages import ARROW
+from squall.builders.distributed.parts import Part
 from squall.errors import BuilderError
 from squall.rdf import Event
 
-Part = tuple[int, str, int, int]
-"""Lines of a file: the number of the source, the path, and the bytes in which they begin: behind the line of the first
-one (from 0: at the beginning), up to the last one (-1: up to the end)."""
 BLOCK = 16 << 20
 """How many bytes of a file are one part: what one worker reads."""
 _LINES = 20_000
 _FILES, _PLAIN = beam.io.filesystems.FileSystems, beam.io.filesystem.CompressionTypes.UNCOMPRESSED
-
-
-def parts(source: int, path: str, size: int) -> list[Part]:
-    """The parts of a file of so many bytes. One that is compressed cannot be read from the middle."""
-    if path.endswith(".gz"):
-        return [(source, path, 0, -1)]
-    starts = range(0, max(size, 1), BLOCK)
-    return [(source, path, start, start + BLOCK if start + BLOCK < size else -1) for start in starts]
 
 
 def read_lines(part: Part) -> Iterator[pyarrow.RecordBatch]:

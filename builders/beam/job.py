@@ -10,7 +10,6 @@ from pathlib import Path
 
 from squall import functions
 from squall.builders.beam import files
-from squall.builders.beam.files import Part
 from squall.builders.beam.graph import describe, graph
 from squall.builders.beam.options import Runner
 from squall.builders.beam.pipeline import Input, Layout, Turn, answers, evaluations, lay_whole, made, told
@@ -21,6 +20,7 @@ from squall.builders.distributed.delivery import told_whole
 from squall.builders.distributed.intake import check_bounded, document_of, is_live, lose, readable, timely
 from squall.builders.distributed.lines import Document, Lost, lines_parser
 from squall.builders.distributed.messages import COUNT, INSTANT, LOST, ROW, Failed, Message
+from squall.builders.distributed.parts import Part, parts
 from squall.builders.packing import unpack_output
 from squall.builders.state import COMPACT
 from squall.clock import beginning
@@ -119,14 +119,14 @@ class _Run:
         rest: Iterable[Sequence[Event]] = batches
         if isinstance(batches, Sources):
             rest = Sources(others, batches.clock, batches.heartbeat) if others else ()
-        parts = [part for number, source in enumerate(own) for part in _parts(number, source)]
-        parts += self._spooled(len(own), f"{self.folder}/static.json", _always(static))
-        parts += self._spooled(len(own) + 1, f"{self.folder}/events.json", timely(rest, self._lose))
+        read = [part for number, source in enumerate(own) for part in _parts(number, source)]
+        read += self._spooled(len(own), f"{self.folder}/static.json", _always(static))
+        read += self._spooled(len(own) + 1, f"{self.folder}/events.json", timely(rest, self._lose))
         documents = (*map(document_of, own), *(Document(name, spooled=True) for name in ("static", "events")))
-        return Input(parts, lines_parser(documents), self.folder), (*own, None, None)
+        return Input(read, lines_parser(documents), self.folder), (*own, None, None)
 
     def _spooled(self, number: int, path: str, batches: Iterable[Sequence[Event]]) -> list[Part]:
-        return files.parts(number, path, size) if (size := files.spool(path, batches)) else []
+        return parts(number, path, size, files.BLOCK) if (size := files.spool(path, batches)) else []
 
     def _outputs(self, said: Sequence[Message]) -> Iterator[Output]:
         numbers = self.program.addressing().numbers
@@ -188,4 +188,5 @@ def _always(static: Iterable[Event]) -> Iterator[Sequence[Event]]:
 
 def _parts(number: int, source: Source) -> list[Part]:
     assert isinstance(source, FileSource | FolderSource)
-    return [part for path in source.files() for part in files.parts(number, str(Path(path).absolute()), getsize(path))]
+    paths = (str(Path(path).absolute()) for path in source.files())
+    return [part for path in paths for part in parts(number, path, getsize(path), files.BLOCK)]

@@ -17,7 +17,6 @@ import pyarrow
 from pyarrow import compute
 
 from squall.builders.beam import files
-from squall.builders.beam.files import Part
 from squall.builders.beam.graph import Graph, Step
 from squall.builders.beam.quiet import beam
 from squall.builders.distributed.addressing import BUCKETS, DELIVER, TOGETHER, Program
@@ -26,6 +25,7 @@ from squall.builders.distributed.delivery import Evaluations, changes_only, chan
 from squall.builders.distributed.lines import Parse
 from squall.builders.distributed.messages import COUNT, INSTANT, LOST, STATE, TIME, Message, from_arrow, to_arrow
 from squall.builders.distributed.messages import Step as Worker
+from squall.builders.distributed.parts import Part
 from squall.builders.distributed.replicas import State
 from squall.builders.distributed.worker import PLAIN, Span, axioms, source_step, superstep
 from squall.builders.instants import Instants

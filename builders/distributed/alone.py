@@ -108,6 +108,8 @@ class SingleTask:
         self.progress = Progress(**known) if known else Progress()
         self.next = self.progress
         self.told = Told()
+        self.answered: tuple[str, ...] = ()
+        """The files that hold the answers of the batch."""
         self.tally = Tally(program.plan)
 
     @property
@@ -137,6 +139,8 @@ class SingleTask:
         batches follow, which have to know of this one.
         """
         self.store.delete("runs", self.done)
+        self.store.delete(*self._outputs())
+        self.answered = ()
         self.told = self.exchange.write(messages, self._folder("facts")) if messages is not None else Told()
         base = self.done if self.done - self.progress.base >= COMPACT else self.progress.base
         state = self.exchange.stored(STATE, _STATE, self._state())
@@ -145,19 +149,20 @@ class SingleTask:
             return
         whole = base == self.done
         task = Task(self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=whole, keep=keep)
-        found = self.exchange.write(self.exchange.worked(given, task, 1), self._folder("work"))
+        step = self.exchange.answering(task, self._outputs())
+        found = self.exchange.write(self.exchange.worked(given, step, 1), self._folder("work"))
+        self.answered = found.answers
         times = {name: time for name, _, time in found.instants}
         self.next = Progress(base=base, **times)
         self.tally.add(found)
 
     def answers(self) -> Frame | None:
         """What the batch has to hand on, as messages: `start` is the time, `weight` the place."""
-        return self.exchange.stored(ROW, DELIVER, [self._folder("work")])
+        return self.exchange.answered(self._outputs(), self.answered)
 
     def outputs(self) -> Iterator[Output]:
         """The outputs of the batch, in the order of time."""
-        answers = self.answers()
-        for time, _, text in self.exchange.answers(answers) if answers is not None else ():
+        for time, _, text in self.exchange.answers(self._outputs(), self.answered):
             yield unpack_output(text, time)
 
     def commit(self, number: int | None) -> None:
@@ -171,16 +176,19 @@ class SingleTask:
         for old in self.store.numbers("runs"):
             if old < self.progress.base:
                 self.store.delete("runs", old)
+        self.store.delete(*self._outputs())
         self.done += 1
 
     def losses(self) -> Iterator[Lost]:
         """The statements of the batch that could not be used."""
-        lost = self.exchange.stored(LOST, 0, [self._folder("facts")])
-        for text in self.exchange.texts(lost) if lost is not None else ():
+        for text in self.exchange.texts(LOST, 0, [self._folder("facts")]):
             yield Lost(*json.loads(text))
 
     def _folder(self, step: str) -> Folder:
         return ("runs", self.done, step)
+
+    def _outputs(self) -> Folder:
+        return ("outputs", self.done)
 
     def _state(self) -> list[Folder]:
         return [("runs", batch, "work") for batch in range(self.progress.base, self.done)]

@@ -29,7 +29,8 @@ class Told(NamedTuple):
     (number of an operation node, time). counts: statements read, by number of the source. rows: how many rows are on
     their way; starts: the latest time at which one begins; ends: the latest time at which one begins or ends, if it
     does. kept: how many are kept. figures: (number of a node, rows, microseconds or -1) of what was measured. tokens:
-    (group and token, partition) of operators that have gone on (`squall.builders.distributed.replicas`).
+    (group and token, partition) of operators that have gone on (`squall.builders.distributed.replicas`). answers: the
+    names of the files in which answers are.
     """
 
     latest: int = ALWAYS
@@ -41,6 +42,7 @@ class Told(NamedTuple):
     kept: int = 0
     figures: tuple[tuple[int, int, int], ...] = ()
     tokens: tuple[tuple[str, int], ...] = ()
+    answers: tuple[str, ...] = ()
 
 
 class Tally:
@@ -91,11 +93,17 @@ class Exchange(Protocol):
     def write(self, messages: Frame, folder: Folder) -> Told:
         """Stores messages by kind and level; answers with what they tell."""
 
-    def texts(self, messages: Frame) -> Iterator[str]:
-        """The rows of messages, as strings."""
+    def texts(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
+        """The rows of the messages of one kind and level in some folders."""
 
-    def answers(self, messages: Frame) -> Iterator[tuple[int, int, str]]:
-        """(time, number of the operation node, row) of the messages of `delivery`, in order."""
+    def answering(self, step: Step, folder: Folder) -> Step:
+        """The step, the answers of `delivery` being put into files of a folder, whose names are told."""
+
+    def answers(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+        """(time, number of the operation node, row) of the answers in files, in order."""
+
+    def answered(self, folder: Folder, names: Sequence[str]) -> Frame | None:
+        """The same as messages, in no order; None if there are none."""
 
 
 class Files(Protocol):

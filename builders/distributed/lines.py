@@ -94,7 +94,7 @@ def lines_parser(documents: Sequence[Document]) -> Parse:
                 counts[file, block] = before + len(lines)
                 path = unquote(urlsplit(file).path)
                 choice = None if wanted is None else Choice(wanted, passed)
-                found = _parse(documents[source], path, block, before, lines, choice)
+                found = parsed(documents[source], path, block, before, joined(lines), choice)
                 yield Parsed(source, *found, file, block)
 
     return parse
@@ -113,12 +113,13 @@ def _runs(batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str, int, int], li
         yield place, [line for _, line in group]
 
 
-def _parse(
-    document: Document, path: str, block: int, before: int, lines: Sequence[str | bytes], choice: Choice | None
+def parsed(
+    document: Document, path: str, block: int, before: int, text: bytes, choice: Choice | None
 ) -> tuple[Sequence[Event], list[Lost], int]:
-    """The events of lines, those that are lost, and how many statements could be used."""
+    """The events of lines, those that are lost, and how many statements could be used. block: where the part of the
+    file begins that they are of; before: how many lines of that come before them."""
     if document.spooled:
-        return _unspool(lines)
+        return _unspool(text.split(b"\n"))
     name = document.of(path)
     if path.endswith(".tmp"):  # a file that is still being written
         return [], [], 0
@@ -127,10 +128,10 @@ def _parse(
     except UsageError as error:
         return [], [Lost("malformed", name, 0, 0, error.message, "")] if block == before == 0 else [], 0
     if format.timed:
-        plain = events(joined(lines), suffix(name), document.stream, choice)
+        plain = events(text, suffix(name), document.stream, choice)
         if plain is not None:
             return plain[0], [], plain[1]
-    found, bad = parse_lines(lines, name, format.timed, format.name, document.time)
+    found, bad = parse_lines(text.split(b"\n"), name, format.timed, format.name, document.time)
     first = before + 1 if path else 0  # rows of a table have no places
     lost = [Lost("malformed", name, block, first and first + index, reason, text) for index, reason, text in bad]
     return _counted(grouped(found, document.stream) if found else [], lost)
@@ -141,27 +142,32 @@ def _message(document: Document, place: str, number: int, data: str | bytes) -> 
     from squall.streams.live import messages  # on demand: most jobs read none
 
     assert isinstance(data, bytes)
-    losses = _Losses([])
+    losses = Losses()
     settings = Settings(document.format, document.stream, document.time)
     message = messages.Message(data, place, f"offset {number}")
     read = messages.read(message, named(document.format)[0], settings, losses, Reading())
-    return _counted([event for batch in read for event in batch], losses.found)
+    return _counted([event for batch in read for event in batch], losses.take())
 
 
-class _Losses(NamedTuple):
-    """A ledger that keeps what is lost."""
+class Losses:
+    """A ledger that keeps what is lost until it is taken (`squall.stages.Ledger`)."""
 
-    found: list[Lost]
+    def __init__(self) -> None:
+        self._found: list[Lost] = []
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        self.found.append(Lost(cause, source, 0, line or 0, reason, text))
+        self._found.append(Lost(cause, source, 0, line or 0, reason, text))
+
+    def take(self) -> list[Lost]:
+        taken, self._found = self._found, []
+        return taken
 
 
 def _counted(events: list[Event], lost: list[Lost]) -> tuple[list[Event], list[Lost], int]:
     return events, lost, sum(len(event.facts) for event in events)
 
 
-def _unspool(lines: Sequence[str | bytes]) -> tuple[Sequence[Event], list[Lost], int]:
+def _unspool(lines: Sequence[bytes]) -> tuple[Sequence[Event], list[Lost], int]:
     events: list[Event] = []
     lost: list[Lost] = []
     for line in lines:

@@ -23,11 +23,11 @@ from squall.errors import BuilderError, SquallError
 from squall.rdf import FOREVER
 
 ROW, DUE, STATE, LOST, TIME, COUNT, INSTANT = "row", "due", "state", "lost", "time", "count", "instant"
-FIGURE, TOKEN = "figure", "token"
+FIGURE, TOKEN, ANSWERS = "figure", "token", "answers"
 """The kinds of message: rows for a node; rows for a node that are worked off in their time; what a node keeps; a
 statement that could not be used; the latest time; how many statements (`start`) of a source (`node`) were read; a time
 at which a stream, in a graph, brought something; how many rows (`start`) a node has made, in how many microseconds
-(`end`; -1: not known); what operators that have gone on are known by."""
+(`end`; -1: not known); what operators that have gone on are known by; the name of a file with answers."""
 STORED = (ROW, STATE, LOST)
 """The kinds that are stored; of the others it is enough to be told."""
 OF_A_BATCH = (ROW, LOST)

@@ -92,9 +92,9 @@ class Batches:
         self.lineage = Lineage(store, known, exchange.reader(), most)
         self.steps: list[str] = []
         self.sources: list[Folder] = []
-        """The step of the batch that holds what came from the sources,"""
-        self.delivered: list[Folder] = []
-        """and the one that holds the answers."""
+        """The step of the batch that holds what came from the sources."""
+        self.answered: tuple[str, ...] = ()
+        """The files that hold its answers."""
         self.told = Told()
         self.evaluations = Evaluations()
         self.tally = Tally(plan)
@@ -130,7 +130,8 @@ class Batches:
         whole. keep: more batches follow, which have to know of this one.
         """
         self.store.delete("runs", self.done)
-        self.steps, self.sources, self.delivered, self.told, self.kept = [], [], [], Told(), 0
+        self.store.delete(*self._outputs())
+        self.steps, self.sources, self.answered, self.told, self.kept = [], [], (), Told(), 0
         self.lineage.begin()
         self.keep = keep
         if self.at_once:
@@ -149,12 +150,11 @@ class Batches:
 
     def answers(self) -> Frame | None:
         """What the batch has to hand on, as the messages of `delivery`."""
-        return self.exchange.stored(ROW, DELIVER, self.delivered)
+        return self.exchange.answered(self._outputs(), self.answered)
 
     def outputs(self) -> Iterator[Output]:
         """The outputs of the batch, in the order of time."""
-        found = self.answers()
-        answers = self.exchange.answers(found) if found is not None else iter(())
+        answers = self.exchange.answers(self._outputs(), self.answered)
         yield from told_whole(answers, self.deliveries, self.evaluations)
 
     def commit(self, number: int | None) -> None:
@@ -182,6 +182,7 @@ class Batches:
         for folder in (*(tuple(folder) for folder, _ in before.held), *self._of_batch(self.steps)):
             for kind in OF_A_BATCH if folder not in waiting else ():
                 self.store.delete(*folder, f"kind={kind}")
+        self.store.delete(*self._outputs())
         self.done += 1
         if self.done - 1 - self.base >= COMPACT:
             self._compact()
@@ -209,7 +210,12 @@ class Batches:
         self.lineage.add(folder, told)
         self.kept += told.kept
         self.tally.add(told)
+        self.answered += told.answers
         return told
+
+    def _outputs(self) -> Folder:
+        """The folder of the batch in which answers are."""
+        return ("outputs", self.done)
 
     def _of_batch(self, steps: Iterable[str]) -> list[Folder]:
         return [("runs", self.done, step) for step in steps]
@@ -236,8 +242,7 @@ class Batches:
 
     def losses(self) -> Iterator[Lost]:
         """The statements of the batch that could not be used."""
-        lost = self.exchange.stored(LOST, 0, self.sources)
-        for text in self.exchange.texts(lost) if lost is not None else ():
+        for text in self.exchange.texts(LOST, 0, self.sources):
             yield Lost(*json.loads(text))
 
     def _due(self, level: int) -> Frame | None:
@@ -265,7 +270,7 @@ class Batches:
             for level in self.program.levels:
                 flow = self._through(level, flow)
             self.told = self._write(self._delivered(flow, evaluations))
-            self.sources = self.delivered = self._of_batch(self.steps)
+            self.sources = self._of_batch(self.steps)
         self.span = Span(self.progress.worked, self._now(last))
         return evaluations
 
@@ -282,8 +287,7 @@ class Batches:
             return evaluations
         state, end = (self._state(part, TOGETHER, self.keep) for part in (levels[:-1], [DELIVER]))
         step = whole(self.program, self.span, evaluations, state, end)
-        told = self._write(self.exchange.worked(rows, step, 1))
-        self.delivered = self._of_batch(self.steps[-1:])
+        told = self._write(self.exchange.worked(rows, self.exchange.answering(step, self._outputs()), 1))
         return self._reported(evaluations, told)
 
     # Level by level
@@ -346,7 +350,6 @@ class Batches:
         answers = self._delivered(flow, evaluations)
         if answers is not None:
             self._write(answers)
-            self.delivered = self._of_batch(self.steps[-1:])
         return evaluations
 
     def _changed(self, evaluations: Evaluations) -> Evaluations:
@@ -365,6 +368,7 @@ class Batches:
         if rows is None:
             return None
         step = delivery(self.program, self.span, evaluations, self._end_state())
+        step = self.exchange.answering(step, self._outputs())
         return self.exchange.worked(rows, step, self.exchange.partitions)
 
     def _reported(self, evaluations: Evaluations, told: Told) -> Evaluations:

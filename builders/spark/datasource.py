@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from squall.builders.distributed.lines import Losses, Lost
 from squall.errors import UsageError
 from squall.rdf import Event
 from squall.streams import address, open_source
@@ -111,21 +112,7 @@ class _StreamReader(DataSourceStreamReader):
         return self._known
 
 
-class _Losses:
-    """A ledger that keeps what is lost until it is taken (`squall.stages.Ledger`)."""
-
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-
-    def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        self._texts.append(" ".join(f"{cause}: {source}: {reason}: {text}".split()))
-
-    def take(self) -> list[str]:
-        taken, self._texts = self._texts, []
-        return taken
-
-
-def _opened(uri: str, losses: _Losses | None = None) -> Divisible:
+def _opened(uri: str, losses: Losses | None = None) -> Divisible:
     """The source of an address. Raises UsageError if it cannot be divided."""
     place = address.source(uri)
     for option, hint in _ELSEWHERE.items():
@@ -144,15 +131,20 @@ def _opened(uri: str, losses: _Losses | None = None) -> Divisible:
 
 def _batches(uri: str, part: str) -> Iterator[pyarrow.RecordBatch]:
     """The rows of a part."""
-    losses = _Losses()
+    losses = Losses()
     with closing(_opened(uri, losses)) as source:
         for events in source.part(part):
             yield _rows(events, losses.take())
         yield _rows((), losses.take())
 
 
-def _rows(events: Sequence[Event], lost: Sequence[str]) -> pyarrow.RecordBatch:
+def _rows(events: Sequence[Event], lost: Sequence[Lost]) -> pyarrow.RecordBatch:
     found = [(event.time, *fact, event.graph or None, None) for event in events for fact in event.facts]
     nothing = (None,) * (len(_SCHEMA) - 1)
-    columns = zip(*found, *((*nothing, text) for text in lost), strict=True)
+    columns = zip(*found, *((*nothing, _said(one)) for one in lost), strict=True)
     return pyarrow.record_batch(list(columns) or [()] * len(_SCHEMA), schema=_SCHEMA)
+
+
+def _said(lost: Lost) -> str:
+    """What is the matter, in one line."""
+    return " ".join(f"{lost.cause}: {lost.source}: {lost.reason}: {lost.text}".split())

@@ -13,6 +13,7 @@ from pyarrow import parquet
 from squall.builders.distributed.addressing import BUCKETS, WAKE, Owners, waking
 from squall.builders.distributed.exchange import Folder, Read, Told
 from squall.builders.distributed.messages import (
+    ANSWERS,
     ARROW,
     COUNT,
     FIGURE,
@@ -26,6 +27,7 @@ from squall.builders.distributed.messages import (
     Message,
     Step,
 )
+from squall.builders.spark.outputs import answering, merged
 from squall.builders.spark.store import Store, pattern_of
 from squall.rdf import ALWAYS, FOREVER
 
@@ -45,7 +47,7 @@ class SparkExchange:
     def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> DataFrame | None:
         from pyspark.sql import functions as f
 
-        parts = [(*folder, f"kind={kind}", f"level={level}") for folder in folders]
+        parts = [(*folder, *_part(kind, level)) for folder in folders]
         paths = [pattern_of(self.store.uri(*part)) for part in parts if self.store.exists(*part)]
         if not paths:
             return None
@@ -83,21 +85,28 @@ class SparkExchange:
         stored.write.partitionBy("kind", "level").parquet(self.store.uri(*folder))
         return told()
 
-    def texts(self, messages: DataFrame) -> Iterator[str]:
-        for row in messages.select("row").toLocalIterator():
-            yield row[0]
+    def texts(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
+        for folder in folders:
+            for path in _files(self.store.path(), folder, kind, level):
+                with parquet.ParquetFile(path) as file:
+                    for batch in file.iter_batches(columns=["row"]):
+                        yield from batch["row"].to_pylist()
 
-    def answers(self, messages: DataFrame) -> Iterator[tuple[int, int, str]]:
-        for (block,) in in_order(messages).toLocalIterator():
-            for batch in pyarrow.ipc.open_stream(block):
-                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    def answering(self, step: Step, folder: Folder) -> Step:
+        return answering(step, self.store.path(*folder))
+
+    def answers(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+        return merged(self.store.path(*folder, name) for name in names)
+
+    def answered(self, folder: Folder, names: Sequence[str]) -> DataFrame | None:
+        paths = [pattern_of(self.store.uri(*folder, name)) for name in names]
+        return self.spark.read.schema(SCHEMA).parquet(*paths) if paths else None
 
 
 def _read_state(root: Path, folder: Folder, level: int, buckets: Collection[int]) -> Iterator[pyarrow.RecordBatch]:
     """What a level keeps in some buckets, of a folder in the store: read by a worker itself, for Spark cannot know what
     it holds."""
-    place = Path(root, *map(str, folder), f"kind={STATE}", f"level={level}")
-    for path in sorted(place.glob("*.parquet")):
+    for path in _files(root, folder, STATE, level):
         table = parquet.read_table(path, partitioning=None, filters=[("bucket", "in", buckets)])
         for name, value in (("kind", STATE), ("level", level)):
             of_all = pyarrow.repeat(pyarrow.scalar(value, ARROW.field(name).type), len(table))
@@ -105,20 +114,14 @@ def _read_state(root: Path, folder: Folder, level: int, buckets: Collection[int]
         yield from table.to_batches()
 
 
-def in_order(answers: DataFrame) -> DataFrame:
-    """Answers in the order in which they are told, in blocks. One task does that: they leave through the driver, block
-    by block, anyhow."""
-    ordered = answers.coalesce(1).sortWithinPartitions("start", "node", "bucket", "weight", "row")
-    return ordered.select("start", "node", "row").mapInArrow(_as_blocks, "block binary")
+def _files(root: Path, folder: Folder, kind: str, level: int) -> list[Path]:
+    """Where Spark has put the messages of one kind and level of a folder in the store."""
+    return sorted(Path(root, *map(str, folder), *_part(kind, level)).glob("*.parquet"))
 
 
-def _as_blocks(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """Each batch as one value, so that Spark hands on few of them."""
-    for batch in batches:
-        sink = pyarrow.BufferOutputStream()
-        with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
-            stream.write_batch(batch)
-        yield pyarrow.RecordBatch.from_pydict({"block": [sink.getvalue().to_pybytes()]})
+def _part(kind: str, level: int) -> tuple[str, str]:
+    """The folders in which messages of one kind and level lie."""
+    return f"kind={kind}", f"level={level}"
 
 
 def to_store(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
@@ -141,6 +144,7 @@ def to_store(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
         f.sum(f.when(kind == STATE, f.col("many")).otherwise(0)).alias("kept"),
         f.collect_list(f.when(kind == FIGURE, f.struct("node", "start", "end"))).alias("figures"),
         f.collect_list(f.when(kind == TOKEN, f.struct("row", "node"))).alias("tokens"),
+        f.collect_list(f.when(kind == ANSWERS, f.col("row"))).alias("answers"),
     )
 
     def told() -> Told:
@@ -156,6 +160,7 @@ def to_store(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
             kept=found["kept"] or 0,
             figures=tuple((one["node"], one["start"], one["end"]) for one in found["figures"]),
             tokens=tuple((one["row"], one["node"]) for one in found["tokens"]),
+            answers=tuple(found["answers"]),
         )
 
     return frame.where(frame.kind.isin(*STORED)), told

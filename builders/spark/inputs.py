@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from squall.builders.distributed import intake
 from squall.builders.distributed.lines import Document
+from squall.builders.distributed.parts import Part, shares
 from squall.builders.spark import kafka
 from squall.builders.spark.session import FILES_PER_BATCH
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.store import pattern_of
-from squall.streams import Source
+from squall.streams import FileSource, FolderSource, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_IN_PARTS = FileSource | FolderSource
+"""The sources that workers read by themselves where all of them is read at once: nothing but names passes Java."""
 
 
 class Inputs(NamedTuple):
@@ -45,15 +50,29 @@ def document_of(source: Source) -> Document:
     return intake.document_of(source)
 
 
-def lines(spark: SparkSession, inputs: Inputs, streaming: bool) -> DataFrame:
-    """The lines of all sources, with the places that they are from and the number of their source. streaming: as they
-    come; else all that there are."""
-    found = (
-        _lines(spark, document, source, streaming)
-        for document, source in zip(inputs.documents, inputs.sources, strict=True)
+def lines(spark: SparkSession, inputs: Inputs, streaming: bool) -> DataFrame | None:
+    """The lines of sources, with the places that they are from and the number of their source. streaming: of all, as
+    they come; else all that there are of those that workers do not read by themselves (None: there are no such)."""
+    found = [
+        _lines(spark, document, source, streaming).selectExpr("*", f"{number} as source")
+        for number, (document, source) in enumerate(zip(inputs.documents, inputs.sources, strict=True))
+        if streaming or not isinstance(source, _IN_PARTS)
+    ]
+    return reduce(lambda one, other: one.union(other), found) if found else None
+
+
+def in_parts(spark: SparkSession, inputs: Inputs) -> list[list[Part]]:
+    """What the tasks that read files by themselves read, each; nothing where no source is such. Cut as Spark cuts
+    files, by its settings."""
+    sources = [(number, source) for number, source in enumerate(inputs.sources) if isinstance(source, _IN_PARTS)]
+    if not sources:
+        return []
+    paths = ((number, str(Path(path).absolute())) for number, source in sources for path in source.files())
+    sizes = [(number, path, Path(path).stat().st_size) for number, path in paths]
+    conf = cast(Any, spark)._jsparkSession.sessionState().conf()
+    return shares(
+        sizes, spark.sparkContext.defaultParallelism, conf.filesOpenCostInBytes(), conf.filesMaxPartitionBytes()
     )
-    numbered = (frame.selectExpr("*", f"{number} as source") for number, frame in enumerate(found))
-    return reduce(lambda one, other: one.union(other), numbered)
 
 
 def _lines(spark: SparkSession, document: Document, source: Source | None, streaming: bool) -> DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,7 +13,7 @@ from squall.builders.distributed.addressing import DELIVER
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.exchange import Folder, Told
 from squall.builders.distributed.messages import ROW, SOURCES, Step
-from squall.builders.spark.exchange import SparkExchange, in_order, to_store
+from squall.builders.spark.exchange import SparkExchange, to_store
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import rows_together
 from squall.builders.spark.store import Store
@@ -24,8 +24,6 @@ from squall.streams import Sources, open_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-OUTPUTS = "outputs, in the order of time"
 
 
 class Planned(NamedTuple):
@@ -82,15 +80,7 @@ class PlanningExchange(SparkExchange):
     def write(self, messages: DataFrame, folder: Folder) -> Told:
         for level in (DELIVER, *(() if self.jobs else self.levels)):
             self.store.path(*folder, f"kind={ROW}", f"level={level}").mkdir(parents=True)
-        self._note(to_store(messages)[0])
-        return Told(rows=self.rows)
-
-    def answers(self, messages: DataFrame) -> Iterator[tuple[int, int, str]]:
-        self.steps.append(OUTPUTS)
-        self._note(in_order(messages))
-        return iter(())
-
-    def _note(self, frame: DataFrame) -> None:
-        plan = str(frame._jdf.queryExecution().executedPlan().toString())
+        plan = str(to_store(messages)[0]._jdf.queryExecution().executedPlan().toString())
         self.jobs.append(Planned(tuple(self.steps), plan.rstrip()))
         self.steps = []
+        return Told(rows=self.rows)

@@ -16,6 +16,7 @@ from squall.builders.distributed.cut import levels
 from squall.builders.distributed.intake import is_live, lose
 from squall.builders.distributed.lines import Document, Lost, lines_parser, spool_lines
 from squall.builders.distributed.messages import FIGURE, ROW, SCHEMA
+from squall.builders.distributed.parts import parts_parser
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
 from squall.builders.spark import kafka
@@ -23,7 +24,7 @@ from squall.builders.spark.ends import Ends
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.figures import Reporter
 from squall.builders.spark.folder import FolderWriter
-from squall.builders.spark.inputs import Inputs, document_of, last_file, lines, placed, readable
+from squall.builders.spark.inputs import Inputs, document_of, in_parts, last_file, lines, placed, readable
 from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, rows_together
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, show, written
@@ -115,8 +116,7 @@ class Run:
 
     def _outputs(self, inputs: Inputs, static: Iterable[Event]) -> Iterator[Output]:
         if self._is_one_batch(inputs):
-            read = self._messages(lines(self.spark, inputs, streaming=False), inputs) if inputs.documents else None
-            everything = self.exchange.union([self._start(static), read])
+            everything = self.exchange.union([self._start(static), *self._read(inputs)])
             yield from self._directly(everything, inputs.sources, last=True, keep=False)
             if self.spool is not None:
                 self.spool.acknowledge()
@@ -198,6 +198,14 @@ class Run:
 
     # Sources
 
+    def _read(self, inputs: Inputs) -> Iterator[DataFrame]:
+        """The messages of all that there is."""
+        if (text := lines(self.spark, inputs, streaming=False)) is not None:
+            yield self._messages(text, inputs)
+        if parts := in_parts(self.spark, inputs):
+            step = self.batches.reading(parts_parser(inputs.documents, parts))
+            yield self.spark.range(0, len(parts), 1, len(parts)).mapInArrow(step, SCHEMA)
+
     def _messages(self, text: DataFrame, inputs: Inputs) -> DataFrame:
         """The messages of lines."""
         step = self.batches.reading(lines_parser(inputs.documents))
@@ -256,6 +264,7 @@ class Run:
 
     def _query(self, inputs: Inputs) -> StreamingQuery:
         text = lines(self.spark, inputs, streaming=True)
+        assert text is not None
         writer = text.writeStream.foreachBatch(lambda frame, number: self._on_batch(frame, number, inputs))
         writer = writer.queryName(f"squall-{self.store.run()}").option("checkpointLocation", self.store.uri("spark"))
         return (writer if inputs.live else writer.trigger(availableNow=True)).start()

@@ -29,10 +29,16 @@ ROWS_IN_WORKER = "spark.squall.workerRows"
 """The setting that says how many rows of state a Python worker holds in memory from one micro-batch to the next, at
 most: what it does not hold it reads. 1,000,000 if it is not set; 0: none."""
 LOG4J = Path(__file__).absolute().with_name("log4j2.properties")  # in a zip file, workers find this by a relative path
+KEPT_FOR_UI = (
+    "spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.ui.retainedTasks", "spark.sql.ui.retainedExecutions",
+)  # fmt: skip
+"""What Spark keeps of the past for its web interface: 1000 jobs, stages and queries, and 100,000 tasks, if it is not
+told otherwise, also where nobody looks."""
 DEFAULTS = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    **dict.fromkeys(KEPT_FOR_UI, "50"),
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",

@@ -1,0 +1,83 @@
+"""Files that workers read by themselves, part by part, as they are read as a whole."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow
+import pytest
+
+from squall.builders.distributed import parts as module
+from squall.builders.distributed.lines import Document, Parsed
+from squall.builders.distributed.parts import Part, parts, parts_parser, shares
+from squall.errors import BuilderError
+from squall.rdf import ALWAYS
+
+P = "<http://example.org/p>"
+LINES = [f"{time} <http://example.org/s{time}> {P} <http://example.org/o> ." for time in range(30)]
+
+
+def read(path: Path, shared: Sequence[Sequence[Part]]) -> list[Parsed]:
+    batch = pyarrow.RecordBatch.from_pydict({"id": list(range(len(shared)))})
+    return list(parts_parser((Document(str(path)),), shared)([batch], None, ALWAYS))
+
+
+def times(found: Sequence[Parsed]) -> list[int]:
+    return [event.time for one in found for event in one.events for _ in event.facts]
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
+@pytest.mark.parametrize("block", [1, 40, 1000, 1 << 20])
+def test_wherever_a_file_is_cut_each_line_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, block: int
+) -> None:
+    monkeypatch.setattr(module, "_BLOCK", block)
+    path = tmp_path / "a.ntt"
+    path.write_bytes(((end if end.strip("\n") else "\n").join(LINES) + end).encode())
+    size = path.stat().st_size
+    length = len(LINES[0]) + len(end or "\n")
+    for most in (1, 7, length - 1, length, length + 1, 3 * length, size - 1, size, size + 1):
+        found = read(path, [[part] for part in parts(0, str(path), size, most)])
+        assert times(found) == list(range(30)), most
+        assert sum(one.statements for one in found) == 30
+        assert not any(one.lost for one in found)
+
+
+def test_what_is_malformed_is_told_by_its_place_in_the_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BLOCK", 100)
+    path = tmp_path / "a.ntt"
+    text = "\n".join([*LINES[:5], "broken", *LINES[5:9], "broken", LINES[9]])
+    path.write_text(text)
+    middle = text.index(LINES[7]) + 3
+    found = read(path, [[(0, str(path), 0, middle), (0, str(path), middle, -1)]])
+    assert [(lost.block, lost.line) for one in found for lost in one.lost] == [(0, 6), (middle, 2)]
+    assert text[:middle].count("\n") + 1 + 2 == 11, "how the driver finds the line's number"
+    assert times(found) == list(range(10))
+
+
+def test_a_compressed_file_is_one_part(tmp_path: Path) -> None:
+    path = tmp_path / "a.ntt.gz"
+    path.write_bytes(gzip.compress("\n".join(LINES).encode()))
+    (share,) = shares([(0, str(path), path.stat().st_size)], tasks=4, least=1, most=10)
+    assert times(read(path, [share])) == list(range(30))
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(BuilderError, match=r"a\.ntt\.gz` cannot be read"):
+        read(path, [share])
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BuilderError, match="cannot be read"):
+        read(tmp_path / "a.ntt", [[(0, str(tmp_path / "a.ntt"), 0, -1)]])
+
+
+def test_files_are_shared_out() -> None:
+    assert shares([(0, "a", 100)], tasks=2, least=1, most=1000) == [[(0, "a", 0, 50)], [(0, "a", 50, -1)]]
+    assert shares([(0, "a", 100)], tasks=2, least=1, most=40) == [
+        [(0, "a", 0, 40)], [(0, "a", 40, 80)], [(0, "a", 80, -1)],
+    ]  # fmt: skip
+    assert shares([(0, "a", 30), (0, "b", 30)], tasks=8, least=40, most=400) == [[(0, "a", 0, -1)], [(0, "b", 0, -1)]]
+    many = shares([(1, f"f{number}", 10) for number in range(100)], tasks=2, least=4, most=1000)
+    assert [len(share) for share in many] == [50, 50], "small files go together"
+    assert shares([], tasks=2, least=1, most=10) == [[]], "somebody has to say that there is nothing"

@@ -1,0 +1,86 @@
+"""What tasks on Spark answer, by files, to the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+from random import Random
+
+import pyarrow
+import pytest
+
+from squall.builders.distributed.addressing import DELIVER
+from squall.builders.distributed.messages import ANSWERS, ROW, STATE, Message, Step, from_arrow, to_arrow
+from squall.builders.spark import outputs
+from squall.builders.spark.outputs import answering, merged
+from squall.rdf import FOREVER
+
+
+def answers(count: int, seed: int) -> list[Message]:
+    draw = Random(seed)
+    return [
+        Message(ROW, DELIVER, draw.randrange(2), draw.randrange(3), 0, f"r{number}", time, FOREVER, draw.randrange(3))
+        for number, time in ((number, draw.randrange(count // 3)) for number in range(count))
+    ]
+
+
+def told(step: Step, folder: Path) -> list[Message]:
+    """What a task hands on that has been given nothing."""
+    return list(from_arrow(answering(step, folder)(iter(()))))
+
+
+def of(*messages: Message) -> Step:
+    def step(_: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        for first in range(0, len(messages), 7):
+            yield from to_arrow(messages[first : first + 7])
+
+    return step
+
+
+def test_answers_of_several_tasks_come_in_order(tmp_path: Path) -> None:
+    tasks = [answers(50, seed) for seed in range(3)]
+    names = [message.row for task in tasks for message in told(of(*task), tmp_path / "outputs")]
+    ordered = sorted(chain(*tasks), key=lambda one: (one.start, one.node, one.bucket, one.weight, one.row))
+    found = list(merged(tmp_path / "outputs" / name for name in names))
+    assert found == [(one.start, one.node, one.row) for one in ordered]
+
+
+def test_what_is_no_answer_is_handed_on(tmp_path: Path) -> None:
+    kept = Message(STATE, DELIVER, 1, 2, 3, "kept", 0, FOREVER, 1)
+    row = Message(ROW, 4, 1, 2, 3, "row", 0, FOREVER, 1)
+    (answer,) = answers(3, seed=0)[:1]
+    *others, name = told(of(kept, answer, row), tmp_path)
+    assert others == [kept, row]
+    assert name.kind == ANSWERS
+    assert [path.name for path in tmp_path.iterdir()] == [name.row]
+    assert told(of(kept, row), tmp_path / "none") == [kept, row]
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_second_attempt_answers_under_another_name(tmp_path: Path) -> None:
+    task = answers(10, seed=0)
+    (first,), (second,) = (told(of(*task), tmp_path) for _ in range(2))
+    assert first.row != second.row
+    assert len(list(merged([tmp_path / second.row]))) == 10
+
+
+def test_the_driver_holds_a_few_answers_of_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "_GROUP", 5)
+    names = [message.row for seed in range(3) for message in told(of(*answers(100, seed)), tmp_path)]
+    before = pyarrow.total_allocated_bytes()
+    read = 0
+    made = outputs._read
+
+    def counted(path: Path) -> Iterator[tuple[int, int, int, int, str]]:
+        nonlocal read
+        for answer in made(path):
+            read += 1
+            yield answer
+
+    monkeypatch.setattr(outputs, "_read", counted)
+    found = merged(tmp_path / name for name in names)
+    assert len(list(islice(found, 10))) == 10
+    assert read <= 10 + len(names), "no more than one of each file is ahead"
+    assert pyarrow.total_allocated_bytes() - before < 100_000
+    assert len(list(found)) == 290
