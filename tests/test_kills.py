@@ -14,7 +14,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -189,9 +189,9 @@ def test_from_redis_to_redis(tmp_path: Path, broker: brokers.Broker, kills: int,
         Killed(tmp_path, arguments, entering(client), lambda: entries(client, "out")).holds(kills)
 
 
-@KILLS
-def test_from_a_folder_to_kafka(tmp_path: Path, kills: int) -> None:
-    """With transactions, for whoever reads what is committed."""
+@contextmanager
+def kafka_sink() -> Iterator[tuple[str, Callable[[], str]]]:
+    """The address of a topic of Kafka, and what those read of it who read what is committed, a line each."""
     confluent = pytest.importorskip("confluent_kafka")
     with KafkaBroker().running() as cluster, closing(confluent.Consumer(cluster.settings("reader"))) as consumer:
         consumer.assign([confluent.TopicPartition("out", number, 0) for number in range(PARTITIONS)])
@@ -201,7 +201,14 @@ def test_from_a_folder_to_kafka(tmp_path: Path, kills: int) -> None:
             read.extend(message.value().decode() for message in consumer.consume(1000, 0.1))
             return "\n".join(read)
 
-        arguments = ["--source", "in?follow=yes&poll=10", "--sink", f"kafka://127.0.0.1:{cluster.port}/out?format=ntt"]
+        yield f"kafka://127.0.0.1:{cluster.port}/out?format=ntt", written
+
+
+@KILLS
+def test_from_a_folder_to_kafka(tmp_path: Path, kills: int) -> None:
+    """With transactions."""
+    with kafka_sink() as (sink, written):
+        arguments = ["--source", "in?follow=yes&poll=10", "--sink", sink]
         KilledByTime(tmp_path, arguments, appearing(tmp_path), written).holds(kills)
 
 
@@ -238,6 +245,7 @@ def test_from_a_file_that_grows_into_a_compressed_one(tmp_path: Path, kills: int
         ("", "out.ntt"),
         pytest.param("&group=g&consumer=c", "out.ntt", marks=pytest.mark.slow),
         pytest.param("", "redis", marks=pytest.mark.slow),
+        pytest.param("", "kafka", marks=pytest.mark.slow),
     ],
 )
 def test_from_redis_on_spark(tmp_path: Path, broker: brokers.Broker, kills: int, group: str, sink: str) -> None:
@@ -245,17 +253,18 @@ def test_from_redis_on_spark(tmp_path: Path, broker: brokers.Broker, kills: int,
     pytest.importorskip("pyspark")
     redis = pytest.importorskip("redis")
     place = f"redis://127.0.0.1:{broker.port}"
-    with redis.Redis("127.0.0.1", broker.port) as client:
+    with redis.Redis("127.0.0.1", broker.port) as client, kafka_sink() as (topic, messages):
+        ends: dict[str, tuple[str, Callable[[], str]]] = {
+            "out.ntt": ("out.ntt", lambda: (tmp_path / "out.ntt").read_text()),
+            "redis": (f"{place}/out?format=ntt", lambda: entries(client, "out")),
+            "kafka": (topic, messages),
+        }
+        to, found = ends[sink]
 
         def written() -> str:
-            if group and client.xpending("in", "g")["pending"]:
-                return ""
-            if sink == "out.ntt":
-                return (tmp_path / "out.ntt").read_text()
-            return entries(client, "out")
+            return "" if group and client.xpending("in", "g")["pending"] else found()
 
-        arguments = ["--source", f"{place}/in?format=ntt&from=first{group}"]
-        arguments += ["--sink", sink if sink == "out.ntt" else f"{place}/out?format=ntt"]
+        arguments = ["--source", f"{place}/in?format=ntt&from=first{group}", "--sink", to]
         KilledOnSpark(tmp_path, arguments, entering(client), written).holds(kills)
     lost = (tmp_path / "lost.ndjson").read_text().splitlines()
     assert len(lost) == len({*lost}) == (tmp_path / "all.ntt").read_text().count("broken")
