@@ -17,14 +17,16 @@ from squall.rdf import XSD
 from squall.streams import LedgerFile, Sources, open_sink, open_source
 from squall.streams.derived import resume
 from squall.streams.outbox import Identifying
+from squall.streams.sinks import Settling
 from tests import brokers
+from tests.conftest import Squall
 from tests.live import PATIENCE, Run, example, line, output, times
 
 pytest.importorskip("confluent_kafka")
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from squall.streams.live import kafka
+from squall.streams.live import kafka_clients
 from squall.streams.live.kafka import KafkaSource
 
 
@@ -49,6 +51,14 @@ class Cluster:
         assert isinstance(source, KafkaSource)
         return source
 
+    def read(self, count: int) -> list[Any]:
+        """So many messages of the topic."""
+        consumer = Consumer({"bootstrap.servers": self.server, "group.id": "g", "auto.offset.reset": "earliest"})
+        consumer.subscribe(["t"])
+        found = [message for _ in range(count) for message in consumer.consume(1, PATIENCE)]
+        consumer.close()
+        return found
+
     def committed(self, group: str, partition: int = 0) -> int:
         consumer = Consumer({"bootstrap.servers": self.server, "group.id": group})
         (place,) = consumer.committed([TopicPartition("t", partition)], PATIENCE)
@@ -68,6 +78,28 @@ def test_messages_of_all_partitions_are_read(cluster: Cluster) -> None:
         cluster.say(line(4), partition=1)
         assert sorted(run.until(1, 2, 3, 4)) == [1, 2, 3, 4]
     assert ledger.counts == {("malformed", f"kafka://{cluster.server}/t[0]"): 1}
+
+
+def test_what_lies_between_two_positions_can_be_read_again(cluster: Cluster) -> None:
+    cluster.say(line(1), line(2) + line(3), None)
+    cluster.say(line(4), partition=1)
+    source = cluster.opened("t?format=ntt&from=first")
+    begin, end = source.beginning(), source.latest()
+    source.close()
+    cluster.say(line(5))
+
+    def read(begin: str, end: str) -> list[list[int]]:
+        found = []
+        for part in cluster.opened("t?format=ntt").parts(begin, end):
+            with closing(cluster.opened("t?format=ntt&buffer=2")) as one:
+                found.append([time for batch in one.part(part) for time in times(batch)])
+        return found
+
+    assert read(begin, end) == read(begin, end) == [[1, 2, 3], [4]]
+    with closing(cluster.opened("t?format=ntt")) as new:
+        assert read(end, new.latest()) == [[5]]
+        assert new.beginning() == new.latest()
+        assert new.parts(new.beginning(), new.latest()) == []
 
 
 def test_where_reading_begins(cluster: Cluster) -> None:
@@ -137,22 +169,55 @@ def test_what_is_new_is_known_before_anything_is_read(cluster: Cluster) -> None:
     sources.close()
 
 
-def test_a_message_says_which_one_it_is(cluster: Cluster) -> None:
+@pytest.mark.parametrize("transactional", ["yes", "no"])
+def test_a_message_says_which_one_it_is(cluster: Cluster, transactional: str) -> None:
+    for number in (7, 8):
+        with closing(open_sink(cluster.at(f"t?format=ntt&transactional={transactional}"))) as sink:
+            sink.start()
+            cast(Identifying, sink).deliver("n", number)
+            sink.write(output(number))
+            cast(Settling, sink).flush()
+            cast(Identifying, sink).deliver("n", number + 2)
+            sink.write(output(number + 2))
+            sink.write(output(number + 4))
     with closing(open_sink(cluster.at("t?format=ntt"))) as sink:
         sink.start()
         sink.write(output(1))
-        cast(Identifying, sink).deliver("n", 7)
-        sink.write(output(2))
-        sink.write(output(3))
-    consumer = Consumer({"bootstrap.servers": cluster.server, "group.id": "g", "auto.offset.reset": "earliest"})
-    consumer.subscribe(["t"])
-    found = [message for _ in range(3) for message in consumer.consume(1, PATIENCE)]
-    consumer.close()
-    assert {one.value().split()[0]: one.headers() for one in found} == {
+    assert {one.value().split()[0]: one.headers() for one in cluster.read(7)} == {
+        b"7": [("squall-id", b"n-7-1")],
+        b"9": [("squall-id", b"n-9-1")],
+        b"11": [("squall-id", b"n-9-2")],
+        b"8": [("squall-id", b"n-8-1")],
+        b"10": [("squall-id", b"n-10-1")],
+        b"12": [("squall-id", b"n-10-2")],
         b"1": None,
-        b"2": [("squall-id", b"n-7-1")],
-        b"3": [("squall-id", b"n-7-2")],
     }
+
+
+def test_a_run_with_a_checkpoint_commits_transactions(cluster: Cluster, tmp_path: Path, squall: Squall) -> None:
+    (tmp_path / "p.jena").write_text("@prefix : <http://example.org/> .\n[(?a :p ?b) -> (?b :q ?a)]")
+    for number in (1, 2):
+        with (tmp_path / "a.ntt").open("ab") as file:
+            file.write(line(number))
+        arguments = ["--source", f"{tmp_path}/a.ntt", "--sink", cluster.at("t?format=nt")]
+        code, _, said = squall("build", f"{tmp_path}/p.jena", *arguments, "--checkpoint", f"{tmp_path}/kept")
+        assert code == 0, said
+    found = sorted(one.value().split()[2] for one in cluster.read(2))  # they may be in several partitions
+    assert found == [b"<http://example.org/1>", b"<http://example.org/2>"]
+
+
+def test_a_message_that_is_too_large_is_an_error_in_a_transaction(cluster: Cluster) -> None:
+    """Which is aborted, with what has not been sent; what comes then is not."""
+    with closing(open_sink(cluster.at("t?format=ntt&message.max.bytes=1000&linger.ms=1000"))) as sink:
+        sink.start()
+        cast(Identifying, sink).deliver("n", 1)
+        sink.write(output(1))
+        sink.write(output(1)._replace(fact=output(int("9" * 2000)).fact))
+        with pytest.raises(SinkError, match="too large"):
+            cast(Settling, sink).flush()
+        cast(Identifying, sink).deliver("n", 2)
+        sink.write(output(2))
+    assert [one.headers() for one in cluster.read(1)] == [[("squall-id", b"n-2-1")]]
 
 
 def test_no_more_than_the_buffer_is_a_batch(cluster: Cluster) -> None:
@@ -169,7 +234,7 @@ def test_no_more_than_the_buffer_is_a_batch(cluster: Cluster) -> None:
 
 
 def test_no_broker_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka, "_TIMEOUT", 1)
+    monkeypatch.setattr(kafka_clients, "TIMEOUT", 1)
     address = f"kafka://127.0.0.1:{brokers.free_port()}/t?format=nt"
     with pytest.raises(SourceError, match="cannot be read"):
         list(open_source(address).batches())

@@ -62,6 +62,44 @@ def test_entries_are_messages(broker: brokers.Broker, redis: Any) -> None:
     assert ledger.counts == {("malformed", f"redis://127.0.0.1:{broker.port}/k"): 2}
 
 
+def test_what_lies_between_two_positions_can_be_read_again(broker: brokers.Broker, redis: Any) -> None:
+    say(redis, line(1), line(2) + line(3))
+    source = opened(broker, "k?format=ntt&from=first&buffer=2")
+    end = source.latest()
+    say(redis, line(4))
+    (part,) = source.parts(source.beginning(), end)
+    assert [times(batch) for batch in source.part(part)] == [[1, 2, 3]]
+    assert [times(batch) for batch in opened(broker, "k?format=ntt&buffer=1").part(part)] == [[1], [2, 3]]
+    assert [times(batch) for one in source.parts(end, source.latest()) for batch in source.part(one)] == [[4]]
+    new = opened(broker, "k?format=ntt")
+    assert new.beginning() == new.latest() == source.latest()
+    assert new.parts(new.beginning(), new.latest()) == []
+
+
+def test_what_is_gone_of_a_part_is_lost(broker: brokers.Broker, redis: Any) -> None:
+    first, second, third = say(redis, line(1), line(2), line(3))
+    redis.xdel("k", second)
+    ledger = LedgerFile()
+    source = opened(broker, "k?format=ntt", ledger)
+    assert [times(batch) for one in source.parts(first, third) for batch in source.part(one)] == [[3]]
+    assert ledger.counts == {("lost", at(broker, "k")): 1}
+    assert [times(batch) for one in source.parts(second, third) for batch in source.part(one)] == [[3]]
+    assert ledger.total("lost") == 1
+
+
+def test_a_part_is_waited_for_while_there_is_no_connection(broker: brokers.Broker, redis: Any) -> None:
+    (entry,) = say(redis, line(1))
+    source = opened(broker, "k?format=ntt&from=first")
+    broker.kill()
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(source.latest)
+        broker.start()
+        assert found.result(PATIENCE) == entry
+    broker.kill()
+    with pytest.raises(SourceError, match="cannot be read"):
+        opened(broker, "k?format=ntt&retry=1").latest()
+
+
 def test_where_reading_begins(broker: brokers.Broker, redis: Any) -> None:
     first, _ = say(redis, line(1), line(2))
     for begin, expected in (("first", [1, 2, 3]), (first, [2, 3]), ("new", [3])):

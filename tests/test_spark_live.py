@@ -6,7 +6,11 @@ What lies between is in tests/test_spool.py, processes that are killed are in te
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,7 +20,7 @@ import squall
 from squall.errors import BuilderError, SinkError
 from squall.rdf import Event
 from squall.stages import Options, Output
-from squall.streams import Sources
+from squall.streams import Sources, open_source
 from squall.streams.outbox import Outbox
 from tests.conftest import Squall
 from tests.test_live import Acknowledged, timeline
@@ -120,6 +124,79 @@ def test_what_cannot_be_cut_back_gets_what_counts(tmp_path: Path) -> None:
     sinks[2].uri = "other:"
     with pytest.raises(BuilderError, match="go to `test:`, and not to `other:`"):
         go(sinks[2])
+
+
+CALM = "@prefix : <http://example.org/>.\n[calm: (?s :at ?v) noValue(?s :is :Loud) -> (?s :seen ?v)]"
+"""What is seen at a time is known when that is over."""
+
+
+def at(*times: int) -> str:
+    return "".join(f"{time} <urn:s{time}> <http://example.org/at> <urn:v> .\n" for time in times)
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize("address", ["in?follow=yes&poll=10", "in/1.ntt?follow=yes&poll=10", "both"])
+def test_a_run_that_is_ended_is_done_with_what_it_has(tmp_path: Path, address: str, keeps: bool) -> None:
+    """By Spark itself and by the driver. It comes to its end, or goes on another time."""
+    (tmp_path / "in").mkdir()
+    addresses = ["in?follow=yes&poll=10", "other.ntt?follow=yes&poll=10"] if address == "both" else [address]
+    (tmp_path / "in" / "1.ntt").write_text(at(1, 2, 3))
+    (tmp_path / "other.ntt").touch()
+    options = Options(checkpoint=tmp_path / "kept" if keeps else None)
+    plan = squall.plan(squall.compile(CALM, lexer="jena"))
+
+    def ended(wanted: int) -> list[int]:
+        """The times of the outputs of a run that is ended when it has told of one."""
+        sources = Sources([open_source(f"{tmp_path}/{one}") for one in addresses])
+        assert not bool(sources.endable)
+        found = []
+        for output in squall.build(plan, "spark", options).run(sources):
+            found.append(output.time)
+            if output.time == wanted:
+                assert bool(sources.endable)
+                sources.stop()
+        return found
+
+    assert ended(2) == ([1, 2] if keeps else [1, 2, 3])
+    if keeps:
+        if len(addresses) == 1 and "1.ntt" in address:
+            with (tmp_path / "in" / "1.ntt").open("a") as file:
+                file.write(at(4, 5))
+        else:
+            (tmp_path / "in" / "2.ntt").write_text(at(4, 5))
+        assert ended(4) == [3, 4]
+
+
+def test_what_is_finite_is_not_ended(tmp_path: Path) -> None:
+    """Unless it goes on another time."""
+    (tmp_path / "a.ntt").write_text(at(1))
+    plan = squall.plan(squall.compile(SEEN, lexer="jena"))
+    for keeps in (False, True):
+        sources = Sources([open_source(f"{tmp_path}/a.ntt")])
+        options = Options(checkpoint=tmp_path / "kept" if keeps else None)
+        assert len(list(squall.build(plan, "spark", options).run(sources))) == 1
+        assert sources.endable is keeps
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_a_signal_ends_a_run(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "calm.jena").write_text(CALM)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.ntt").write_text(at(1, 2, 3))
+    command = [sys.executable, "-m", "squall", "build", "calm.jena", "--source", "in?follow=yes", "--sink", "out.ntt"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    spark = ["--builder", "spark", "--conf", "spark.master=local[1]"]
+    with subprocess.Popen([*command, *spark], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as run:
+        deadline = time.monotonic() + 100
+        while not (tmp_path / "out.ntt").exists() or not (tmp_path / "out.ntt").read_text():
+            assert run.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        run.send_signal(number)
+        _, said = run.communicate(timeout=100)
+    assert run.returncode == 0, said
+    assert "3 statements read, 3 outputs" in said
+    assert len((tmp_path / "out.ntt").read_text().splitlines()) == 3
 
 
 def test_what_cannot_be_read_again_is_said(tmp_path: Path, squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,16 +16,17 @@ from squall.builders.distributed.messages import LOST, Message
 from squall.builders.rows.entries import fact_row, row_fact
 from squall.errors import UsageError
 from squall.rdf import DEFAULT_STREAM, Event, Fact, Term
-from squall.streams.formats import joined, parse_lines, suffix, told
+from squall.streams.formats import joined, named, parse_lines, suffix, told
 from squall.streams.plain import Choice, events
-from squall.streams.reading import grouped
+from squall.streams.reading import Reading, Settings, grouped
 
 
 class Document(NamedTuple):
     """How the lines of a source are read.
 
     name: the path of the file, or of the folder, as the user gave it. format, time (ms, of untimed statements), stream:
-    as in the source's address. spooled: the lines are what `spool_lines` and `lost_line` made, not RDF.
+    as in the source's address. spooled: the lines are what `spool_lines` and `lost_line` made, not RDF. messages: each
+    is a message, a document of its own, by the place it came to and its number there.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Document(NamedTuple):
     time: int = 0
     folder: bool = False
     spooled: bool = False
+    messages: bool = False
 
     def of(self, path: str) -> str:
         """The name of the document that a file is: it scopes blank nodes, in the same way on every builder."""
@@ -84,6 +86,10 @@ def lines_parser(documents: Sequence[Document]) -> Parse:
         counts: dict[tuple[str, int], int] = {}
         for batch in batches:
             for (file, block, source), lines in _runs(batch):
+                if documents[source].messages:
+                    for data in lines:
+                        yield Parsed(source, *_message(documents[source], file, block, data), file, block)
+                    continue
                 before = counts.get((file, block), 0)
                 counts[file, block] = before + len(lines)
                 path = unquote(urlsplit(file).path)
@@ -129,6 +135,32 @@ def parsed(
     first = before + 1 if path else 0  # rows of a table have no places
     lost = [Lost("malformed", name, block, first and first + index, reason, text) for index, reason, text in bad]
     return _counted(grouped(found, document.stream) if found else [], lost)
+
+
+def _message(document: Document, place: str, number: int, data: str | bytes) -> tuple[Sequence[Event], list[Lost], int]:
+    """What a message holds: as where it is read in process (`squall.streams.live.messages`)."""
+    from squall.streams.live import messages  # on demand: most jobs read none
+
+    assert isinstance(data, bytes)
+    losses = Losses()
+    settings = Settings(document.format, document.stream, document.time)
+    message = messages.Message(data, place, f"offset {number}")
+    read = messages.read(message, named(document.format)[0], settings, losses, Reading())
+    return _counted([event for batch in read for event in batch], losses.take())
+
+
+class Losses:
+    """A ledger that keeps what is lost until it is taken (`squall.stages.Ledger`)."""
+
+    def __init__(self) -> None:
+        self._found: list[Lost] = []
+
+    def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
+        self._found.append(Lost(cause, source, 0, line or 0, reason, text))
+
+    def take(self) -> list[Lost]:
+        taken, self._found = self._found, []
+        return taken
 
 
 def _counted(events: list[Event], lost: list[Lost]) -> tuple[list[Event], list[Lost], int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from squall.builders.distributed import intake
 from squall.builders.distributed.lines import Document
 from squall.builders.distributed.parts import Part, shares
+from squall.builders.spark import kafka
 from squall.builders.spark.session import FILES_PER_BATCH
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.store import pattern_of
@@ -42,6 +43,8 @@ def readable(source: Source) -> bool:
 
 def document_of(source: Source) -> Document:
     """How the lines of a source that Spark can read are read."""
+    if isinstance(source, kafka.Topic):
+        return kafka.document_of(source)
     if isinstance(source, FrameSource):
         return Document(source.uri, source.stream, source.format)
     return intake.document_of(source)
@@ -51,9 +54,7 @@ def lines(spark: SparkSession, inputs: Inputs, streaming: bool) -> DataFrame | N
     """The lines of sources, with the places that they are from and the number of their source. streaming: of all, as
     they come; else all that there are of those that workers do not read by themselves (None: there are no such)."""
     found = [
-        (source.lines() if isinstance(source, FrameSource) else _file_lines(spark, document, streaming)).selectExpr(
-            "*", f"{number} as source"
-        )
+        _lines(spark, document, source, streaming).selectExpr("*", f"{number} as source")
         for number, (document, source) in enumerate(zip(inputs.documents, inputs.sources, strict=True))
         if streaming or not isinstance(source, _IN_PARTS)
     ]
@@ -72,6 +73,14 @@ def in_parts(spark: SparkSession, inputs: Inputs) -> list[list[Part]]:
     return shares(
         sizes, spark.sparkContext.defaultParallelism, conf.filesOpenCostInBytes(), conf.filesMaxPartitionBytes()
     )
+
+
+def _lines(spark: SparkSession, document: Document, source: Source | None, streaming: bool) -> DataFrame:
+    if document.messages:
+        return kafka.lines(spark, cast(kafka.Topic, source))
+    if isinstance(source, FrameSource):
+        return source.lines()
+    return _file_lines(spark, document, streaming)
 
 
 def _file_lines(spark: SparkSession, document: Document, streaming: bool) -> DataFrame:

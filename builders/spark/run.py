@@ -19,6 +19,7 @@ from squall.builders.distributed.messages import FIGURE, ROW, SCHEMA
 from squall.builders.distributed.parts import parts_parser
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
+from squall.builders.spark import kafka
 from squall.builders.spark.ends import Ends
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.figures import Reporter
@@ -33,6 +34,8 @@ from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from squall.stages import Folder, Options, Output
 from squall.streams import Source, Sources
+from squall.streams.derived import original
+from squall.streams.files import Stoppable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,7 +75,13 @@ class Run:
         self.failure: BaseException | None = None
         self.abandoned = False
         self.stopped = False
-        """Whether somebody has stopped the query: more would have come."""
+        """Whether more would have come: the run goes on another time, or somebody has stopped the query."""
+        self.ending = threading.Event()
+        """Set when the run is to end."""
+        self.at_work = threading.Lock()
+        """Held while a micro-batch is worked off."""
+        self.closed = False
+        """Whether no further one is."""
 
     def _folder(self, plan: Plan, folder: Folder) -> FolderWriter:
         store = Store(self.spark._jvm, self.spark._jsc.hadoopConfiguration(), uri_of(folder.path))
@@ -84,12 +93,26 @@ class Run:
         """All outputs of the run, batch by batch."""
         if isinstance(batches, Sources):
             self.ends.settle = batches.settle
+            batches.ends = self.stop if self._may_stop(batches) else None
         self.ends.resume(self.batches.done)
         try:
             yield from self._outputs(self._inputs(batches), static)
         finally:
             if self.spool is not None:
                 self.spool.close()
+
+    def _may_stop(self, batches: Sources) -> bool:
+        """Whether there is a place at which the run can be ended, and all that the driver reads can be."""
+        live = [original(source) for source in batches.sources if source.live and not readable(source)]
+        ends = batches.live or self.options.checkpoint is not None
+        return ends and all(isinstance(source, Stoppable) for source in live)
+
+    def stop(self) -> None:
+        """Ends the run: what the driver has received is worked off, and the micro-batch that is at work is done. With a
+        checkpoint it goes on another time; without one it comes to its end. May be called by any thread."""
+        self.ending.set()
+        if self.spool is not None:
+            self.spool.stop()
 
     def _outputs(self, inputs: Inputs, static: Iterable[Event]) -> Iterator[Output]:
         if self._is_one_batch(inputs):
@@ -191,15 +214,18 @@ class Run:
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:
         """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""
         sources = batches.sources if isinstance(batches, Sources) else ()
-        own = [source for source in sources if readable(source)]
+        topic = kafka.chosen(self.spark, self.store, sources, begun=self.batches.done > 0)
+        own = [source for source in sources if readable(source) or source is topic]
         read: list[Source | None] = [*own]
         documents = [document_of(source) for source in own]
         live = is_live(batches)
-        rest = _rest(batches)
+        rest = _rest(batches, own)
         if rest is not None:
             self.spool = Spool(self.place, rest, self.options.checkpoint is not None, self._fail)
             documents.append(Document(str(self.spool.files), folder=True, spooled=True))
             read.append(None)
+            if self.ending.is_set():
+                self.spool.stop()
             if live:
                 self.spool.start()
             else:
@@ -250,16 +276,32 @@ class Run:
                 while query.isActive and self.spool is not None and not self.spool.join(0.2):
                     pass
                 query.processAllAvailable()
-                self.stopped = not query.isActive
+                stopped = not query.isActive
             else:
-                query.awaitTermination()
-                self.stopped = inputs.live
+                stopped = inputs.live
+                self._await(query)
+            self.stopped = self.options.checkpoint is not None if self.ending.is_set() else stopped
         except Exception as error:  # given to the thread that takes the outputs
             self._fail(error)
         self.waiting.put(None)
 
+    def _await(self, query: StreamingQuery) -> None:
+        """Comes back when a query has ended, or has been ended between two micro-batches."""
+        while not self.ending.is_set():
+            if query.awaitTermination(1):
+                return
+        with self.at_work:
+            self.closed = True
+        query.stop()
+
     def _on_batch(self, frame: DataFrame, number: int, inputs: Inputs) -> None:
         """Works off one micro-batch; called by Spark, in a thread of its own."""
+        with self.at_work:
+            if self.closed:
+                raise RuntimeError("the run has ended")
+            self._work(frame, number, inputs)
+
+    def _work(self, frame: DataFrame, number: int, inputs: Inputs) -> None:
         if number <= self.batches.progress.number:  # done, but Spark was killed before it could write that down
             return
         try:
@@ -291,11 +333,11 @@ class Run:
         self.waiting.put(item)
 
 
-def _rest(batches: Iterable[Sequence[Event]]) -> Sources | Given | None:
-    """What Spark cannot read by itself; None: it can read all."""
+def _rest(batches: Iterable[Sequence[Event]], own: Sequence[Source]) -> Sources | Given | None:
+    """What Spark does not read by itself; None: it reads all."""
     if not isinstance(batches, Sources):
         return Given(batches)
-    others = [number for number, source in enumerate(batches.sources) if not readable(source)]
+    others = [number for number, source in enumerate(batches.sources) if source not in own]
     ledgers = [batches.ledgers[number] for number in others] if batches.ledgers else []
     sources = [batches.sources[number] for number in others]
     return Sources(sources, batches.clock, batches.heartbeat, ledgers) if sources else None

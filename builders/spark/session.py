@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,7 +65,18 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     for name, value in {**({} if submitted else DEFAULTS), **dict(conf)}.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with _signals_kept():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Spark makes of Ctrl-C what it likes: not where somebody else has said what it means."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    told = callable(before) and before is not signal.default_int_handler
+    if told and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
 
 
 def rows_together(spark: SparkSession) -> int:

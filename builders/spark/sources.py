@@ -20,7 +20,7 @@ class FrameSource:
 
     Its columns are ``subject``, ``predicate`` and ``object`` (terms in N-Triples), ``time`` (integer ms, or a
     timestamp), and ``graph`` if it likes (a term; null: the default graph); others are passed over. A row that is no
-    triple in that form is malformed, and goes to the ledger.
+    triple in that form is malformed, and goes to the ledger, with what a column ``lost`` says of it.
 
     frame: the DataFrame. stream: the IRI of the stream that it brings. name: what messages call it, and what makes its
     blank nodes its own. Raises SourceError where a column is missing or of another type.
@@ -46,6 +46,8 @@ class FrameSource:
             raise SourceError(f"the column `graph` of `{name}` is {types['graph']}, not string")
         self.timestamps = types["time"] == "timestamp"
         self.graphs = "graph" in types
+        self.tells = types.get("lost") == "string"
+        """Whether its rows say what is the matter with them (`squall.builders.spark.datasource`)."""
 
     @property
     def format(self) -> str:
@@ -59,6 +61,7 @@ class FrameSource:
     def lines(self) -> DataFrame:
         """Its rows as lines of its format (a null leaves out what makes the line one), each with its partition."""
         time = "unix_millis(time)" if self.timestamps else "time"
-        cells = ["subject", "predicate", "object", *(["graph"] if self.graphs else [])]
-        line = f"concat_ws(' ', {time}, {', '.join(cells)}, '.') as value"
+        cells = ["subject", "predicate", "object", *(["graph"] if self.graphs else []), "'.'"]
+        cells += ["'# ' || lost"] if self.tells else []
+        line = f"concat_ws(' ', {time}, {', '.join(cells)}) as value"
         return self.frame.selectExpr(line, "'' as file", "cast(spark_partition_id() as long) as block")

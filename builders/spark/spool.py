@@ -98,10 +98,14 @@ class Spool:
         if done is not None:
             self.inputs.acknowledge(done)
 
+    def stop(self) -> None:
+        """Sources end: what they have received is still written."""
+        self.inputs.stop()
+
     def close(self) -> None:
         """Nothing more is read. What could not be ended in time goes on reading, and nobody hears of it."""
         if self._reader.is_alive():
-            self.inputs.stop()
+            self.stop()
             if isinstance(self.inputs, Sources):
                 self._reader.join(_PATIENCE)
         self.inputs.close()

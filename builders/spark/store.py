@@ -3,6 +3,7 @@
 meta.json               what the folder belongs to: the plan, the number of buckets
 begin.json              what functions of time take for the time of what always holds (integer ms)
 run.json                the name of the run: a folder that is its sink has it as well
+reads.json              the source that is read by Spark's connector for Kafka, if there is one
 spark/                  Structured Streaming's own checkpoint: offsets and commits
 spool/                  events that Spark cannot read by itself, as files that it can; stand.json: where sources stand
 figures/                what nodes have done, if they are measured
@@ -26,7 +27,7 @@ from squall.builders.distributed.addressing import BUCKETS
 from squall.errors import BuilderError
 from squall.plan import Plan
 
-META, BEGIN, RUN = "meta.json", "begin.json", "run.json"
+META, BEGIN, RUN, READS = "meta.json", "begin.json", "run.json", "reads.json"
 FORMAT = 2
 """How messages are written; 1 had no number, and a record for each row."""
 

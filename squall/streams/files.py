@@ -124,6 +124,29 @@ class Resumable(Protocol):
 
 
 @runtime_checkable
+class Divisible(Acknowledging, Protocol):
+    """A source of which what lies between two positions can be read in parts, by any process and any number of times:
+    the events are the same each time. Positions are texts that the source alone understands. All methods raise
+    SourceError if it cannot be read."""
+
+    def beginning(self) -> str:
+        """Where it begins, if nothing else says so."""
+        ...
+
+    def latest(self) -> str:
+        """The position behind all that it has now."""
+        ...
+
+    def parts(self, begin: str, end: str) -> list[str]:
+        """What lies between two positions, as parts that can be read apart; each is a text."""
+        ...
+
+    def part(self, part: str) -> Iterator[Sequence[Event]]:
+        """The events of a part, in order. What is no longer there goes to the ledger."""
+        ...
+
+
+@runtime_checkable
 class Dating(Protocol):
     """A source whose format may put statements together as messages, of which each may say its time in one of them.
 

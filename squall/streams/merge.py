@@ -42,6 +42,8 @@ class Sources:
 
     settle: Callable[[], None] | None = None
     """Makes sure that what has been written is where it should be; called before anything is acknowledged."""
+    ends: Callable[[], None] | None = None
+    """Ends the run that reads them elsewhere: then `stop` is its affair."""
 
     def __init__(
         self,
@@ -69,7 +71,9 @@ class Sources:
     @property
     def endable(self) -> bool:
         """Whether they are being read, and `stop` may end them: where some are live, or where all go on another time
-        (`keep`)."""
+        (`keep`); or whether who reads them has said what `ends` them."""
+        if self.ends is not None:
+            return True
         live = [original(source) for source in self.sources if source.live]
         ends = bool(live) or self._pulse is not None
         return self._reading and ends and all(isinstance(source, Stoppable) for source in live)
@@ -79,6 +83,9 @@ class Sources:
         hand. What goes on another time (`keep`) hands on no more than what comes before all that has not been read yet.
         May be called by any thread."""
         self.stopped = True
+        if self.ends is not None:
+            self.ends()
+            return
         for source in self.sources:
             if source.live and isinstance(source, Stoppable):
                 source.stop()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, TypeVar
 
 from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, Event
@@ -16,6 +16,7 @@ from squall.streams.files import EVERYWHERE, LOST
 from squall.streams.formats import Format, named
 from squall.streams.reading import Reading, Settings
 
+T = TypeVar("T")
 COMMON = ("format", "stream", "time", "idle", "retry", *EVERYWHERE)
 """Options of all live sources."""
 
@@ -82,10 +83,24 @@ class LiveSource(ABC):
             except Lost as error:
                 if self.stopped.is_set():
                     return
-                delay = next(left, None)
-                if delay is None:
-                    raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
-                self.stopped.wait(delay)
+                self._wait(left, error)
+
+    def patiently(self, attempt: Callable[[], T]) -> T:
+        """What an attempt gives, which is made again and again while it raises Lost. Raises SourceError if it takes too
+        long."""
+        left = delays(self.retry / 1000)
+        while True:
+            try:
+                return attempt()
+            except Lost as error:
+                self._wait(left, error)
+
+    def _wait(self, left: Iterator[float], error: Lost) -> None:
+        """Until the next attempt."""
+        delay = next(left, None)
+        if delay is None:
+            raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
+        self.stopped.wait(delay)
 
 
 def format_of(address: Address) -> Format:

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from types import MappingProxyType
 from typing import Any
-from urllib.parse import unquote
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.stages import Ledger
 from squall.streams.address import Address
 from squall.streams.live.base import Lost
+from squall.streams.live.kafka_clients import BLOCK, TIMEOUT, made, partitions_of, place_of, said, settings_of
+from squall.streams.live.kafka_producers import Each, Transactions
 from squall.streams.live.messages import IDENTITY, Message, MessageSink, MessageSource
 
-_BLOCK = 0.2  # seconds that one look for new messages takes
-_TIMEOUT = 10.0  # seconds that an answer may take
-_SILENT = logging.getLogger("squall.kafka")
-_SILENT.addHandler(logging.NullHandler())
-_SILENT.propagate = False
-_BEGIN = {"first": OFFSET_BEGINNING, "new": OFFSET_END}
+_FIRST, _BEHIND = 0, 1
+"""The watermarks of a partition: of its first message, and behind its last one."""
+_BEGIN = {"first": _FIRST, "new": _BEHIND}
 
 
 class KafkaSource(MessageSource):
@@ -41,23 +40,26 @@ class KafkaSource(MessageSource):
     risk = ""
 
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
-        settings, address = _settings(address)
+        self.given = frozenset(dict(address.options))
+        """The options that the address has."""
+        settings, address = settings_of(address)
         super().__init__(address, ledger, time)
-        self.hosts, self.topic = _place(address)
+        self.hosts, self.topic = place_of(address)
+        self.place = self.uri.partition("?")[0]
+        """The topic, as people know it."""
         self.group = address.get("group")
-        begin = address.get("from", "new")
-        if begin not in _BEGIN:
-            raise UsageError(f"`from={begin}` in `{self.uri}` is neither new nor first")
+        self.begin = address.get("from", "new")
+        if self.begin not in _BEGIN:
+            raise UsageError(f"`from={self.begin}` in `{self.uri}` is neither new nor first")
         self._settings = {
             "queued.min.messages": self.buffer,
             **settings,
             "group.id": self.group or "squall",
             "enable.auto.commit": False,
-            "auto.offset.reset": "earliest" if begin == "first" else "latest",
+            "auto.offset.reset": "earliest" if self.begin == "first" else "latest",
             "error_cb": self._on_error,
-            "logger": _SILENT,
         }
-        self._begin = _BEGIN[begin]
+        self._begin = _BEGIN[self.begin]
         self._offsets: dict[int, int] = {}
         """Of the message that comes next, by partition."""
         self._covered: dict[int, int] = {}
@@ -65,6 +67,7 @@ class KafkaSource(MessageSource):
         self._committed = ""
         self._down = threading.Event()
         self._consumer: Any = None
+        self._is_open = False
 
     def receive(self) -> Iterator[Sequence[Event]]:
         self._open()
@@ -96,6 +99,34 @@ class KafkaSource(MessageSource):
         if standing:
             self.seek(standing)
 
+    def beginning(self) -> str:
+        """See `squall.streams.files.Divisible`."""
+        return self._bounds(self._begin)
+
+    def latest(self) -> str:
+        return self._bounds(_BEHIND)
+
+    def parts(self, begin: str, end: str) -> list[str]:
+        known = json.loads(begin)
+        places = ((int(one), known.get(one, 0), behind) for one, behind in json.loads(end).items())
+        return [json.dumps(place) for place in places if place[1] < place[2]]
+
+    def part(self, part: str) -> Iterator[Sequence[Event]]:
+        partition, offset, end = json.loads(part)
+        consumer = self._connected({"auto.offset.reset": "earliest", "enable.partition.eof": True})
+        self.patiently(partial(self._check_gone, partition, offset))
+        consumer.assign(self._assignment({partition: offset}))
+        limit = time.monotonic() + self.retry / 1000
+        while offset < end:
+            found = consumer.consume(self.buffer, BLOCK)
+            messages = self._usable(found)
+            if found:  # the end of the partition too: behind the last message there may be marks of transactions
+                offset = max(one.offset() + (one.error() is None) for one in found)
+                limit = time.monotonic() + self.retry / 1000
+            elif time.monotonic() > limit:
+                raise SourceError(f"`{self.uri}` cannot be read: nothing came up to offset {end} of {partition}")
+            yield self.events([self._message(one) for one in messages if one.offset() < end])
+
     def acknowledge(self, position: str) -> None:
         """See `squall.streams.files.Acknowledging`."""
         self._committed = position
@@ -123,35 +154,64 @@ class KafkaSource(MessageSource):
 
     def _open(self) -> None:
         """Begins to consume, unless that has been done. Raises Lost."""
+        if not self._is_open:
+            self._begun(self._partitions())
+            self._is_open = True
+
+    def _connected(self, settings: Mapping[str, Any] = MappingProxyType({})) -> Any:
+        """The consumer, made with these settings besides if there was none."""
         if self._consumer is None:
-            consumer = _made(Consumer, self._settings, self.uri)
-            partitions = _partitions(consumer, self.topic)
-            self._consumer = consumer
-            self._begun(partitions)
+            self._consumer = made(Consumer, {**self._settings, **settings}, self.uri)
+        return self._consumer
 
     def _begun(self, partitions: Sequence[int]) -> None:
         if self.group:
             self._consumer.subscribe([self.topic], on_revoke=self._on_revoke)
             return
         for partition in partitions:
-            place = TopicPartition(self.topic, partition)
-            first, behind = self._consumer.get_watermark_offsets(place, _TIMEOUT)
-            wanted = self._offsets.setdefault(partition, behind if self._begin == OFFSET_END else first)
-            if wanted < first:
-                reason = f"the messages from offset {wanted} to {first - 1} are no longer there"
-                self.ledger.record("lost", self._name(partition), None, reason, "")
+            if partition in self._offsets:
+                self._check_gone(partition, self._offsets[partition])
+            else:
+                self._offsets[partition] = self._watermarks(partition)[self._begin]
         self._consumer.assign(self._assignment(self._offsets))
         self.reached = json.dumps(self._offsets)
+
+    def _bounds(self, side: int) -> str:
+        """Where the partitions begin or end, as a position."""
+        return self.patiently(lambda: json.dumps({one: self._watermarks(one)[side] for one in self._partitions()}))
+
+    def _partitions(self) -> list[int]:
+        return partitions_of(self._connected(), self.topic)
+
+    def _watermarks(self, partition: int) -> tuple[int, int]:
+        """The offsets of the first message, and behind the last one. Raises Lost."""
+        place = TopicPartition(self.topic, partition)
+        try:
+            found: tuple[int, int] = self._consumer.get_watermark_offsets(place, TIMEOUT)
+        except KafkaException as error:
+            raise Lost(said(error)) from error
+        return found
+
+    def _check_gone(self, partition: int, wanted: int) -> None:
+        """Messages from an offset on that are no longer there are lost."""
+        first = self._watermarks(partition)[_FIRST]
+        if wanted < first:
+            reason = f"the messages from offset {wanted} to {first - 1} are no longer there"
+            self.ledger.record("lost", self._name(partition), None, reason, "")
 
     def _assignment(self, offsets: dict[Any, int]) -> list[TopicPartition]:
         return [TopicPartition(self.topic, int(partition), offset) for partition, offset in offsets.items()]
 
     def _messages(self) -> list[Any]:
-        first = self._consumer.poll(_BLOCK)
-        found = [] if first is None else [first, *self._consumer.consume(self.buffer - 1, 0)]
+        first = self._consumer.poll(BLOCK)
+        return self._usable([] if first is None else [first, *self._consumer.consume(self.buffer - 1, 0)])
+
+    def _usable(self, found: Sequence[Any]) -> list[Any]:
+        """The messages of what has come. Raises SourceError where there is an error that does not pass."""
         for one in found:
-            if one.error() is not None and not one.error().retriable():
-                raise SourceError(f"`{self.uri}` cannot be read: {one.error().str()}")
+            error = one.error()
+            if error is not None and not error.retriable() and error.code() != KafkaError._PARTITION_EOF:
+                raise SourceError(f"`{self.uri}` cannot be read: {error.str()}")
         return [one for one in found if one.error() is None]
 
     def _batch(self, messages: Sequence[Any]) -> list[Event]:
@@ -166,7 +226,7 @@ class KafkaSource(MessageSource):
         return Message(one.value() or b"", self._name(one.partition()), f"offset {one.offset()}")
 
     def _name(self, partition: int) -> str:
-        return f"{self.uri.partition('?')[0]}[{partition}]"
+        return f"{self.place}[{partition}]"
 
     def _on_error(self, error: KafkaError) -> None:
         """Called by librdkafka while it is polled. It connects again by itself."""
@@ -177,10 +237,10 @@ class KafkaSource(MessageSource):
         """Since when (seconds, monotonic) no broker has answered. Raises SourceError if that is too long."""
         now = time.monotonic()
         try:
-            self._consumer.list_topics(self.topic, _BLOCK)
+            self._consumer.list_topics(self.topic, BLOCK)
         except KafkaException as error:
             if now - (since or now) > self.retry / 1000:
-                raise SourceError(f"`{self.uri}` cannot be read: {_said(error)}") from error
+                raise SourceError(f"`{self.uri}` cannot be read: {said(error)}") from error
             return since or now
         self._down.clear()
         return None
@@ -188,89 +248,44 @@ class KafkaSource(MessageSource):
 
 class KafkaSink(MessageSink):
     """``kafka://host:port,host:port/topic``: a message for each output or evaluation, each written once for as long as
-    the run goes on (the idempotent producer). With a checkpoint its header ``squall-id`` tells it from all others.
-    Options with a dot in their name are settings of librdkafka."""
+    the run goes on (the idempotent producer).
+
+    With a checkpoint its header ``squall-id`` tells it from all others, and what a checkpoint has to hand on is a
+    transaction, so that it is there once for those who read what has been committed; ``transactional=no``: none are
+    used, and it may be there twice after a crash. Options with a dot in their name are settings of librdkafka.
+    """
+
+    options = ("transactional",)
 
     def __init__(self, address: Address) -> None:
-        settings, address = _settings(address)
+        self._settings, address = settings_of(address)
         super().__init__(address)
-        self.hosts, self.topic = _place(address)
-        self._settings = {"message.timeout.ms": self.retry, "enable.idempotence": True, **settings, "logger": _SILENT}
-        self._producer: Any = None
-        self._failure: KafkaError | None = None
+        self.hosts, self.topic = place_of(address)
+        self.transactional = address.flag("transactional", "yes")
+        if "transactional.id" in self._settings:
+            hint = "with a checkpoint there are transactions without it; their names begin with `squall-`"
+            raise UsageError(f"`transactional.id` in `{self.uri}` is squall's to say", hint=hint)
+        self._to: Any = None
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
-        self._producer = _made(Producer, self._settings, self.uri)
+        self._to = Each(self, self._settings)
         try:
-            _partitions(self._producer, self.topic)
+            partitions_of(self._to.client, self.topic)
         except (Lost, SourceError) as error:
             self.refused(error)
 
+    def deliver(self, name: str, number: int) -> None:
+        super().deliver(name, number)
+        if self.transactional:
+            if not isinstance(self._to, Transactions):
+                self._to = Transactions(self, self._settings, name)
+            self._to.begin(number)
+
     def send(self, data: bytes) -> None:
-        headers = {IDENTITY: self.identity} if self.identity else None
-        while True:
-            try:
-                self._producer.produce(self.topic, data, headers=headers, on_delivery=self._on_delivery)
-                break
-            except BufferError:  # it is full: the broker is slower than the run
-                self._producer.poll(_BLOCK)
-                self._check()
-            except KafkaException as error:
-                self.refused(_said(error))
-        self._producer.poll(0)
-        self._check()
+        self._to.send(data, {IDENTITY: self.identity} if self.identity else None)
 
     def flush(self) -> None:
-        self._producer.flush()  # ends at the latest when the messages are too old
-        self._check()
+        self._to.flush()
 
     def leave(self) -> None:
-        self._producer = None
-
-    def _on_delivery(self, error: KafkaError | None, _: Any) -> None:
-        self._failure = self._failure or error
-
-    def _check(self) -> None:
-        if self._failure is not None:
-            self.refused(self._failure.str())
-
-
-def _settings(address: Address) -> tuple[dict[str, Any], Address]:
-    """What an address says to librdkafka, and the address without that."""
-    hosts, _ = _place(address)
-    found: dict[str, Any] = {name: value for name, value in address.options if "." in name}
-    login, at, servers = hosts.rpartition("@")
-    if at:
-        user, _, password = login.partition(":")
-        found |= {"sasl.username": unquote(user), "sasl.password": unquote(password)}
-    return {"bootstrap.servers": servers, **found}, address.without(*found)
-
-
-def _made(client: Callable[[dict[str, Any]], Any], settings: dict[str, Any], uri: str) -> Any:
-    try:
-        return client(settings)
-    except KafkaException as error:
-        raise UsageError(f"`{uri}` cannot be used: {_said(error)}") from error
-
-
-def _place(address: Address) -> tuple[str, str]:
-    """The servers and the topic."""
-    hosts, _, topic = address.path.removeprefix("//").partition("/")
-    if not hosts or not topic or not address.path.startswith("//"):
-        raise UsageError(f"`{address.text}` names no topic", hint="write `kafka://HOST:PORT/TOPIC`")
-    return hosts, unquote(topic)
-
-
-def _partitions(client: Any, topic: str) -> list[int]:
-    """The partitions of a topic. Raises Lost if nobody answers, SourceError if there is no such topic."""
-    try:
-        found = client.list_topics(topic, _TIMEOUT).topics[topic]
-    except KafkaException as error:
-        raise Lost(_said(error)) from error
-    if found.error is not None:
-        raise SourceError(f"the topic `{topic}` cannot be used: {found.error.str()}")
-    return sorted(found.partitions)
-
-
-def _said(error: KafkaException) -> str:
-    return str(error.args[0].str())
+        self._to = None

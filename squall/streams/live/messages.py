@@ -14,9 +14,9 @@ from squall.rdf import Event
 from squall.stages import Ledger, Output
 from squall.streams.address import Address
 from squall.streams.evaluations import Evaluation, Gathering
-from squall.streams.formats import BY_NAME, check_library
+from squall.streams.formats import BY_NAME, Format, check_library
 from squall.streams.live.base import LiveSource, delays
-from squall.streams.reading import decoded
+from squall.streams.reading import Reading, Settings, decoded
 from squall.streams.results import DOCUMENTS
 from squall.streams.written import BINARY, EVALUATIONS, LINES, MESSAGES
 
@@ -80,9 +80,15 @@ class MessageSource(LiveSource):
 
     def _read(self, message: Message) -> Iterator[Sequence[Event]]:
         self.reading.bytes += len(message.data)
-        name = f"{message.place} {message.which}"
-        ledger = _Within(self.ledger, message)
-        return decoded(io.BytesIO(message.data), name, self.format, self.settings, ledger, self.reading)
+        return read(message, self.format, self.settings, self.ledger, self.reading)
+
+
+def read(
+    message: Message, format: Format, settings: Settings, ledger: Ledger, reading: Reading
+) -> Iterator[Sequence[Event]]:
+    """The events of a message."""
+    name = f"{message.place} {message.which}"
+    return decoded(io.BytesIO(message.data), name, format, settings, _Within(ledger, message), reading)
 
 
 class _Within:

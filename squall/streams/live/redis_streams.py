@@ -5,9 +5,12 @@ Commands: https://redis.io/docs/latest/develop/data-types/streams/
 
 from __future__ import annotations
 
+import json
 import socket
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from redis import Redis
@@ -60,16 +63,12 @@ class RedisSource(MessageSource):
         self._redis = _client(address)
 
     def receive(self) -> Iterator[Sequence[Event]]:
-        try:
+        with self._told():
             self._prepare()
             yield ()
             while not self.stopped.is_set():
                 if entries := self._read_entries():
                     yield self._events(entries)
-        except (ConnectionError, TimeoutError) as error:
-            raise Lost(str(error)) from error
-        except RedisError as error:
-            raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
 
     def seek(self, position: str) -> None:
         """See `squall.streams.files.Replayable`; a group says itself where it is, but what it gives again is passed
@@ -82,10 +81,28 @@ class RedisSource(MessageSource):
         """See `squall.streams.files.Resumable`; what is new is said by the server, before anything is read."""
         if self._last == _NEW:
             try:
-                self._prepare()
-            except RedisError as error:
+                with self._told():
+                    self._prepare()
+            except Lost as error:
                 raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
         return self.reached
+
+    def beginning(self) -> str:
+        """See `squall.streams.files.Divisible`."""
+        return self.latest() if self._begin == _NEW else self._begin
+
+    def latest(self) -> str:
+        return self.patiently(self._newest)
+
+    def parts(self, begin: str, end: str) -> list[str]:
+        return [json.dumps([begin, end])] if _order(begin) < _order(end) else []
+
+    def part(self, part: str) -> Iterator[Sequence[Event]]:
+        last, end = json.loads(part)
+        self.patiently(partial(self._check_gone, last))
+        while _order(last) < _order(end) and (entries := self.patiently(partial(self._behind, last))):
+            last = entries[-1][0].decode()
+            yield self._messages([entry for entry in entries if _order(entry[0].decode()) <= _order(end)])
 
     def resume(self, standing: str) -> None:
         if standing:
@@ -116,40 +133,61 @@ class RedisSource(MessageSource):
                 self._redis.xgroup_create(self.key, self.group, self._begin, mkstream=True)
             self._is_own = True
         elif self._last == _NEW:
-            self._last = self.reached = (
-                self._redis.xinfo_stream(self.key)["last-generated-id"].decode() if self._exists() else "0-0"
-            )
-        elif self._exists():
-            self._check_gone()
+            self._last = self.reached = self._newest()
+        elif self.reached:
+            self._check_gone(self.reached)
+
+    def _newest(self) -> str:
+        """The entry that was added last."""
+        with self._told():
+            newest: bytes = self._redis.xinfo_stream(self.key)["last-generated-id"] if self._exists() else b"0-0"
+        return newest.decode()
 
     def _exists(self) -> bool:
         return bool(self._redis.exists(self.key))
 
-    def _check_gone(self) -> None:
+    def _check_gone(self, last: str) -> None:
         """Entries behind the last one that have been deleted are lost."""
-        if not self.reached:
-            return
-        deleted = self._redis.xinfo_stream(self.key).get("max-deleted-entry-id", b"0-0").decode()
-        if _order(deleted) > _order(self.reached):
-            reason = f"entries behind {self.reached} have been deleted, the last of them {deleted}"
+        with self._told():
+            known = self._redis.xinfo_stream(self.key) if self._exists() else {}
+        deleted = known.get("max-deleted-entry-id", b"0-0").decode()
+        if _order(deleted) > _order(last):
+            reason = f"entries behind {last} have been deleted, the last of them {deleted}"
             self.ledger.record("lost", self._place(), None, reason, "")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Says what is in the way. Raises Lost, SourceError."""
+        try:
+            yield
+        except (ConnectionError, TimeoutError) as error:
+            raise Lost(str(error)) from error
+        except RedisError as error:
+            raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
 
     def _read_entries(self) -> list[Entry]:
         if not self.group:
-            return _entries(self._redis.xread({self.key: self._last}, self.buffer, _BLOCK))
+            return self._behind(self._last, _BLOCK)
         behind = (self._last or "0-0") if self._is_own else ">"
         found = self._redis.xreadgroup(self.group, self.consumer, {self.key: behind}, self.buffer, _BLOCK)
         entries = _entries(found)
         self._is_own = self._is_own and bool(entries)
         return entries
 
+    def _behind(self, last: str, patience: int | None = None) -> list[Entry]:
+        """Entries behind one. patience: how long to wait for some (ms); None: not at all."""
+        with self._told():
+            return _entries(self._redis.xread({self.key: last}, self.buffer, patience))
+
     def _events(self, entries: Sequence[Entry]) -> list[Event]:
         names = [name.decode() for name, _ in entries]
         self._unacknowledged.extend(names if self.group else ())
         self._last = names[-1]
         self.reached = max(self._covered, self._last, key=_order)
-        found = zip(names, (fields or {} for _, fields in entries), strict=True)
-        return self.events([self._message(*one) for one in found if _order(one[0]) > _order(self._covered)])
+        return self._messages([one for one in entries if _order(one[0].decode()) > _order(self._covered)])
+
+    def _messages(self, entries: Sequence[Entry]) -> list[Event]:
+        return self.events([self._message(name.decode(), fields or {}) for name, fields in entries])
 
     def _message(self, name: str, fields: dict[bytes, bytes]) -> Message:
         if self.field not in fields:

@@ -1,0 +1,150 @@
+"""Redis Streams and Kafka as a data source of Spark's own, ``squall``: for jobs that are not squall's alone
+(docs/spark.md, "DataFrames").
+
+A Python Data Source (https://spark.apache.org/docs/latest/api/python/tutorial/sql/python_data_source.html): executors
+read, each a part of what lies between two positions; the positions are the offsets in the checkpoint of the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import pyarrow
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+
+from squall.builders.distributed.lines import Losses, Lost
+from squall.errors import UsageError
+from squall.rdf import Event
+from squall.streams import address, open_source
+from squall.streams.files import Divisible
+
+_TEXTS = ("subject", "predicate", "object", "graph", "lost")
+_SCHEMA = pyarrow.schema([("time", pyarrow.int64()), *((name, pyarrow.string()) for name in _TEXTS)])
+_ELSEWHERE = {
+    "group": "Spark keeps the offsets: leave it out",
+    "lateness": "leave it out, and use `withWatermark` or a `FrameSource`",
+    "window": "leave it out: windows belong to programs",
+    "stream": "leave it out, and name the stream to a `FrameSource`",
+    "idle": "leave it out: no other source is waited for",
+}
+"""Options of sources that have no meaning here, and what to do."""
+_HINT = "`squall build --builder spark` reads it, and writes down what it brings"
+_OFFSET = "position"
+"""What Spark's offsets have: a position of the source."""
+
+
+class EventSource(DataSource):
+    """The data source ``squall``: ``spark.dataSource.register(EventSource)``, and then
+    ``spark.readStream.format("squall").load(ADDRESS)``, or ``spark.read`` for what is there now.
+
+    ADDRESS: that of a source which can be read again between two positions (`squall.streams.files.Divisible`): a Redis
+    stream, or a topic of Kafka. The columns are those of a `squall.builders.spark.FrameSource`, a row for each
+    statement: ``time`` (integer ms), ``subject``, ``predicate``, ``object`` and ``graph`` (terms in N-Triples; null:
+    the default graph). What cannot be used has a row with a text in ``lost``, and nothing else.
+
+    Raises UsageError (as Spark tells it) if the address is that of another source, or has an option that means nothing
+    here.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "squall"
+
+    def schema(self) -> str:
+        with closing(_opened(self._uri)):
+            return f"time bigint, {', '.join(f'{name} string' for name in _TEXTS)}"
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return _Reader(self._uri)
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        return _StreamReader(self._uri)
+
+    @property
+    def _uri(self) -> str:
+        if "path" not in self.options:
+            raise UsageError("the data source `squall` needs an address", hint='`load("redis://HOST/KEY?format=nt")`')
+        return str(self.options["path"])
+
+
+class _Reader(DataSourceReader):
+    """What there is now."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+
+    def partitions(self) -> Sequence[InputPartition]:
+        with closing(_opened(self._uri)) as source:
+            return [InputPartition(part) for part in source.parts(source.beginning(), source.latest())]
+
+    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+        return _batches(self._uri, partition.value)
+
+
+class _StreamReader(DataSourceStreamReader):
+    """What comes. The one that is asked for offsets keeps its connection."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._known: Divisible | None = None
+
+    def initialOffset(self) -> dict[str, str]:
+        return {_OFFSET: self._source.beginning()}
+
+    def latestOffset(self) -> dict[str, str]:  # type: ignore[override]  # as in PySpark 4.0; later ones take it, too
+        return {_OFFSET: self._source.latest()}
+
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
+        return [InputPartition(part) for part in self._source.parts(start[_OFFSET], end[_OFFSET])]
+
+    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+        return _batches(self._uri, partition.value)
+
+    def stop(self) -> None:
+        if self._known is not None:
+            self._known.close()
+
+    @property
+    def _source(self) -> Divisible:
+        self._known = self._known or _opened(self._uri)
+        return self._known
+
+
+def _opened(uri: str, losses: Losses | None = None) -> Divisible:
+    """The source of an address. Raises UsageError if it cannot be divided."""
+    place = address.source(uri)
+    for option, hint in _ELSEWHERE.items():
+        if option in dict(place.options):
+            raise UsageError(f"`{option}` in `{uri}` means nothing to a data source of Spark's", hint=hint)
+    source = open_source(uri, losses)
+    if source.removals:
+        raise UsageError(f"`{uri}` takes statements back, which rows of a DataFrame cannot", hint=_HINT)
+    if not isinstance(source, Divisible):
+        raise UsageError(
+            f"`{uri}` is no data source of Spark's: what lies between two of its positions cannot be read again",
+            hint=_HINT,
+        )
+    return source
+
+
+def _batches(uri: str, part: str) -> Iterator[pyarrow.RecordBatch]:
+    """The rows of a part."""
+    losses = Losses()
+    with closing(_opened(uri, losses)) as source:
+        for events in source.part(part):
+            yield _rows(events, losses.take())
+        yield _rows((), losses.take())
+
+
+def _rows(events: Sequence[Event], lost: Sequence[Lost]) -> pyarrow.RecordBatch:
+    found = [(event.time, *fact, event.graph or None, None) for event in events for fact in event.facts]
+    nothing = (None,) * (len(_SCHEMA) - 1)
+    columns = zip(*found, *((*nothing, _said(one)) for one in lost), strict=True)
+    return pyarrow.record_batch(list(columns) or [()] * len(_SCHEMA), schema=_SCHEMA)
+
+
+def _said(lost: Lost) -> str:
+    """What is the matter, in one line."""
+    return " ".join(f"{lost.cause}: {lost.source}: {lost.reason}: {lost.text}".split())

@@ -1,0 +1,118 @@
+"""Topics of Kafka that Spark reads by its own connector, where that is on the class path.
+
+Its executors read them, and offsets are in Spark's checkpoint. Tasks parse each message as it is parsed in process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from squall.builders.distributed.lines import Document
+from squall.builders.spark.store import READS, Store
+from squall.errors import BuilderError
+from squall.streams import Source
+from squall.streams.derived import original
+from squall.streams.formats import Format
+from squall.streams.reading import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger("squall")
+
+FORMAT = "kafka"
+CONNECTOR = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+_SAID = {"format", "stream", "time", "window", "idle", "from", "buffer"}
+"""Options that mean the same, whoever reads."""
+
+
+@runtime_checkable
+class Topic(Protocol):
+    """`squall.streams.live.kafka.KafkaSource`, whose library need not be there. given: the options of its address."""
+
+    uri: str
+    hosts: str
+    topic: str
+    place: str
+    begin: str
+    buffer: int
+    format: Format
+    settings: Settings
+    given: Collection[str]
+
+
+def chosen(spark: SparkSession, store: Store, sources: Sequence[Source], begun: bool) -> Source | None:
+    """The source that is read by the connector, if there is one: what a run has begun with, or else what can be.
+
+    Raises BuilderError where a run has begun so, and cannot go on.
+    """
+    known = store.read(READS)
+    if known is None:
+        found = None if begun else _possible(spark, sources)
+        store.write({"connector": found and found.uri}, READS)
+        return found
+    if (uri := known["connector"]) is None:
+        return None
+    if not is_there(spark):
+        hint = "start it with the connector that it was begun with (`spark.jars.packages`), or from a new checkpoint"
+        raise BuilderError(f"`{uri}` was read by Spark's connector for Kafka, which is not there", hint=hint)
+    if len(sources) != 1 or sources[0].uri != uri:
+        raise BuilderError(
+            f"the checkpoint `{store.root}` is that of another source: {uri}",
+            hint="a run that has changed starts from a new checkpoint: name another folder, or remove this one",
+        )
+    return sources[0]
+
+
+def is_there(spark: SparkSession) -> bool:
+    """Whether the session has the connector."""
+    return bool(spark._jvm.org.apache.spark.util.Utils.classIsLoadable(CONNECTOR))  # type: ignore[union-attr]
+
+
+def document_of(topic: Topic) -> Document:
+    """How its messages are read."""
+    return Document(topic.place, topic.settings.stream, topic.format.name, topic.settings.time, messages=True)
+
+
+def lines(spark: SparkSession, topic: Topic) -> DataFrame:
+    """Its messages as they come, each with its partition for a file, and its offset there."""
+    from pyspark.sql import functions as f
+
+    reader = spark.readStream.format(FORMAT).option("kafka.bootstrap.servers", topic.hosts)
+    reader = reader.option("subscribe", topic.topic).option("kafka.isolation.level", "read_committed")
+    reader = reader.option("startingOffsets", "earliest" if topic.begin == "first" else "latest")
+    if "buffer" in topic.given:
+        reader = reader.option("maxOffsetsPerTrigger", topic.buffer)
+    place = f.format_string(f"{topic.place.replace('%', '%%')}[%d]", "partition")
+    return reader.load().select(
+        f.coalesce("value", f.lit(b"")).alias("value"), place.alias("file"), f.col("offset").alias("block")
+    )
+
+
+def _possible(spark: SparkSession, sources: Sequence[Source]) -> Source | None:
+    """The source that the connector can read as it would be read in process; says why it cannot."""
+    topics = [source for source in sources if isinstance(original(source), Topic)]
+    if not topics or not is_there(spark):
+        return None
+    for source in topics:
+        why = _hindrance(source, sources)
+        if not why:
+            return source
+        logger.warning("`%s` is read by the driver, not by Spark's connector: %s", source.uri, why)
+    return None
+
+
+def _hindrance(source: Source, sources: Sequence[Source]) -> str:
+    """Why a topic has to be read by the driver."""
+    if not isinstance(source, Topic):
+        return "what it brings has to be put in order, or gets its times from what it says"
+    if len(sources) > 1:
+        return "it has to be put in order with other sources"
+    if not source.format.lines or source.format.removals or source.format.messages:
+        return f"`format={source.format.name}` is no format of lines"
+    if "@" in source.hosts:
+        return "its user and password are said to librdkafka"
+    others = sorted({*source.given} - _SAID)
+    return f"`{others[0]}` is said to librdkafka" if others else ""

@@ -1,0 +1,242 @@
+"""What a checkpoint hands on to Kafka is there once for those who read what has been committed.
+
+With a model of a cluster (tests/transactional.py), for which a run dies at each of its calls, or something else goes
+wrong there. The emulation in librdkafka does these things otherwise (decision 39); what it does right is tested in
+tests/test_live_kafka.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import chain, repeat
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from squall.errors import SinkError, UsageError
+from squall.rdf import ALWAYS, Evaluated
+from squall.stages import Output
+from squall.streams import open_sink
+from squall.streams.outbox import Outbox
+from tests.live import output
+from tests.test_durable import kept, kept_by, timed_lines
+
+pytest.importorskip("confluent_kafka")
+
+from squall.streams.live import kafka_producers, messages
+from tests.transactional import Cluster, Died, Fault, State
+
+FORMATS = st.sampled_from(["ntt", "ndjson-evaluations"])
+Connect = Callable[[Cluster], Cluster]
+DEATHS = (Fault.DIES_BEFORE, Fault.DIES_WITHIN, Fault.DIES_AFTER)
+
+
+@pytest.fixture
+def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
+    """Makes a cluster the one that there is; what is tried again is tried three times, at once."""
+    monkeypatch.setattr(messages, "delays", lambda seconds: repeat(0, 3))
+
+    def to(cluster: Cluster) -> Cluster:
+        monkeypatch.setattr(kafka_producers, "Producer", cluster.producer)
+        monkeypatch.setattr(kafka_producers, "Consumer", cluster.consumer)
+        return cluster
+
+    return to
+
+
+class Disk:
+    """What a checkpoint has: how many parts have been worked off, and the outbox."""
+
+    done = 0
+    outbox = ""
+
+
+def opened(format: str = "ntt") -> Outbox:
+    box = Outbox(open_sink(f"kafka://h/t?format={format}"))
+    box.start()
+    return box
+
+
+def live(disk: Disk, parts: Sequence[Sequence[Output]], format: str) -> None:
+    """One process, which goes on from what is on disk."""
+    box = opened(format)
+    try:
+        if disk.outbox:
+            box.recover(json.loads(disk.outbox))
+        while disk.done < len(parts):
+            for one in parts[disk.done]:
+                box.write(one)
+            saved = box.save(last=disk.done == len(parts) - 1)
+            disk.outbox, disk.done = json.dumps(saved), disk.done + 1
+            box.deliver()
+    except Died:
+        raise
+    except BaseException:
+        with suppress(SinkError):
+            box.close()
+        raise
+    box.close()
+
+
+def lives(cluster: Cluster, parts: Sequence[Sequence[Output]], format: str) -> list[bytes]:
+    """What is there when one process after the other has died, or given up, until one comes to the end."""
+    disk = Disk()
+    for _ in range(1000):
+        try:
+            live(disk, parts, format)
+            break
+        except (Died, SinkError):
+            check(cluster)
+    assert disk.done == len(parts)
+    assert all(transaction.state in (State.ABORTED, State.COMMITTED) for transaction, *_ in cluster.log)
+    check(cluster)
+    return [data for data, _ in cluster.committed()]
+
+
+def check(cluster: Cluster) -> None:
+    """Nothing is there twice: messages have names."""
+    names = [headers["squall-id"] for _, headers in cluster.committed()]
+    assert len(names) == len({*names})
+
+
+def outputs(counts: Sequence[int]) -> list[list[Output]]:
+    """So many outputs in each part, each another one; some evaluations end within a part, others go on in the next."""
+    numbers = iter(range(1000))
+    found = [[output(next(numbers)) for _ in range(count)] for count in counts]
+    for part in found[::2]:
+        part += [Output(Evaluated(()), part[-1].time, "rule")] if part else []
+    return found
+
+
+@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    counts=st.lists(st.integers(0, 3), min_size=1, max_size=5),
+    faults=st.lists(st.sampled_from([*[Fault.NOTHING] * 6, *Fault]), max_size=60),
+    format=FORMATS,
+)
+def test_whatever_goes_wrong_each_output_is_there_once(
+    connect: Connect, counts: list[int], faults: list[Fault], format: str
+) -> None:
+    parts = outputs(counts)
+    whole = lives(connect(Cluster()), parts, format)
+    assert len(whole) >= (sum(counts) if format == "ntt" else 0)
+    assert lives(connect(Cluster(faults)), parts, format) == whole
+
+
+@pytest.mark.parametrize("death", DEATHS)
+def test_a_run_that_dies_at_any_call(connect: Connect, tmp_path: Path, death: Fault) -> None:
+    """With the checkpoint of a run in process; for the next one the offset is not settled at once."""
+    (tmp_path / "a.ntt").write_text(timed_lines(12, 1))
+    cluster = connect(Cluster())
+    whole = runs(tmp_path / "whole", cluster)
+    found = sorted(f"{'-infinity' if out.time == ALWAYS else out.time} {out.fact}" for out in kept(tmp_path / "other"))
+    assert sorted(data.decode() for data in whole) == found
+    for call in range(cluster.calls):
+        dying = connect(Cluster(chain(repeat(Fault.NOTHING, call), [death, Fault.NOTHING, Fault.FULL])))
+        assert runs(tmp_path / f"kept-{call}", dying) == whole
+
+
+def runs(folder: Path, cluster: Cluster) -> list[bytes]:
+    """What is there when a run that may die has gone on."""
+    for _ in range(2):
+        box = opened()
+        with suppress(Died):
+            for one in kept_by(folder, box):
+                box.write(one)
+            box.close()
+            break
+    return [data for data, _ in cluster.committed()]
+
+
+def test_who_has_been_replaced_writes_nothing(connect: Connect) -> None:
+    cluster = connect(Cluster())
+    old = opened()
+    old.write(output(1))
+    saved = old.save()
+    old.deliver()
+    old.write(output(2))
+    late = old.save()
+    new = opened()
+    new.recover(saved)
+    with pytest.raises(SinkError, match="another run goes on with the checkpoint"):
+        old.deliver()
+    new.write(output(2))
+    new.save()
+    new.deliver()
+    assert len(cluster.committed()) == 2
+    behind = opened()
+    with pytest.raises(SinkError, match="it has had delivery 2 of the checkpoint, which is at 1"):
+        behind.recover(saved)
+    assert late["number"] == 2
+    same = opened()
+    same.recover(late)
+    assert len(cluster.committed()) == 2
+
+
+def test_checkpoints_do_not_know_of_each_other(connect: Connect) -> None:
+    cluster = connect(Cluster())
+    for number in range(3):
+        box = opened()
+        box.write(output(number))
+        box.save()
+        box.deliver()
+        assert len(cluster.committed()) == number + 1
+
+
+def test_what_a_broker_does_not_allow_is_an_error(connect: Connect) -> None:
+    connect(Cluster([Fault.FATAL]))
+    box = opened()
+    box.save()
+    with pytest.raises(SinkError, match="allows no transactions") as failed:
+        box.deliver()
+    assert "transactional=no" in str(failed.value.hint)
+
+
+N, LOST, GONE, ABORTED = Fault.NOTHING, Fault.ANSWER_LOST, Fault.REQUEST_LOST, Fault.ABORTED
+
+
+@pytest.mark.parametrize(
+    ("faults", "why"),
+    [
+        ([LOST, GONE, LOST, N, Fault.FULL, GONE, N], ""),  # before a transaction
+        ([N, N, Fault.FULL, N, N, LOST, GONE, N, LOST, GONE, N], ""),
+        ([N, N, *[N, ABORTED, GONE, LOST, N] * 3], ""),
+        ([N, N, *[N, N, N, ABORTED, N] * 4], "in an invalid state"),
+        ([N, N, N, N, N, *[GONE] * 4], "Timed out"),
+        ([N, N, Fault.REFUSED], "Message timed out"),
+        ([N, N, N, Fault.TOO_LARGE, N], "Message size too large"),
+        ([N, N, N, Fault.FATAL], "Fatal error"),
+        ([N, N, N, ABORTED, Fault.FATAL], "Fatal error"),
+    ],
+)
+def test_what_is_tried_again(connect: Connect, faults: list[Fault], why: str) -> None:
+    """As often as anything is; and what is not, since it would be of no use. Two messages are a transaction."""
+    cluster = connect(Cluster(faults))
+    box = opened()
+    box.write(output(1))
+    box.write(output(2))
+    box.save()
+    if why:
+        with pytest.raises(SinkError, match=why):
+            box.deliver()
+    else:
+        box.deliver()
+    assert len(cluster.committed()) == (0 if why else 2)
+    assert next(cluster.faults, None) is None
+
+
+def test_without_transactions(connect: Connect) -> None:
+    cluster = connect(Cluster())
+    box = Outbox(open_sink("kafka://h/t?format=nt&transactional=no"))
+    box.start()
+    box.save()
+    box.deliver()
+    assert cluster.calls == 0
+    with pytest.raises(UsageError, match="neither yes nor no"):
+        open_sink("kafka://h/t?transactional=perhaps")
+    with pytest.raises(UsageError, match="is squall's to say"):
+        open_sink("kafka://h/t?transactional.id=mine")

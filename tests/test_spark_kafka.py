@@ -1,0 +1,140 @@
+"""Topics of Kafka that Spark reads by its connector: as the driver would, and only what that is true of.
+
+There is no connector here, but a stand-in for it (tests/kafka_connector.py), which reads from librdkafka's emulation of
+a cluster over its real protocol.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import squall
+from squall.errors import BuilderError
+from squall.stages import Options
+from squall.streams import LedgerFile, Sources, open_source
+from tests.live import line
+
+pytest.importorskip("pyspark")
+pytest.importorskip("confluent_kafka")
+
+from squall.builders.spark import kafka, session
+from squall.builders.spark.store import Store, uri_of
+from tests.test_live_kafka import Cluster
+
+pytestmark = pytest.mark.spark
+SEEN = "[seen: (?s ?p ?o) -> (?s <urn:seen> ?o)]"
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    return session()
+
+
+@pytest.fixture
+def connector(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A session that seems to have the connector."""
+    from tests.kafka_connector import Connector
+
+    assert not kafka.is_there(spark)
+    spark.dataSource.register(Connector)
+    monkeypatch.setattr(kafka, "FORMAT", Connector.name())
+    monkeypatch.setattr(kafka, "CONNECTOR", "org.apache.spark.sql.SparkSession")
+    assert kafka.is_there(spark)
+    return spark
+
+
+def ended(builder: str, address: str, count: int, options: Options) -> list[tuple[int, str]]:
+    """The outputs of a run that is ended when there are so many."""
+    plan = squall.plan(squall.compile(SEEN, lexer="jena"))
+    sources = Sources([open_source(address, options.ledger)])
+    found = []
+    for output in squall.build(plan, builder, options).run(sources):
+        found.append((output.time, str(output.fact)))
+        if len(found) == count:
+            sources.stop()
+    return sorted(found)
+
+
+@pytest.mark.usefixtures("connector")
+def test_what_the_connector_reads_is_what_the_driver_would(cluster: Cluster, tmp_path: Path) -> None:
+    """Messages are documents: their blank nodes are their own, what is malformed in them costs itself only."""
+    node = b"5 _:b <urn:p> _:b .\n"
+    cluster.say(line(1) + line(2) + node, b"nonsense\n" + line(5) + b"\xff", None, node)
+    lost = [tmp_path / "lost0", tmp_path / "lost1"]
+    ledgers = [LedgerFile(path) for path in lost]
+    address = cluster.at("t?format=ntt&from=first&window=RANGE 1h")
+    local = ended("iterator", address, 5, Options(ledger=ledgers[0]))
+    there = ended("spark", address, 5, Options(ledger=ledgers[1]))
+    assert there == local
+    assert len({fact for _, fact in there}) == 5
+    for ledger in ledgers:
+        ledger.close()
+    assert lost[0].read_text() == lost[1].read_text() != ""
+
+
+@pytest.mark.usefixtures("connector")
+def test_its_offsets_are_in_the_checkpoint(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more than the buffer is a micro-batch; and without the connector a run that has begun so cannot go on."""
+    cluster.say(*map(line, range(1, 6)))
+    options, address = Options(checkpoint=tmp_path / "kept"), cluster.at("t?format=ntt&from=first&buffer=2")
+    assert [time for time, _ in ended("spark", address, 5, options)] == [1, 2, 3, 4, 5]
+    assert len(list((tmp_path / "kept" / "spark" / "offsets").glob("[0-9]*"))) >= 3
+    assert not (tmp_path / "kept" / "spool" / "events").exists()
+    cluster.say(*map(line, range(6, 8)))
+    assert [time for time, _ in ended("spark", address, 2, options)] == [6, 7]
+    with pytest.raises(BuilderError, match="is that of another source"):
+        ended("spark", cluster.at("u?format=ntt"), 1, options)
+    monkeypatch.setattr(kafka, "CONNECTOR", "org.example.None")
+    with pytest.raises(BuilderError, match="was read by Spark's connector for Kafka, which is not there"):
+        ended("spark", address, 1, options)
+
+
+PLAIN = "kafka://h/t?format=ntt&stream=urn:s&from=first&buffer=9&idle=9&window=RANGE 5s"
+
+
+@pytest.mark.parametrize(
+    ("addresses", "why"),
+    [
+        ([PLAIN], ""),
+        (["kafka://h/t?format=nt&time=5"], ""),
+        (["in.ntt"], ""),
+        ([PLAIN, "in.ntt"], "it has to be put in order with other sources"),
+        ([f"{PLAIN}&lateness=5s"], "what it brings has to be put in order"),
+        (["kafka://h/t?format=nt&time=urn:at"], "what it brings has to be put in order"),
+        (["kafka://h/t?format=ttl"], "`format=ttl` is no format of lines"),
+        (["kafka://h/t?format=rdfp"], "`format=rdfp` is no format of lines"),
+        ([f"{PLAIN}&group=g"], "`group` is said to librdkafka"),
+        ([f"{PLAIN}&security.protocol=SSL"], "`security.protocol` is said to librdkafka"),
+        ([f"{PLAIN}&retry=5"], "`retry` is said to librdkafka"),
+        (["kafka://me:secret@h/t?format=ntt"], "its user and password are said to librdkafka"),
+    ],
+)
+def test_what_is_left_to_the_driver(
+    connector: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    addresses: list[str],
+    why: str,
+) -> None:
+    (tmp_path / "in.ntt").touch()
+    monkeypatch.chdir(tmp_path)
+    sources = [open_source(address) for address in addresses]
+    stores = [Store(connector._jvm, connector._jsc.hadoopConfiguration(), uri_of(tmp_path / one)) for one in "ab"]
+    with caplog.at_level(logging.WARNING):
+        found = kafka.chosen(connector, stores[0], sources, begun=False)
+    assert (found is sources[0]) == (addresses[0].startswith("kafka") and not why)
+    assert why in caplog.text
+    assert bool(why) == ("is read by the driver" in caplog.text)
+    assert "secret" not in caplog.text
+    assert kafka.chosen(connector, stores[1], sources, begun=True) is None
+    assert kafka.chosen(connector, stores[1], sources, begun=False) is None, "as it has begun"
