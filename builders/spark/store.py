@@ -1,4 +1,4 @@
-"""The folder in which a Spark job keeps what must outlive it, through Hadoop's file systems; all workers must reach it.
+"""The folder in which a Spark job keeps what must outlive it, on a file system that all workers have mounted.
 
 meta.json               what the folder belongs to: the plan, the number of buckets
 begin.json              what functions of time take for the time of what always holds (integer ms)
