@@ -79,6 +79,10 @@ class Plan:
     def by_id(self) -> dict[str, Node]:
         return {node.id: node for node in self.nodes}
 
+    def __getstate__(self) -> dict[str, object]:
+        """What is pickled: all that is known but the graph, so that workers need not load what it is made of."""
+        return {name: value for name, value in vars(self).items() if name != "graph"}
+
     @cached_property
     def graph(self) -> networkx.DiGraph:
         """The digraph: node attributes ``op`` and ``inputs``, edge attributes ``columns`` and ``feedback``. Frozen."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import FrozenInstanceError, replace
 
@@ -116,6 +119,17 @@ def test_the_graph_has_the_operators_the_inputs_and_the_edges() -> None:
     assert graph.edges["emit", "unique"] == {"columns": (0,), "feedback": False}
     assert graph.edges["unique", "match"] == {"columns": None, "feedback": True}
     assert graph.number_of_edges("match", "join") == 1, "a self-join is in `inputs`, not in the edges"
+
+
+def test_workers_that_are_sent_a_plan_need_not_load_what_its_graph_is_made_of() -> None:
+    assert list(TRANSITIVE.graph)
+    assert TRANSITIVE.components
+    sent = pickle.dumps(TRANSITIVE)
+    read = "import pickle, sys, squall.builders.distributed.cut; pickle.load(sys.stdin.buffer).components; "
+    says = [sys.executable, "-c", read + "print('networkx' in sys.modules)"]
+    assert subprocess.run(says, input=sent, capture_output=True, check=True).stdout == b"False\n"
+    assert pickle.loads(sent) == TRANSITIVE
+    assert list(pickle.loads(sent).graph) == list(TRANSITIVE.graph)
 
 
 def test_the_graph_cannot_be_changed() -> None:

@@ -151,6 +151,16 @@ def test_a_session_that_is_there_is_left_as_it_is_in_any_thread() -> None:
     spark.conf.set(name, before)
 
 
+def test_a_session_of_our_own_has_our_settings() -> None:
+    from squall.builders.spark import DEFAULTS, session
+
+    spark = session()
+    known = dict(spark.sparkContext.getConf().getAll())
+    java = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()  # type: ignore[union-attr]
+    assert known["spark.ui.retainedJobs"] == DEFAULTS["spark.ui.retainedJobs"] == "50"
+    assert "-XX:TieredStopAtLevel=1" in list(java), "it compiles quickly"
+
+
 NOTED = """
 @prefix : <http://example.org/>.
 [(?x :parent ?y) noValue(?x, :gone) now(?t) -> (?x :noted ?t)]

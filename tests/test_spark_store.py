@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import json
+import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,35 +12,33 @@ pytest.importorskip("pyspark")
 pytestmark = pytest.mark.spark
 
 
-class Watched:
-    """Something of Java's. Behind each of its calls, where a kill may come, `look` tells what there is."""
-
-    def __init__(self, java: Any, look: Callable[[], object]) -> None:
-        self.java = java
-        self.look = look
-        self.seen: list[object] = []
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*given: Any) -> Any:
-            found = getattr(self.java, name)(*given)
-            self.seen.append(self.look())
-            return found
-
-        return call
-
-
 def test_a_small_file_is_there_at_any_moment_while_it_is_written_anew(tmp_path: Path) -> None:
+    """A kill may come at any of them."""
     from squall.builders.spark import session
     from squall.builders.spark.store import Store, uri_of
 
     spark = session()
-    store, other = (Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(tmp_path)) for _ in range(2))
-    store.write(["first"], "marks", "0.json")
-    look = partial(other.read, "marks", "0.json")
-    assert look() == ["first"]
-    store.files, store.context = Watched(store.files, look), Watched(store.context, look)
-    store.write(["second", 2], "marks", "0.json")
-    seen = [*store.files.seen, *store.context.seen]
-    assert ["second", 2] in seen
-    assert None not in seen
-    assert other.names("marks") == ["0.json"]
+    store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(tmp_path))
+    path = tmp_path / "marks" / "0.json"
+    store.write(list(range(100)), "marks", "0.json")
+    written = threading.Event()
+    seen: list[object] = []
+
+    def look() -> None:
+        while not written.is_set():
+            try:
+                seen.append(len(json.loads(path.read_bytes())))
+            except (OSError, ValueError) as error:
+                seen.append(error)
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    for _ in range(200):
+        store.write(list(range(100)), "marks", "0.json")
+    written.set()
+    watcher.join()
+    assert seen
+    assert set(seen) == {100}
+    assert store.read("marks", "0.json") == list(range(100))
+    assert store.names("marks") == ["0.json"]
+    assert store.read("marks", "1.json") is None

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import networkx
-
 from squall.operators import (
     AntiJoin,
     Apply,
@@ -149,6 +147,8 @@ def _is_timely(node: Node) -> bool:
 def _level(plan: Plan, into: dict[str, list[Hop]], numbers: dict[str, int], number: int) -> Level:
     nodes = tuple(node.id for node in plan.nodes if numbers.get(node.id) == number)
     inner = [hop for id in nodes for hop in into.get(id, []) if hop.producer in nodes]
+    import networkx  # on demand: workers, which import this module, have no need of it
+
     graph: networkx.Graph = networkx.Graph()
     graph.add_nodes_from(nodes)
     graph.add_edges_from((hop.producer, hop.consumer) for hop in inner if not hop.moves)

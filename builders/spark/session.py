@@ -34,6 +34,9 @@ KEPT_FOR_UI = (
 )  # fmt: skip
 """What Spark keeps of the past for its web interface: 1000 jobs, stages and queries, and 100,000 tasks, if it is not
 told otherwise, also where nobody looks."""
+QUICK_START = "-XX:TieredStopAtLevel=1"
+"""Java code is compiled by the first, quick compiler alone: Java only hands on what workers do, and to compile it well
+takes more time than it saves (docs/decisions/0040-cold-spark.md)."""
 DEFAULTS = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
@@ -41,7 +44,7 @@ DEFAULTS = {
     **dict.fromkeys(KEPT_FOR_UI, "50"),
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.sql.session.timeZone": "UTC",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()} {QUICK_START}",
 }
 """Our settings for a session of our own; a session that is there already is left as it is."""
 

@@ -1,4 +1,4 @@
-"""The folder in which a Spark job keeps what must outlive it, through Hadoop's file systems; all workers must reach it.
+"""The folder in which a Spark job keeps what must outlive it, on a file system that all workers have mounted.
 
 meta.json               what the folder belongs to: the plan, the number of buckets
 begin.json              what functions of time take for the time of what always holds (integer ms)
@@ -44,7 +44,7 @@ def pattern_of(path: str) -> str:
 
 class Store:
     """Files by paths relative to a root. Small files are written beside their place and renamed over what was there, so
-    that at any moment they are there and whole."""
+    that at any moment they are there and whole: by their paths, since what Hadoop has for that starts processes."""
 
     def __init__(self, jvm: Any, configuration: Any, root: str) -> None:
         self.jvm = jvm
@@ -52,8 +52,6 @@ class Store:
         path = jvm.org.apache.hadoop.fs.Path(self.root)
         self.files = path.getFileSystem(configuration)
         self.files.mkdirs(path)
-        self.context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.files.getUri(), configuration)
-        """The same file system by Hadoop's other interface: the one that can rename over a file."""
 
     def uri(self, *parts: object) -> str:
         """The whole path of something in the folder."""
@@ -90,33 +88,16 @@ class Store:
 
     def write(self, value: object, *parts: object) -> None:
         """Writes a value as JSON, all or nothing."""
-        folder, name = parts[:-1], parts[-1]
-        draft = self._path(*folder, f"_{name}")
-        # Without a checksum: it lies in a file of its own, which gets its name a moment later.
-        unchecked = self.jvm.org.apache.hadoop.fs.Options.ChecksumOpt.createDisabled()
-        stream = self.context.create(draft).create().overwrite(True).recursive().checksumOpt(unchecked).build()
-        stream.write(bytearray(json.dumps(value).encode()))
-        stream.close()
-        self.context.rename(draft, self._path(*parts), self._overwriting())
-
-    def _overwriting(self) -> Any:
-        """The option, as the array that Java takes."""
-        option = self.jvm.org.apache.hadoop.fs.Options.Rename.OVERWRITE
-        options = self.jvm.java.lang.reflect.Array.newInstance(option.getDeclaringClass(), 1)
-        options[0] = option
-        return options
+        path = self.path(*parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f"_{path.name}")
+        draft.write_text(json.dumps(value), encoding="utf-8")
+        draft.replace(path)
 
     def read(self, *parts: object) -> Any:
         """The value of a JSON file, or None if it is not there."""
-        if not self.exists(*parts):
-            return None
-        path = self._path(*parts)
-        length = self.files.getFileStatus(path).getLen()
-        stream = self.files.open(path)
-        try:
-            return json.loads(bytes(self.jvm.org.apache.commons.io.IOUtils.toByteArray(stream, length)))
-        finally:
-            stream.close()
+        path = self.path(*parts)
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
     def belong(self, plan: Plan, begin: int) -> int:
         """Makes the folder the plan's. Answers with what functions of time take for the time of what always holds
