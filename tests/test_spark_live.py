@@ -12,13 +12,15 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import squall
+from squall import functions
 from squall.errors import BuilderError, SinkError
-from squall.rdf import Event
+from squall.rdf import Event, Term
 from squall.stages import Options, Output
 from squall.streams import Sources, open_source
 from squall.streams.outbox import Outbox
@@ -165,6 +167,36 @@ def test_a_run_that_is_ended_is_done_with_what_it_has(tmp_path: Path, address: s
         else:
             (tmp_path / "in" / "2.ntt").write_text(at(4, 5))
         assert ended(4) == [3, 4]
+
+
+def test_the_micro_batch_that_is_at_work_is_done_first(tmp_path: Path) -> None:
+    """However long it takes."""
+    begun, go = tmp_path / "begun", tmp_path / "go"
+
+    @functions.function("patient", languages=("jena",))
+    def patient(value: Term) -> Term:
+        begun.touch()
+        while not go.exists():
+            time.sleep(0.05)
+        return value
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.ntt").write_text(at(1))
+    program = "@prefix : <http://example.org/>.\n[slow: (?s :at ?v) patient(?v, ?w) -> (?s :seen ?w)]"
+    job = squall.build(
+        squall.plan(squall.compile(program, lexer="jena")), "spark", Options(checkpoint=tmp_path / "kept")
+    )
+    sources = Sources([open_source(f"{tmp_path}/in?follow=yes&poll=10")])
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(lambda: [output.time for output in job.run(sources)])
+        while not begun.exists():
+            assert not found.done()
+            time.sleep(0.05)
+        sources.stop()
+        time.sleep(2.5)  # longer than it takes a run to see that it is to end
+        assert not found.done()
+        go.touch()
+        assert found.result(100) == [1]
 
 
 def test_what_is_finite_is_not_ended(tmp_path: Path) -> None:
