@@ -46,6 +46,16 @@ def test_answers_of_several_tasks_come_in_order(tmp_path: Path) -> None:
     assert found == [(one.start, one.node, one.row) for one in ordered]
 
 
+def test_a_task_holds_no_more_than_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It writes several files then, each in order."""
+    monkeypatch.setattr(outputs, "_MOST", 20)
+    task = answers(50, seed=1)
+    names = [message.row for message in told(of(*task), tmp_path)]
+    assert [len(list(merged([tmp_path / name]))) for name in names] == [21, 21, 8]
+    ordered = sorted(task, key=lambda one: (one.start, one.node, one.bucket, one.weight, one.row))
+    assert list(merged(tmp_path / name for name in names)) == [(one.start, one.node, one.row) for one in ordered]
+
+
 def test_what_is_no_answer_is_handed_on(tmp_path: Path) -> None:
     kept = Message(STATE, DELIVER, 1, 2, 3, "kept", 0, FOREVER, 1)
     row = Message(ROW, 4, 1, 2, 3, "row", 0, FOREVER, 1)

@@ -21,34 +21,41 @@ ORDER = ("start", "node", "bucket", "weight", "row")
 """The columns by which answers are told, one after the other."""
 _GROUP = 10_000
 """How many answers are read at a time."""
+_MOST = 500_000
+"""So many answers of a task are a file: it holds no more of them."""
 
 
 def answering(step: Step, folder: Path) -> Step:
-    """The step, its answers in a file of the folder, which a message names in their place. What an attempt has written
+    """The step, its answers in files of the folder, which messages name in their place. What an attempt has written
     that fails later, or comes second, is named by nobody."""
 
     def answered(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         answers: list[pyarrow.RecordBatch] = []
+        count = 0
         for batch in step(batches):
             mine = compute.and_(compute.equal(batch["kind"], ROW), compute.equal(batch["level"], DELIVER))
             if mine.true_count:
                 answers.append(batch.filter(mine))
+                count += mine.true_count
             if mine.false_count:
                 yield batch.filter(compute.invert(mine))
+            if count >= _MOST:
+                yield from _named(answers, folder)
+                answers, count = [], 0
         if answers:
-            yield from to_arrow([Message(ANSWERS, 0, 0, 0, 0, _written(answers, folder), 0, 0, 0)])
+            yield from _named(answers, folder)
 
     answered.__name__ = step.__name__
     return answered
 
 
-def _written(answers: list[pyarrow.RecordBatch], folder: Path) -> str:
-    """The name of the file in which answers are, in order."""
+def _named(answers: list[pyarrow.RecordBatch], folder: Path) -> Iterator[pyarrow.RecordBatch]:
+    """Writes answers into a file, in order: the message that names it."""
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{uuid.uuid4().hex}.parquet"
     ordered = pyarrow.Table.from_batches(answers, ARROW).sort_by([(column, "ascending") for column in ORDER])
     parquet.write_table(ordered, folder / name, row_group_size=_GROUP)
-    return name
+    yield from to_arrow([Message(ANSWERS, 0, 0, 0, 0, name, 0, 0, 0)])
 
 
 def merged(paths: Iterable[Path]) -> Iterator[tuple[int, int, str]]:

@@ -7,7 +7,7 @@ reads.json              the source that is read by Spark's connector for Kafka, 
 spark/                  Structured Streaming's own checkpoint: offsets and commits
 spool/                  events that Spark cannot read by itself, as files that it can; stand.json: where sources stand
 figures/                what nodes have done, if they are measured
-outputs/<n>/            what the tasks of batch n answer, a file each (Parquet)
+outputs/<n>/            what the tasks of batch n answer, each in files of its own (Parquet)
 runs/<n>/<step>/        batch n: the messages of each step, by kind and level (Parquet)
 base/<n>/               the state after batch n, compacted
 marks/<n>.json          where the sink and the ledger file were before batch n
