@@ -92,6 +92,20 @@ def test_a_row_that_is_no_triple_goes_to_the_ledger(plan: Any, spark: Any, tmp_p
     assert "<urn:s> <urn:p> <urn:o>" in kept
 
 
+def test_a_row_is_one_statement_or_none(plan: Any, spark: Any) -> None:
+    """Whatever its cells hold; and what another column says of a good one is passed over."""
+    from squall.builders.spark import FrameSource, to_dataframe
+
+    two = "<http://example.org/y> .\n5 <http://example.org/x> <http://example.org/to> <http://example.org/z>"
+    rows = [(*row, "no\nmatter") for row in ROWS]
+    rows += [(4, "<http://example.org/w>", "<http://example.org/to>", two, "")]
+    ledger = LedgerFile()
+    given = spark.createDataFrame(rows, "time long, subject string, predicate string, object string, lost string")
+    found = to_dataframe(plan, Sources([FrameSource(given)]), options=Options(ledger=ledger))
+    assert found.count() == len(expected(plan))
+    assert ledger.total("malformed") == 1
+
+
 @pytest.mark.parametrize(
     ("schema", "message"),
     [

@@ -59,9 +59,11 @@ class FrameSource:
         raise SourceError(f"`{self.uri}` is read by Spark alone", hint="use the builder `spark`")
 
     def lines(self) -> DataFrame:
-        """Its rows as lines of its format (a null leaves out what makes the line one), each with its partition."""
+        """Its rows as lines of its format, each with its partition. A null leaves out what makes the line one, and what
+        has a line end in it, which no line can have, begins as none does."""
         time = "unix_millis(time)" if self.timestamps else "time"
         cells = ["subject", "predicate", "object", *(["graph"] if self.graphs else []), "'.'"]
-        cells += ["'# ' || lost"] if self.tells else []
-        line = f"concat_ws(' ', {time}, {', '.join(cells)}) as value"
-        return self.frame.selectExpr(line, "'' as file", "cast(spark_partition_id() as long) as block")
+        cells += ["if(subject is null, '# ' || lost, null)"] if self.tells else []
+        line = f"concat_ws(' ', {time}, {', '.join(cells)})"
+        whole = f"if(contains({line}, char(10)), '. ' || translate({line}, char(10), ' '), {line}) as value"
+        return self.frame.selectExpr(whole, "'' as file", "cast(spark_partition_id() as long) as block")
