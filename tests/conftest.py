@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from squall import cli
+from tests import brokers
 
 # Every run draws the same examples, unless HYPOTHESIS_PROFILE=explore asks for new ones. None has to be fast: machines
 # are shared.
@@ -42,3 +45,18 @@ def always_by_levels() -> Iterator[None]:
     conf.set(ROWS_TOGETHER, "0")
     yield
     conf.unset(ROWS_TOGETHER)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[brokers.Broker]:
+    """A Redis server. (Tests with another broker have one of their own by this name.)"""
+    yield from brokers.redis(tmp_path).running()
+
+
+@pytest.fixture
+def redis(broker: brokers.Broker) -> Iterator[Any]:
+    """A client of it."""
+    from redis import Redis
+
+    with Redis("127.0.0.1", broker.port) as client:
+        yield client

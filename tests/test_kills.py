@@ -159,11 +159,6 @@ def test_from_a_folder_into_a_file(tmp_path: Path, kills: int) -> None:
     assert len(lost) == len({*lost}) == (tmp_path / "all.ntt").read_text().count("broken")
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[brokers.Broker]:
-    yield from brokers.redis(tmp_path).running()
-
-
 def entries(client: Any, key: str) -> str:
     """The messages of a stream, a line each."""
     return "\n".join(entry[b"data"].decode() for _, entry in client.xrange(key))

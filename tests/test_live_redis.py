@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -20,22 +19,10 @@ from tests.live import PATIENCE, Run, example, line, output, times
 
 pytest.importorskip("redis")
 
-from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import ConnectionError
 
 from squall.streams.live.redis_streams import RedisSource
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[brokers.Broker]:
-    yield from brokers.redis(tmp_path).running()
-
-
-@pytest.fixture
-def redis(broker: brokers.Broker) -> Iterator[Any]:
-    with Redis("127.0.0.1", broker.port) as client:
-        yield client
 
 
 def at(broker: brokers.Broker, rest: str) -> str:

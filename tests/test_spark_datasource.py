@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from tests.test_docs import ROOT, blocks
 pytest.importorskip("pyspark")
 pytest.importorskip("redis")
 from pyspark.errors import AnalysisException
-from redis import Redis
 
 from squall.builders.spark import FrameSource, session, to_dataframe
 from squall.builders.spark.datasource import EventSource
@@ -32,17 +30,6 @@ def spark() -> Any:
     spark = session()
     spark.dataSource.register(EventSource)
     return spark
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[brokers.Broker]:
-    yield from brokers.redis(tmp_path).running()
-
-
-@pytest.fixture
-def redis(broker: brokers.Broker) -> Iterator[Any]:
-    with Redis("127.0.0.1", broker.port) as client:
-        yield client
 
 
 def at(broker: brokers.Broker, options: str = "?format=ntt&from=first") -> str:
