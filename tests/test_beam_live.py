@@ -121,7 +121,7 @@ def test_a_portable_runner_takes_unbounded_reads() -> None:
     ("conf", "message"),
     [
         (RUNNERS["bundles"], "`BundleBasedDirectRunner` takes no unbounded reads"),
-        (RUNNERS["threads"], "with several workers `FnApiRunner` forgets"),
+        (RUNNERS["threads"], "several workers of a local runner lose"),
     ],
 )
 def test_runners_that_are_known_not_to_do_are_refused(conf: tuple[tuple[str, str], ...], message: str) -> None:
@@ -334,6 +334,31 @@ def test_an_error_in_a_turn_is_that_of_the_run(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     hold.set()
     wait(lambda: not at_work())
+
+
+def test_what_was_done_before_an_error_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the pipeline does that, and fails, between two looks at it."""
+    from squall.builders.beam.turns import is_done
+
+    one_by_one(monkeypatch)
+    program = GRANDPARENTS + "[grows: (?x :grows ?y) -> (?x :grows child(?y)) (?x :is :grown)]"
+    failed = False
+
+    def late(folder: str, number: int) -> bool:
+        nonlocal failed
+        if number != 1 or failed:
+            return is_done(folder, number)
+        if Path(folder, "turn-2").exists():
+            wait(lambda: "runs the pipeline" not in at_work())
+            failed = True
+        return False
+
+    batches = [chain(0) + chain(1), [Event(2, (triple("ann", "grows", "bob"),))]]
+    monkeypatch.setattr("squall.builders.beam.live.is_done", late)
+    outputs = squall.build(planned(program), "beam", Options(max_depth=3)).run(iter(batches))
+    assert next(outputs).time == 1
+    with pytest.raises(BuilderError, match="grows"):
+        next(outputs)
 
 
 def test_handlers_of_the_root_logger_stay_that_come_while_it_runs() -> None:

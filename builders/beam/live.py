@@ -119,10 +119,15 @@ class Pipeline:
         except BaseException as error:  # raised by the thread that takes the outputs
             self._error = error
 
-    def check(self) -> None:
-        """Raises what went wrong, and BuilderError where it has ended otherwise."""
-        if not self._thread.is_alive():
-            raise self._error or BuilderError("the pipeline has ended, and its sources have not")
+    @property
+    def ended(self) -> bool:
+        """Whether it does not work any more; what it has done is to be seen then."""
+        return not self._thread.is_alive()
+
+    @property
+    def error(self) -> BaseException:
+        """Why it has ended before its sources."""
+        return self._error or BuilderError("the pipeline has ended, and its sources have not")
 
     def join(self) -> None:
         """Waits until it has ended."""
@@ -167,11 +172,13 @@ class Live:
         ended: Ended | None = None
         pause = PAUSE
         while self.waiting or ended is None:
+            over = pipeline.ended
             if self.waiting and self._is_done(self.waiting[0]):
                 yield from self._hand_on(self.waiting.popleft())
                 pause = PAUSE
                 continue
-            pipeline.check()
+            if over:
+                raise pipeline.error
             came: list[Part | Ended] = []
             if ended is None and len(self.waiting) < TURNS:
                 came = self.intake.take(pause if self.waiting else _IDLE)

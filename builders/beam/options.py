@@ -40,14 +40,13 @@ class Runner:
             raise BuilderError(f"Beam has no option `{unknown[0]}`", hint=hint)
 
     def check_live(self) -> None:
-        """Raises BuilderError where it is known to take no unbounded reads, or to lose what they put off."""
+        """Raises BuilderError where it is known to take no unbounded reads, or to lose a part of them."""
         name = self.name.rpartition(".")[2]
         if name == "BundleBasedDirectRunner":
             raise BuilderError(f"`{name}` takes no unbounded reads, as live sources are", hint="leave `runner` out")
-        workers = _SETUP.PipelineOptions(self.flags).view_as(_SETUP.DirectOptions).direct_num_workers
-        if name == LOCAL and workers != 1:
+        if _SETUP.PipelineOptions(self.flags).view_as(_SETUP.DirectOptions).direct_num_workers != 1:
             hint = "leave `direct_num_workers` out: what comes live is worked off by one worker"
-            raise BuilderError(f"with several workers `{name}` forgets what an unbounded read puts off", hint=hint)
+            raise BuilderError("several workers of a local runner lose what an unbounded read puts off", hint=hint)
 
     def run(self, lay: Callable[[Any], None], live: bool = False) -> None:
         """Runs a pipeline to its end. lay: puts into it what it does; live: it reads what is unbounded. Raises what the
