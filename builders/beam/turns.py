@@ -134,14 +134,14 @@ class _Turns(beam.transforms.core.RestrictionProvider):  # type: ignore[misc]
 
 
 _TURNS = beam.DoFn.RestrictionParam(_Turns())
-_WATERMARK = beam.DoFn.WatermarkEstimatorParam(beam.io.watermark_estimators.ManualWatermarkEstimator.default_provider())
+WATERMARK = beam.DoFn.WatermarkEstimatorParam(beam.io.watermark_estimators.ManualWatermarkEstimator.default_provider())
 
 
 class Read(beam.DoFn):  # type: ignore[misc]
     """The turns of a folder, as they come. The watermark is the time of the last event."""
 
     @beam.DoFn.unbounded_per_element()  # type: ignore[untyped-decorator]
-    def process(self, folder: str, turns: Any = _TURNS, watermark: Any = _WATERMARK) -> Iterator[Turn]:
+    def process(self, folder: str, turns: Any = _TURNS, watermark: Any = WATERMARK) -> Iterator[Turn]:
         number = max(turns.current_restriction().start, _behind(folder))
         until = time.monotonic() + BUNDLE
         while (came := _awaited(folder, number, until)) is not None:
@@ -152,17 +152,22 @@ class Read(beam.DoFn):  # type: ignore[misc]
                 return
             lines = files.read_whole(f"{folder}/{_TURN}-{number}")
             yield folder, number, lines
-            latest = _latest(lines)
-            if _TIMES.MIN_TIMESTAMP < latest < _TIMES.MAX_TIMESTAMP:
-                watermark.set_watermark(latest)
+            for event in unspool(lines[lines.rfind(b"\n", 0, -1) + 1 :]):
+                advance(watermark, event.time)
             number += 1
         turns.defer_remainder()
 
 
-def _latest(lines: bytes) -> Any:
-    """The time of the last event of lines."""
-    last = unspool(lines[lines.rfind(b"\n", 0, -1) + 1 :])
-    return _TIMES.Timestamp(micros=last[-1].time * _MICROS) if last else _TIMES.MIN_TIMESTAMP
+def advance(watermark: Any, time: int) -> None:
+    """Moves a watermark on to an event time (integer ms)."""
+    latest = timestamp(time)
+    if (watermark.current_watermark() or _TIMES.MIN_TIMESTAMP) < latest < _TIMES.MAX_TIMESTAMP:
+        watermark.set_watermark(latest)
+
+
+def timestamp(time: int) -> Any:
+    """A time (integer ms) as Beam has it."""
+    return _TIMES.Timestamp(micros=time * _MICROS)
 
 
 def _behind(folder: str) -> int:
