@@ -112,9 +112,33 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown(monkeypatch: py
     assert names >= set(steps)
 
 
-def test_a_portable_runner_takes_unbounded_reads() -> None:
+@pytest.mark.parametrize("name", ["local", "portable"])
+def test_reads_are_put_off_where_a_runner_takes_note_of_that(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the plan stays at work from bundle to bundle."""
+    from squall.builders.beam import turns
+
+    bundles: list[str] = []
+    behind = turns._behind
+
+    def noted(folder: str) -> int:
+        bundles.append(folder)
+        return behind(folder)
+
+    monkeypatch.setattr(turns, "_behind", noted)
+    monkeypatch.setattr(turns, "BUNDLE", 0.02)
+    one_by_one(monkeypatch)
+    begun = counting(monkeypatch)
     batches = [[event] for event in parents(20)]
-    assert run(REACH, iter(batches), *RUNNERS["portable"]) == run(REACH, batches, builder="iterator")
+
+    def slowly() -> Iterator[list[Event]]:
+        for batch in batches:
+            time.sleep(0.05)
+            yield batch
+
+    conf = RUNNERS["portable"] if name == "portable" else ()
+    assert run(REACH, slowly(), *conf) == run(REACH, batches, builder="iterator")
+    assert len(bundles) > 1 if name == "portable" else len(bundles) == 1
+    assert begun == [0]
 
 
 @pytest.mark.parametrize(
@@ -234,7 +258,7 @@ def test_the_watermark_follows_the_events(tmp_path: Path) -> None:
     watermark = ManualWatermarkEstimator(None)
     tracker = ThreadsafeRestrictionTracker(_Tracker(OffsetRange(0, 1 << 60)))
     seen = []
-    for _, number, _ in Read().process(str(tmp_path), RestrictionTrackerView(tracker), watermark):
+    for _, number, _ in Read(60).process(str(tmp_path), RestrictionTrackerView(tracker), watermark):
         seen.append((number, watermark.current_watermark()))
         if number == 2:
             write_end(str(tmp_path))

@@ -80,7 +80,7 @@ def test_what_is_there_now(broker: brokers.Broker, redis: Any) -> None:
 
 
 def test_what_comes_is_read_as_it_comes(broker: brokers.Broker, redis: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.builders.beam.sources.BUNDLE", 0.1)
+    monkeypatch.setattr("squall.builders.beam.sources.bundle_of", lambda pipeline: 0.1)
     say(redis, line(1))
 
     def more() -> None:

@@ -61,11 +61,11 @@ class Intake:
         self._reader.start()
 
     def take(self, seconds: float) -> list[Part | Ended]:
-        """What is at hand; waits for something for so long at most."""
+        """What is at hand, but for what comes meanwhile; waits for something for so long at most."""
         found: list[Part | Ended] = []
         with suppress(queue.Empty):
             found.append(self._arrived.get(timeout=seconds))
-            while True:
+            while len(found) < AHEAD:
                 found.append(self._arrived.get_nowait())
         return found
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any
 
 from squall.builders.beam.quiet import beam
-from squall.builders.beam.turns import BUNDLE, WATERMARK, advance, timestamp
+from squall.builders.beam.turns import WATERMARK, advance, bundle_of, timestamp
 from squall.builders.distributed.divided import Statement, opened, statements
 from squall.builders.distributed.lines import Losses
 from squall.streams.files import Divisible
@@ -46,7 +46,8 @@ class ReadEvents(beam.PTransform):  # type: ignore[misc]
 
     def expand(self, begin: Any) -> Any:
         if not self.now:
-            return begin | "address" >> beam.Create([self.uri]) | "read" >> beam.ParDo(_Read())
+            bundle = bundle_of(begin.pipeline)
+            return begin | "address" >> beam.Create([self.uri]) | "read" >> beam.ParDo(_Read(bundle))
         with closing(_opened(self.uri)) as source:
             parts = source.parts(source.beginning(), source.latest())
         rows = begin | "parts" >> beam.Create(parts) | "spread" >> beam.Reshuffle()
@@ -131,12 +132,13 @@ _WHOLE = beam.DoFn.RestrictionParam(_Whole())
 class _Read(beam.DoFn):  # type: ignore[misc]
     """The rows of a source, as they come. An instance keeps its connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, bundle: float) -> None:
+        self._bundle = bundle
         self._known: dict[str, tuple[Divisible, Losses]] = {}
 
     @beam.DoFn.unbounded_per_element()  # type: ignore[untyped-decorator]
     def process(self, uri: str, positions: Any = _WHOLE, watermark: Any = WATERMARK) -> Iterator[Any]:
-        until = time.monotonic() + BUNDLE
+        until = time.monotonic() + self._bundle
         source, losses = self._source(uri)
         behind, _ = positions.current_restriction()
         while time.monotonic() < until:

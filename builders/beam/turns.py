@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 import pyarrow
@@ -32,7 +33,7 @@ _TIMES = beam.utils.timestamp
 _TURN, _ANSWERS, _END = "turn", "answers", "end"
 """What files are named after. `end` says that there are no more turns, or that none is wanted any longer."""
 BUNDLE = 1.0
-"""Seconds after which the read puts off what is to come, so that a runner may take note of what has been done."""
+"""Seconds after which a read puts off what is to come, so that a runner may take note of what has been done."""
 PAUSE, LONGEST = 0.0005, 0.01
 """Seconds between two looks for a file: at first, and when nothing has come for a while."""
 MOST = 1024
@@ -45,7 +46,8 @@ _MICROS = 1000
 
 def lay_live(root: Any, graph: LiveGraph, program: Program, steps: int, folder: str) -> None:
     """Puts into a pipeline what works turns off. steps: how often updates may act without an event in between."""
-    turns = root | f"{graph.turns}: folder" >> beam.Create([folder]) | graph.turns >> beam.ParDo(Read())
+    read = Read(bundle_of(root))
+    turns = root | f"{graph.turns}: folder" >> beam.Create([folder]) | graph.turns >> beam.ParDo(read)
     _ = turns | graph.all >> beam.ParDo(Work(program, steps))
 
 
@@ -137,13 +139,22 @@ _TURNS = beam.DoFn.RestrictionParam(_Turns())
 WATERMARK = beam.DoFn.WatermarkEstimatorParam(beam.io.watermark_estimators.ManualWatermarkEstimator.default_provider())
 
 
+def bundle_of(pipeline: Any) -> float:
+    """For how many seconds a read that has no end goes on in a pipeline before it puts off what is to come: for ever,
+    where the runner would take note of nothing, and hold 20 KB of memory for each time."""
+    return inf if isinstance(pipeline.runner, beam.runners.portability.fn_api_runner.FnApiRunner) else BUNDLE
+
+
 class Read(beam.DoFn):  # type: ignore[misc]
-    """The turns of a folder, as they come. The watermark is the time of the last event."""
+    """The turns of a folder, as they come. The watermark is the time of the last event. bundle: see `bundle_of`."""
+
+    def __init__(self, bundle: float) -> None:
+        self.bundle = bundle
 
     @beam.DoFn.unbounded_per_element()  # type: ignore[untyped-decorator]
     def process(self, folder: str, turns: Any = _TURNS, watermark: Any = WATERMARK) -> Iterator[Turn]:
         number = max(turns.current_restriction().start, _behind(folder))
-        until = time.monotonic() + BUNDLE
+        until = time.monotonic() + self.bundle
         while (came := _awaited(folder, number, until)) is not None:
             if not came:
                 turns.try_claim(_LAST - 1)
