@@ -222,7 +222,7 @@ def test_what_is_done_again_begins_behind_what_has_been_done(tmp_path: Path) -> 
     """A pipeline that is lost, and another one that begins where that did."""
     from squall.builders.beam.graph import live_graph
     from squall.builders.beam.options import Runner
-    from squall.builders.beam.turns import delete_done, is_done, lay_live, read_done, write_end, write_turn
+    from squall.builders.beam.turns import delete_turn, is_done, lay_live, read_done, write_end, write_turn
     from squall.builders.distributed.addressing import Program
     from squall.builders.distributed.cut import levels
 
@@ -241,7 +241,7 @@ def test_what_is_done_again_begins_behind_what_has_been_done(tmp_path: Path) -> 
         pipeline.join()
         (tmp_path / "end").unlink()
         outputs += read_done(folder, number).outputs
-        delete_done(folder, [number], [])
+        delete_turn(folder, number)
     assert [output.time for output in outputs] == [2, 3]
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"answers-{number}" for number in range(4)]
 

@@ -14,7 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from squall.builders.beam.turns import LONGEST, PAUSE, delete_done, is_done, read_done, write_end, write_turn
+from squall.builders.beam.turns import (
+    LONGEST,
+    PAUSE,
+    delete_done,
+    delete_turn,
+    is_done,
+    read_done,
+    write_end,
+    write_turn,
+)
 from squall.builders.distributed.intake import timely
 from squall.builders.distributed.lines import Lost
 from squall.builders.given import Given
@@ -222,7 +231,9 @@ class Live:
         if waiting.turn is not None:
             done = read_done(self.folder, waiting.turn)
             yield from done.outputs
-            delete_done(self.folder, [waiting.turn], range(self.base, done.base))
+            delete_turn(self.folder, waiting.turn)
+            for turn in range(self.base, done.base):
+                delete_done(self.folder, turn)
             self.base = done.base
         if waiting.positions != self.acknowledged:
             self.intake.inputs.acknowledge(waiting.positions)

@@ -83,11 +83,14 @@ def read_done(folder: str, number: int) -> Done:
     return Done(outputs, _times(said)["base"])
 
 
-def delete_done(folder: str, turns: Iterable[int], states: Iterable[int]) -> None:
-    """Deletes turns that have been worked off, and what turns have kept that nobody goes on from any longer."""
-    files.delete(
-        [*(f"{folder}/{_TURN}-{number}" for number in turns), *(f"{folder}/{_ANSWERS}-{number}" for number in states)]
-    )
+def delete_turn(folder: str, number: int) -> None:
+    """Deletes a turn that has been worked off."""
+    files.delete_file(f"{folder}/{_TURN}-{number}")
+
+
+def delete_done(folder: str, number: int) -> None:
+    """Deletes what has come of a turn, from which nobody goes on any longer."""
+    files.delete_file(f"{folder}/{_ANSWERS}-{number}")
 
 
 def _said(folder: str, number: int, kinds: Sequence[str]) -> Iterator[Message]:
