@@ -15,7 +15,7 @@ from squall.builders.distributed.alone import SingleTask, alone
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.intake import is_live, lose
 from squall.builders.distributed.lines import Document, Lost, lines_parser, spool_lines
-from squall.builders.distributed.messages import FIGURE, ROW, SCHEMA
+from squall.builders.distributed.messages import OF_STATIC, SCHEMA
 from squall.builders.distributed.parts import parts_parser
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
@@ -180,8 +180,8 @@ class Run:
 
     def _start(self, static: Iterable[Event]) -> DataFrame | None:
         """The messages of axioms and static data, if there are any."""
-        first = self.batches.first()
-        made = self.spark.createDataFrame(first, SCHEMA) if first else None
+        first = self.batches.starting()
+        made = self.spark.range(0, 1, 1, 1).mapInArrow(first, SCHEMA) if first is not None else None
         folder = self.place / "spool" / "static"
         folder.mkdir(parents=True, exist_ok=True)
         known = (line for event in static for line in spool_lines(event._replace(time=ALWAYS)))
@@ -191,9 +191,7 @@ class Run:
         show(draft)
         text = self.spark.read.format("text").load(pattern_of(uri_of(folder)))
         step = self.batches.reading(lines_parser((Document("static", spooled=True),)))
-        read = (
-            placed(text).selectExpr("*", "0 as source").mapInArrow(step, SCHEMA).where(f"kind in ('{ROW}', '{FIGURE}')")
-        )
+        read = placed(text).selectExpr("*", "0 as source").mapInArrow(step, SCHEMA).where(f"kind in {OF_STATIC}")
         return made.union(read) if made is not None else read
 
     # Sources
