@@ -28,8 +28,9 @@ from squall.errors import BuilderError
 from squall.plan import Plan
 
 META, BEGIN, RUN, READS = "meta.json", "begin.json", "run.json", "reads.json"
-FORMAT = 2
-"""How messages are written; 1 had no number, and a record for each row."""
+FORMAT = 3
+"""How messages are written and the spool is read; 1 had no number, and a record for each row; of 2 Spark read the spool
+as a folder of texts."""
 
 
 def uri_of(path: Path) -> str:
