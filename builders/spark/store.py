@@ -29,7 +29,8 @@ from squall.plan import Plan
 
 META, BEGIN, RUN, READS = "meta.json", "begin.json", "run.json", "reads.json"
 FORMAT = 3
-"""How messages are written; 1 had no number, and a record for each row; of 2 Spark wrote them."""
+"""How messages and the spool are kept; 1 had no number, and a record for each row; of 2 Spark wrote messages, and read
+the spool as a folder of texts."""
 
 
 def uri_of(path: Path) -> str:
