@@ -5,6 +5,7 @@ What lies between is in tests/test_spool.py, processes that are killed are in te
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -28,6 +29,9 @@ from tests.conftest import Squall
 from tests.test_live import Acknowledged, timeline
 
 pytest.importorskip("pyspark")
+
+from squall.builders.spark import session
+
 pytestmark = pytest.mark.spark
 
 SEEN = "@prefix : <http://example.org/>.\n[seen: (?s :at ?v) -> (?s :seen ?v)]"
@@ -63,13 +67,22 @@ def test_sources_are_told_of_a_batch_that_counts(tmp_path: Path) -> None:
     sources.settle = lambda: source.note("settled")
     plan = squall.plan(squall.compile(SEEN, lexer="jena"))
     job = squall.build(plan, "spark", Options(checkpoint=tmp_path / "kept"))
+    read = set()
     for output in job.run(sources):
         source.note(f"output {output.time}")
+        known = [query.lastProgress for query in session().streams.active]
+        read |= {source.description for progress in known if progress is not None for source in progress.sources}
     first = [("settled", 0)]  # of the batch of what holds always
     steps = [one for n in (1, 2, 3) for one in ((f"output {n}", n), ("settled", n), ("acknowledged", n + 1))]
     assert source.log[: len(first + steps)] == first + steps
     assert source.acknowledged == ["1", "2", "3"]
     assert len(list((tmp_path / "kept" / "spool" / "events").iterdir())) < 3, "what is worked off is not kept"
+    offsets = [
+        path.read_text().splitlines()[-1] for path in sorted((tmp_path / "kept" / "spark" / "offsets").glob("[0-9]"))
+    ]
+    assert [json.loads(offset) for offset in offsets] == [{"file": n} for n in (1, 2, 3)]
+    (description,) = read
+    assert ".python.PythonMicroBatchStream" in description
     assert source.closed
 
 

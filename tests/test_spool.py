@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from squall.builders.given import Given
 from squall.builders.spark import spool
-from squall.builders.spark.spool import Spool
+from squall.builders.spark.spool import Spool, file_of, numbers, show, written
 from squall.errors import BuilderError
 from squall.rdf import Event
 from squall.streams import LedgerFile, Sources, open_source
@@ -165,3 +166,52 @@ def test_what_goes_wrong_while_reading_is_told(tmp_path: Path) -> None:
     assert other.join(20)
     assert list(map(str, told)) == ["the sensor has gone"]
     assert len(spooled(tmp_path / "other")) == 1
+
+
+def test_spark_reads_the_spool_file_by_file(tmp_path: Path) -> None:
+    """As a data source: by offsets, which are numbers of files; those of a batch by tasks of about the same size."""
+    pytest.importorskip("pyspark")
+    from pyspark.sql.streaming.datasource import ReadMaxFiles
+
+    from squall.builders.spark.spooled import SpoolSource
+
+    def reader(last: int, most: int = 0) -> Any:
+        options = {"last": last, "most": most, "tasks": 2, "least": 1, "share": 1 << 20}
+        return SpoolSource(
+            {"path": str(tmp_path), **{name: str(value) for name, value in options.items()}}
+        ).streamReader("")
+
+    def write(number: int, *lines: str) -> None:
+        draft = written(file_of(tmp_path, number), lines)
+        assert draft is not None
+        assert first.latestOffset({"file": number - 1}) == {"file": number - 1}, "it does not count yet"
+        show(draft)
+
+    def read(begin: int, end: int) -> list[list[tuple[str, int]]]:
+        """What each task reads: the names of files, and how many lines."""
+        parts = first.partitions({"file": begin}, {"file": end})
+        rows = [[row for batch in first.read(part) for row in batch.to_pylist()] for part in parts]
+        return [[(Path(row["file"]).name, row["value"].count("\n") + 1) for row in found] for found in rows]
+
+    first = reader(0)
+    assert first.initialOffset() == {"file": 0}
+    for number in (1, 2, 3):
+        write(number, *(json.dumps([number, "ü"]) for _ in range(number)))
+    assert first.latestOffset({"file": 1}) == first.latestOffset() == {"file": 3}
+    assert first.latestOffset({"file": 0}, ReadMaxFiles(2)) == {"file": 2}
+    assert reader(0, most=2).getDefaultReadLimit() == ReadMaxFiles(2)
+    one, two, three = (f"{number:012}.json" for number in (1, 2, 3))
+    assert sorted(chain(*read(0, 3))) == [(one, 1), (two, 2), (three, 3)]
+    assert len(read(0, 3)) == 2
+    assert read(3, 3) == []
+    first.commit({"file": 2})
+    assert numbers(tmp_path) == [3]
+    assert sum(count for _, count in chain(*read(2, 3))) == 3, "a batch is planned again"
+    first.commit({"file": 3})
+    begin = time.monotonic()
+    assert reader(3).latestOffset({"file": 3}) == {"file": 3}, "all of them may be gone"
+    assert time.monotonic() - begin > 0.05, "nobody asks all the time"
+    write(4, "[]")
+    assert reader(3).latestOffset({"file": 3}) == {"file": 4}
+    with pytest.raises(FileNotFoundError):
+        first.partitions({"file": 2}, {"file": 4})

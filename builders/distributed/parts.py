@@ -65,17 +65,21 @@ def parts_parser(documents: Sequence[Document], shares: Sequence[Sequence[Part]]
 def _read(part: Part, document: Document, wanted: Collection[Term] | None, passed: int) -> Iterator[Parsed]:
     source, path, begin, _ = part
     before = 0
+    for block in blocks(part):
+        choice = None if wanted is None else Choice(wanted, passed)
+        yield Parsed(source, *parsed(document, path, begin, before, block, choice), path, begin)
+        before += block.count(b"\n") + 1
+
+
+def blocks(part: Part) -> Iterator[bytes]:
+    """The lines of a part in blocks, without the last line's end. Raises BuilderError where a file cannot be read."""
     try:
-        for block in _blocks(part):
-            choice = None if wanted is None else Choice(wanted, passed)
-            yield Parsed(source, *parsed(document, path, begin, before, block, choice), path, begin)
-            before += block.count(b"\n") + 1
+        yield from _blocks(part)
     except (OSError, EOFError, zlib.error) as error:
-        raise BuilderError(f"`{path}` cannot be read: {error}") from error
+        raise BuilderError(f"`{part[1]}` cannot be read: {error}") from error
 
 
 def _blocks(part: Part) -> Iterator[bytes]:
-    """The lines of a part in blocks, without the last line's end."""
     _, path, begin, end = part
     with cast(IO[bytes], gzip.open(path) if path.endswith(".gz") else open(path, "rb")) as file:
         place = begin

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -13,15 +13,12 @@ from squall.builders.distributed.parts import Part, shares
 from squall.builders.spark import kafka
 from squall.builders.spark.session import FILES_PER_BATCH
 from squall.builders.spark.sources import FrameSource
+from squall.builders.spark.spool import Spool, file_of, numbers
 from squall.builders.spark.store import pattern_of
 from squall.streams import FileSource, FolderSource, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-_IN_PARTS = FileSource | FolderSource
-"""The sources that workers read by themselves where all of them is read at once: nothing but names passes Java."""
 
 
 class Inputs(NamedTuple):
@@ -50,50 +47,83 @@ def document_of(source: Source) -> Document:
     return intake.document_of(source)
 
 
-def lines(spark: SparkSession, inputs: Inputs, streaming: bool) -> DataFrame | None:
-    """The lines of sources, with the places that they are from and the number of their source. streaming: of all, as
-    they come; else all that there are of those that workers do not read by themselves (None: there are no such)."""
-    found = [
-        _lines(spark, document, source, streaming).selectExpr("*", f"{number} as source")
-        for number, (document, source) in enumerate(zip(inputs.documents, inputs.sources, strict=True))
-        if streaming or not isinstance(source, _IN_PARTS)
-    ]
-    return reduce(lambda one, other: one.union(other), found) if found else None
+def lines(spark: SparkSession, inputs: Inputs, spool: Spool | None) -> DataFrame:
+    """The lines of all sources as they come, with the places that they are from and the number of their source."""
+    numbered = enumerate(zip(inputs.documents, inputs.sources, strict=True))
+    found = (_numbered(_streamed(spark, document, source, spool), number) for number, (document, source) in numbered)
+    return reduce(lambda one, other: one.union(other), found)
+
+
+def framed(inputs: Inputs) -> Iterator[DataFrame]:
+    """The lines of DataFrames, all that there are, alike."""
+    for number, source in enumerate(inputs.sources):
+        if isinstance(source, FrameSource):
+            yield _numbered(source.lines(), number)
 
 
 def in_parts(spark: SparkSession, inputs: Inputs) -> list[list[Part]]:
-    """What the tasks that read files by themselves read, each; nothing where no source is such. Cut as Spark cuts
-    files, by its settings."""
-    sources = [(number, source) for number, source in enumerate(inputs.sources) if isinstance(source, _IN_PARTS)]
-    if not sources:
-        return []
-    paths = ((number, str(Path(path).absolute())) for number, source in sources for path in source.files())
-    sizes = [(number, path, Path(path).stat().st_size) for number, path in paths]
+    """What the tasks that read files by themselves read, each, where all there is is read at once: nothing but names
+    passes Java. Nothing where no source has files."""
+    numbered = enumerate(zip(inputs.documents, inputs.sources, strict=True))
+    files = [(number, _files(document, source)) for number, (document, source) in numbered]
+    paths = [(number, path) for number, found in files for path in found or ()]
+    return shared(spark, paths) if any(found is not None for _, found in files) else []
+
+
+def shared(spark: SparkSession, paths: Iterable[tuple[int, str]]) -> list[list[Part]]:
+    """Files, each of the source of a number, as what tasks are to read."""
+    return shares([(number, path, Path(path).stat().st_size) for number, path in paths], *_cutting(spark))
+
+
+def _cutting(spark: SparkSession) -> tuple[int, int, int]:
+    """How many tasks there are to be, and of how many bytes at least and at most: as Spark cuts files, by its
+    settings."""
     conf = cast(Any, spark)._jsparkSession.sessionState().conf()
-    return shares(
-        sizes, spark.sparkContext.defaultParallelism, conf.filesOpenCostInBytes(), conf.filesMaxPartitionBytes()
-    )
+    return spark.sparkContext.defaultParallelism, conf.filesOpenCostInBytes(), conf.filesMaxPartitionBytes()
 
 
-def _lines(spark: SparkSession, document: Document, source: Source | None, streaming: bool) -> DataFrame:
+def _files(document: Document, source: Source | None) -> Sequence[str] | None:
+    """The paths of its files; None: it has none."""
+    if document.spooled:
+        return [str(file_of(document.name, number)) for number in numbers(document.name)]
+    if isinstance(source, FileSource | FolderSource):
+        return [str(Path(path).absolute()) for path in source.files()]
+    return None
+
+
+def _numbered(text: DataFrame, number: int) -> DataFrame:
+    return text.selectExpr("*", f"{number} as source")
+
+
+def _streamed(spark: SparkSession, document: Document, source: Source | None, spool: Spool | None) -> DataFrame:
     if document.messages:
         return kafka.lines(spark, cast(kafka.Topic, source))
     if isinstance(source, FrameSource):
         return source.lines()
-    return _file_lines(spark, document, streaming)
+    if document.spooled:
+        assert spool is not None
+        return _spooled(spark, spool)
+    return _file_lines(spark, document)
 
 
-def _file_lines(spark: SparkSession, document: Document, streaming: bool) -> DataFrame:
+def _spooled(spark: SparkSession, spool: Spool) -> DataFrame:
+    from squall.builders.spark.spooled import SpoolSource
+
+    spark.dataSource.register(SpoolSource)
+    tasks, least, share = _cutting(spark)
+    most = int(spark.conf.get(FILES_PER_BATCH, "") or 0)
+    reader = spark.readStream.format(SpoolSource.name())
+    reader = reader.options(last=spool.number, most=most, tasks=tasks, least=least, share=share)
+    return reader.load(str(spool.files))
+
+
+def _file_lines(spark: SparkSession, document: Document) -> DataFrame:
     """The lines of a file or folder. (Spark streams folders only: a file is one by a filter on names.)"""
-    path = _glob(Path(document.name).absolute(), document.folder)
-    if not streaming:
-        return placed(spark.read.format("text").load(path))
     reader = spark.readStream.format("text")
     if files := spark.conf.get(FILES_PER_BATCH, ""):
         reader = reader.option("maxFilesPerTrigger", files)
-    if document.spooled:
-        reader = reader.option("cleanSource", "delete")
-    return placed(reader.load(path))
+    text = reader.load(_glob(Path(document.name).absolute(), document.folder))
+    return text.selectExpr("value", "_metadata.file_path as file", "_metadata.file_block_start as block")
 
 
 def _glob(path: Path, folder: bool) -> str:
@@ -104,11 +134,6 @@ def _glob(path: Path, folder: bool) -> str:
         name = path.name
         escaped[-1] = f"[{name[0]}]{escaped[-1][1:-1]}[{name[-1]}]"
     return "file:" + "/".join(["", *escaped[1:]])
-
-
-def placed(text: DataFrame) -> DataFrame:
-    """Lines with the place that they are from."""
-    return text.selectExpr("value", "_metadata.file_path as file", "_metadata.file_block_start as block")
 
 
 def last_file(text: DataFrame, number: int) -> tuple[DataFrame, Callable[[], str | None]]:

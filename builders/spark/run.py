@@ -15,8 +15,8 @@ from squall.builders.distributed.alone import SingleTask, alone
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.intake import is_live, lose
 from squall.builders.distributed.lines import Document, Lost, lines_parser, spool_lines
-from squall.builders.distributed.messages import FIGURE, ROW, SCHEMA
-from squall.builders.distributed.parts import parts_parser
+from squall.builders.distributed.messages import OF_STATIC, SCHEMA
+from squall.builders.distributed.parts import Part, parts_parser
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
 from squall.builders.spark import kafka
@@ -24,11 +24,11 @@ from squall.builders.spark.ends import Ends
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.figures import Reporter
 from squall.builders.spark.folder import FolderWriter
-from squall.builders.spark.inputs import Inputs, document_of, in_parts, last_file, lines, placed, readable
+from squall.builders.spark.inputs import Inputs, document_of, framed, in_parts, last_file, lines, readable, shared
 from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, rows_together
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, show, written
-from squall.builders.spark.store import Store, pattern_of, uri_of
+from squall.builders.spark.store import Store, uri_of
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
@@ -180,31 +180,31 @@ class Run:
 
     def _start(self, static: Iterable[Event]) -> DataFrame | None:
         """The messages of axioms and static data, if there are any."""
-        first = self.batches.first()
-        made = self.spark.createDataFrame(first, SCHEMA) if first else None
-        folder = self.place / "spool" / "static"
-        folder.mkdir(parents=True, exist_ok=True)
+        first = self.batches.starting()
+        made = self.spark.range(0, 1, 1, 1).mapInArrow(first, SCHEMA) if first is not None else None
+        file = self.place / "spool" / "static" / "static.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
         known = (line for event in static for line in spool_lines(event._replace(time=ALWAYS)))
-        draft = written(folder, "static", known)
+        draft = written(file, known)
         if draft is None:
             return made
         show(draft)
-        text = self.spark.read.format("text").load(pattern_of(uri_of(folder)))
-        step = self.batches.reading(lines_parser((Document("static", spooled=True),)))
-        read = (
-            placed(text).selectExpr("*", "0 as source").mapInArrow(step, SCHEMA).where(f"kind in ('{ROW}', '{FIGURE}')")
-        )
+        parts = shared(self.spark, [(0, str(file))])
+        read = self._parts((Document("static", spooled=True),), parts).where(f"kind in {OF_STATIC}")
         return made.union(read) if made is not None else read
 
     # Sources
 
     def _read(self, inputs: Inputs) -> Iterator[DataFrame]:
         """The messages of all that there is."""
-        if (text := lines(self.spark, inputs, streaming=False)) is not None:
-            yield self._messages(text, inputs)
+        yield from (self._messages(text, inputs) for text in framed(inputs))
         if parts := in_parts(self.spark, inputs):
-            step = self.batches.reading(parts_parser(inputs.documents, parts))
-            yield self.spark.range(0, len(parts), 1, len(parts)).mapInArrow(step, SCHEMA)
+            yield self._parts(inputs.documents, parts)
+
+    def _parts(self, documents: Sequence[Document], parts: Sequence[Sequence[Part]]) -> DataFrame:
+        """The messages of parts of files."""
+        step = self.batches.reading(parts_parser(documents, parts))
+        return self.spark.range(0, len(parts), 1, len(parts)).mapInArrow(step, SCHEMA)
 
     def _messages(self, text: DataFrame, inputs: Inputs) -> DataFrame:
         """The messages of lines."""
@@ -263,8 +263,7 @@ class Run:
         query.stop()
 
     def _query(self, inputs: Inputs) -> StreamingQuery:
-        text = lines(self.spark, inputs, streaming=True)
-        assert text is not None
+        text = lines(self.spark, inputs, self.spool)
         writer = text.writeStream.foreachBatch(lambda frame, number: self._on_batch(frame, number, inputs))
         writer = writer.queryName(f"squall-{self.store.run()}").option("checkpointLocation", self.store.uri("spark"))
         return (writer if inputs.live else writer.trigger(availableNow=True)).start()

@@ -1,6 +1,6 @@
 """What Spark cannot read by itself, written as files that it can, and where the sources stand behind what is in them.
 
-A file is written under a name that Spark passes over, then the *stand* says that it counts, then it gets its own name.
+A file is written under a name that is passed over, then the *stand* says that it counts, then it gets its own name.
 So what is in the spool is not read from its sources again, and everything else is, wherever a run is killed.
 """
 
@@ -57,8 +57,8 @@ class Spool:
         self._keeps = keeps
         self._fail = fail
         self._stand = folder / "spool" / "stand.json"
-        self._number = time.time_ns()
-        """The name of the last file; those that follow are one more each."""
+        self.number = 0
+        """That of the last file."""
         self._latest = ALWAYS
         """The time (integer ms) up to which events have come: what is earlier is late."""
         self._lost: list[Lost] = []
@@ -91,7 +91,7 @@ class Spool:
         self._write(self._parts())
 
     def acknowledge(self, number: int | None = None) -> None:
-        """All up to a file, which has a number for its name, has been worked off; None: all there is."""
+        """All up to the file of a number has been worked off; None: all there is."""
         done = None
         while self._waiting and (number is None or self._waiting[0][0] <= number):
             _, done = self._waiting.popleft()
@@ -160,10 +160,10 @@ class Spool:
                 yield from map(lost_line, last.lost)
                 self._latest = last.events[-1].time if last.events else self._latest
 
-        draft = written(self.files, str(self._number + 1), lines())
+        draft = written(file_of(self.files, self.number + 1), lines())
         if last is not None and draft is not None:
-            self._number += 1
-            self._waiting.append((self._number, last.positions))
+            self.number += 1
+            self._waiting.append((self.number, last.positions))
             if self._keeps:
                 self._note(last.standings, last.positions)
             show(draft)
@@ -172,7 +172,7 @@ class Spool:
 
     def _note(self, standings: Sequence[Any], positions: Mapping[int, str]) -> None:
         """Says that the last file counts, and where the sources stand behind it."""
-        stand = {"file": self._number, "latest": self._latest, "sources": _uris(self.inputs)}
+        stand = {"file": self.number, "latest": self._latest, "sources": _uris(self.inputs)}
         draft = self._stand.with_suffix(".tmp")
         with draft.open("w", encoding="utf-8") as file:
             json.dump(stand | {"standings": standings, "positions": positions}, file)
@@ -188,7 +188,7 @@ class Spool:
                 hint="a run that has changed starts from a new checkpoint: name another folder, or remove this one",
             )
         for draft in self.files.glob("_*"):
-            if known is not None and draft.name == f"_{known['file']}":
+            if known is not None and draft == _draft(file_of(self.files, known["file"])):
                 show(draft)
             else:
                 draft.unlink()
@@ -196,9 +196,9 @@ class Spool:
         if known is None:
             self._note(self.inputs.standings(), {})
             return
-        self._number, self._latest = known["file"], known["latest"]
+        self.number, self._latest = known["file"], known["latest"]
         positions = {int(number): position for number, position in known["positions"].items()}
-        self._waiting.append((self._number, positions))
+        self._waiting.append((self.number, positions))
 
 
 def _uris(inputs: Sources | Given) -> list[str]:
@@ -222,9 +222,19 @@ def _gather(arriving: queue.Queue[Part | None], first: Part) -> tuple[list[Part]
 # Files
 
 
-def written(folder: Path, name: str, lines: Iterable[str]) -> Path | None:
-    """A file of lines, which Spark passes over until it is shown; None if there are none."""
-    draft = folder / f"_{name}"
+def file_of(folder: Path | str, number: int) -> Path:
+    """The file of a number, from 1; in the order of numbers, which is that of names."""
+    return Path(folder, f"{number:012}.json")
+
+
+def numbers(folder: Path | str) -> list[int]:
+    """The numbers of the files that are there."""
+    return sorted(int(path.stem) for path in Path(folder).glob("[0-9]*.json"))
+
+
+def written(path: Path, lines: Iterable[str]) -> Path | None:
+    """A file of lines, which is passed over until it is shown; None if there are none."""
+    draft = _draft(path)
     with draft.open("w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)
         _settle(file)
@@ -235,8 +245,12 @@ def written(folder: Path, name: str, lines: Iterable[str]) -> Path | None:
 
 
 def show(draft: Path) -> None:
-    """Gives a file that is written the name by which Spark finds it."""
-    draft.rename(draft.with_name(f"{draft.name.removeprefix('_')}.json"))
+    """Gives a file that is written its own name."""
+    draft.rename(draft.with_name(draft.name.removeprefix("_")))
+
+
+def _draft(path: Path) -> Path:
+    return path.with_name(f"_{path.name}")
 
 
 def _settle(file: IO[str]) -> None:
