@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -417,6 +417,28 @@ def test_a_folder_that_grows_is_followed_until_a_signal(tmp_path: Path) -> None:
         process.kill()
     assert process.returncode == 0, said
     assert "3 statements read, 2 outputs" in said
+
+
+def test_what_no_rule_reads_is_in_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from squall.builders.beam.turns import write_turn
+
+    written: list[Event] = []
+
+    def noted(folder: str, number: int, events: Sequence[Event]) -> None:
+        written.extend(events)
+        write_turn(folder, number, events)
+
+    monkeypatch.setattr("squall.builders.beam.live.write_turn", noted)
+    facts = [triple("a", "parent", "b"), triple("b", "parent", "c"), *(triple("a", "likes", f"b{n}") for n in range(9))]
+    (tmp_path / "family.ntt").write_text("".join(f"1 {fact}\n" for fact in facts))
+    source = open_source(f"{tmp_path}/?follow=yes&poll=50")
+    sources = Sources([source])
+    outputs = squall.build(planned(GRANDPARENTS), "beam").run(sources)
+    assert next(outputs).time == 1
+    sources.stop()
+    assert list(outputs) == []
+    assert [fact for event in written for fact in event.facts] == facts[:2]
+    assert source.reading.statements == len(facts)
 
 
 def test_redis_is_told_of_what_has_been_handed_on(broker: brokers.Broker, redis: Any) -> None:

@@ -26,11 +26,12 @@ from squall.builders.distributed.messages import COUNT, LOST, ROW, Failed, Messa
 from squall.builders.distributed.parts import Part, parts
 from squall.builders.given import Given
 from squall.builders.packing import unpack_output
+from squall.builders.rows.read import needed
 from squall.clock import beginning
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
-from squall.stages import Folder, Options, Output
+from squall.stages import Choosy, Folder, Options, Output
 from squall.streams import FileSource, FolderSource, Source, Sources
 
 
@@ -150,6 +151,8 @@ class _Run:
     def turn_by_turn(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         """The outputs of what comes, as it comes."""
         self.runner.check_live()
+        if isinstance(batches, Choosy) and (wanted := needed(self.program.plan)) is not None:
+            batches.want(wanted)
         inputs = batches if isinstance(batches, Sources) else Given(batches)
         steps = live_graph(self.program.plan)
 
