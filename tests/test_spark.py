@@ -3,6 +3,7 @@ batches."""
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -89,6 +90,30 @@ def one_file_per_batch() -> Iterator[None]:
     spark.conf.set(FILES_PER_BATCH, "1")
     yield
     spark.conf.unset(FILES_PER_BATCH)
+
+
+@pytest.mark.usefixtures("one_file_per_batch")
+def test_nothing_of_java_is_held_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python would leave it for when there is much to be collected: of what Java has for it, it knows nothing."""
+    from squall.builders.spark.ends import Ends
+
+    held: list[int] = []
+    deliver = Ends.deliver
+
+    def counted(self: Ends) -> None:
+        held.append(sum(type(one).__name__ == "JavaObject" for one in gc.get_objects()))
+        deliver(self)
+
+    monkeypatch.setattr(Ends, "deliver", counted)
+    monkeypatch.setattr("squall.builders.spark.run.COMPACT", 2)
+    facts = edges(20, seed=1)
+    write(tmp_path / "in", facts, files=10)
+    gc.disable()
+    try:
+        assert plain(run_folder(REACH, tmp_path / "in", Options())) == reference(REACH, facts)
+    finally:
+        gc.enable()
+    assert max(held) < 2 * max(held[:2]), "no more than what two batches take"
 
 
 @pytest.mark.usefixtures("one_file_per_batch")

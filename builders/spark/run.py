@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +30,7 @@ from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, rows_
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, show, written
 from squall.builders.spark.store import Store, uri_of
+from squall.builders.state import COMPACT
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
@@ -172,6 +174,8 @@ class Run:
         self.ends.keep(self.batches.done + 1)
         self.batches.commit(number)
         self.ends.deliver()
+        if self.batches.done % COMPACT == 0:
+            gc.collect()  # py4j leaves cycles, and by them what Java has of DataFrames that nobody needs
         if self.reporter is not None:
             self.reporter.tell(self.batches.done - 1, self.batches.tally.figures())
 
