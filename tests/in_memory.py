@@ -7,37 +7,24 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
+from operator import attrgetter
 from random import Random
 from typing import Any
 
 import pyarrow
 
-from squall.builders.distributed import replicas
-from squall.builders.distributed.addressing import BUCKETS, DELIVER, Program, waking
+from squall.builders.distributed import leaving, replicas
+from squall.builders.distributed.addressing import BUCKETS, Program, waking
 from squall.builders.distributed.alone import SingleTask, alone
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.exchange import Folder, Read, Tally, Told
 from squall.builders.distributed.lines import Parsed
-from squall.builders.distributed.messages import (
-    ANSWERS,
-    COUNT,
-    FIGURE,
-    INSTANT,
-    ROW,
-    STATE,
-    STORED,
-    TIME,
-    TOKEN,
-    Message,
-    Step,
-    from_arrow,
-    to_arrow,
-)
+from squall.builders.distributed.messages import OF_STATIC, STATE, Message, Step, from_arrow, to_arrow
 from squall.builders.distributed.replicas import Replicas
 from squall.builders.distributed.supersteps import Batches
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER, Event
+from squall.rdf import ALWAYS, Event
 from squall.stages import Options, Output
 
 Messages = list[Message]
@@ -122,19 +109,18 @@ class MemoryExchange:
         self.owners = tuple(bucket * 7 % partitions for bucket in range(BUCKETS))
 
     def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> Messages | None:
-        parts = [(*folder, f"kind={kind}", f"level={level}") for folder in folders]
-        found = [self.files.read(*part) for part in parts if self.files.exists(*part)]
+        found = [self.files.read(*part) for part in leaving.files(self.files, kind, level, folders)]
         return [message for messages in found for message in messages] if found else None
 
     def reader(self) -> Read:
         return self._read
 
-    def _read(self, folder: Folder, level: int, buckets: Collection[int]) -> Iterable[pyarrow.RecordBatch]:
-        if self.workers is not None:
+    def _read(self, folder: Folder, name: str, buckets: Collection[int]) -> Iterable[pyarrow.RecordBatch]:
+        found = [message for message in self.files.read(*folder, STATE, name) if message.bucket in buckets]
+        if self.workers is not None and found:
             number = self.workers.held.index(replicas.REPLICAS)
-            self.workers.reads.append((number, folder, level, min(buckets)))
-        found = self.files.read(*folder, f"kind={STATE}", f"level={level}")
-        return to_arrow(message for message in found if message.bucket in buckets)
+            self.workers.reads.append((number, folder, found[0].level, min(buckets)))
+        return to_arrow(found)
 
     def waking(self, places: Sequence[tuple[int, int]]) -> Messages:
         return [waking(*place) for place in places]
@@ -150,37 +136,32 @@ class MemoryExchange:
         parts: list[Messages] = [[] for _ in range(partitions)]
         for message in messages:
             parts[self.owners[message.bucket] if partitions > 1 else 0].append(message)
-        work = self.workers.work if self.workers is not None else _in_a_new_worker
-        return [message for part in parts for message in work(step, list(to_arrow(part)))]
+        return [message for part in parts for message in self.passed(part, step)]
 
-    def write(self, messages: Messages, folder: Folder) -> Told:
-        parts: dict[tuple[str, int], Messages] = {}
-        for message in messages:
-            if message.kind in STORED:
-                parts.setdefault((message.kind, message.level), []).append(message)
-        for (kind, level), part in parts.items():
-            self.files.write(part, *folder, f"kind={kind}", f"level={level}")
-        return _told(messages)
+    def passed(self, messages: Messages, step: Step) -> Messages:
+        work = self.workers.work if self.workers is not None else _in_a_new_worker
+        return work(step, list(to_arrow(messages)))
+
+    def told(self, messages: Messages) -> Told:
+        return Told.of(messages)
+
+    def _put(self, folder: Folder, messages: pyarrow.Table) -> str:
+        name = uuid.uuid4().hex
+        self.files.write(list(from_arrow(messages.to_batches())), *folder, name)
+        return name
+
+    def storing(self, step: Step, folder: Folder) -> Step:
+        return leaving.storing(step, lambda place, messages: self._put((*folder, place[0]), messages))
 
     def texts(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
         return (message.row for message in self.stored(kind, level, folders) or ())
 
     def answering(self, step: Step, folder: Folder) -> Step:
-        def answered(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-            name = uuid.uuid4().hex
-            found: Messages = []
-            for batch in step(batches):
-                messages = list(from_arrow([batch]))
-                found += (message for message in messages if (message.kind, message.level) == (ROW, DELIVER))
-                yield from to_arrow(message for message in messages if (message.kind, message.level) != (ROW, DELIVER))
-            self.files.write(found, *folder, name)
-            yield from to_arrow([Message(ANSWERS, 0, 0, 0, 0, name, 0, 0, 0)])
-
-        return answered
+        return leaving.answering(step, lambda _, answers: self._put(folder, answers))
 
     def answers(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
         found = self.answered(folder, names) or []
-        ordered = sorted(found, key=lambda one: (one.start, one.node, one.bucket, one.weight, one.row))
+        ordered = sorted(found, key=attrgetter(*leaving.ORDER))
         return ((one.start, one.node, one.row) for one in ordered)
 
     def answered(self, folder: Folder, names: Sequence[str]) -> Messages | None:
@@ -189,23 +170,6 @@ class MemoryExchange:
 
 def _in_a_new_worker(step: Step, given: Sequence[pyarrow.RecordBatch]) -> Messages:
     return list(from_arrow(step(iter(given))))
-
-
-def _told(messages: Messages) -> Told:
-    rows = [message for message in messages if message.kind == ROW]
-    starts = max((row.start for row in rows), default=ALWAYS)
-    return Told(
-        latest=max((message.start for message in messages if message.kind == TIME), default=ALWAYS),
-        instants=tuple(sorted({(one.row, one.node, one.start) for one in messages if one.kind == INSTANT})),
-        counts=tuple((message.node, message.start) for message in messages if message.kind == COUNT),
-        rows=sum(row.many for row in rows),
-        starts=starts,
-        ends=max([starts, *(row.end for row in rows if row.end != FOREVER)]),
-        kept=sum(message.many for message in messages if message.kind == STATE),
-        figures=tuple((one.node, one.start, one.end) for one in messages if one.kind == FIGURE),
-        tokens=tuple((one.row, one.node) for one in messages if one.kind == TOKEN),
-        answers=tuple(one.row for one in messages if one.kind == ANSWERS),
-    )
 
 
 def run(
@@ -239,18 +203,18 @@ def run(
     def work(messages: Iterable[Message] | None, last: bool = False, keep: bool = True) -> None:
         job = going_on()
         job.tally = tally or job.tally
-        job.work(None if messages is None else list(messages), last, keep)
+        job.work(messages, last, keep)
         found.extend(job.outputs())
         if not keep and not any(level.recursive for level in program.levels):
-            assert not any(f"kind={STATE}" in path for path in files.values)
+            assert not any(STATE in path for path in files.values)
         assert not list(job.losses())
         job.commit(None)
 
     facts = [event._replace(time=ALWAYS) for event in static]
-    first = [*anew().first(), *read(anew(), facts, (ROW, FIGURE))]
+    first = chain(start(anew()), read(anew(), facts, OF_STATIC))
     batches = list(batches)
     if len(batches) == 1:
-        work([*first, *read(anew(), batches[0])], last=True, keep=False)
+        work(chain(first, read(anew(), batches[0])), last=True, keep=False)
         return found
     work(first)
     for batch in batches:
@@ -260,11 +224,17 @@ def run(
     return found
 
 
-def read(job: Batches | SingleTask, events: Sequence[Event], kinds: Sequence[str] = ()) -> list[Message]:
-    """What two tasks make of the events, each of a file with one half of them."""
+def start(job: Batches | SingleTask) -> Iterator[Message]:
+    """What a task makes to start the program, when the batch is worked off."""
+    if (step := job.starting()) is not None:
+        yield from from_arrow(step(iter(())))
+
+
+def read(job: Batches | SingleTask, events: Sequence[Event], kinds: Sequence[str] = ()) -> Iterator[Message]:
+    """What two tasks make of the events, each of a file with one half of them, when the batch is worked off."""
     half = len(events) // 2
-    parts = (_of_file(job, "first", events[:half]), _of_file(job, "second", events[half:]))
-    return [message for part in parts for message in part if not kinds or message.kind in kinds]
+    for part in (_of_file(job, "first", events[:half]), _of_file(job, "second", events[half:])):
+        yield from (message for message in part if not kinds or message.kind in kinds)
 
 
 def _of_file(job: Batches | SingleTask, name: str, events: Sequence[Event]) -> Iterator[Message]:

@@ -1,4 +1,4 @@
-"""Programs that hypothesis makes up, on Beam: read by its workers, spooled for them, and live, batch by batch."""
+"""Programs that hypothesis makes up, on Beam: read by its workers, spooled for them, and live, turn by turn."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from squall.streams import Sources, open_source
 from squall.system import System
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
+from tests.test_beam_live import anew, one_by_one
 
 pytestmark = [pytest.mark.beam, pytest.mark.skipif(find_spec("apache_beam") is None, reason="Beam is not installed")]
 
@@ -44,8 +45,18 @@ def at_once(plan: Plan, events: list[Event], facts: list[Event], cuts: list[int]
 
 
 def live(plan: Plan, events: list[Event], facts: list[Event], cuts: list[int]) -> list[Output]:
-    """What comes of them batch by batch."""
-    return run(plan, iter(cut(events, cuts)), facts)
+    """What comes of them turn by turn, all of which one instance works off."""
+    with pytest.MonkeyPatch.context() as patched:
+        one_by_one(patched)
+        return run(plan, iter(cut(events, cuts)), facts)
+
+
+def moved(plan: Plan, events: list[Event], facts: list[Event], cuts: list[int]) -> list[Output]:
+    """What comes of them turn by turn, each of which another instance works off."""
+    with pytest.MonkeyPatch.context() as patched:
+        anew(patched)
+        patched.setattr("squall.builders.beam.turns.COMPACT", 2)
+        return live(plan, events, facts, cuts)
 
 
 def run(plan: Plan, batches: Any, facts: Sequence[Event]) -> list[Output]:
@@ -57,7 +68,7 @@ def cut(events: list[Event], cuts: list[int]) -> list[list[Event]]:
     return [events[begin:end] for begin, end in pairwise(places)]
 
 
-@pytest.mark.parametrize(("run", "features"), [(from_files, IN_FILES), (at_once, ALL), (live, ALL)])
+@pytest.mark.parametrize(("run", "features"), [(from_files, IN_FILES), (at_once, ALL), (live, ALL), (moved, ALL)])
 @pytest.mark.parametrize("many", [8, pytest.param(100, marks=pytest.mark.slow)])
 def test_any_program(run: Run, features: frozenset[str], many: int) -> None:
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int]) -> None:

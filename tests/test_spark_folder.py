@@ -11,6 +11,7 @@ import pytest
 
 import squall
 from squall import profiles
+from squall.builders.distributed.supersteps import Batches
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import Evaluated, Solution, parts
@@ -114,7 +115,7 @@ def test_the_place_puts_the_answers_of_a_time_in_order(tmp_path: Path) -> None:
     assert rows == [(time, parts(age).lexical) for time, age in expected if age is not None]
 
 
-def test_each_batch_is_there_once(tmp_path: Path) -> None:
+def test_each_batch_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch whose commit was lost is done again, but not told again; the files of others stay as they are."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.ntt").write_text('1 <urn:a> <http://example.org/age> "1" .\n')
@@ -123,14 +124,24 @@ def test_each_batch_is_there_once(tmp_path: Path) -> None:
 
     def go() -> dict[str, float]:
         list(squall.build(plan_of(AGES), "spark", options).run(Sources([open_source(str(tmp_path / "in"))])))
+        return written()
+
+    def written() -> dict[str, float]:
         return {str(path): path.stat().st_mtime for path in sorted((tmp_path / "out").rglob("part-*.txt"))}
 
-    before = go()
+    commit = Batches.commit
+
+    def killed(self: Batches, number: int | None) -> None:
+        if written():
+            raise RuntimeError("killed")
+        commit(self, number)
+
+    monkeypatch.setattr(Batches, "commit", killed)
+    with pytest.raises(RuntimeError, match="killed"):
+        go()
+    before = written()
     assert len(before) == 1
-    commits = sorted((tmp_path / "state" / "commits").glob("[0-9]*.json"))
-    commits[-1].unlink()
-    for log in (tmp_path / "state" / "spark" / "commits").glob("*"):
-        log.unlink()
+    monkeypatch.undo()
     assert go() == before
     (tmp_path / "in" / "b.ntt").write_text('2 <urn:b> <http://example.org/age> "2" .\n')
     after = go()

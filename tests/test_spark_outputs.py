@@ -9,12 +9,16 @@ from random import Random
 
 import pyarrow
 import pytest
+from pyarrow import parquet
 
+from squall.builders.distributed import leaving
 from squall.builders.distributed.addressing import DELIVER
-from squall.builders.distributed.messages import ANSWERS, ROW, STATE, Message, Step, from_arrow, to_arrow
+from squall.builders.distributed.exchange import Told
+from squall.builders.distributed.messages import ANSWERS, ROW, STATE, TIME, Message, Step, from_arrow, to_arrow
 from squall.builders.spark import outputs
-from squall.builders.spark.outputs import answering, merged
-from squall.rdf import FOREVER
+from squall.builders.spark.outputs import merged
+from squall.rdf import ALWAYS, FOREVER
+from tests.in_memory import MemoryFiles
 
 
 def answers(count: int, seed: int) -> list[Message]:
@@ -27,7 +31,8 @@ def answers(count: int, seed: int) -> list[Message]:
 
 def told(step: Step, folder: Path) -> list[Message]:
     """What a task hands on that has been given nothing."""
-    return list(from_arrow(answering(step, folder)(iter(()))))
+    answering = leaving.answering(step, lambda _, answers: outputs.write(folder, answers))
+    return list(from_arrow(answering(iter(()))))
 
 
 def of(*messages: Message) -> Step:
@@ -48,7 +53,7 @@ def test_answers_of_several_tasks_come_in_order(tmp_path: Path) -> None:
 
 def test_a_task_holds_no_more_than_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It writes several files then, each in order."""
-    monkeypatch.setattr(outputs, "_MOST", 20)
+    monkeypatch.setattr(leaving, "_MOST", 20)
     task = answers(50, seed=1)
     names = [message.row for message in told(of(*task), tmp_path)]
     assert [len(list(merged([tmp_path / name]))) for name in names] == [21, 21, 8]
@@ -66,6 +71,30 @@ def test_what_is_no_answer_is_handed_on(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [name.row]
     assert told(of(kept, row), tmp_path / "none") == [kept, row]
     assert not (tmp_path / "none").exists()
+
+
+def test_what_is_to_be_stored_is_in_files_by_kind_and_level(tmp_path: Path) -> None:
+    """The messages that name them say what is in them; all others are handed on."""
+    rows = [Message(ROW, level, 1, 2, 0, "row", time, time + 5, 1, 3) for level in (1, 2) for time in (4, 7)]
+    state = Message(STATE, 1, 1, 2, 0, "kept", 9, FOREVER, 1, 2)
+    time = Message(TIME, 0, 0, 0, 0, "", 8, ALWAYS, 0)
+    put = leaving.storing(of(*rows, time, state), lambda place, messages: outputs.write(tmp_path / place[0], messages))
+    first, *files = list(from_arrow(put(iter(()))))
+    assert first == time
+    told = Told.of([first, *files])
+    assert (told.latest, told.rows, told.starts, told.ends, told.kept) == (8, 12, 7, 12, 2)
+    stored = {
+        (kind, level): list(from_arrow(parquet.read_table(tmp_path / kind / name).to_batches()))
+        for kind, level, name in told.files
+    }
+    assert stored == {(ROW, 1): rows[:2], (ROW, 2): rows[2:], (STATE, 1): [state]}
+
+
+def test_what_nobody_has_named_does_not_count() -> None:
+    store = MemoryFiles()
+    leaving.note(store, ("runs", 0, "0000"), [(ROW, 1, "a"), (STATE, 1, "b"), (ROW, 2, "c")])
+    store.write([], "runs", 0, "0000", ROW, "of an attempt that failed")
+    assert leaving.files(store, ROW, 1, [("runs", 0, "0000"), ("runs", 1, "0000")]) == [("runs", 0, "0000", ROW, "a")]
 
 
 def test_a_second_attempt_answers_under_another_name(tmp_path: Path) -> None:

@@ -46,6 +46,10 @@ def test_a_plan_without_rounds_is_one_job_whose_steps_spark_names() -> None:
     assert text.count("Exchange hashpartitioning(bucket#") == 3, "one before each level, one before the end"
 
 
+def test_a_negation_takes_no_job_of_its_own() -> None:
+    assert heads(physical(planned(ORPHANS))) == ["job 1: sources, then level 1, then level 2, then level 3, then end"]
+
+
 def test_few_rows_and_many_are_worked_off_in_different_jobs() -> None:
     text = physical(planned(ANCESTORS))
     few = ["job 1: sources", "job 2: all levels and the end"]
@@ -70,18 +74,18 @@ def test_what_one_task_runs_as_a_whole_is_one_step() -> None:
 def test_the_plans_are_those_of_the_jobs_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
     from squall.builders.spark.exchange import SparkExchange
 
-    plan = planned(ORPHANS)
+    plan = squall.plan(apply(squall.compile(ORPHANS, lexer="jena"), output="rstream"))
     shown = physical(plan)
     run: list[str] = []
-    write = SparkExchange.write
+    told = SparkExchange.told
 
-    def watched(self: SparkExchange, messages: Any, folder: Any) -> Any:
+    def watched(self: SparkExchange, messages: Any) -> Any:
         run.append(messages._jdf.queryExecution().executedPlan().toString())
-        return write(self, messages, folder)
+        return told(self, messages)
 
-    monkeypatch.setattr(SparkExchange, "write", watched)
+    monkeypatch.setattr(SparkExchange, "told", watched)
     facts = stream("1 :a :parent :b\n2 :b :parent :c\n3 :d :gone :yes")
-    assert len(list(squall.build(plan, "spark", Options()).run([facts]))) == 1
+    assert list(squall.build(plan, "spark", Options()).run([facts]))
     assert heads(shown) == ["job 1: sources", LEVELS]
     steps = r"MapInArrow (.*?)\(|(Exchange \w+)"
     assert [re.findall(steps, text) for text in run] == [

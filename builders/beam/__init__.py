@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from squall.builders.beam.job import BeamJob, build
+from squall.builders.beam.sources import ReadEvents
 
-__all__ = ["BeamJob", "build"]
+__all__ = ["BeamJob", "ReadEvents", "build"]

@@ -9,7 +9,7 @@ import gzip
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import islice
 from typing import IO, cast
 from urllib.parse import quote
 from uuid import uuid4
@@ -66,27 +66,30 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
             yield file
 
 
-def spool(path: str, batches: Iterable[Sequence[Event]]) -> int:
+def spool(folder: str, name: str, batches: Iterable[Sequence[Event]]) -> int:
     """Writes events as lines that workers read back. How many bytes these are."""
     size = 0
-    with _created(path) as file:
-        for event in chain.from_iterable(batches):
-            text = "".join(f"{line}\n" for line in spool_lines(event)).encode()
+    with _complete(folder, name) as file:
+        for batch in batches:
+            text = "".join(f"{line}\n" for event in batch for line in spool_lines(event)).encode()
             size += len(text)
             file.write(text)
     return size
 
 
 def write(folder: str, name: str, batches: Iterable[pyarrow.RecordBatch]) -> None:
-    """Writes messages. The file has its name when it is complete: a worker that does it again does no harm."""
-    draft = f"{folder}/draft-{uuid4().hex}"
-    with _created(draft) as file:
+    """Writes messages."""
+    with _complete(folder, name) as file:
         write_to(file, batches)
+
+
+@contextmanager
+def _complete(folder: str, name: str) -> Iterator[IO[bytes]]:
+    """A new file, which has its name when it is complete: a worker that writes it again does no harm."""
+    draft = f"{folder}/draft-{uuid4().hex}"
+    with cast(IO[bytes], _FILES.create(draft)) as file:
+        yield file
     _FILES.rename([draft], [f"{folder}/{name}"])
-
-
-def _created(path: str) -> IO[bytes]:
-    return cast(IO[bytes], _FILES.create(path))
 
 
 def write_to(file: IO[bytes] | pyarrow.BufferOutputStream, batches: Iterable[pyarrow.RecordBatch]) -> None:
@@ -96,10 +99,21 @@ def write_to(file: IO[bytes] | pyarrow.BufferOutputStream, batches: Iterable[pya
             writer.write_batch(batch)
 
 
+def read_whole(path: str) -> bytes:
+    """What is in a file."""
+    with _FILES.open(path, compression_type=_PLAIN) as file:
+        return cast(bytes, file.read())
+
+
 def read(path: str) -> Iterator[pyarrow.RecordBatch]:
     """The messages of a file."""
     with _FILES.open(path) as file:
         yield from pyarrow.ipc.open_stream(file)
+
+
+def exists(path: str) -> bool:
+    """Whether there is such a file."""
+    return bool(_FILES.exists(path))
 
 
 def names(pattern: str) -> list[str]:

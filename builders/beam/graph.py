@@ -2,7 +2,8 @@
 
 A step for each level (`squall.builders.distributed.cut`): its rows are grouped by key, and worked by squall's own
 operators, key by key. What needs to see all rows takes them as one group: a recursion in which rows move, which is a
-step of its own, and the whole plan where it takes facts one after the other (`squall.builders.distributed.alone`).
+step of its own, and the whole plan where it takes facts one after the other (`squall.builders.distributed.alone`) or
+as they come (`squall.builders.beam.turns`).
 """
 
 from __future__ import annotations
@@ -50,13 +51,11 @@ class Graph:
         return (self.sources, *self.levels, self.end)
 
 
-def graph(plan: Plan, whole: str = "") -> Graph:
-    """The steps of a plan. whole: a reason for which one group has all rows."""
-    if not whole and (found := alone(plan)) is not None:
-        whole = f"{found.node.id} {found.what}"
-    if whole:
+def graph(plan: Plan) -> Graph:
+    """The steps of a plan."""
+    if (found := alone(plan)) is not None:
         nodes = tuple(node.id for node in plan.nodes)
-        sources, end = Step("sources", (), ()), Step(_named("all", nodes), nodes, (), why=whole)
+        sources, end = Step("sources", (), ()), Step(_all(plan), nodes, (), why=f"{found.node.id} {found.what}")
         return Graph(sources, (), end, {end.name: (sources.name,)})
     first = chain(plan, (node.id for node in plan.nodes if not node.inputs))
     last = tuple(node.id for node, _ in plan.deliveries)
@@ -64,6 +63,24 @@ def graph(plan: Plan, whole: str = "") -> Graph:
     inner = (step for level in levels(plan) for step in _of_level(plan, level, moving))
     steps = (Step(_named("sources", first), (), first), *inner, Step(_named("end", last), last, ()))
     return Graph(steps[0], steps[1:-1], steps[-1], _senders(plan, steps))
+
+
+@dataclass(frozen=True)
+class LiveGraph:
+    """The steps of a plan whose sources are live, by name: an unbounded read of turns, and what works them off."""
+
+    turns: str
+    all: str
+
+
+def live_graph(plan: Plan) -> LiveGraph:
+    """The steps of a plan whose sources are live."""
+    return LiveGraph("turns", _all(plan))
+
+
+def _all(plan: Plan) -> str:
+    """The name of the step that runs a whole plan."""
+    return _named("all", tuple(node.id for node in plan.nodes))
 
 
 def _of_level(plan: Plan, level: Level, moving: Collection[Hop]) -> Iterator[Step]:
@@ -94,7 +111,8 @@ def _senders(plan: Plan, steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
 
 
 def describe(plan: Plan) -> str:
-    """The steps, what each of their nodes is grouped by or why it is not, and which steps send them rows, as text."""
+    """The steps, what each of their nodes is grouped by or why it is not, and which steps send them rows, as text; then
+    those that there are where sources are live."""
     found = graph(plan)
     lines = [found.sources.name, "  lines are parsed where they are read", *_row_by_row(found.sources)]
     for step in found.steps[1:]:
@@ -103,6 +121,9 @@ def describe(plan: Plan) -> str:
         lines.append(f"  all rows in one group: {step.why}" if step.why else "  rows grouped by key")
         lines += [f"    {id}{'' if step.why else grouping(plan.by_id[id])}" for id in step.nodes]
         lines += _row_by_row(step)
+    live = live_graph(plan)
+    lines += ["where a source is live:", live.turns, "  an unbounded read of what the driver has read"]
+    lines += [live.all, f"  from {live.turns}", "  all rows in one group, turn by turn"]
     return "\n".join(lines)
 
 

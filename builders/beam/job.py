@@ -7,31 +7,31 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from os.path import getsize
 from pathlib import Path
+from typing import Any
 
 from squall import functions
 from squall.builders.beam import files
-from squall.builders.beam.graph import describe, graph
+from squall.builders.beam.graph import describe, graph, live_graph
+from squall.builders.beam.live import Live
 from squall.builders.beam.options import Runner
-from squall.builders.beam.pipeline import Input, Layout, Turn, answers, evaluations, lay_whole, made, told
+from squall.builders.beam.pipeline import Input, Layout, answers, evaluations, lay_whole, told
 from squall.builders.beam.shipped import Shipped
+from squall.builders.beam.turns import lay_live
 from squall.builders.distributed.alone import Progress, Task
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.delivery import told_whole
 from squall.builders.distributed.intake import check_bounded, document_of, is_live, lose, readable, timely
 from squall.builders.distributed.lines import Document, Lost, lines_parser
-from squall.builders.distributed.messages import COUNT, INSTANT, LOST, ROW, Failed, Message
+from squall.builders.distributed.messages import COUNT, LOST, ROW, Failed, Message
 from squall.builders.distributed.parts import Part, parts
+from squall.builders.given import Given
 from squall.builders.packing import unpack_output
-from squall.builders.state import COMPACT
 from squall.clock import beginning
 from squall.errors import BuilderError
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER, Event
+from squall.rdf import ALWAYS, Event
 from squall.stages import Folder, Options, Output
 from squall.streams import FileSource, FolderSource, Source, Sources
-
-LIVE = "what comes live is worked batch by batch"
-"""Why one group has all rows of a plan that is for live sources."""
 
 
 def build(plan: Plan, options: Options) -> BeamJob:
@@ -64,7 +64,8 @@ class BeamJob:
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.stages.Job.run`.
 
-        A list of batches, and `Sources` none of which is live, are one pipeline. Of anything else each batch is one.
+        A list of batches, and `Sources` none of which is live, are read to their end before anything is handed on. Of
+        anything else outputs are handed on as it comes.
         """
         with Failed.retold():
             yield from self._outputs(batches, static)
@@ -77,7 +78,7 @@ class BeamJob:
         folder = files.made(self.runner.temporary or tempfile.gettempdir(), "squall")
         run = _Run(program, self.options, self.runner, folder)
         try:
-            yield from run.batch_by_batch(batches, static) if is_live(batches) else run.at_once(batches, static)
+            yield from run.turn_by_turn(batches, static) if is_live(batches) else run.at_once(batches, static)
         finally:
             files.delete([folder])
 
@@ -90,9 +91,6 @@ class _Run:
         self.options = options
         self.runner = runner
         self.folder = folder
-        self.progress = Progress()
-        self.turns: list[str] = []
-        """The folders of the batches of a live run, back to the last one that wrote its state as a whole."""
 
     # What ends: one pipeline
 
@@ -102,12 +100,11 @@ class _Run:
         program, steps = self.program, graph(self.program.plan)
         if steps.end.why:
             task = Task(program, Progress(), self.options.steps, first=True, last=True, whole=False, keep=False)
-            turn = Turn(task)
-            self.runner.run(lambda pipeline: lay_whole(pipeline, steps, program, given, turn))
+            self.runner.run(lambda pipeline: lay_whole(pipeline, steps, program, given, task))
         else:
             self.runner.run(lambda pipeline: Layout(pipeline, steps, program, given).lay())
-        said = self._told(self.folder, sources)
-        yield from self._outputs_of_one(self.folder) if steps.end.why else self._outputs(said)
+        said = self._told(sources)
+        yield from self._outputs_of_one() if steps.end.why else self._outputs(said)
 
     def _given(
         self, batches: Iterable[Sequence[Event]], static: Iterable[Event]
@@ -120,13 +117,14 @@ class _Run:
         if isinstance(batches, Sources):
             rest = Sources(others, batches.clock, batches.heartbeat) if others else ()
         read = [part for number, source in enumerate(own) for part in _parts(number, source)]
-        read += self._spooled(len(own), f"{self.folder}/static.json", _always(static))
-        read += self._spooled(len(own) + 1, f"{self.folder}/events.json", timely(rest, self._lose))
+        read += self._spooled(len(own), "static.json", ([_always(event)] for event in static))
+        read += self._spooled(len(own) + 1, "events.json", timely(rest, self._lose))
         documents = (*map(document_of, own), *(Document(name, spooled=True) for name in ("static", "events")))
         return Input(read, lines_parser(documents), self.folder), (*own, None, None)
 
-    def _spooled(self, number: int, path: str, batches: Iterable[Sequence[Event]]) -> list[Part]:
-        return parts(number, path, size, files.BLOCK) if (size := files.spool(path, batches)) else []
+    def _spooled(self, number: int, name: str, batches: Iterable[Sequence[Event]]) -> list[Part]:
+        size = files.spool(self.folder, name, batches)
+        return parts(number, f"{self.folder}/{name}", size, files.BLOCK) if size else []
 
     def _outputs(self, said: Sequence[Message]) -> Iterator[Output]:
         numbers = self.program.addressing().numbers
@@ -134,40 +132,9 @@ class _Run:
         found = ((one.start, one.node, one.row) for one in answers(self.folder))
         yield from told_whole(found, deliveries, evaluations(self.program, said))
 
-    # What comes live: a pipeline for each batch
-
-    def batch_by_batch(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
-        """The outputs of each batch as it comes."""
-        yield from self._turn(_always(static))
-        for batch in timely(batches, self._lose):
-            if batch:
-                yield from self._turn([batch])
-        if self.progress.due < FOREVER:
-            yield from self._turn([], last=True)
-
-    def _turn(self, batches: Iterable[Sequence[Event]], last: bool = False) -> Iterator[Output]:
-        """A batch. last: nothing more comes."""
-        first, whole = not self.turns, len(self.turns) >= COMPACT
-        task = Task(self.program, self.progress, self.options.steps, first, last, whole)
-        turn = Turn(task, tuple(path for folder in self.turns for path in made(folder)))
-        folder = files.made(self.folder, "turn")
-        parse = lines_parser((Document("events", spooled=True),))
-        given = Input(self._spooled(0, f"{folder}/events.json", batches), parse, folder)
-        steps = graph(self.program.plan, LIVE)
-        self.runner.run(lambda pipeline: lay_whole(pipeline, steps, self.program, given, turn))
-        self._told(folder, (None,))
-        yield from self._outputs_of_one(folder)
-        self.progress = Progress(**{one.row: one.start for one in answers(folder) if one.kind == INSTANT})
-        if whole:
-            files.delete(self.turns)
-            self.turns = []
-        self.turns.append(folder)
-
-    # What both do
-
-    def _told(self, folder: str, sources: Sequence[Source | None]) -> list[Message]:
+    def _told(self, sources: Sequence[Source | None]) -> list[Message]:
         """What the driver is told; what could not be used is noted, and what was read is counted."""
-        said = told(folder)
+        said = told(self.folder)
         for one in said:
             if one.kind == LOST:
                 self._lose(Lost(*json.loads(one.row)))
@@ -175,15 +142,31 @@ class _Run:
                 source.reading.statements += one.start
         return said
 
-    def _outputs_of_one(self, folder: str) -> Iterator[Output]:
-        return (unpack_output(one.row, one.start) for one in answers(folder) if one.kind == ROW)
+    def _outputs_of_one(self) -> Iterator[Output]:
+        return (unpack_output(one.row, one.start) for one in answers(self.folder) if one.kind == ROW)
+
+    # What comes live: one pipeline, turn by turn
+
+    def turn_by_turn(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
+        """The outputs of what comes, as it comes."""
+        self.runner.check_live()
+        inputs = batches if isinstance(batches, Sources) else Given(batches)
+        steps = live_graph(self.program.plan)
+
+        def lay(pipeline: Any) -> None:
+            lay_live(pipeline, steps, self.program, self.options.steps, self.folder)
+
+        live = Live(self.folder, inputs, self._lose)
+        yield from live.outputs(lambda: self.runner.run(lay, live=True), map(_always, static))
+
+    # What both do
 
     def _lose(self, lost: Lost) -> None:
         lose(lost, self.options.ledger)
 
 
-def _always(static: Iterable[Event]) -> Iterator[Sequence[Event]]:
-    return ([event._replace(time=ALWAYS)] for event in static)
+def _always(event: Event) -> Event:
+    return event._replace(time=ALWAYS)
 
 
 def _parts(number: int, source: Source) -> list[Part]:

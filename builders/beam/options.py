@@ -39,10 +39,21 @@ class Runner:
             hint = near(unknown[0], known) or "Beam's documentation lists them: `--conf NAME=VALUE`"
             raise BuilderError(f"Beam has no option `{unknown[0]}`", hint=hint)
 
-    def run(self, lay: Callable[[Any], None]) -> None:
-        """Runs a pipeline to its end. lay: puts into it what it does. Raises what the runner raises if it fails."""
+    def check_live(self) -> None:
+        """Raises BuilderError where it is known to take no unbounded reads, or to lose a part of them."""
+        name = self.name.rpartition(".")[2]
+        if name == "BundleBasedDirectRunner":
+            raise BuilderError(f"`{name}` takes no unbounded reads, as live sources are", hint="leave `runner` out")
+        if _SETUP.PipelineOptions(self.flags).view_as(_SETUP.DirectOptions).direct_num_workers != 1:
+            hint = "leave `direct_num_workers` out: what comes live is worked off by one worker"
+            raise BuilderError("several workers of a local runner lose what an unbounded read puts off", hint=hint)
+
+    def run(self, lay: Callable[[Any], None], live: bool = False) -> None:
+        """Runs a pipeline to its end. lay: puts into it what it does; live: it reads what is unbounded. Raises what the
+        runner raises if it fails."""
+        flags = [*self.flags, "--streaming"] if live else self.flags
         with logging_kept():
-            pipeline = beam.Pipeline(runner=self.name, options=_SETUP.PipelineOptions(self.flags))
+            pipeline = beam.Pipeline(runner=self.name, options=_SETUP.PipelineOptions(flags))
             lay(pipeline)
             pipeline.run().wait_until_finish()
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import chain
 from typing import Any
 
 import pyarrow
-from pyarrow import compute
 
 from squall.builders.beam import files
 from squall.builders.beam.graph import Graph, Step
@@ -23,7 +21,7 @@ from squall.builders.distributed.addressing import BUCKETS, DELIVER, TOGETHER, P
 from squall.builders.distributed.alone import Task, facts, start_message
 from squall.builders.distributed.delivery import Evaluations, changes_only, changing, delivery
 from squall.builders.distributed.lines import Parse
-from squall.builders.distributed.messages import COUNT, INSTANT, LOST, STATE, TIME, Message, from_arrow, to_arrow
+from squall.builders.distributed.messages import COUNT, INSTANT, LOST, TIME, Message, from_arrow, to_arrow
 from squall.builders.distributed.messages import Step as Worker
 from squall.builders.distributed.parts import Part
 from squall.builders.distributed.replicas import State
@@ -283,40 +281,28 @@ def _in_turn(answer: Message) -> tuple[int, int, int, int, str]:
 # Plans that one group runs
 
 
-@dataclass(frozen=True)
-class Turn:
-    """What a run has come to when one group takes its facts: all of them, or what has come since the last time.
-
-    task: what the group does. state: the files of what it has kept so far."""
-
-    task: Task
-    state: tuple[str, ...] = ()
-
-
-def lay_whole(root: Any, graph: Graph, program: Program, given: Input, turn: Turn) -> None:
-    """Puts into the pipeline what runs such a plan."""
+def lay_whole(root: Any, graph: Graph, program: Program, given: Input, task: Task) -> None:
+    """Puts into the pipeline what runs such a plan. task: what the group does."""
     name, routes = graph.end.name, Routes(otherwise=graph.end.name)
-    worker = _finding(program, turn.task.progress.earliest, given.parse)
+    worker = _finding(program, given.parse)
     sent = _sources(root, graph.sources.name, worker, routes, given)
     start = root | f"{name}: start" >> beam.Create([one.value for one in routes(to_arrow([start_message()]))])
     rows = _grouped([sent[name], start], name)
-    _ = rows | name >> beam.FlatMap(_writing(given.folder, _ANSWERS, _taking(turn)))
+    _ = rows | name >> beam.FlatMap(_writing(given.folder, _ANSWERS, _taking(task)))
     _tell(_grouped([sent[_TOLD]], _TOLD), given.folder, _TOLD)
 
 
-def _finding(program: Program, earliest: int, parse: Parse) -> Worker:
+def _finding(program: Program, parse: Parse) -> Worker:
     def find(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
-        return to_arrow(facts(program.plan, earliest, parse(batches, None, earliest)))
+        return to_arrow(facts(program.plan, ALWAYS, parse(batches, None, ALWAYS)))
 
     return find
 
 
-def _taking(turn: Turn) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
+def _taking(task: Task) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
     def take(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
-        batches = (batch for path in turn.state for batch in files.read(path))
-        known = (batch.filter(compute.equal(batch["kind"], STATE)) for batch in batches)
-        return turn.task(chain(known, _decoded(parts)))
+        return task(_decoded(parts))
 
     return take
 
@@ -330,11 +316,7 @@ def told(folder: str) -> list[Message]:
     return [one for path in paths for one in from_arrow(files.read(path))]
 
 
-def made(folder: str) -> list[str]:
-    """The files that the last step has written, one for each group."""
-    return files.names(f"{folder}/{_ANSWERS}-*")
-
-
 def answers(folder: str) -> Iterator[Message]:
-    """What is in them, in order."""
-    return merge(*(from_arrow(files.read(path)) for path in made(folder)), key=_in_turn)
+    """What the last step has written, a file for each group, in order."""
+    paths = files.names(f"{folder}/{_ANSWERS}-*")
+    return merge(*(from_arrow(files.read(path)) for path in paths), key=_in_turn)

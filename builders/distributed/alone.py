@@ -18,6 +18,7 @@ import pyarrow
 
 from squall.builders.distributed.addressing import DELIVER, Program
 from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
+from squall.builders.distributed.leaving import note
 from squall.builders.distributed.lines import Lost, Parse, Parsed, event_of, late, lost_message
 from squall.builders.distributed.messages import (
     COUNT,
@@ -30,6 +31,7 @@ from squall.builders.distributed.messages import (
     Message,
     Step,
     from_arrow,
+    making,
     to_arrow,
 )
 from squall.builders.distributed.worker import figure_messages
@@ -117,9 +119,9 @@ class SingleTask:
         """Whether there is something to do when no more events will come."""
         return self.progress.due < FOREVER
 
-    def first(self) -> list[Message]:
-        """The messages that start a program."""
-        return [start_message()]
+    def starting(self) -> Step | None:
+        """The worker's function that makes the messages which start a program, of nothing."""
+        return self.exchange.storing(making([start_message()]), self._folder("facts"))
 
     def reading(self, parse: Parse) -> Step:
         """The worker's function from lines to messages."""
@@ -130,7 +132,7 @@ class SingleTask:
             return to_arrow(facts(program.plan, earliest, parse(batches, None, earliest)))
 
         step.__name__ = SOURCES
-        return step
+        return self.exchange.storing(step, self._folder("facts"))
 
     def work(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
         """Works a batch off. Nothing of it counts before `commit`.
@@ -141,7 +143,7 @@ class SingleTask:
         self.store.delete("runs", self.done)
         self.store.delete(*self._outputs())
         self.answered = ()
-        self.told = self.exchange.write(messages, self._folder("facts")) if messages is not None else Told()
+        self.told = self._run(messages, "facts") if messages is not None else Told()
         base = self.done if self.done - self.progress.base >= COMPACT else self.progress.base
         state = self.exchange.stored(STATE, _STATE, self._state())
         given = self.exchange.union([state, self.exchange.stored(ROW, _FACTS, [self._folder("facts")])])
@@ -149,12 +151,18 @@ class SingleTask:
             return
         whole = base == self.done
         task = Task(self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=whole, keep=keep)
-        step = self.exchange.answering(task, self._outputs())
-        found = self.exchange.write(self.exchange.worked(given, step, 1), self._folder("work"))
+        step = self.exchange.storing(self.exchange.answering(task, self._outputs()), self._folder("work"))
+        found = self._run(self.exchange.worked(given, step, 1), "work")
         self.answered = found.answers
         times = {name: time for name, _, time in found.instants}
         self.next = Progress(base=base, **times)
         self.tally.add(found)
+
+    def _run(self, messages: Frame, step: str) -> Told:
+        """Runs the job of a step, which stores what it leaves. Answers with what it tells."""
+        told = self.exchange.told(messages)
+        note(self.store, self._folder(step), told.files)
+        return told
 
     def answers(self) -> Frame | None:
         """What the batch has to hand on, as messages: `start` is the time, `weight` the place."""
@@ -172,7 +180,7 @@ class SingleTask:
         self.store.write(asdict(self.progress), "commits", f"{self.done}.json")
         for step in ("facts", "work"):
             for kind in OF_A_BATCH:
-                self.store.delete(*self._folder(step), f"kind={kind}")
+                self.store.delete(*self._folder(step), kind)
         for old in self.store.numbers("runs"):
             if old < self.progress.base:
                 self.store.delete("runs", old)

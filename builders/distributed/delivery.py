@@ -91,7 +91,7 @@ def _whole(
 ) -> Iterator[Message | Parcel]:
     told: list[Parcel] = []
     rest: list[Parcel] = []
-    for parcel in in_time(given, span):
+    for parcel in in_time(given, span).now:
         (told if parcel.level == DELIVER else rest).append(parcel)
     for made in worked_off(program, program.levels, PLAIN, span, state, rest):
         if isinstance(made, Parcel) and made.kind == ROW:
@@ -107,7 +107,9 @@ def _whole(
 def _delivered(
     program: Program, span: Span, evaluations: Evaluations, state: State, given: Iterable[Parcel]
 ) -> Iterator[Message | Parcel]:
-    partition, fresh = gathered(in_time(given, span), state.owners)
+    span, now, later = in_time(given, span)
+    yield from later
+    partition, fresh = gathered(now, state.owners)
     if partition is None:
         return
     addressing = program.addressing()
@@ -125,8 +127,8 @@ def _delivered(
             at_work.keep()
         if came := fresh.get((number, 0)):
             at_work.apply(0, came)
-        now = span.now if isinstance(at_work, Deliver) else FOREVER - 1
-        outputs = at_work.flush(now, evaluations.instants.get(number, ()))
+        until = span.now if isinstance(at_work, Deliver) else FOREVER - 1
+        outputs = at_work.flush(until, evaluations.instants.get(number, ()))
         if program.measure:
             yield from figure_messages(program, {node.id: NodeFigures(rows=len(outputs))})
         for place, output in enumerate(outputs):
@@ -156,7 +158,7 @@ def _changes(
     program: Program, span: Span, evaluations: Evaluations, state: State, given: Iterable[Parcel]
 ) -> Iterator[Message]:
     asked = [(node, op) for node, op in program.plan.deliveries if changes_only(op)]
-    partition, fresh = gathered(in_time(given, span), state.owners) if asked else (None, {})
+    partition, fresh = gathered(in_time(given, span).now, state.owners) if asked else (None, {})
     if partition is None:
         return
     numbers = program.addressing().numbers

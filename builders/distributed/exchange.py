@@ -9,17 +9,30 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow
 
 from squall.builders.distributed.addressing import Owners
-from squall.builders.distributed.messages import Step
+from squall.builders.distributed.messages import (
+    ANSWERS,
+    COUNT,
+    FIGURE,
+    FILE,
+    HELD,
+    INSTANT,
+    ROW,
+    STATE,
+    TIME,
+    TOKEN,
+    Message,
+    Step,
+)
 from squall.figures import NodeFigures
 from squall.plan import Plan
-from squall.rdf import ALWAYS
+from squall.rdf import ALWAYS, FOREVER
 
 Frame = Any
 """Messages somewhere: on Spark a DataFrame."""
 Folder = tuple[object, ...]
 """The parts of a path in the store."""
-Read = Callable[[Folder, int, Collection[int]], Iterable[pyarrow.RecordBatch]]
-"""The messages of a folder that hold what a level keeps in some buckets."""
+Read = Callable[[Folder, str, Collection[int]], Iterable[pyarrow.RecordBatch]]
+"""The messages of a file with what a level keeps, by the folder and its name there, that are of some buckets."""
 
 
 class Told(NamedTuple):
@@ -29,8 +42,8 @@ class Told(NamedTuple):
     (number of an operation node, time). counts: statements read, by number of the source. rows: how many rows are on
     their way; starts: the latest time at which one begins; ends: the latest time at which one begins or ends, if it
     does. kept: how many are kept. figures: (number of a node, rows, microseconds or -1) of what was measured. tokens:
-    (group and token, partition) of operators that have gone on (`squall.builders.distributed.replicas`). answers: the
-    names of the files in which answers are.
+    (group and token, partition) of operators that have gone on (`squall.builders.distributed.replicas`). files: (kind,
+    level, name) of those in which messages have been stored. answers: the names of the files in which answers are.
     """
 
     latest: int = ALWAYS
@@ -42,7 +55,32 @@ class Told(NamedTuple):
     kept: int = 0
     figures: tuple[tuple[int, int, int], ...] = ()
     tokens: tuple[tuple[str, int], ...] = ()
+    files: tuple[tuple[str, int, str], ...] = ()
     answers: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(messages: Iterable[Message]) -> Told:
+        """What messages tell together."""
+        by_kind: dict[str, list[Message]] = {}
+        for message in messages:
+            by_kind.setdefault(message.kind, []).append(message)
+        files = [(one.row.partition(" "), one) for one in by_kind.get(FILE, ())]
+        rows = [one for (kind, _, _), one in files if kind in (ROW, HELD)]
+        times = by_kind.get(TIME, ())
+        starts = max((one.start for one in rows), default=ALWAYS)
+        return Told(
+            latest=max((one.start for one in times), default=ALWAYS),
+            instants=tuple(sorted({(one.row, one.node, one.start) for one in by_kind.get(INSTANT, ())})),
+            counts=tuple((one.node, one.start) for one in by_kind.get(COUNT, ())),
+            rows=sum(one.many for one in rows),
+            starts=starts,
+            ends=max([starts, *(one.end for one in (*rows, *times) if one.end != FOREVER)]),
+            kept=sum(one.many for (kind, _, _), one in files if kind == STATE),
+            figures=tuple((one.node, one.start, one.end) for one in by_kind.get(FIGURE, ())),
+            tokens=tuple((one.row, one.node) for one in by_kind.get(TOKEN, ())),
+            files=tuple((kind, one.level, name) for (kind, _, name), one in files),
+            answers=tuple(one.row for one in by_kind.get(ANSWERS, ())),
+        )
 
 
 class Tally:
@@ -76,7 +114,7 @@ class Exchange(Protocol):
         """The messages of one kind and level in some folders; None if there are none."""
 
     def reader(self) -> Read:
-        """What reads the state in a worker."""
+        """What reads the state in a worker: one file of it."""
 
     def waking(self, places: Sequence[tuple[int, int]]) -> Frame:
         """For each level and bucket the message that lets it work (`squall.builders.distributed.addressing.waking`)."""
@@ -90,8 +128,14 @@ class Exchange(Protocol):
     def worked(self, messages: Frame, step: Step, partitions: int) -> Frame:
         """What a step makes of messages, those of a bucket together."""
 
-    def write(self, messages: Frame, folder: Folder) -> Told:
-        """Stores messages by kind and level; answers with what they tell."""
+    def storing(self, step: Step, folder: Folder) -> Step:
+        """The step, what is to be stored being put into files of a folder, which are told."""
+
+    def passed(self, messages: Frame, step: Step) -> Frame:
+        """What a step makes of messages where they are."""
+
+    def told(self, messages: Frame) -> Told:
+        """Runs the job that makes messages; answers with what they tell."""
 
     def texts(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
         """The rows of the messages of one kind and level in some folders."""

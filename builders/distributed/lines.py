@@ -119,7 +119,7 @@ def parsed(
     """The events of lines, those that are lost, and how many statements could be used. block: where the part of the
     file begins that they are of; before: how many lines of that come before them."""
     if document.spooled:
-        return _unspool(text.split(b"\n"))
+        return _unspooled(text.split(b"\n"))
     name = document.of(path)
     if path.endswith(".tmp"):  # a file that is still being written
         return [], [], 0
@@ -170,16 +170,21 @@ def _counted(events: list[Event], lost: list[Lost]) -> tuple[list[Event], list[L
     return events, lost, sum(len(event.facts) for event in events)
 
 
-def _unspool(lines: Sequence[bytes]) -> tuple[Sequence[Event], list[Lost], int]:
+def _unspooled(lines: Sequence[bytes]) -> tuple[Sequence[Event], list[Lost], int]:
     events: list[Event] = []
     lost: list[Lost] = []
-    for line in lines:
-        match json.loads(line):
-            case [time, stream, graph, kind, *cells]:
-                events.append(event_of(time, stream, graph, kind, cells))
-            case told:
-                lost.append(Lost(**told))
+    for said in json.loads(b"[%b]" % b",".join(lines)):  # in one call, which takes half the time
+        if isinstance(said, list):
+            time, stream, graph, kind, *cells = said
+            events.append(event_of(time, stream, graph, kind, cells))
+        else:
+            lost.append(Lost(**said))
     return _counted(events, lost)
+
+
+def unspool(text: bytes) -> Sequence[Event]:
+    """The events of whole lines that `spool_lines` made, one for each."""
+    return _unspooled(text.splitlines())[0]
 
 
 def event_of(time: int, stream: str, graph: str, kind: str, cells: Sequence[str]) -> Event:

@@ -22,16 +22,22 @@ from squall.builders.rows.entries import Entry
 from squall.errors import BuilderError, SquallError
 from squall.rdf import FOREVER
 
-ROW, DUE, STATE, LOST, TIME, COUNT, INSTANT = "row", "due", "state", "lost", "time", "count", "instant"
-FIGURE, TOKEN, ANSWERS = "figure", "token", "answers"
-"""The kinds of message: rows for a node; rows for a node that are worked off in their time; what a node keeps; a
-statement that could not be used; the latest time; how many statements (`start`) of a source (`node`) were read; a time
-at which a stream, in a graph, brought something; how many rows (`start`) a node has made, in how many microseconds
-(`end`; -1: not known); what operators that have gone on are known by; the name of a file with answers."""
-STORED = (ROW, STATE, LOST)
-"""The kinds that are stored; of the others it is enough to be told."""
-OF_A_BATCH = (ROW, LOST)
+ROW, DUE, HELD, STATE, LOST = "row", "due", "held", "state", "lost"
+TIME, CLOCK, COUNT, INSTANT = "time", "clock", "count", "instant"
+FIGURE, TOKEN, ANSWERS, FILE = "figure", "token", "answers", "file"
+"""The kinds of message: rows for a node; rows for a node that are worked off in their time; such rows that are kept if
+that is later; what a node keeps; a statement that could not be used; the latest time, and the latest at which something
+begins or ends (`end`); up to when instants are whole, for those that work them off in the same job; how many statements
+(`start`) of a source (`node`) were read; a time at which a stream, in a graph, brought something; how many rows
+(`start`) a node has made, in how many microseconds (`end`; -1: not known); what operators that have gone on are known
+by; the name of a file with answers; the kind and the name of a file with messages of a level (`many`, `start`, `end`:
+of all of them)."""
+STORED = (ROW, HELD, STATE, LOST)
+"""The kinds that are stored, by who has made them; of the others it is enough to be told."""
+OF_A_BATCH = (ROW, HELD, LOST)
 """The kinds that are of no use after their batch, but for rows that wait."""
+OF_STATIC = (ROW, HELD, FILE, FIGURE)
+"""The kinds of what static data make that count: they have no time, and are no statements of a source."""
 Step = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 """A worker's function, over Arrow. By its name engines know it."""
 SOURCES = "sources"
@@ -105,6 +111,16 @@ def to_arrow(messages: Iterable[Message | Parcel]) -> Iterator[pyarrow.RecordBat
         raise Failed(error) from None
     if chunk:
         yield _batch(chunk)
+
+
+def making(messages: Sequence[Message | Parcel]) -> Step:
+    """The worker's function that makes messages, of nothing."""
+    return lambda _: to_arrow(messages)
+
+
+def same(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """The worker's function that leaves messages as they are."""
+    return batches
 
 
 class Failed(Exception):

@@ -21,6 +21,7 @@ import pyarrow
 
 from squall.builders.distributed.addressing import Owners
 from squall.builders.distributed.exchange import Files, Folder, Read, Told
+from squall.builders.distributed.leaving import noted
 from squall.builders.distributed.messages import STATE, TOKEN, Message, parcels
 from squall.builders.packing import Orders
 from squall.builders.rows.entries import Entry
@@ -36,11 +37,11 @@ def group_of(levels: Iterable[int], owners: Owners) -> Group:
 
 
 class Version(NamedTuple):
-    """What one superstep has added to the state. levels: those of which it did; tokens: by group and partition, of the
-    operators that did it."""
+    """What one superstep has added to the state. files: their names, by the level of which it did; tokens: by group and
+    partition, of the operators that did it."""
 
     folder: Folder
-    levels: frozenset[int]
+    files: Mapping[int, Sequence[str]]
     tokens: Mapping[Group, Mapping[int, str]]
 
 
@@ -60,8 +61,11 @@ class Lineage:
         """and what the batch at work has added to it so far."""
 
     def _version(self, folder: Folder, tokens: Mapping[Group, Mapping[int, str]]) -> Version:
-        levels = (int(name.partition("=")[2]) for name in self.store.names(*folder, f"kind={STATE}"))
-        return Version(folder, frozenset(levels), tokens)
+        files: dict[int, list[str]] = {}
+        for kind, level, name in noted(self.store, folder):
+            if kind == STATE:
+                files.setdefault(level, []).append(name)
+        return Version(folder, files, tokens)
 
     def begin(self) -> None:
         """A batch begins, for the first time or once more."""
@@ -97,7 +101,7 @@ def _latest(versions: Sequence[Version]) -> dict[Group, dict[int, str]]:
     found: dict[Group, dict[int, str]] = {}
     for version in versions:
         for group in list(found):
-            if group not in version.tokens and version.levels & _levels(group):
+            if group not in version.tokens and version.files.keys() & _levels(group):
                 del found[group]  # others have worked on these levels
         for group, tokens in version.tokens.items():
             found.setdefault(group, {}).update(tokens)
@@ -108,7 +112,7 @@ def _levels(group: Group) -> set[int]:
     return set(map(int, group.partition("/")[0].split(",")))
 
 
-def _nothing(folder: Folder, level: int, buckets: Collection[int]) -> Iterable[pyarrow.RecordBatch]:
+def _nothing(folder: Folder, name: str, buckets: Collection[int]) -> Iterable[pyarrow.RecordBatch]:
     return ()
 
 
@@ -155,8 +159,9 @@ class State:
     def _batches(self, versions: Iterable[Version], partition: int) -> Iterator[pyarrow.RecordBatch]:
         buckets = [bucket for bucket, owner in enumerate(self.owners) if owner == partition]
         for version in versions:
-            for level in version.levels.intersection(self.levels):
-                yield from self.read(version.folder, level, buckets)
+            for level in self.levels:
+                for name in version.files.get(level, ()):
+                    yield from self.read(version.folder, name, buckets)
 
     def put(self, partition: int, operators: Any, size: int) -> Message:
         """Keeps operators of so many rows for the next step. What tells the driver of their token."""

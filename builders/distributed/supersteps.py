@@ -3,8 +3,8 @@
 Each *superstep* shuffles the rows on their way to a level, and works them off in Python workers (the bulk synchronous
 model: Valiant 1990), which hold or read what the level keeps (`squall.builders.distributed.replicas`). Levels follow
 each other in one job; messages for later ones are handed on. A level inside which rows move takes supersteps, each a
-job, until nothing moves any more. What a job leaves is written as Parquet, which cuts the lineage and makes the batch
-repeatable.
+job, until nothing moves any more. What a job leaves its tasks write as Parquet (`squall.builders.distributed.leaving`),
+which cuts the lineage and makes the batch repeatable.
 
 Where the answer depends on all of an instant, rows wait until time has passed the instant at which they begin; then
 what looks at instants as a whole goes through all of them, in order.
@@ -21,10 +21,21 @@ from squall.builders.distributed.addressing import DELIVER, TOGETHER, Owners, Pr
 from squall.builders.distributed.cut import Level
 from squall.builders.distributed.delivery import Evaluations, changes_only, changing, delivery, told_whole, whole
 from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
+from squall.builders.distributed.leaving import note
 from squall.builders.distributed.lines import Lost, Parse
-from squall.builders.distributed.messages import DUE, LOST, OF_A_BATCH, ROW, STATE, Message, Step
+from squall.builders.distributed.messages import DUE, HELD, LOST, OF_A_BATCH, ROW, STATE, Step, making, same
 from squall.builders.distributed.replicas import Lineage, State
-from squall.builders.distributed.worker import DELETE, PLAIN, REDERIVE, Span, axioms, compaction, source_step, superstep
+from squall.builders.distributed.worker import (
+    DELETE,
+    PLAIN,
+    REDERIVE,
+    Span,
+    axioms,
+    compaction,
+    source_step,
+    superstep,
+    timed,
+)
 from squall.builders.instants import Instants
 from squall.builders.rows import deliver
 from squall.builders.rows.timeline import TimeDriven
@@ -62,10 +73,10 @@ class Batches:
     """The batches of one job, one after the other; the state between them lies in the store.
 
     done: how many are committed. whole_instants: whether an instant is worked off only when all of it is there; then
-    rows from the time `span.now + 1` on wait. together: up to how many rows, those of the batch and of the state, a
-    batch is worked off by a single task, if that can be told before: at_once: nothing has to be known of what the
-    sources hold before it is worked off, and no level takes rounds, so that a batch is one job. most: how many rows of
-    state a worker holds from one superstep to the next, at most.
+    rows from the time `span.now + 1` on wait. at_once: no level takes rounds, and of what the sources hold nothing has
+    to be known to all before it is worked off but how far time has come, which the rows bring along: a batch is one
+    job. together: up to how many rows, those of the batch and of the state, another batch is worked off by a single
+    task. most: how many rows of state a worker holds from one superstep to the next, at most.
     """
 
     def __init__(self, exchange: Exchange, store: Files, program: Program, together: int, most: int) -> None:
@@ -78,10 +89,10 @@ class Batches:
         self.deliveries = {numbers[node.id]: op for node, op in plan.deliveries}
         self.changing = {number for number, op in self.deliveries.items() if changes_only(op)}
         self.whole_instants = waits(plan)
-        self.at_once = not self.whole_instants and not any(level.recursive for level in program.levels)
         self.done = len(store.numbers("commits"))
         self.progress = Progress(**(store.read("commits", f"{self.done - 1}.json") or {}))
         self.instants = {number: Instants(op) for number, op in self.deliveries.items() if op.output == "rstream"}
+        self.at_once = not self.instants and not any(level.recursive for level in program.levels)
         for number, instants in self.instants.items():
             if str(number) in self.progress.instants:
                 instants.take(self.progress.instants[str(number)])
@@ -115,13 +126,21 @@ class Batches:
 
     # A batch
 
-    def first(self) -> list[Message]:
-        """The messages that start a program."""
-        return axioms(self.program)
+    def starting(self) -> Step | None:
+        """The worker's function that makes the messages which start a program, of nothing; None: there are none."""
+        first = axioms(self.program)
+        return self._entering(making(first)) if first else None
 
     def reading(self, parse: Parse) -> Step:
         """The worker's function from lines to messages."""
-        return source_step(self.program, self.earliest, parse)
+        return self._entering(source_step(self.program, self.earliest, parse))
+
+    def _entering(self, step: Step) -> Step:
+        """The function, what it makes being stored where a job of its own makes it."""
+        if not self.at_once:
+            return self.exchange.storing(step, self._next_step(0))
+        levels = (*(level.number for level in self.program.levels), DELIVER)
+        return timed(step, self._places(levels, self.exchange.owners)) if self.whole_instants else step
 
     def work(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
         """Works a batch off. Nothing of it counts before `commit`.
@@ -134,11 +153,12 @@ class Batches:
         self.steps, self.sources, self.answered, self.told, self.kept = [], [], (), Told(), 0
         self.lineage.begin()
         self.keep = keep
-        if self.at_once:
-            evaluations = self._at_once(messages, last)
+        evaluations = Evaluations()
+        if self.at_once and messages is not None:
+            self._at_once(messages, last)
         else:
             if messages is not None:
-                self.told = self._write(messages)
+                self.told = self._run(messages)
                 self.sources = self._of_batch(self.steps)
             self.span = Span(self.progress.worked, self._now(last))
             evaluations = Evaluations.of(self.instants, self.told.instants, self.span.now)
@@ -181,7 +201,7 @@ class Batches:
         waiting = [tuple(folder) for folder, _ in held]
         for folder in (*(tuple(folder) for folder, _ in before.held), *self._of_batch(self.steps)):
             for kind in OF_A_BATCH if folder not in waiting else ():
-                self.store.delete(*folder, f"kind={kind}")
+                self.store.delete(*folder, kind)
         self.store.delete(*self._outputs())
         self.done += 1
         if self.done - 1 - self.base >= COMPACT:
@@ -201,12 +221,16 @@ class Batches:
 
     # Steps: each a folder of messages, by kind and level
 
-    def _write(self, messages: Frame) -> Told:
-        """Runs a job, its outcome a step of this batch. Answers with what the messages tell."""
-        step = f"{len(self.steps):04d}"
-        folder = ("runs", self.done, step)
-        told = self.exchange.write(messages, folder)
-        self.steps.append(step)
+    def _next_step(self, number: int | None = None) -> Folder:
+        """The folder of the next step of this batch, or of one of them."""
+        return ("runs", self.done, f"{len(self.steps) if number is None else number:04d}")
+
+    def _run(self, messages: Frame) -> Told:
+        """Runs a job, which stores what it leaves as the next step of this batch. Answers with what it tells."""
+        folder = self._next_step()
+        told = self.exchange.told(messages)
+        note(self.store, folder, told.files)
+        self.steps.append(str(folder[-1]))
         self.lineage.add(folder, told)
         self.kept += told.kept
         self.tally.add(told)
@@ -235,8 +259,12 @@ class Batches:
 
     def _wakes(self, levels: Iterable[int], owners: Owners) -> Frame:
         """What lets all partitions of some levels work, whether something comes for them or not."""
+        return self.exchange.waking(self._places(levels, owners))
+
+    def _places(self, levels: Iterable[int], owners: Owners) -> list[tuple[int, int]]:
+        """All partitions of some levels: each with one of its buckets."""
         buckets = {owner: bucket for bucket, owner in enumerate(owners)}.values()
-        return self.exchange.waking([(level, bucket) for level in levels for bucket in buckets])
+        return [(level, bucket) for level in levels for bucket in buckets]
 
     # The sources' messages
 
@@ -249,7 +277,7 @@ class Batches:
         """The rows on their way to a level: those of the sources that have waited until now, new ones that need not
         wait, and what other levels have made of them."""
         waited = [tuple(folder) for folder, _ in self.progress.held]
-        rows = self.exchange.stored(ROW, level, [*waited, *self.sources])
+        rows = self.exchange.stored(HELD if self.at_once else ROW, level, [*waited, *self.sources])
         if rows is not None and self.whole_instants:
             rows = self.exchange.of_kind(DUE, rows)
         others = [folder for folder in self._of_batch(self.steps) if folder not in self.sources]
@@ -261,18 +289,16 @@ class Batches:
 
     # All in one job
 
-    def _at_once(self, messages: Frame | None, last: bool) -> Evaluations:
+    def _at_once(self, messages: Frame, last: bool) -> None:
         """Works the batch off from sources to answers, the sources' messages in the same job."""
-        evaluations = Evaluations()
-        self.span = Span(self.progress.worked, self.progress.worked)  # nothing looks at how far time has come
-        if messages is not None:
-            flow: Frame | None = messages
-            for level in self.program.levels:
-                flow = self._through(level, flow)
-            self.told = self._write(self._delivered(flow, evaluations))
-            self.sources = self._of_batch(self.steps)
-        self.span = Span(self.progress.worked, self._now(last))
-        return evaluations
+        before = self.progress.worked
+        self.span = Span(before, self._now(last) if self.whole_instants else before)
+        flow: Frame | None = messages
+        for level in self.program.levels:
+            flow = self._through(level, flow)
+        self.told = self._run(self._delivered(flow, Evaluations()))
+        self.sources = self._of_batch(self.steps)
+        self.span = Span(before, self._now(last))
 
     # All in one task
 
@@ -286,9 +312,12 @@ class Batches:
         if rows is None:
             return evaluations
         state, end = (self._state(part, TOGETHER, self.keep) for part in (levels[:-1], [DELIVER]))
-        step = whole(self.program, self.span, evaluations, state, end)
-        told = self._write(self.exchange.worked(rows, self.exchange.answering(step, self._outputs()), 1))
-        return self._reported(evaluations, told)
+        step = self._ending(whole(self.program, self.span, evaluations, state, end))
+        return self._reported(evaluations, self._run(self.exchange.worked(rows, step, 1)))
+
+    def _ending(self, step: Step) -> Step:
+        """The function that ends a job, and leaves answers and what is to be stored."""
+        return self.exchange.storing(self.exchange.answering(step, self._outputs()), self._next_step())
 
     # Level by level
 
@@ -310,18 +339,20 @@ class Batches:
         rows = self.exchange.union([flow, self._due(level.number)])
         if level.timely and self._passes():
             rows = self.exchange.union([rows, self._wakes([level.number], self.exchange.owners)])
-        return None if rows is None else self._worked(rows, level, PLAIN, self.span, self.keep)
-
-    def _worked(self, rows: Frame, level: Level, phase: str, span: Span, keep: bool) -> Frame:
-        """What a level makes of rows, in one round. keep: a later one has to know of it."""
-        state = self._state([level.number], self.exchange.owners, keep)
-        step = superstep(self.program, [level], phase, span, state)
+        if rows is None:
+            return None
+        step = self._superstep(level, PLAIN, self.span, self.keep)
         return self.exchange.worked(rows, step, self.exchange.partitions)
+
+    def _superstep(self, level: Level, phase: str, span: Span, keep: bool) -> Step:
+        """What a worker does with rows for a level, in one round. keep: a later one has to know of it."""
+        state = self._state([level.number], self.exchange.owners, keep)
+        return superstep(self.program, [level], phase, span, state)
 
     def _end_job(self, flow: Frame | None) -> None:
         """What is on its way is stored."""
         if flow is not None:
-            self._write(flow)
+            self._run(self.exchange.passed(flow, self.exchange.storing(same, self._next_step())))
 
     def _rounds(self, level: Level, phases: Sequence[str]) -> None:
         """Works a level off, in rounds. Time passes in the first of them."""
@@ -334,7 +365,8 @@ class Batches:
             if timely or phase == REDERIVE:
                 rows = self.exchange.union([rows, self._wakes([level.number], self.exchange.owners)])
             while rows is not None:
-                self._write(self._worked(rows, level, phase, span, keep=True))
+                step = self.exchange.storing(self._superstep(level, phase, span, keep=True), self._next_step())
+                self._run(self.exchange.worked(rows, step, self.exchange.partitions))
                 span, timely = Span(span.now, span.now), False
                 rows = self.exchange.stored(ROW, level.number, self._of_batch(self.steps[-1:]))
 
@@ -349,7 +381,7 @@ class Batches:
             evaluations = self._changed(evaluations)
         answers = self._delivered(flow, evaluations)
         if answers is not None:
-            self._write(answers)
+            self._run(answers)
         return evaluations
 
     def _changed(self, evaluations: Evaluations) -> Evaluations:
@@ -357,7 +389,7 @@ class Batches:
         told."""
         rows = self.exchange.union([self._due(DELIVER), self._wakes([DELIVER], self.exchange.owners)])
         step = changing(self.program, self.span, evaluations, self._end_state())
-        told = self._write(self.exchange.worked(rows, step, self.exchange.partitions))
+        told = self._run(self.exchange.worked(rows, step, self.exchange.partitions))
         return self._reported(evaluations, told)
 
     def _delivered(self, flow: Frame | None, evaluations: Evaluations) -> Frame | None:
@@ -367,8 +399,7 @@ class Batches:
             rows = self.exchange.union([rows, self._wakes([DELIVER], self.exchange.owners)])
         if rows is None:
             return None
-        step = delivery(self.program, self.span, evaluations, self._end_state())
-        step = self.exchange.answering(step, self._outputs())
+        step = self._ending(delivery(self.program, self.span, evaluations, self._end_state()))
         return self.exchange.worked(rows, step, self.exchange.partitions)
 
     def _reported(self, evaluations: Evaluations, told: Told) -> Evaluations:
@@ -377,15 +408,16 @@ class Batches:
     def _compact(self) -> None:
         """Adds up the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
         number = self.done - 1
-        levels = {level for version in self.lineage.versions for level in version.levels}
+        levels = {level for version in self.lineage.versions for level in version.files}
         folders = [version.folder for version in self.lineage.versions]
         state = self.exchange.union(self.exchange.stored(STATE, level, folders) for level in levels)
         if state is None:
             return
         draft = ("base", f"_{number}")
         self.store.delete(*draft)
-        step = compaction(self.program, self._passed())
-        told = self.exchange.write(self.exchange.worked(state, step, self.exchange.partitions), draft)
+        step = self.exchange.storing(compaction(self.program, self._passed()), draft)
+        told = self.exchange.told(self.exchange.worked(state, step, self.exchange.partitions))
+        note(self.store, draft, told.files)
         self.progress.rows = told.kept
         self.store.rename(draft, ("base", number))
         for old in self.store.numbers("runs"):

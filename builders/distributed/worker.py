@@ -9,14 +9,18 @@ from operator import attrgetter
 from typing import NamedTuple
 
 import pyarrow
+from pyarrow import compute
 
 from squall.builders.distributed.addressing import WAKE, Addressing, Owners, Program
 from squall.builders.distributed.cut import Level
 from squall.builders.distributed.lines import Parse, Parsed, late, lost_message
 from squall.builders.distributed.messages import (
+    ARROW,
+    CLOCK,
     COUNT,
     DUE,
     FIGURE,
+    HELD,
     INSTANT,
     ROW,
     SOURCES,
@@ -37,7 +41,7 @@ from squall.builders.state import compacted
 from squall.figures import Figures
 from squall.operators import Group, Operator
 from squall.plan import Plan
-from squall.rdf import ALWAYS, HEARTBEAT, Columns, Event
+from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Columns, Event
 from squall.windows import Count, Window
 
 _TIME = attrgetter("time")
@@ -85,11 +89,34 @@ def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> 
             yield from _outbox(machine, addressing)
     yield from _outbox(machine, addressing)
     if latest > ALWAYS:
-        yield Message(TIME, 0, 0, 0, 0, "", latest, 0, 0)
+        yield Message(TIME, 0, 0, 0, 0, "", latest, ALWAYS, 0)
     yield from evaluations.messages()
     for source, count in counts.items():
         yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
     yield from _figures(program, machine)
+
+
+def timed(step: Step, places: Sequence[tuple[int, int]]) -> Step:
+    """The worker's function, its rows such as are worked off in their time. places: levels and buckets that are told up
+    to when instants are whole: until the latest time that any task tells."""
+
+    def in_time(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        latest = ends = ALWAYS
+        for batch in step(batches):
+            rows = compute.equal(batch["kind"], ROW)
+            ended = compute.and_(rows, compute.less(batch["end"], FOREVER))
+            ends = max(ends, _latest(batch["start"].filter(rows)), _latest(batch["end"].filter(ended)))
+            latest = max(latest, _latest(batch["start"].filter(compute.equal(batch["kind"], TIME))))
+            yield batch.set_column(0, ARROW.field("kind"), compute.if_else(rows, HELD, batch["kind"]))
+        clocks = (Parcel(CLOCK, *place, 0, WAKE, [(latest - 1, FOREVER, 1)]) for place in places)
+        yield from to_arrow([Message(TIME, 0, 0, 0, 0, "", latest, ends, 0), *(clocks if latest > ALWAYS else ())])
+
+    in_time.__name__ = step.__name__
+    return in_time
+
+
+def _latest(times: pyarrow.Array) -> int:
+    return max(times.to_pylist(), default=ALWAYS)
 
 
 def _machine(program: Program) -> Machine:
@@ -181,13 +208,30 @@ class Span(NamedTuple):
     now: int
 
 
-def in_time(given: Iterable[Parcel], span: Span) -> Iterator[Parcel]:
-    """What is at work now: rows that have their time only if that is in the span."""
-    for parcel in given:
-        if parcel.kind != DUE:
-            yield parcel
-        elif entries := [entry for entry in parcel.entries if span.before < entry[-3] <= span.now]:
-            yield parcel._replace(kind=ROW, entries=entries)
+class Work(NamedTuple):
+    """What a step has to do: the time that passes, what is at work now, and what has to wait for its time."""
+
+    span: Span
+    now: list[Parcel]
+    later: list[Parcel]
+
+
+def in_time(given: Iterable[Parcel], span: Span) -> Work:
+    """What is at work now: rows that have their time only if that is in the span. Time may have come further than the
+    span says: as far as is told with the rows."""
+    parcels = list(given)
+    told = (entry[-3] for parcel in parcels if parcel.kind == CLOCK for entry in parcel.entries)
+    span = Span(span.before, max([span.now, *told]))
+    now, later = [], []
+    for parcel in parcels:
+        if parcel.kind not in (DUE, HELD):
+            now.append(parcel)
+            continue
+        if entries := [entry for entry in parcel.entries if span.before < entry[-3] <= span.now]:
+            now.append(parcel._replace(kind=ROW, entries=entries))
+        if parcel.kind == HELD and (entries := [entry for entry in parcel.entries if entry[-3] > span.now]):
+            later.append(parcel._replace(entries=entries))
+    return Work(span, now, later)
 
 
 def superstep(program: Program, levels: Sequence[Level], phase: str, span: Span, state: State) -> Step:
@@ -211,7 +255,9 @@ def worked_off(
     program: Program, levels: Sequence[Level], phase: str, span: Span, state: State, given: Iterable[Parcel]
 ) -> Iterator[Message | Parcel]:
     """What one round of some levels makes of the messages of a partition."""
-    partition, fresh = gathered(in_time(given, span), state.owners)
+    span, now, later = in_time(given, span)
+    yield from later
+    partition, fresh = gathered(now, state.owners)
     if partition is None:
         return
     machine, since = state.take(partition)

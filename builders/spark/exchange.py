@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,26 +10,12 @@ from typing import TYPE_CHECKING
 import pyarrow
 from pyarrow import parquet
 
+from squall.builders.distributed import leaving
 from squall.builders.distributed.addressing import BUCKETS, WAKE, Owners, waking
 from squall.builders.distributed.exchange import Folder, Read, Told
-from squall.builders.distributed.messages import (
-    ANSWERS,
-    ARROW,
-    COUNT,
-    FIGURE,
-    INSTANT,
-    ROW,
-    SCHEMA,
-    STATE,
-    STORED,
-    TIME,
-    TOKEN,
-    Message,
-    Step,
-)
-from squall.builders.spark.outputs import answering, merged
+from squall.builders.distributed.messages import ROW, SCHEMA, STATE, Step, from_arrow
+from squall.builders.spark.outputs import merged, write
 from squall.builders.spark.store import Store, pattern_of
-from squall.rdf import ALWAYS, FOREVER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,15 +31,11 @@ class SparkExchange:
         self.owners = _owners(spark, self.partitions)
 
     def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> DataFrame | None:
-        from pyspark.sql import functions as f
+        return self._read(leaving.files(self.store, kind, level, folders))
 
-        parts = [(*folder, *_part(kind, level)) for folder in folders]
-        paths = [pattern_of(self.store.uri(*part)) for part in parts if self.store.exists(*part)]
-        if not paths:
-            return None
-        schema = ", ".join(column for column in SCHEMA.split(", ") if column.split()[0] not in ("kind", "level"))
-        frame = self.spark.read.schema(schema).parquet(*paths)
-        return frame.withColumns({"kind": f.lit(kind), "level": f.lit(level)}).select(list(Message._fields))
+    def _read(self, parts: Iterable[Folder]) -> DataFrame | None:
+        paths = [pattern_of(self.store.uri(*part)) for part in parts]
+        return self.spark.read.schema(SCHEMA).parquet(*paths) if paths else None
 
     def reader(self) -> Read:
         return partial(_read_state, self.store.path())
@@ -78,92 +60,46 @@ class SparkExchange:
         return whole
 
     def worked(self, messages: DataFrame, step: Step, partitions: int) -> DataFrame:
-        return messages.repartition(partitions, "bucket").mapInArrow(step, SCHEMA)
+        return self.passed(messages.repartition(partitions, "bucket"), step)
 
-    def write(self, messages: DataFrame, folder: Folder) -> Told:
-        stored, told = to_store(messages)
-        stored.write.partitionBy("kind", "level").parquet(self.store.uri(*folder))
-        return told()
+    def passed(self, messages: DataFrame, step: Step) -> DataFrame:
+        return messages.mapInArrow(step, SCHEMA)
+
+    def told(self, messages: DataFrame) -> Told:
+        return Told.of(from_arrow(messages.toArrow().to_batches()))
+
+    def storing(self, step: Step, folder: Folder) -> Step:
+        return leaving.storing(step, partial(_store, self.store.path(*folder)))
 
     def texts(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
-        for folder in folders:
-            for path in _files(self.store.path(), folder, kind, level):
-                with parquet.ParquetFile(path) as file:
-                    for batch in file.iter_batches(columns=["row"]):
-                        yield from batch["row"].to_pylist()
+        for part in leaving.files(self.store, kind, level, folders):
+            with parquet.ParquetFile(self.store.path(*part)) as file:
+                for batch in file.iter_batches(columns=["row"]):
+                    yield from batch["row"].to_pylist()
 
     def answering(self, step: Step, folder: Folder) -> Step:
-        return answering(step, self.store.path(*folder))
+        return leaving.answering(step, partial(_answer, self.store.path(*folder)))
 
     def answers(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
         return merged(self.store.path(*folder, name) for name in names)
 
     def answered(self, folder: Folder, names: Sequence[str]) -> DataFrame | None:
-        paths = [pattern_of(self.store.uri(*folder, name)) for name in names]
-        return self.spark.read.schema(SCHEMA).parquet(*paths) if paths else None
+        return self._read((*folder, name) for name in names)
 
 
-def _read_state(root: Path, folder: Folder, level: int, buckets: Collection[int]) -> Iterator[pyarrow.RecordBatch]:
-    """What a level keeps in some buckets, of a folder in the store: read by a worker itself, for Spark cannot know what
-    it holds."""
-    for path in _files(root, folder, STATE, level):
-        table = parquet.read_table(path, partitioning=None, filters=[("bucket", "in", buckets)])
-        for name, value in (("kind", STATE), ("level", level)):
-            of_all = pyarrow.repeat(pyarrow.scalar(value, ARROW.field(name).type), len(table))
-            table = table.append_column(name, of_all)
-        yield from table.to_batches()
+def _store(folder: Path, place: leaving.Place, messages: pyarrow.Table) -> str:
+    kind, _ = place
+    return write(folder / kind, messages)
 
 
-def _files(root: Path, folder: Folder, kind: str, level: int) -> list[Path]:
-    """Where Spark has put the messages of one kind and level of a folder in the store."""
-    return sorted(Path(root, *map(str, folder), *_part(kind, level)).glob("*.parquet"))
+def _answer(folder: Path, _: leaving.Place, answers: pyarrow.Table) -> str:
+    return write(folder, answers)
 
 
-def _part(kind: str, level: int) -> tuple[str, str]:
-    """The folders in which messages of one kind and level lie."""
-    return f"kind={kind}", f"level={level}"
-
-
-def to_store(messages: DataFrame) -> tuple[DataFrame, Callable[[], Told]]:
-    """The messages that are stored, and what all of them tell once that has been done (Spark's observed metrics: no job
-    of its own)."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as f
-
-    kind, start, end = f.col("kind"), f.col("start"), f.col("end")
-    of_rows = kind == ROW
-    observation = Observation()
-    frame = messages.observe(
-        observation,
-        f.max(f.when(kind == TIME, start)).alias("latest"),
-        f.collect_set(f.when(kind == INSTANT, f.struct("row", "node", "start"))).alias("instants"),
-        f.collect_list(f.when(kind == COUNT, f.struct("node", "start"))).alias("counts"),
-        f.sum(f.when(of_rows, f.col("many")).otherwise(0)).alias("rows"),
-        f.max(f.when(of_rows, start)).alias("starts"),
-        f.max(f.when(of_rows & (end != FOREVER), end)).alias("ends"),
-        f.sum(f.when(kind == STATE, f.col("many")).otherwise(0)).alias("kept"),
-        f.collect_list(f.when(kind == FIGURE, f.struct("node", "start", "end"))).alias("figures"),
-        f.collect_list(f.when(kind == TOKEN, f.struct("row", "node"))).alias("tokens"),
-        f.collect_list(f.when(kind == ANSWERS, f.col("row"))).alias("answers"),
-    )
-
-    def told() -> Told:
-        found = observation.get
-        starts = ALWAYS if found["starts"] is None else found["starts"]
-        return Told(
-            latest=ALWAYS if found["latest"] is None else found["latest"],
-            instants=tuple(sorted((one["row"], one["node"], one["start"]) for one in found["instants"])),
-            counts=tuple((one["node"], one["start"]) for one in found["counts"]),
-            rows=found["rows"] or 0,
-            starts=starts,
-            ends=starts if found["ends"] is None else max(starts, found["ends"]),
-            kept=found["kept"] or 0,
-            figures=tuple((one["node"], one["start"], one["end"]) for one in found["figures"]),
-            tokens=tuple((one["row"], one["node"]) for one in found["tokens"]),
-            answers=tuple(found["answers"]),
-        )
-
-    return frame.where(frame.kind.isin(*STORED)), told
+def _read_state(root: Path, folder: Folder, name: str, buckets: Collection[int]) -> Iterator[pyarrow.RecordBatch]:
+    """What a file of the store holds of some buckets: read by a worker itself, for Spark cannot know what it holds."""
+    path = Path(root, *map(str, folder), STATE, name)
+    yield from parquet.read_table(path, partitioning=None, filters=[("bucket", "in", buckets)]).to_batches()
 
 
 def _owners(spark: SparkSession, partitions: int) -> Owners:

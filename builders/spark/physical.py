@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from squall.builders.distributed.addressing import DELIVER
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.exchange import Folder, Told
-from squall.builders.distributed.messages import ROW, SOURCES, Step
-from squall.builders.spark.exchange import SparkExchange, to_store
+from squall.builders.distributed.messages import ARROW, ROW, SOURCES, Step
+from squall.builders.spark.exchange import SparkExchange
+from squall.builders.spark.outputs import write
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import rows_together
 from squall.builders.spark.store import Store
@@ -72,15 +73,19 @@ class PlanningExchange(SparkExchange):
         self.jobs: list[Planned] = []
         self.steps = [SOURCES]
         """What the next job does."""
+        self.nothing = (write(store.path(), ARROW.empty_table()),)
+        """A file that can be read in place of all those that are not made."""
 
     def worked(self, messages: DataFrame, step: Step, partitions: int) -> DataFrame:
         self.steps.append(step.__name__)
         return super().worked(messages, step, partitions)
 
-    def write(self, messages: DataFrame, folder: Folder) -> Told:
-        for level in (DELIVER, *(() if self.jobs else self.levels)):
-            self.store.path(*folder, f"kind={ROW}", f"level={level}").mkdir(parents=True)
-        plan = str(to_store(messages)[0]._jdf.queryExecution().executedPlan().toString())
+    def told(self, messages: DataFrame) -> Told:
+        left = (DELIVER, *(() if self.jobs else self.levels))
+        plan = str(messages._jdf.queryExecution().executedPlan().toString())
         self.jobs.append(Planned(tuple(self.steps), plan.rstrip()))
         self.steps = []
-        return Told(rows=self.rows)
+        return Told(rows=self.rows, files=tuple((ROW, level, "") for level in left))
+
+    def _read(self, parts: Iterable[Folder]) -> DataFrame | None:
+        return super()._read([self.nothing]) if list(parts) else None

@@ -15,7 +15,7 @@ from squall.builders.distributed.alone import SingleTask, alone
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.intake import is_live, lose
 from squall.builders.distributed.lines import Document, Lost, lines_parser, spool_lines
-from squall.builders.distributed.messages import FIGURE, ROW, SCHEMA
+from squall.builders.distributed.messages import OF_STATIC, SCHEMA
 from squall.builders.distributed.parts import Part, parts_parser
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
@@ -180,8 +180,8 @@ class Run:
 
     def _start(self, static: Iterable[Event]) -> DataFrame | None:
         """The messages of axioms and static data, if there are any."""
-        first = self.batches.first()
-        made = self.spark.createDataFrame(first, SCHEMA) if first else None
+        first = self.batches.starting()
+        made = self.spark.range(0, 1, 1, 1).mapInArrow(first, SCHEMA) if first is not None else None
         file = self.place / "spool" / "static" / "static.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         known = (line for event in static for line in spool_lines(event._replace(time=ALWAYS)))
@@ -190,7 +190,7 @@ class Run:
             return made
         show(draft)
         parts = shared(self.spark, [(0, str(file))])
-        read = self._parts((Document("static", spooled=True),), parts).where(f"kind in ('{ROW}', '{FIGURE}')")
+        read = self._parts((Document("static", spooled=True),), parts).where(f"kind in {OF_STATIC}")
         return made.union(read) if made is not None else read
 
     # Sources

@@ -8,7 +8,7 @@ spark/                  Structured Streaming's own checkpoint: offsets and commi
 spool/                  events that Spark cannot read by itself, as files that it can; stand.json: where sources stand
 figures/                what nodes have done, if they are measured
 outputs/<n>/            what the tasks of batch n answer, each in files of its own (Parquet)
-runs/<n>/<step>/        batch n: the messages of each step, by kind and level (Parquet)
+runs/<n>/<step>/        batch n: the messages of each step, by kind (Parquet); files.json: which files count
 base/<n>/               the state after batch n, compacted
 marks/<n>.json          where the sink and the ledger file were before batch n
 commits/<n>.json        batch n is done
@@ -29,8 +29,8 @@ from squall.plan import Plan
 
 META, BEGIN, RUN, READS = "meta.json", "begin.json", "run.json", "reads.json"
 FORMAT = 3
-"""How messages are written and the spool is read; 1 had no number, and a record for each row; of 2 Spark read the spool
-as a folder of texts."""
+"""How messages and the spool are kept; 1 had no number, and a record for each row; of 2 Spark wrote messages, and read
+the spool as a folder of texts."""
 
 
 def uri_of(path: Path) -> str:

@@ -1,0 +1,165 @@
+"""Redis Streams and Kafka as an unbounded read: for pipelines of Beam that are not squall's alone (docs/beam.md)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+from squall.builders.beam.quiet import beam
+from squall.builders.beam.turns import BUNDLE, WATERMARK, advance, timestamp
+from squall.builders.distributed.divided import Statement, opened, statements
+from squall.builders.distributed.lines import Losses
+from squall.streams.files import Divisible
+
+_ELSEWHERE = {
+    "group": "Beam keeps the positions: leave it out",
+    "lateness": "leave it out: what is late is for the windows of the pipeline to say",
+    "window": "leave it out: windows are those of the pipeline",
+    "stream": "leave it out: rows do not name their stream",
+    "idle": "leave it out: no other source is waited for",
+}
+"""Options of sources that have no meaning here, and what to do."""
+_POLL = 0.05
+"""Seconds between two looks for what is new."""
+_Restriction = tuple[str, str | None]
+"""What lies behind one position of a source, up to another one; None: without end."""
+
+
+class ReadEvents(beam.PTransform):  # type: ignore[misc]
+    """``pipeline | ReadEvents(ADDRESS)``: what a source brings, as `Statement` rows at their event times, without end.
+
+    ADDRESS: that of a source which can be read again between two positions (`squall.streams.files.Divisible`): a Redis
+    stream, or a topic of Kafka. now: read what is there now, in parts that workers read apart, and end. The watermark
+    is the latest time that has been read. Rows of what cannot be used have a text in `lost`.
+
+    Raises UsageError if the address is that of another source, or has an option that means nothing here.
+    """
+
+    def __init__(self, uri: str, now: bool = False) -> None:
+        super().__init__()
+        self.uri = uri
+        self.now = now
+        with closing(_opened(uri)):
+            pass
+
+    def expand(self, begin: Any) -> Any:
+        if not self.now:
+            return begin | "address" >> beam.Create([self.uri]) | "read" >> beam.ParDo(_Read())
+        with closing(_opened(self.uri)) as source:
+            parts = source.parts(source.beginning(), source.latest())
+        rows = begin | "parts" >> beam.Create(parts) | "spread" >> beam.Reshuffle()
+        return rows | "read" >> beam.FlatMap(_part, self.uri).with_output_types(Statement)
+
+
+beam.coders.registry.register_coder(Statement, beam.coders.RowCoder)
+
+
+def _opened(uri: str, losses: Losses | None = None) -> Divisible:
+    return opened(uri, "`ReadEvents`", _ELSEWHERE, losses)
+
+
+def _part(part: str, uri: str) -> Iterator[Any]:
+    """The rows of a part."""
+    losses = Losses()
+    with closing(_opened(uri, losses)) as source:
+        yield from map(_placed, _rows(source, part, losses))
+
+
+def _rows(source: Divisible, part: str, losses: Losses) -> Iterator[Statement]:
+    for events in source.part(part):
+        yield from statements(events, losses.take())
+    yield from statements((), losses.take())
+
+
+def _placed(row: Statement) -> Any:
+    """A row at its event time."""
+    return row if row.time is None else beam.window.TimestampedValue(row, timestamp(row.time))
+
+
+class _Tracker(beam.io.iobase.RestrictionTracker):  # type: ignore[misc]
+    """What is behind a position: what is left of it can be put off. (It cannot be divided: nobody knows what comes.)"""
+
+    def __init__(self, restriction: _Restriction) -> None:
+        self._behind, self._end = restriction
+        self._reached = self._behind
+
+    def current_restriction(self) -> _Restriction:
+        return self._behind, self._end
+
+    def current_progress(self) -> Any:
+        return beam.io.iobase.RestrictionProgress(fraction=0.0)
+
+    def try_claim(self, position: str) -> bool:
+        if self._end is None:
+            self._reached = position
+        return self._end is None
+
+    def try_split(self, fraction_of_remainder: float) -> tuple[_Restriction, _Restriction] | None:
+        if fraction_of_remainder or self._end is not None:
+            return None
+        self._end = self._reached
+        return (self._behind, self._end), (self._end, None)
+
+    def check_done(self) -> None:
+        if self._end is None:
+            raise ValueError(f"what is behind {self._reached} has not been read")
+
+    def is_bounded(self) -> bool:
+        return False
+
+
+class _Whole(beam.transforms.core.RestrictionProvider):  # type: ignore[misc]
+    """All that a source brings."""
+
+    def initial_restriction(self, uri: str) -> _Restriction:
+        with closing(_opened(uri)) as source:
+            return source.beginning(), None
+
+    def create_tracker(self, restriction: _Restriction) -> _Tracker:
+        return _Tracker(restriction)
+
+    def restriction_size(self, uri: str, restriction: _Restriction) -> int:
+        return 1  # nobody knows
+
+
+_WHOLE = beam.DoFn.RestrictionParam(_Whole())
+
+
+@beam.typehints.with_output_types(Statement)
+class _Read(beam.DoFn):  # type: ignore[misc]
+    """The rows of a source, as they come. An instance keeps its connection."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Divisible, Losses]] = {}
+
+    @beam.DoFn.unbounded_per_element()  # type: ignore[untyped-decorator]
+    def process(self, uri: str, positions: Any = _WHOLE, watermark: Any = WATERMARK) -> Iterator[Any]:
+        until = time.monotonic() + BUNDLE
+        source, losses = self._source(uri)
+        behind, _ = positions.current_restriction()
+        while time.monotonic() < until:
+            latest = source.latest()
+            if not (parts := source.parts(behind, latest)):
+                time.sleep(_POLL)
+                continue
+            if not positions.try_claim(latest):
+                return
+            behind = latest
+            for part in parts:
+                for row in _rows(source, part, losses):
+                    yield _placed(row)
+                    if row.time is not None:
+                        advance(watermark, row.time)
+        positions.defer_remainder()
+
+    def teardown(self) -> None:
+        for source, _ in self._known.values():
+            source.close()
+
+    def _source(self, uri: str) -> tuple[Divisible, Losses]:
+        if uri not in self._known:
+            losses = Losses()
+            self._known[uri] = _opened(uri, losses), losses
+        return self._known[uri]

@@ -1,0 +1,418 @@
+"""The Beam builder with live sources: one pipeline with an unbounded read, and the driver that hands it turns."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import squall
+from squall.errors import BuilderError
+from squall.rdf import Event
+from squall.stages import Options, Output
+from squall.streams import Sources, open_source
+from tests import brokers
+from tests.test_beam import GRANDPARENTS, IMPORTING, REACH, RUNNERS, parents, plain, planned, run, triple
+
+pytestmark = [pytest.mark.beam, pytest.mark.skipif(find_spec("apache_beam") is None, reason="Beam is not installed")]
+
+COUNTED = """
+PREFIX : <http://example.org/>
+SELECT ?a (COUNT(?b) AS ?children) WHERE { ?a :parent ?b } GROUP BY ?a
+"""
+
+
+def chain(at: int) -> list[Event]:
+    """The batch of a stream in which each one is the parent of the next: an output comes of each but the first."""
+    return [Event(at, (triple(f"p{at}", "parent", f"p{at + 1}"),))]
+
+
+def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes a turn of each batch, however many are at hand."""
+    from squall.builders.beam.live import Ended, Intake, Part
+
+    def take(self: Intake, seconds: float) -> list[Part | Ended]:
+        with suppress(queue.Empty):
+            return [self._arrived.get(timeout=seconds)]
+        return []
+
+    monkeypatch.setattr(Intake, "take", take)
+
+
+def at_work() -> set[str]:
+    """The threads of a run that has not ended."""
+    return {thread.name for thread in threading.enumerate()} & {"reads sources", "runs the pipeline"}
+
+
+def generated(outputs: Iterator[Output]) -> Generator[Output, None, None]:
+    """Outputs as what can be closed."""
+    assert isinstance(outputs, Generator)
+    return outputs
+
+
+def wait(holds: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < limit, "it takes too long"
+        time.sleep(0.02)
+
+
+# One pipeline
+
+
+def test_outputs_come_while_the_sources_are_open_out_of_one_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    import apache_beam
+
+    pipelines: list[Any] = []
+    make = apache_beam.Pipeline.__init__
+    monkeypatch.setattr(apache_beam.Pipeline, "__init__", lambda self, **given: pipelines.append(make(self, **given)))
+    came = threading.Semaphore(0)
+
+    def batches() -> Iterator[list[Event]]:
+        yield chain(0)
+        for at in range(1, 9):
+            yield chain(at)
+            assert came.acquire(timeout=60)
+
+    times = []
+    for output in squall.build(planned(GRANDPARENTS), "beam").run(batches()):
+        times.append(output.time)
+        came.release()
+    assert times == [*range(1, 9)]
+    assert len(pipelines) == 1
+
+
+def test_the_steps_of_the_pipeline_have_the_names_that_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    import apache_beam
+
+    names: set[str] = set()
+    go = apache_beam.Pipeline.run
+
+    def noted(self: Any, *given: Any) -> Any:
+        names.update(label.partition("/")[0] for label in self.applied_labels)
+        return go(self, *given)
+
+    monkeypatch.setattr(apache_beam.Pipeline, "run", noted)
+    run(GRANDPARENTS, iter([chain(0)]))
+    shown = squall.build(planned(GRANDPARENTS), "beam").describe()  # type: ignore[attr-defined]
+    live = shown.partition("where a source is live:\n")[2].splitlines()
+    steps = [line for line in live if not line.startswith(" ")]
+    assert len(steps) == 2
+    assert names >= set(steps)
+
+
+def test_a_portable_runner_takes_unbounded_reads() -> None:
+    batches = [[event] for event in parents(20)]
+    assert run(REACH, iter(batches), *RUNNERS["portable"]) == run(REACH, batches, builder="iterator")
+
+
+@pytest.mark.parametrize(
+    ("conf", "message"),
+    [
+        (RUNNERS["bundles"], "`BundleBasedDirectRunner` takes no unbounded reads"),
+        (RUNNERS["threads"], "several workers of a local runner lose"),
+    ],
+)
+def test_runners_that_are_known_not_to_do_are_refused(conf: tuple[tuple[str, str], ...], message: str) -> None:
+    with pytest.raises(BuilderError, match=message):
+        run(GRANDPARENTS, iter([chain(0)]), *conf)
+
+
+# What is kept
+
+
+def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The turns at which a plan is put to work."""
+    from squall.builders.beam.turns import AtWork
+
+    begun: list[int] = []
+    make = AtWork.__init__
+
+    def noted(self: Any, program: Any, steps: int, folder: str, next: int) -> None:
+        begun.append(next)
+        make(self, program, steps, folder, next)
+
+    monkeypatch.setattr(AtWork, "__init__", noted)
+    return begun
+
+
+def anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets another instance work off each turn, as runners may."""
+    from squall.builders.beam.turns import Turn, Work
+
+    process = Work.process
+
+    def forgetful(self: Any, turn: Turn) -> None:
+        self.at_work = None
+        process(self, turn)
+
+    monkeypatch.setattr(Work, "process", forgetful)
+
+
+@pytest.mark.parametrize("program", [REACH, COUNTED], ids=["recursion", "counts"])
+@pytest.mark.parametrize("stays", [True, False])
+def test_the_plan_stays_at_work_or_goes_on_from_what_is_written(
+    program: str, stays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("squall.builders.beam.turns.COMPACT", 2)
+    one_by_one(monkeypatch)
+    if not stays:
+        anew(monkeypatch)
+    begun = counting(monkeypatch)
+    lexer = "jena" if program == REACH else "sparql"
+    plan = squall.plan(squall.compile(program, lexer=lexer))
+    batches = [[event] for event in parents(12)] + [[Event(12, (triple("p1", "closed", "yes"),))]]
+    conf = (("temp_location", str(tmp_path)),)
+    found = plain(squall.build(plan, "beam", Options(now=0, conf=conf)).run(iter(batches)))
+    assert found == plain(squall.build(plan, options=Options(now=0)).run(batches))
+    assert begun == [0] if stays else len(begun) > 8
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_written_is_kept_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("squall.builders.beam.turns.COMPACT", 2)
+    one_by_one(monkeypatch)
+    plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena", window="RANGE 3ms"))
+    most = 0
+    for _ in squall.build(plan, "beam", _in(tmp_path)).run(chain(at) for at in range(40)):
+        most = max(most, len(list(tmp_path.glob("squall-*/*"))))
+    assert 2 < most < 10
+
+
+def _in(folder: Path, **options: Any) -> Options:
+    return Options(conf=(("temp_location", str(folder)),), **options)
+
+
+def test_what_is_done_again_begins_behind_what_has_been_done(tmp_path: Path) -> None:
+    """A pipeline that is lost, and another one that begins where that did."""
+    from squall.builders.beam.graph import live_graph
+    from squall.builders.beam.options import Runner
+    from squall.builders.beam.turns import delete_done, is_done, lay_live, read_done, write_end, write_turn
+    from squall.builders.distributed.addressing import Program
+    from squall.builders.distributed.cut import levels
+
+    plan, folder = planned(GRANDPARENTS), str(tmp_path)
+    program = Program(plan, levels(plan))
+    outputs: list[Output] = []
+    for number in range(4):
+        write_turn(folder, number, chain(number) if number else [])
+        pipeline = threading.Thread(
+            target=Runner(()).run,
+            args=(lambda pipeline: lay_live(pipeline, live_graph(plan), program, 10, folder), True),
+        )
+        pipeline.start()
+        wait(lambda: is_done(folder, number))  # noqa: B023
+        write_end(folder)
+        pipeline.join()
+        (tmp_path / "end").unlink()
+        outputs += read_done(folder, number).outputs
+        delete_done(folder, [number], [])
+    assert [output.time for output in outputs] == [2, 3]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"answers-{number}" for number in range(4)]
+
+
+def test_the_watermark_follows_the_events(tmp_path: Path) -> None:
+    from apache_beam.io.restriction_trackers import OffsetRange
+    from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
+    from apache_beam.runners.sdf_utils import RestrictionTrackerView, ThreadsafeRestrictionTracker
+
+    from squall.builders.beam.turns import Read, _Tracker, write_end, write_turn
+
+    for number, events in enumerate([[], chain(7), chain(5000)]):
+        write_turn(str(tmp_path), number, events)
+    watermark = ManualWatermarkEstimator(None)
+    tracker = ThreadsafeRestrictionTracker(_Tracker(OffsetRange(0, 1 << 60)))
+    seen = []
+    for _, number, _ in Read().process(str(tmp_path), RestrictionTrackerView(tracker), watermark):
+        seen.append((number, watermark.current_watermark()))
+        if number == 2:
+            write_end(str(tmp_path))
+    assert seen == [(0, None), (1, None), (2, 0.007)]
+    assert watermark.current_watermark() == 5
+
+
+# Ends, and errors
+
+
+def test_a_producer_that_is_fast_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from squall.builders.beam.live import TURNS
+
+    monkeypatch.setattr("squall.builders.beam.live.AHEAD", 2)
+    handed: list[int] = []
+
+    def batches() -> Iterator[list[Event]]:
+        while True:
+            handed.append(len(handed))
+            yield chain(handed[-1])
+
+    with closing(generated(squall.build(planned(GRANDPARENTS), "beam", _in(tmp_path)).run(batches()))) as outputs:
+        next(outputs)
+        time.sleep(1)
+        assert len(handed) < 6 * TURNS
+        assert len(list(tmp_path.glob("squall-*/turn-*"))) <= TURNS
+        for _ in range(100):
+            next(outputs)
+        assert len(handed) < 100 + 6 * TURNS
+    wait(lambda: not at_work())
+    given = len(handed)
+    time.sleep(0.2)
+    assert len(handed) == given
+
+
+def test_a_run_that_is_closed_early_ends_its_pipeline(tmp_path: Path) -> None:
+    hold = threading.Event()
+
+    def batches() -> Iterator[list[Event]]:
+        yield chain(0)
+        yield chain(1)
+        hold.wait(60)
+
+    outputs = generated(squall.build(planned(GRANDPARENTS), "beam", _in(tmp_path)).run(batches()))
+    assert next(outputs).time == 1
+    assert "runs the pipeline" in at_work()
+    outputs.close()
+    assert "runs the pipeline" not in at_work()
+    assert not list(tmp_path.iterdir())
+    hold.set()
+    wait(lambda: not at_work())
+
+
+def test_a_run_that_is_never_closed_does_not_keep_the_process() -> None:
+    code = """
+import itertools, squall
+from squall.rdf import Event
+from tests.test_beam_live import GRANDPARENTS, chain, planned
+outputs = squall.build(planned(GRANDPARENTS), "beam").run(map(chain, itertools.count()))
+print(next(outputs).time)
+"""
+    root = Path(__file__).parent.parent
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+
+
+def test_an_error_of_the_stream_reaches_the_caller_behind_what_came_before(tmp_path: Path) -> None:
+    def batches() -> Iterator[list[Event]]:
+        yield chain(0)
+        yield chain(1)
+        raise OSError("the sensor has gone")
+
+    outputs = squall.build(planned(GRANDPARENTS), "beam", _in(tmp_path)).run(batches())
+    assert next(outputs).time == 1
+    with pytest.raises(OSError, match="the sensor has gone"):
+        next(outputs)
+    assert not list(tmp_path.iterdir())
+    assert not at_work()
+
+
+def test_an_error_in_a_turn_is_that_of_the_run(tmp_path: Path) -> None:
+    program = GRANDPARENTS + "[grows: (?x :grows ?y) -> (?x :grows child(?y)) (?x :is :grown)]"
+    came, hold = threading.Event(), threading.Event()
+
+    def batches() -> Iterator[list[Event]]:
+        yield chain(0)
+        yield chain(1)
+        assert came.wait(60)
+        yield [Event(2, (triple("ann", "grows", "bob"),))]
+        hold.wait(60)  # it does not wait for what comes then
+
+    outputs = squall.build(planned(program), "beam", _in(tmp_path, max_depth=3)).run(batches())
+    assert next(outputs).time == 1
+    came.set()
+    with pytest.raises(BuilderError, match="grows"):
+        next(outputs)
+    assert not list(tmp_path.iterdir())
+    hold.set()
+    wait(lambda: not at_work())
+
+
+def test_what_was_done_before_an_error_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the pipeline does that, and fails, between two looks at it."""
+    from squall.builders.beam.turns import is_done
+
+    one_by_one(monkeypatch)
+    program = GRANDPARENTS + "[grows: (?x :grows ?y) -> (?x :grows child(?y)) (?x :is :grown)]"
+    failed = False
+
+    def late(folder: str, number: int) -> bool:
+        nonlocal failed
+        if number != 1 or failed:
+            return is_done(folder, number)
+        if Path(folder, "turn-2").exists():
+            wait(lambda: "runs the pipeline" not in at_work())
+            failed = True
+        return False
+
+    batches = [chain(0) + chain(1), [Event(2, (triple("ann", "grows", "bob"),))]]
+    monkeypatch.setattr("squall.builders.beam.live.is_done", late)
+    outputs = squall.build(planned(program), "beam", Options(max_depth=3)).run(iter(batches))
+    assert next(outputs).time == 1
+    with pytest.raises(BuilderError, match="grows"):
+        next(outputs)
+
+
+def test_handlers_of_the_root_logger_stay_that_come_while_it_runs() -> None:
+    root, added = logging.getLogger(), logging.NullHandler()
+    before = root.handlers[:]
+    for output in squall.build(planned(GRANDPARENTS), "beam").run(map(chain, range(4))):
+        if output.time == 1:
+            root.addHandler(added)
+    assert root.handlers == [*before, added]
+    root.removeHandler(added)
+
+
+# Sources
+
+
+def test_a_folder_that_grows_is_followed_until_a_signal(tmp_path: Path) -> None:
+    (tmp_path / "rule.jena").write_text(GRANDPARENTS)
+    (tmp_path / "in").mkdir()
+    sink = tmp_path / "out.ntt"
+    options = ["--source", "in/?follow=yes&poll=50", "--sink", "out.ntt", "--builder", "beam"]
+    command = [sys.executable, "-m", "squall", "build", "rule.jena", *options]
+    process = subprocess.Popen(command, cwd=tmp_path, env=IMPORTING, stderr=subprocess.PIPE, text=True)
+    try:
+        for at, (one, other) in enumerate([("ann", "bob"), ("bob", "cat"), ("cat", "dan")]):
+            draft = tmp_path / "in" / "part.tmp"
+            draft.write_text(f"{at} {triple(one, 'parent', other)}\n")
+            draft.rename(tmp_path / "in" / f"part{at}.ntt")
+            wait(lambda: sink.exists() and sink.read_text().count("\n") == at)  # noqa: B023
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, said
+    assert "3 statements read, 2 outputs" in said
+
+
+def test_redis_is_told_of_what_has_been_handed_on(broker: brokers.Broker, redis: Any) -> None:
+    def say(at: int) -> None:
+        (event,) = chain(at)
+        redis.xadd("k", {"data": f"{event.time} {event.facts[0]}\n"})
+
+    def pending() -> int:
+        return int(redis.xpending("k", "g")["pending"])
+
+    sources = Sources([open_source(f"redis://127.0.0.1:{broker.port}/k?format=ntt&group=g&from=first")])
+    say(0)
+    say(1)
+    outputs = squall.build(planned(GRANDPARENTS), "beam").run(sources)
+    assert next(outputs).time == 1
+    held = pending()
+    assert held >= 1
+    say(2)
+    assert next(outputs).time == 2
+    assert pending() == 1
+    sources.stop()
+    assert list(outputs) == []
+    assert pending() == 0
