@@ -238,13 +238,14 @@ def test_from_a_file_that_grows_into_a_compressed_one(tmp_path: Path, kills: int
     ("group", "sink"),
     [
         ("", "out.ntt"),
-        pytest.param("&group=g&consumer=c", "out.ntt", marks=pytest.mark.slow),
+        ("&group=g&consumer=c", "out.ntt"),
         pytest.param("", "redis", marks=pytest.mark.slow),
         pytest.param("", "kafka", marks=pytest.mark.slow),
     ],
 )
 def test_from_redis_on_spark(tmp_path: Path, broker: brokers.Broker, kills: int, group: str, sink: str) -> None:
-    """Entries of a group are acknowledged when a batch that has them is committed."""
+    """Workers read the stream by themselves, unless it is a group's: its entries are acknowledged when a batch that has
+    them is committed."""
     pytest.importorskip("pyspark")
     redis = pytest.importorskip("redis")
     place = f"redis://127.0.0.1:{broker.port}"

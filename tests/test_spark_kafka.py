@@ -21,7 +21,7 @@ from tests.live import line
 pytest.importorskip("pyspark")
 pytest.importorskip("confluent_kafka")
 
-from squall.builders.spark import kafka, session
+from squall.builders.spark import direct, kafka, session
 from squall.builders.spark.store import Store, uri_of
 from tests.test_live_kafka import Cluster
 
@@ -118,7 +118,7 @@ PLAIN = "kafka://h/t?format=ntt&stream=urn:s&from=first&buffer=9&idle=9&window=R
         (["kafka://me:secret@h/t?format=ntt"], "its user and password are said to librdkafka"),
     ],
 )
-def test_what_is_left_to_the_driver(
+def test_what_the_connector_does_not_read(
     connector: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -129,12 +129,13 @@ def test_what_is_left_to_the_driver(
     (tmp_path / "in.ntt").touch()
     monkeypatch.chdir(tmp_path)
     sources = [open_source(address) for address in addresses]
-    stores = [Store(connector._jvm, connector._jsc.hadoopConfiguration(), uri_of(tmp_path / one)) for one in "ab"]
+    store = Store(connector._jvm, connector._jsc.hadoopConfiguration(), uri_of(tmp_path / "kept"))
+    monkeypatch.setattr(direct, "_beginning", lambda _: "begin")
     with caplog.at_level(logging.WARNING):
-        found = kafka.chosen(connector, stores[0], sources, begun=False)
-    assert (found is sources[0]) == (addresses[0].startswith("kafka") and not why)
+        found = direct.chosen(connector, store, Sources(sources))
+    assert (found.by == "connector") == (addresses[0].startswith("kafka") and not why)
     assert why in caplog.text
-    assert bool(why) == ("is read by the driver" in caplog.text)
+    assert bool(why) == ("is not read by Spark's connector" in caplog.text)
     assert "secret" not in caplog.text
-    assert kafka.chosen(connector, stores[1], sources, begun=True) is None
-    assert kafka.chosen(connector, stores[1], sources, begun=False) is None, "as it has begun"
+    monkeypatch.setattr(kafka, "possible", None)
+    assert direct.chosen(connector, store, Sources(sources)) == found, "as it has begun"

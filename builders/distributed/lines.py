@@ -156,7 +156,10 @@ class Losses:
         self._found: list[Lost] = []
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        self._found.append(Lost(cause, source, 0, line or 0, reason, text))
+        self.add(Lost(cause, source, 0, line or 0, reason, text))
+
+    def add(self, lost: Lost) -> None:
+        self._found.append(lost)
 
     def take(self) -> list[Lost]:
         taken, self._found = self._found, []

@@ -1,5 +1,5 @@
-"""Redis Streams and Kafka as a data source of Spark's own, ``squall``: for jobs that are not squall's alone
-(docs/spark.md, "DataFrames").
+"""Redis Streams and Kafka as data sources of Spark's own: ``squall`` for jobs that are not squall's alone
+(docs/spark.md, "DataFrames"), ``squall-lines`` for those that are.
 
 A Python Data Source (https://spark.apache.org/docs/latest/api/python/tutorial/sql/python_data_source.html): executors
 read, each a part of what lies between two positions; the positions are the offsets in the checkpoint of the query.
@@ -7,18 +7,25 @@ read, each a part of what lies between two positions; the positions are the offs
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from squall.builders.distributed.lines import Losses, Lost
+from squall.builders.distributed.intake import timely
+from squall.builders.distributed.lines import Losses, Lost, lost_line, spool_lines
+from squall.builders.spark.spooled import SCHEMA
 from squall.errors import UsageError
 from squall.rdf import Event
 from squall.streams import address, open_source
 from squall.streams.files import Divisible
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit
 
 _TEXTS = ("subject", "predicate", "object", "graph", "lost")
 _SCHEMA = pyarrow.schema([("time", pyarrow.int64()), *((name, pyarrow.string()) for name in _TEXTS)])
@@ -33,6 +40,8 @@ _ELSEWHERE = {
 _HINT = "`squall build --builder spark` reads it, and writes down what it brings"
 _OFFSET = "position"
 """What Spark's offsets have: a position of the source."""
+_PAUSE = 0.1
+"""For how long Spark waits where nothing new has come, in seconds: it would ask again after 10 ms."""
 
 
 class EventSource(DataSource):
@@ -89,12 +98,18 @@ class _StreamReader(DataSourceStreamReader):
     def __init__(self, uri: str) -> None:
         self._uri = uri
         self._known: Divisible | None = None
+        self._told: dict[str, str] | None = None
 
     def initialOffset(self) -> dict[str, str]:
         return {_OFFSET: self._source.beginning()}
 
-    def latestOffset(self) -> dict[str, str]:  # type: ignore[override]  # as in PySpark 4.0; later ones take it, too
-        return {_OFFSET: self._source.latest()}
+    def latestOffset(self, start: dict[str, str] | None = None, limit: ReadLimit | None = None) -> dict[str, str]:
+        """Before Spark 4.2, which does not say where a micro-batch begins, it is all that there is."""
+        found = {_OFFSET: self._source.latest(start[_OFFSET] if start is not None else "")}
+        if found == self._told:
+            time.sleep(_PAUSE)
+        self._told = found
+        return found
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         return [InputPartition(part) for part in self._source.parts(start[_OFFSET], end[_OFFSET])]
@@ -106,10 +121,53 @@ class _StreamReader(DataSourceStreamReader):
         if self._known is not None:
             self._known.close()
 
+    def _opened(self) -> Divisible:
+        return _opened(self._uri)
+
     @property
     def _source(self) -> Divisible:
-        self._known = self._known or _opened(self._uri)
+        self._known = self._known or self._opened()
         return self._known
+
+
+class LineSource(DataSource):
+    """The same addresses for a run (`squall.builders.spark.direct`), which sees to streams and windows by itself. The
+    lines are those of the spool, in the order of their part; ``begin`` is the position at which the run begins."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "squall-lines"
+
+    def schema(self) -> str:
+        return "value string, file string, block bigint"
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        return _LineReader(self.options["path"], self.options["begin"])
+
+
+class _LineReader(_StreamReader):
+    def __init__(self, uri: str, begin: str) -> None:
+        super().__init__(uri)
+        self._begin = begin
+
+    def initialOffset(self) -> dict[str, str]:
+        return {_OFFSET: self._begin}
+
+    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+        return _line_batches(self._uri, partition.value)
+
+    def _opened(self) -> Divisible:
+        return cast(Divisible, open_source(self._uri))
+
+
+def _line_batches(uri: str, part: str) -> Iterator[pyarrow.RecordBatch]:
+    """The lines of a part, for each batch of it together."""
+    losses = Losses()
+    with closing(cast(Divisible, open_source(uri, losses))) as source:
+        for events in chain(timely(source.part(part), losses.add), [()]):
+            lines = [*(line for event in events for line in spool_lines(event)), *map(lost_line, losses.take())]
+            if lines:
+                yield pyarrow.record_batch([["\n".join(lines)], [part], [0]], schema=SCHEMA)
 
 
 def _opened(uri: str, losses: Losses | None = None) -> Divisible:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from squall.builders.distributed import intake
 from squall.builders.distributed.lines import Document
 from squall.builders.distributed.parts import Part, shares
-from squall.builders.spark import kafka
+from squall.builders.spark.direct import Direct
 from squall.builders.spark.session import FILES_PER_BATCH
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, file_of, numbers
@@ -25,12 +25,13 @@ class Inputs(NamedTuple):
     """What a run reads. documents: of the lines of each streaming source, by number; sources: those to count for,
     alike.
 
-    live: more may come; endless: and it never ends by itself."""
+    live: more may come; endless: and it never ends by itself. direct: what executors read by themselves of it."""
 
     documents: tuple[Document, ...]
     sources: tuple[Source | None, ...]
     live: bool
     endless: bool
+    direct: Direct = Direct()
 
 
 def readable(source: Source) -> bool:
@@ -38,10 +39,10 @@ def readable(source: Source) -> bool:
     return isinstance(source, FrameSource) or intake.readable(source)
 
 
-def document_of(source: Source) -> Document:
+def document_of(source: Source, direct: Direct) -> Document:
     """How the lines of a source that Spark can read are read."""
-    if isinstance(source, kafka.Topic):
-        return kafka.document_of(source)
+    if source is direct.source:
+        return direct.document()
     if isinstance(source, FrameSource):
         return Document(source.uri, source.stream, source.format)
     return intake.document_of(source)
@@ -50,7 +51,10 @@ def document_of(source: Source) -> Document:
 def lines(spark: SparkSession, inputs: Inputs, spool: Spool | None) -> DataFrame:
     """The lines of all sources as they come, with the places that they are from and the number of their source."""
     numbered = enumerate(zip(inputs.documents, inputs.sources, strict=True))
-    found = (_numbered(_streamed(spark, document, source, spool), number) for number, (document, source) in numbered)
+    found = (
+        _numbered(_streamed(spark, document, source, inputs.direct, spool), number)
+        for number, (document, source) in numbered
+    )
     return reduce(lambda one, other: one.union(other), found)
 
 
@@ -84,7 +88,7 @@ def _cutting(spark: SparkSession) -> tuple[int, int, int]:
 
 def _files(document: Document, source: Source | None) -> Sequence[str] | None:
     """The paths of its files; None: it has none."""
-    if document.spooled:
+    if source is None:
         return [str(file_of(document.name, number)) for number in numbers(document.name)]
     if isinstance(source, FileSource | FolderSource):
         return [str(Path(path).absolute()) for path in source.files()]
@@ -95,14 +99,16 @@ def _numbered(text: DataFrame, number: int) -> DataFrame:
     return text.selectExpr("*", f"{number} as source")
 
 
-def _streamed(spark: SparkSession, document: Document, source: Source | None, spool: Spool | None) -> DataFrame:
-    if document.messages:
-        return kafka.lines(spark, cast(kafka.Topic, source))
-    if isinstance(source, FrameSource):
-        return source.lines()
-    if document.spooled:
+def _streamed(
+    spark: SparkSession, document: Document, source: Source | None, direct: Direct, spool: Spool | None
+) -> DataFrame:
+    if source is None:
         assert spool is not None
         return _spooled(spark, spool)
+    if source is direct.source:
+        return direct.lines(spark)
+    if isinstance(source, FrameSource):
+        return source.lines()
     return _file_lines(spark, document)
 
 

@@ -10,8 +10,6 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from squall.builders.distributed.lines import Document
-from squall.builders.spark.store import READS, Store
-from squall.errors import BuilderError
 from squall.streams import Source
 from squall.streams.derived import original
 from squall.streams.formats import Format
@@ -43,29 +41,6 @@ class Topic(Protocol):
     given: Collection[str]
 
 
-def chosen(spark: SparkSession, store: Store, sources: Sequence[Source], begun: bool) -> Source | None:
-    """The source that is read by the connector, if there is one: what a run has begun with, or else what can be.
-
-    Raises BuilderError where a run has begun so, and cannot go on.
-    """
-    known = store.read(READS)
-    if known is None:
-        found = None if begun else _possible(spark, sources)
-        store.write({"connector": found and found.uri}, READS)
-        return found
-    if (uri := known["connector"]) is None:
-        return None
-    if not is_there(spark):
-        hint = "start it with the connector that it was begun with (`spark.jars.packages`), or from a new checkpoint"
-        raise BuilderError(f"`{uri}` was read by Spark's connector for Kafka, which is not there", hint=hint)
-    if len(sources) != 1 or sources[0].uri != uri:
-        raise BuilderError(
-            f"the checkpoint `{store.root}` is that of another source: {uri}",
-            hint="a run that has changed starts from a new checkpoint: name another folder, or remove this one",
-        )
-    return sources[0]
-
-
 def is_there(spark: SparkSession) -> bool:
     """Whether the session has the connector."""
     return bool(spark._jvm.org.apache.spark.util.Utils.classIsLoadable(CONNECTOR))  # type: ignore[union-attr]
@@ -91,7 +66,7 @@ def lines(spark: SparkSession, topic: Topic) -> DataFrame:
     )
 
 
-def _possible(spark: SparkSession, sources: Sequence[Source]) -> Source | None:
+def possible(spark: SparkSession, sources: Sequence[Source]) -> Source | None:
     """The source that the connector can read as it would be read in process; says why it cannot."""
     topics = [source for source in sources if isinstance(original(source), Topic)]
     if not topics or not is_there(spark):
@@ -100,12 +75,12 @@ def _possible(spark: SparkSession, sources: Sequence[Source]) -> Source | None:
         why = _hindrance(source, sources)
         if not why:
             return source
-        logger.warning("`%s` is read by the driver, not by Spark's connector: %s", source.uri, why)
+        logger.warning("`%s` is not read by Spark's connector: %s", source.uri, why)
     return None
 
 
 def _hindrance(source: Source, sources: Sequence[Source]) -> str:
-    """Why a topic has to be read by the driver."""
+    """Why a topic cannot be read by the connector."""
     if not isinstance(source, Topic):
         return "what it brings has to be put in order, or gets its times from what it says"
     if len(sources) > 1:

@@ -20,7 +20,7 @@ from squall.builders.distributed.messages import OF_STATIC, SCHEMA
 from squall.builders.distributed.parts import Part, parts_parser
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
-from squall.builders.spark import kafka
+from squall.builders.spark.direct import chosen
 from squall.builders.spark.ends import Ends
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.figures import Reporter
@@ -218,10 +218,10 @@ class Run:
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:
         """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""
         sources = batches.sources if isinstance(batches, Sources) else ()
-        topic = kafka.chosen(self.spark, self.store, sources, begun=self.batches.done > 0)
-        own = [source for source in sources if readable(source) or source is topic]
+        direct = chosen(self.spark, self.store, batches)
+        own = [source for source in sources if readable(source) or source is direct.source]
         read: list[Source | None] = [*own]
-        documents = [document_of(source) for source in own]
+        documents = [document_of(source, direct) for source in own]
         live = is_live(batches)
         rest = _rest(batches, own)
         if rest is not None:
@@ -234,7 +234,7 @@ class Run:
                 self.spool.start()
             else:
                 self.spool.write()
-        return Inputs(tuple(documents), tuple(read), live, any(source.live for source in own))
+        return Inputs(tuple(documents), tuple(read), live, any(source.live for source in own), direct)
 
     # The query
 

@@ -20,7 +20,8 @@ from squall.builders.spark.spool import file_of, numbers
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
-_SCHEMA = pyarrow.schema([("value", pyarrow.string()), ("file", pyarrow.string()), ("block", pyarrow.int64())])
+SCHEMA = pyarrow.schema([("value", pyarrow.string()), ("file", pyarrow.string()), ("block", pyarrow.int64())])
+"""Lines, and where they are from."""
 _OFFSET = "file"
 """What Spark's offsets have: the number of a file."""
 _PATIENCE = 0.1
@@ -93,7 +94,7 @@ class _Reader(DataSourceStreamReader):
         for part in partition.value:
             _, path, begin, _ = part
             for block in blocks(part):
-                yield pyarrow.record_batch([[block], [path], [begin]], schema=_SCHEMA)
+                yield pyarrow.record_batch([[block], [path], [begin]], schema=SCHEMA)
 
     def commit(self, end: dict[str, int]) -> None:
         for number in numbers(self._folder):

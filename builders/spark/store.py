@@ -3,7 +3,7 @@
 meta.json               what the folder belongs to: the plan, the number of buckets
 begin.json              what functions of time take for the time of what always holds (integer ms)
 run.json                the name of the run: a folder that is its sink has it as well
-reads.json              the source that is read by Spark's connector for Kafka, if there is one
+reads.json              the source that executors read by themselves, if there is one, by what, and where it begins
 spark/                  Structured Streaming's own checkpoint: offsets and commits
 spool/                  events that Spark cannot read by itself, as files that it can; stand.json: where sources stand
 figures/                what nodes have done, if they are measured

@@ -133,8 +133,9 @@ class Divisible(Acknowledging, Protocol):
         """Where it begins, if nothing else says so."""
         ...
 
-    def latest(self) -> str:
-        """The position behind all that it has now."""
+    def latest(self, begin: str = "") -> str:
+        """The position behind all that it has now. begin: where reading begins, so that of a source whose address says
+        how much may be read at a time (``buffer``) it is no more than that."""
         ...
 
     def parts(self, begin: str, end: str) -> list[str]:

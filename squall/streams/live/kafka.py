@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from math import ceil
 from types import MappingProxyType
 from typing import Any
 
@@ -103,8 +104,15 @@ class KafkaSource(MessageSource):
         """See `squall.streams.files.Divisible`."""
         return self._bounds(self._begin)
 
-    def latest(self) -> str:
-        return self._bounds(_BEHIND)
+    def latest(self, begin: str = "") -> str:
+        """Where it is limited, of each partition its share of what is there."""
+        end = self._bounds(_BEHIND)
+        if not (begin and self.is_limited):
+            return end
+        known, ends = json.loads(begin), json.loads(end)
+        sizes = {one: behind - known.get(one, 0) for one, behind in ends.items()}
+        rate = min(1, self.buffer / (sum(sizes.values()) or 1))
+        return json.dumps({one: known.get(one, 0) + ceil(size * rate) for one, size in sizes.items()})
 
     def parts(self, begin: str, end: str) -> list[str]:
         known = json.loads(begin)

@@ -62,6 +62,8 @@ class MessageSource(LiveSource):
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
         super().__init__(address, ledger, time)
         self.buffer = address.positive("buffer", 1000)
+        self.is_limited = "buffer" in dict(address.options)
+        """Whether the address says how many there may be in a batch."""
         self.reached = ""
 
     def position(self) -> str:

@@ -91,8 +91,11 @@ class RedisSource(MessageSource):
         """See `squall.streams.files.Divisible`."""
         return self.latest() if self._begin == _NEW else self._begin
 
-    def latest(self) -> str:
-        return self.patiently(self._newest)
+    def latest(self, begin: str = "") -> str:
+        if begin and self.is_limited:
+            entries = self.patiently(partial(self._behind, begin))
+            return entries[-1][0].decode() if entries else begin
+        return max(begin or "0-0", self.patiently(self._newest), key=_order)
 
     def parts(self, begin: str, end: str) -> list[str]:
         return [json.dumps([begin, end])] if _order(begin) < _order(end) else []

@@ -1,0 +1,168 @@
+"""Live sources that Spark's executors read by themselves, with offsets in Spark's checkpoint: as the driver would, and
+only what that is true of. (Kafka by Spark's connector: tests/test_spark_kafka.py.)"""
+
+from __future__ import annotations
+
+import json
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import squall
+from squall.clock import WallClock
+from squall.errors import BuilderError, SourceError
+from squall.stages import Options
+from squall.streams import LedgerFile, Sources, open_source
+from tests import brokers
+from tests.live import line
+
+pytest.importorskip("pyspark")
+pytest.importorskip("redis")
+from squall.builders.spark import direct, session
+from squall.builders.spark.store import Store, uri_of
+
+pytestmark = pytest.mark.spark
+SEEN = "[seen: (?s ?p ?o) -> (?s <urn:seen> ?o)]"
+PAIRS = "[pair: (?a <urn:p> ?b) (?b <urn:p> ?c) -> (?a <urn:pp> ?c)]"
+"""Which of them there are depends on which triples are the last ones."""
+
+
+def at(broker: brokers.Broker, options: str = "&from=first") -> str:
+    return f"redis://127.0.0.1:{broker.port}/k?format=ntt{options}"
+
+
+def say(redis: Any, *payloads: bytes) -> None:
+    for payload in payloads:
+        redis.xadd("k", {"data": payload})
+
+
+def ended(builder: str, program: str, address: str, count: int, options: Options) -> list[tuple[int, str]]:
+    """The outputs of a run that is ended when there are so many."""
+    plan = squall.plan(squall.compile(program, lexer="jena", window="TRIPLES 2" if program is PAIRS else "RANGE 1h"))
+    sources = Sources([open_source(address, options.ledger)])
+    found = []
+    for output in squall.build(plan, builder, options).run(sources):
+        found.append((output.time, str(output.fact)))
+        if len(found) == count:
+            sources.stop()
+    return sorted(found)
+
+
+def offsets(kept: Path) -> list[str]:
+    """What Spark's checkpoint has of the source, batch by batch."""
+    found = sorted((kept / "spark" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    return [json.loads(path.read_text().splitlines()[-1])["position"] for path in found]
+
+
+@pytest.mark.parametrize("cut", ["", "&buffer=2"])
+def test_it_is_what_the_driver_would_read(broker: brokers.Broker, redis: Any, tmp_path: Path, cut: str) -> None:
+    """However it is cut into micro-batches: what is late, what is malformed, and whose blank nodes are whose."""
+    node = b"5 _:b <urn:p> _:b .\n"
+    say(redis, line(1) + line(2) + node, line(4), b"nonsense\n" + line(6) + b"\xff", b"", node, node, line(7))
+    lost = [tmp_path / "lost0", tmp_path / "lost1"]
+    ledgers = [LedgerFile(path) for path in lost]
+    address = at(broker, f"&from=first{cut}")
+    local = ended("iterator", SEEN, address, 5, Options(ledger=ledgers[0]))
+    there = ended("spark", SEEN, address, 5, Options(ledger=ledgers[1], checkpoint=tmp_path / "kept"))
+    assert there == local
+    for ledger in ledgers:
+        ledger.close()
+    said = [sorted(path.read_text().splitlines()) for path in lost]
+    assert said[0] == said[1]
+    assert sorted(json.loads(one)["cause"] for one in said[0]) == ["late"] * 3 + ["malformed"] * 2
+    newest = redis.xinfo_stream("k")["last-generated-id"].decode()
+    assert offsets(tmp_path / "kept")[-1] == newest
+    assert (len(offsets(tmp_path / "kept")) >= 3) == bool(cut)
+    assert not (tmp_path / "kept" / "spool" / "events").exists()
+
+
+def test_facts_count_in_their_order(broker: brokers.Broker, redis: Any, tmp_path: Path) -> None:
+    """At one time as well: the last two triples are what a window of two has."""
+    names = "adbcabdcdabcadcb"
+    said = [f"{9 + number // 2} <urn:{a}> <urn:p> <urn:{b}> .\n" for number, (a, b) in enumerate(pairwise(names))]
+    say(redis, *(text.encode() for text in said))
+    say(redis, b"99 <urn:a> <urn:q> <urn:b> .\n")  # until then an instant may go on
+    (tmp_path / "in.ntt").write_text("".join(said))
+    local = ended("iterator", PAIRS, f"{tmp_path}/in.ntt", 0, Options())
+    assert len(local) > 4
+    options = Options(checkpoint=tmp_path / "kept")
+    assert ended("spark", PAIRS, at(broker, "&from=first&buffer=3"), len(local), options) == local
+
+
+def test_a_run_goes_on_where_it_was(broker: brokers.Broker, redis: Any, tmp_path: Path) -> None:
+    say(redis, line(1))
+    options, address = Options(checkpoint=tmp_path / "kept"), at(broker, "")
+    store = Store(session()._jvm, session()._jsc.hadoopConfiguration(), uri_of(tmp_path / "kept"))
+    begun = direct.chosen(session(), store, Sources([open_source(address)]))
+    say(redis, line(2), line(3))
+    assert begun.begin < redis.xinfo_stream("k")["last-generated-id"].decode()
+    assert [time for time, _ in ended("spark", SEEN, address, 2, options)] == [2, 3], "what is new is so since then"
+    say(redis, line(4))
+    assert [time for time, _ in ended("spark", SEEN, address, 1, options)] == [4]
+    for other in (at(broker), at(broker, "&group=g")):
+        with pytest.raises(BuilderError, match="is that of another source"):
+            ended("spark", SEEN, other, 1, options)
+
+
+def test_who_mistypes_an_address_is_told_at_once(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    with pytest.raises(SourceError, match="cannot be read"):
+        ended("spark", SEEN, "redis://127.0.0.1:1/k?format=ntt&from=first", 1, Options())
+    assert time.monotonic() - begin < 30
+
+
+@pytest.mark.parametrize(
+    ("addresses", "wall", "is_direct"),
+    [
+        (["redis://h/k?format=ttl&window=RANGE 5s&stream=urn:s&idle=9&buffer=9"], False, True),
+        (["kafka://me:secret@h/t?format=ntt&security.protocol=SSL"], False, True),
+        (["redis://h/k?format=ntt"], True, False),
+        (["redis://h/k?format=ntt&group=g"], False, False),
+        (["kafka://h/t?format=ntt&group=g"], False, False),
+        (["redis://h/k?format=ntt&lateness=5s"], False, False),
+        (["redis://h/k?format=nt&time=urn:at"], False, False),
+        (["redis://h/k?format=ntt", "redis://h/l?format=ntt"], False, False),
+        (["mqtt://h/x?format=ntt"], False, False),
+        (["tcp://h:1?format=ntt"], False, False),
+        (["in.ntt"], False, False),
+    ],
+)
+def test_what_is_left_to_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, addresses: list[str], wall: bool, is_direct: bool
+) -> None:
+    (tmp_path / "in.ntt").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(direct, "_beginning", lambda _: "begin")
+    spark = session()
+    store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(tmp_path / "kept"))
+    sources = Sources([open_source(address) for address in addresses], WallClock() if wall else None)
+    found = direct.chosen(spark, store, sources)
+    assert found == (direct.Direct(sources.sources[0], "squall", "begin") if is_direct else direct.Direct())
+    monkeypatch.setattr(direct, "_is_apart", lambda _: not is_direct)
+    assert direct.chosen(spark, store, sources) == found, "as it has begun"
+
+
+def test_partitions_of_kafka(tmp_path: Path) -> None:
+    """Each in its order; no more than the buffer at a time, of each its share."""
+    pytest.importorskip("confluent_kafka")
+    from squall.streams.live.kafka import KafkaSource
+    from tests.test_live_kafka import Cluster
+
+    cluster = Cluster()
+    cluster.say(*map(line, range(1, 7)), partition=0)
+    cluster.say(*map(line, range(1, 3)), partition=1)
+    address = cluster.at("t?format=ntt&from=first&buffer=4")
+    source = open_source(address)
+    assert isinstance(source, KafkaSource)
+    begin, whole = source.beginning(), json.loads(source.latest())
+    limited = json.loads(source.latest(begin))
+    assert {one: behind for one, behind in limited.items() if behind} == {"0": 3, "1": 1}
+    assert {one: behind for one, behind in whole.items() if behind} == {"0": 6, "1": 2}
+    source.close()
+    options = Options(checkpoint=tmp_path / "kept", ledger=LedgerFile())
+    found = ended("spark", SEEN, cluster.at("t?format=ntt&from=first"), 6, options)
+    assert {time for time, _ in found} == {1, 2, 3, 4, 5, 6}
+    assert json.loads(offsets(tmp_path / "kept")[-1]) == whole
