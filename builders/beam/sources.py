@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import chain
 from typing import Any
 
 from squall.builders.beam.quiet import beam
@@ -65,13 +66,7 @@ def _part(part: str, uri: str) -> Iterator[Any]:
     """The rows of a part."""
     losses = Losses()
     with closing(_opened(uri, losses)) as source:
-        yield from map(_placed, _rows(source, part, losses))
-
-
-def _rows(source: Divisible, part: str, losses: Losses) -> Iterator[Statement]:
-    for events in source.part(part):
-        yield from statements(events, losses.take())
-    yield from statements((), losses.take())
+        yield from map(_placed, chain.from_iterable(statements(source, part, losses)))
 
 
 def _placed(row: Statement) -> Any:
@@ -142,7 +137,7 @@ class _Read(beam.DoFn):  # type: ignore[misc]
         source, losses = self._source(uri)
         behind, _ = positions.current_restriction()
         while time.monotonic() < until:
-            latest = source.latest()
+            latest = source.latest(behind)
             if not (parts := source.parts(behind, latest)):
                 time.sleep(_POLL)
                 continue
@@ -150,7 +145,7 @@ class _Read(beam.DoFn):  # type: ignore[misc]
                 return
             behind = latest
             for part in parts:
-                for row in _rows(source, part, losses):
+                for row in chain.from_iterable(statements(source, part, losses)):
                     yield _placed(row)
                     if row.time is not None:
                         advance(watermark, row.time)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from squall.builders.distributed.lines import Losses, Lost
@@ -41,8 +42,13 @@ def opened(uri: str, reader: str, elsewhere: Mapping[str, str], losses: Losses |
     return source
 
 
-def statements(events: Iterable[Event], lost: Iterable[Lost]) -> Iterator[Statement]:
-    """The rows of events, and of what was lost with them."""
+def statements(source: Divisible, part: str, losses: Losses) -> Iterator[Iterator[Statement]]:
+    """The rows of a part of a source, batch by batch. losses: what the source tells of those that cannot be used."""
+    for events in chain(source.part(part), [()]):
+        yield _rows(events, losses.take())
+
+
+def _rows(events: Iterable[Event], lost: Iterable[Lost]) -> Iterator[Statement]:
     for event in events:
         for fact in event.facts:
             subject, predicate, object = map(str, fact)

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from squall.builders.distributed.divided import Statement, opened, statements
 from squall.builders.distributed.intake import timely
-from squall.builders.distributed.lines import Losses, Lost, lost_line, spool_lines
+from squall.builders.distributed.lines import Losses, lost_line, spool_lines
 from squall.builders.spark.spooled import SCHEMA
 from squall.errors import UsageError
-from squall.rdf import Event
-from squall.streams import address, open_source
+from squall.streams import open_source
 from squall.streams.files import Divisible
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
-_TEXTS = ("subject", "predicate", "object", "graph", "lost")
-_SCHEMA = pyarrow.schema([("time", pyarrow.int64()), *((name, pyarrow.string()) for name in _TEXTS)])
+_TIME, *_TEXTS = Statement._fields
+_SCHEMA = pyarrow.schema([(_TIME, pyarrow.int64()), *((name, pyarrow.string()) for name in _TEXTS)])
 _ELSEWHERE = {
     "group": "Spark keeps the offsets: leave it out",
     "lateness": "leave it out, and use `withWatermark` or a `FrameSource`",
@@ -37,7 +37,6 @@ _ELSEWHERE = {
     "idle": "leave it out: no other source is waited for",
 }
 """Options of sources that have no meaning here, and what to do."""
-_HINT = "`squall build --builder spark` reads it, and writes down what it brings"
 _OFFSET = "position"
 """What Spark's offsets have: a position of the source."""
 _PAUSE = 0.1
@@ -63,7 +62,7 @@ class EventSource(DataSource):
 
     def schema(self) -> str:
         with closing(_opened(self._uri)):
-            return f"time bigint, {', '.join(f'{name} string' for name in _TEXTS)}"
+            return f"{_TIME} bigint, {', '.join(f'{name} string' for name in _TEXTS)}"
 
     def reader(self, schema: Any) -> DataSourceReader:
         return _Reader(self._uri)
@@ -171,38 +170,12 @@ def _line_batches(uri: str, part: str) -> Iterator[pyarrow.RecordBatch]:
 
 
 def _opened(uri: str, losses: Losses | None = None) -> Divisible:
-    """The source of an address. Raises UsageError if it cannot be divided."""
-    place = address.source(uri)
-    for option, hint in _ELSEWHERE.items():
-        if option in dict(place.options):
-            raise UsageError(f"`{option}` in `{uri}` means nothing to a data source of Spark's", hint=hint)
-    source = open_source(uri, losses)
-    if source.removals:
-        raise UsageError(f"`{uri}` takes statements back, which rows of a DataFrame cannot", hint=_HINT)
-    if not isinstance(source, Divisible):
-        raise UsageError(
-            f"`{uri}` is no data source of Spark's: what lies between two of its positions cannot be read again",
-            hint=_HINT,
-        )
-    return source
+    return opened(uri, "a data source of Spark's", _ELSEWHERE, losses)
 
 
 def _batches(uri: str, part: str) -> Iterator[pyarrow.RecordBatch]:
     """The rows of a part."""
     losses = Losses()
     with closing(_opened(uri, losses)) as source:
-        for events in source.part(part):
-            yield _rows(events, losses.take())
-        yield _rows((), losses.take())
-
-
-def _rows(events: Sequence[Event], lost: Sequence[Lost]) -> pyarrow.RecordBatch:
-    found = [(event.time, *fact, event.graph or None, None) for event in events for fact in event.facts]
-    nothing = (None,) * (len(_SCHEMA) - 1)
-    columns = zip(*found, *((*nothing, _said(one)) for one in lost), strict=True)
-    return pyarrow.record_batch(list(columns) or [()] * len(_SCHEMA), schema=_SCHEMA)
-
-
-def _said(lost: Lost) -> str:
-    """What is the matter, in one line."""
-    return " ".join(f"{lost.cause}: {lost.source}: {lost.reason}: {lost.text}".split())
+        for rows in statements(source, part, losses):
+            yield pyarrow.record_batch(list(zip(*rows, strict=True)) or [()] * len(_SCHEMA), schema=_SCHEMA)
