@@ -176,6 +176,18 @@ def test_a_session_that_is_there_is_left_as_it_is_in_any_thread() -> None:
     spark.conf.set(name, before)
 
 
+def test_workers_do_not_look_for_cycles_all_the_time() -> None:
+    from squall.builders.distributed.messages import TOKEN, Message, making
+    from squall.builders.spark import session
+    from squall.builders.spark.workers import by_workers
+
+    def step(batches: Iterator[Any]) -> Iterator[Any]:
+        return making([Message(TOKEN, 0, 0, 0, 0, str(gc.get_threshold()), 0, 0, 0)])(batches)
+
+    (found,) = by_workers(session().range(0, 1, 1, 1), step).collect()
+    assert found["row"] == "(100000, 50, 100)"
+
+
 def test_a_session_of_our_own_has_our_settings() -> None:
     from squall.builders.spark import DEFAULTS, session
 

@@ -16,6 +16,7 @@ from squall.builders.distributed.exchange import Folder, Read, Told
 from squall.builders.distributed.messages import ROW, SCHEMA, STATE, Step, from_arrow
 from squall.builders.spark.outputs import merged, write
 from squall.builders.spark.store import Store, pattern_of
+from squall.builders.spark.workers import by_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,7 +64,7 @@ class SparkExchange:
         return self.passed(messages.repartition(partitions, "bucket"), step)
 
     def passed(self, messages: DataFrame, step: Step) -> DataFrame:
-        return messages.mapInArrow(step, SCHEMA)
+        return by_workers(messages, step)
 
     def told(self, messages: DataFrame) -> Told:
         return Told.of(from_arrow(messages.toArrow().to_batches()))

@@ -16,7 +16,7 @@ from squall.builders.distributed.alone import SingleTask, alone
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.intake import is_live, lose
 from squall.builders.distributed.lines import Document, Lost, lines_parser, spool_lines
-from squall.builders.distributed.messages import OF_STATIC, SCHEMA
+from squall.builders.distributed.messages import OF_STATIC
 from squall.builders.distributed.parts import Part, parts_parser
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
@@ -30,6 +30,7 @@ from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, rows_
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, show, written
 from squall.builders.spark.store import Store, uri_of
+from squall.builders.spark.workers import by_workers
 from squall.builders.state import COMPACT
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -185,7 +186,7 @@ class Run:
     def _start(self, static: Iterable[Event]) -> DataFrame | None:
         """The messages of axioms and static data, if there are any."""
         first = self.batches.starting()
-        made = self.spark.range(0, 1, 1, 1).mapInArrow(first, SCHEMA) if first is not None else None
+        made = by_workers(self.spark.range(0, 1, 1, 1), first) if first is not None else None
         file = self.place / "spool" / "static" / "static.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         known = (line for event in static for line in spool_lines(event._replace(time=ALWAYS)))
@@ -208,12 +209,12 @@ class Run:
     def _parts(self, documents: Sequence[Document], parts: Sequence[Sequence[Part]]) -> DataFrame:
         """The messages of parts of files."""
         step = self.batches.reading(parts_parser(documents, parts))
-        return self.spark.range(0, len(parts), 1, len(parts)).mapInArrow(step, SCHEMA)
+        return by_workers(self.spark.range(0, len(parts), 1, len(parts)), step)
 
     def _messages(self, text: DataFrame, inputs: Inputs) -> DataFrame:
         """The messages of lines."""
         step = self.batches.reading(lines_parser(inputs.documents))
-        return text.mapInArrow(step, SCHEMA)
+        return by_workers(text, step)
 
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:
         """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""

@@ -23,9 +23,10 @@ from squall.cli.programs import (
     planner_of,
     with_semantics,
 )
-from squall.cli.running import asked_at, calm_collector, check_sampled, run, warn_of_risks, watched, write_measures
+from squall.cli.running import asked_at, check_sampled, run, warn_of_risks, watched, write_measures
 from squall.cli.shared import LEXER, RULES, show_prints
 from squall.errors import UsageError
+from squall.garbage import calm_collector
 
 if TYPE_CHECKING:
     from squall.rdf import Event

@@ -71,12 +71,6 @@ def warn_of_risks(streams: Sources) -> None:
             click.echo(f"source warning: `{source.uri}`: {risk}", err=True)
 
 
-def calm_collector() -> None:
-    """Statements and rows are many small objects without cycles: the collector looks for these less often. (It made
-    reading take 1.7 times as long, joins a fifth longer.)"""
-    gc.set_threshold(100_000, 50, 100)
-
-
 def write_measures(job: Job, plan: Plan, sample: Sequence[Event], counted: Path | None, profiled: Path | None) -> None:
     """Writes what was asked for."""
     from squall import figures

@@ -1,0 +1,25 @@
+"""What Spark's Python workers are given to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow
+
+from squall.builders.distributed.messages import SCHEMA, Step
+from squall.garbage import calm_collector
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def by_workers(rows: DataFrame, step: Step) -> DataFrame:
+    """The messages that workers make of rows, where these are."""
+
+    def work(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        calm_collector()
+        return step(batches)
+
+    work.__name__ = step.__name__
+    return rows.mapInArrow(work, SCHEMA)
