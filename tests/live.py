@@ -13,9 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import squall
+from squall.plan import Plan
 from squall.rdf import Event, iri, triple
-from squall.stages import Output
-from squall.streams import Sources
+from squall.stages import Options, Output
+from squall.streams import Sources, open_source
 from tests.test_docs import ROOT, blocks, expect
 
 PATIENCE = 20  # seconds until a test is given up
@@ -25,6 +27,17 @@ P = iri("http://example.org/p")
 
 def output(time: int) -> Output:
     return Output(triple(iri(f"http://example.org/{time}"), P, iri("http://example.org/o")), time, "rule")
+
+
+def ended(plan: Plan, builder: str, address: str, count: int, options: Options) -> list[tuple[int, str]]:
+    """The outputs of a run that is ended when there are so many."""
+    sources = Sources([open_source(address, options.ledger)])
+    found = []
+    for output in squall.build(plan, builder, options).run(sources):
+        found.append((output.time, str(output.fact)))
+        if len(found) == count:
+            sources.stop()
+    return sorted(found)
 
 
 def line(time: int) -> bytes:

@@ -17,7 +17,7 @@ from squall.errors import BuilderError, SourceError
 from squall.stages import Options
 from squall.streams import LedgerFile, Sources, open_source
 from squall.streams.live import base
-from tests import brokers
+from tests import brokers, live
 from tests.live import line
 
 pytest.importorskip("pyspark")
@@ -43,13 +43,7 @@ def say(redis: Any, *payloads: bytes) -> None:
 def ended(builder: str, program: str, address: str, count: int, options: Options) -> list[tuple[int, str]]:
     """The outputs of a run that is ended when there are so many."""
     plan = squall.plan(squall.compile(program, lexer="jena", window="TRIPLES 2" if program is PAIRS else "RANGE 1h"))
-    sources = Sources([open_source(address, options.ledger)])
-    found = []
-    for output in squall.build(plan, builder, options).run(sources):
-        found.append((output.time, str(output.fact)))
-        if len(found) == count:
-            sources.stop()
-    return sorted(found)
+    return live.ended(plan, builder, address, count, options)
 
 
 def offsets(kept: Path) -> list[str]:

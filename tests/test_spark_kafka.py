@@ -16,6 +16,7 @@ import squall
 from squall.errors import BuilderError
 from squall.stages import Options
 from squall.streams import LedgerFile, Sources, open_source
+from tests import live
 from tests.live import line
 
 pytest.importorskip("pyspark")
@@ -54,14 +55,7 @@ def connector(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def ended(builder: str, address: str, count: int, options: Options) -> list[tuple[int, str]]:
     """The outputs of a run that is ended when there are so many."""
-    plan = squall.plan(squall.compile(SEEN, lexer="jena"))
-    sources = Sources([open_source(address, options.ledger)])
-    found = []
-    for output in squall.build(plan, builder, options).run(sources):
-        found.append((output.time, str(output.fact)))
-        if len(found) == count:
-            sources.stop()
-    return sorted(found)
+    return live.ended(squall.plan(squall.compile(SEEN, lexer="jena")), builder, address, count, options)
 
 
 @pytest.mark.usefixtures("connector")

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import pyarrow
 
+from squall.builders.distributed import leaving
 from squall.builders.distributed.addressing import DELIVER, Program
 from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
-from squall.builders.distributed.leaving import note
 from squall.builders.distributed.lines import Lost, Parse, Parsed, event_of, late, lost_message
 from squall.builders.distributed.messages import (
     COUNT,
@@ -143,7 +143,7 @@ class SingleTask:
         self.store.delete("runs", self.done)
         self.store.delete(*self._outputs())
         self.answered = ()
-        self.told = self._run(messages, "facts") if messages is not None else Told()
+        self.told = self._told(messages, "facts") if messages is not None else Told()
         base = self.done if self.done - self.progress.base >= COMPACT else self.progress.base
         state = self.exchange.stored(STATE, _STATE, self._state())
         given = self.exchange.union([state, self.exchange.stored(ROW, _FACTS, [self._folder("facts")])])
@@ -152,17 +152,14 @@ class SingleTask:
         whole = base == self.done
         task = Task(self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=whole, keep=keep)
         step = self.exchange.storing(self.exchange.answering(task, self._outputs()), self._folder("work"))
-        found = self._run(self.exchange.worked(given, step, 1), "work")
+        found = self._told(self.exchange.worked(given, step, 1), "work")
         self.answered = found.answers
         times = {name: time for name, _, time in found.instants}
         self.next = Progress(base=base, **times)
         self.tally.add(found)
 
-    def _run(self, messages: Frame, step: str) -> Told:
-        """Runs the job of a step, which stores what it leaves. Answers with what it tells."""
-        told = self.exchange.told(messages)
-        note(self.store, self._folder(step), told.files)
-        return told
+    def _told(self, messages: Frame, step: str) -> Told:
+        return leaving.told(self.exchange, self.store, messages, self._folder(step))
 
     def answers(self) -> Frame | None:
         """What the batch has to hand on, as messages: `start` is the time, `weight` the place."""

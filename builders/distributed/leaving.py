@@ -13,7 +13,7 @@ import pyarrow
 from pyarrow import compute
 
 from squall.builders.distributed.addressing import DELIVER
-from squall.builders.distributed.exchange import Files, Folder
+from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Told
 from squall.builders.distributed.messages import ANSWERS, ARROW, FILE, ROW, STORED, Message, Step, to_arrow
 from squall.rdf import FOREVER
 
@@ -86,6 +86,13 @@ def _stored(put: Put, place: Place, messages: pyarrow.Table) -> Message:
 
 
 # What counts of a folder
+
+
+def told(exchange: Exchange, store: Files, messages: Frame, folder: Folder) -> Told:
+    """Runs the job that makes messages, which stores what it leaves in a folder. Answers with what it tells."""
+    found = exchange.told(messages)
+    note(store, folder, found.files)
+    return found
 
 
 def note(store: Files, folder: Folder, files: Iterable[tuple[str, int, str]]) -> None:

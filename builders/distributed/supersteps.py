@@ -17,11 +17,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from squall.builders.distributed import leaving
 from squall.builders.distributed.addressing import DELIVER, TOGETHER, Owners, Program
 from squall.builders.distributed.cut import Level
 from squall.builders.distributed.delivery import Evaluations, changes_only, changing, delivery, told_whole, whole
 from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
-from squall.builders.distributed.leaving import note
 from squall.builders.distributed.lines import Lost, Parse
 from squall.builders.distributed.messages import DUE, HELD, LOST, OF_A_BATCH, ROW, STATE, Step, making, same
 from squall.builders.distributed.replicas import Lineage, State
@@ -228,8 +228,7 @@ class Batches:
     def _run(self, messages: Frame) -> Told:
         """Runs a job, which stores what it leaves as the next step of this batch. Answers with what it tells."""
         folder = self._next_step()
-        told = self.exchange.told(messages)
-        note(self.store, folder, told.files)
+        told = leaving.told(self.exchange, self.store, messages, folder)
         self.steps.append(str(folder[-1]))
         self.lineage.add(folder, told)
         self.kept += told.kept
@@ -416,8 +415,8 @@ class Batches:
         draft = ("base", f"_{number}")
         self.store.delete(*draft)
         step = self.exchange.storing(compaction(self.program, self._passed()), draft)
-        told = self.exchange.told(self.exchange.worked(state, step, self.exchange.partitions))
-        note(self.store, draft, told.files)
+        added = self.exchange.worked(state, step, self.exchange.partitions)
+        told = leaving.told(self.exchange, self.store, added, draft)
         self.progress.rows = told.kept
         self.store.rename(draft, ("base", number))
         for old in self.store.numbers("runs"):
