@@ -111,7 +111,7 @@ def test_messages_are_told_apart(scheme: str, format: str, tmp_path: Path) -> No
 def stalled(sink: Any) -> socket.socket:
     """Somebody who connects, and takes nothing."""
     connection = socket.socket()
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
     connection.connect(("127.0.0.1", sink.port))
     connected(sink)
     return connection
