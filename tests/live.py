@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -43,6 +44,19 @@ def ended(plan: Plan, builder: str, address: str, count: int, options: Options) 
 def line(time: int) -> bytes:
     """A line of timed N-Triples."""
     return f"{time} {output(time).fact}\n".encode()
+
+
+def wait(holds: Callable[[], bool], seconds: float = 60) -> None:
+    """Waits until something holds."""
+    limit = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < limit, "it takes too long"
+        time.sleep(0.02)
+
+
+def threads(*names: str) -> set[str]:
+    """Which of these threads are at work."""
+    return {thread.name for thread in threading.enumerate()} & set(names)
 
 
 def times(events: Sequence[Event]) -> list[int]:

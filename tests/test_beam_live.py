@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +23,7 @@ from squall.rdf import Event
 from squall.stages import Options, Output
 from squall.streams import Sources, open_source
 from tests import brokers
+from tests.live import threads, wait
 from tests.test_beam import GRANDPARENTS, IMPORTING, REACH, RUNNERS, parents, plain, planned, run, triple
 
 pytestmark = [pytest.mark.beam, pytest.mark.skipif(find_spec("apache_beam") is None, reason="Beam is not installed")]
@@ -40,7 +41,7 @@ def chain(at: int) -> list[Event]:
 
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes a turn of each batch, however many are at hand."""
-    from squall.builders.beam.live import Ended, Intake, Part
+    from squall.builders.distributed.ahead import Ended, Intake, Part
 
     def take(self: Intake, seconds: float) -> list[Part | Ended]:
         with suppress(queue.Empty):
@@ -52,20 +53,13 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def at_work() -> set[str]:
     """The threads of a run that has not ended."""
-    return {thread.name for thread in threading.enumerate()} & {"reads sources", "runs the pipeline"}
+    return threads("reads sources", "runs the pipeline")
 
 
 def generated(outputs: Iterator[Output]) -> Generator[Output, None, None]:
     """Outputs as what can be closed."""
     assert isinstance(outputs, Generator)
     return outputs
-
-
-def wait(holds: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < limit, "it takes too long"
-        time.sleep(0.02)
 
 
 # One pipeline
@@ -272,7 +266,7 @@ def test_the_watermark_follows_the_events(tmp_path: Path) -> None:
 def test_a_producer_that_is_fast_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from squall.builders.beam.live import TURNS
 
-    monkeypatch.setattr("squall.builders.beam.live.AHEAD", 2)
+    monkeypatch.setattr("squall.builders.distributed.ahead.AHEAD", 2)
     handed: list[int] = []
 
     def batches() -> Iterator[list[Event]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from squall.builders.distributed.ahead import AHEAD
 from squall.builders.given import Given
 from squall.builders.spark import spool
 from squall.builders.spark.spool import Spool, file_of, numbers, show, written
@@ -19,6 +21,7 @@ from squall.errors import BuilderError
 from squall.rdf import Event
 from squall.streams import LedgerFile, Sources, open_source
 from squall.streams.ledger import Deferred
+from tests.live import threads, wait
 from tests.test_live import Acknowledged, event
 
 TIMES = (1, 2, 4, 3, 5, 5, 4, 6)
@@ -166,6 +169,23 @@ def test_what_goes_wrong_while_reading_is_told(tmp_path: Path) -> None:
     assert other.join(20)
     assert list(map(str, told)) == ["the sensor has gone"]
     assert len(spooled(tmp_path / "other")) == 1
+
+
+def test_a_spool_that_is_closed_takes_nothing_more(tmp_path: Path) -> None:
+    """However fast events come: no thread is left that reads or writes, or waits for more."""
+
+    def events() -> Iterator[list[Event]]:
+        while not stopped.is_set():
+            yield [event(1)]
+
+    stopped = threading.Event()
+    spool = Spool(tmp_path, Given(events()), False, print)
+    spool.start()
+    wait(lambda: len(spooled(tmp_path)) > AHEAD)
+    assert threads("reads sources", "spools") == {"reads sources", "spools"}
+    spool.close()
+    wait(lambda: not threads("reads sources", "spools"))
+    stopped.set()
 
 
 def test_spark_reads_the_spool_file_by_file(tmp_path: Path) -> None:

@@ -6,12 +6,10 @@ A thread reads the sources, another one runs the pipeline. What is at hand when 
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 from squall.builders.beam.turns import (
@@ -24,7 +22,7 @@ from squall.builders.beam.turns import (
     write_end,
     write_turn,
 )
-from squall.builders.distributed.intake import timely
+from squall.builders.distributed.ahead import Ended, Intake, Part, split
 from squall.builders.distributed.lines import Lost
 from squall.builders.given import Given
 from squall.errors import BuilderError
@@ -32,85 +30,10 @@ from squall.rdf import Event
 from squall.stages import Output
 from squall.streams import Sources
 
-AHEAD = 16
-"""How many batches may be read before there is room for them in a turn, at most, and"""
 TURNS = 2
-"""how many turns there may be that have not been handed on: one at work, and one for when that is done."""
+"""How many turns there may be that have not been handed on: one at work, and one for when that is done."""
 _IDLE = 0.1
 """Seconds between two looks whether the pipeline is still there, while nothing comes."""
-_PATIENCE = 5.0
-"""Seconds that sources have to end, when a run does."""
-
-
-class Part(NamedTuple):
-    """What has been read: events, what was lost with them, and up to where sources have been read behind it."""
-
-    events: Sequence[Event]
-    lost: Sequence[Lost]
-    positions: Mapping[int, str]
-
-
-class Ended(NamedTuple):
-    """There is no more to be read. error: why, if something went wrong."""
-
-    error: BaseException | None = None
-
-
-class Intake:
-    """Reads sources in a thread, no further ahead than `AHEAD` batches."""
-
-    def __init__(self, inputs: Sources | Given) -> None:
-        self.inputs = inputs
-        self._arrived: queue.Queue[Part | Ended] = queue.Queue(maxsize=AHEAD)
-        self._closed = threading.Event()
-        self._reader = threading.Thread(target=self._read, name="reads sources", daemon=True)
-
-    def start(self) -> None:
-        """Begins to read."""
-        self._reader.start()
-
-    def take(self, seconds: float) -> list[Part | Ended]:
-        """What is at hand, but for what comes meanwhile; waits for something for so long at most."""
-        found: list[Part | Ended] = []
-        with suppress(queue.Empty):
-            found.append(self._arrived.get(timeout=seconds))
-            while len(found) < AHEAD:
-                found.append(self._arrived.get_nowait())
-        return found
-
-    def close(self) -> None:
-        """Nothing more is read. What cannot be ended in time goes on waiting, and nobody hears of it."""
-        self._closed.set()
-        if self._reader.is_alive():
-            self.inputs.stop()
-            if isinstance(self.inputs, Sources):
-                self._reader.join(_PATIENCE)
-        self.inputs.close()
-
-    def _read(self) -> None:
-        try:
-            for part in self._parts():
-                self._put(part)
-                if self._closed.is_set():
-                    return
-        except BaseException as error:  # raised by the thread that takes the outputs
-            self._put(Ended(error))
-        else:
-            self._put(Ended())
-
-    def _parts(self) -> Iterator[Part]:
-        lost: list[Lost] = []
-        for events in timely(self.inputs.ahead(), lost.append):
-            if events or lost:
-                yield Part(events, tuple(lost), self.inputs.positions())
-                lost.clear()
-        yield Part((), (), self.inputs.positions())  # they may have gone on without a word
-
-    def _put(self, what: Part | Ended) -> None:
-        while not self._closed.is_set():
-            with suppress(queue.Full):
-                self._arrived.put(what, timeout=_IDLE)
-                return
 
 
 class Pipeline:
@@ -201,8 +124,7 @@ class Live:
 
     def _take(self, came: Sequence[Part | Ended]) -> Ended | None:
         """Makes a turn of what has come, and the last one of the end, if that has."""
-        parts = [one for one in came if isinstance(one, Part)]
-        ended = next((one for one in came if isinstance(one, Ended)), None)
+        parts, ended = split(came)
         events = [event for part in parts for event in part.events]
         if events:
             self._write(events, parts)

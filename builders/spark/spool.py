@@ -8,37 +8,22 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
-from squall.builders.distributed.intake import timely
+from squall.builders.distributed.ahead import Ended, Intake, Part, split
 from squall.builders.distributed.lines import Lost, lost_line, spool_lines
 from squall.builders.given import Given
 from squall.errors import BuilderError
-from squall.rdf import ALWAYS, Event
+from squall.rdf import ALWAYS
 from squall.streams import Sources
 
 SPOOL_SECONDS = 0.2
 """For how long a live stream's events are gathered into one file, at most."""
-_AHEAD = 16
-"""Batches that may wait to be written."""
-_PATIENCE = 5.0
-"""Seconds that sources have to end, when a run does."""
-
-
-class Part(NamedTuple):
-    """A batch of what sources bring: its events, what was lost with it, and behind it where the sources stand
-    (`squall.streams.Sources.standings`) and up to where they have been read (`positions`)."""
-
-    events: Sequence[Event]
-    lost: Sequence[Lost]
-    standings: Sequence[Any]
-    positions: Mapping[int, str]
 
 
 class Spool:
@@ -61,24 +46,24 @@ class Spool:
         """That of the last file."""
         self._latest = ALWAYS
         """The time (integer ms) up to which events have come: what is earlier is late."""
-        self._lost: list[Lost] = []
         self._waiting: deque[tuple[int, Mapping[int, str]]] = deque()
         """The files that have not been worked off, with the positions behind them."""
-        self._arriving: queue.Queue[Part | None] = queue.Queue(maxsize=_AHEAD)
-        """What waits to be written; None: there is no more."""
-        self._reader = threading.Thread(target=self._read, name="reads sources", daemon=True)
         self._writer = threading.Thread(target=self._write_as_it_comes, name="spools", daemon=True)
         self.files.mkdir(parents=True, exist_ok=True)
+        known = self._known() if keeps else None
+        if known is not None:
+            self.number, self._latest = known["file"], known["latest"]
+        self._intake = Intake(inputs, keeps, self._latest)
         for ledger in inputs.ledgers if isinstance(inputs, Sources) else ():
             ledger.ledger = self
         if keeps:
-            self._go_on()
+            self._go_on(known)
 
     # What is asked of it
 
     def start(self) -> None:
         """Begins to read the sources, as they bring something: nobody knows when that is."""
-        self._reader.start()
+        self._intake.start()
         self._writer.start()
 
     def join(self, seconds: float) -> bool:
@@ -88,7 +73,7 @@ class Spool:
 
     def write(self) -> None:
         """Writes all that sources bring, now."""
-        self._write(self._parts())
+        self._write(self._intake.parts())
 
     def acknowledge(self, number: int | None = None) -> None:
         """All up to the file of a number has been worked off; None: all there is."""
@@ -103,48 +88,24 @@ class Spool:
         self.inputs.stop()
 
     def close(self) -> None:
-        """Nothing more is read. What could not be ended in time goes on reading, and nobody hears of it."""
-        if self._reader.is_alive():
-            self.stop()
-            if isinstance(self.inputs, Sources):
-                self._reader.join(_PATIENCE)
-        self.inputs.close()
+        """Nothing more is read."""
+        self._intake.close()
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
         """See `squall.stages.Ledger`: what is lost is spooled as well, so that it counts with the rest of its batch."""
-        self._lost.append(Lost(cause, source, 0, line or 0, reason, text))
-
-    # Reading
-
-    def _parts(self) -> Iterator[Part]:
-        for events in timely(self.inputs.ahead(), self._lost.append, self._latest):
-            if events or self._lost:
-                yield self._part(events)
-        if self._lost:
-            yield self._part(())
-
-    def _part(self, events: Sequence[Event]) -> Part:
-        lost = tuple(self._lost)
-        self._lost.clear()
-        return Part(events, lost, self.inputs.standings() if self._keeps else (), self.inputs.positions())
-
-    def _read(self) -> None:
-        try:
-            for part in self._parts():
-                self._arriving.put(part)
-        except BaseException as error:  # given to the thread that takes the outputs
-            self._fail(error)
-        self._arriving.put(None)
+        self._intake.lost.append(Lost(cause, source, 0, line or 0, reason, text))
 
     # Writing
 
     def _write_as_it_comes(self) -> None:
         """Writes what has arrived as files, each of what came within `SPOOL_SECONDS` of its first batch."""
-        ended = False
+        ended: Ended | None = None
         try:
-            while not ended and (first := self._arriving.get()) is not None:
-                together, ended = _gather(self._arriving, first)
+            while ended is None:
+                together, ended = _gather(self._intake)
                 self._write(together)
+            if ended.error is not None:
+                self._fail(ended.error)
         except BaseException as error:  # given to the thread that takes the outputs
             self._fail(error)
 
@@ -179,14 +140,18 @@ class Spool:
             _settle(file)
         draft.replace(self._stand)
 
-    def _go_on(self) -> None:
-        """Lets the sources go on where they stood, and sees to the file that was being written."""
+    def _known(self) -> Any:
+        """What was said of the last file (`_note`), if anything was."""
         known = json.loads(self._stand.read_text(encoding="utf-8")) if self._stand.exists() else None
         if known is not None and known["sources"] != _uris(self.inputs):
             raise BuilderError(
                 f"the checkpoint `{self.folder}` is that of other sources: {', '.join(known['sources'])}",
                 hint="a run that has changed starts from a new checkpoint: name another folder, or remove this one",
             )
+        return known
+
+    def _go_on(self, known: Any) -> None:
+        """Lets the sources go on where they stood, and sees to the file that was being written."""
         for draft in self.files.glob("_*"):
             if known is not None and draft == _draft(file_of(self.files, known["file"])):
                 show(draft)
@@ -196,7 +161,6 @@ class Spool:
         if known is None:
             self._note(self.inputs.standings(), {})
             return
-        self.number, self._latest = known["file"], known["latest"]
         positions = {int(number): position for number, position in known["positions"].items()}
         self._waiting.append((self.number, positions))
 
@@ -205,18 +169,13 @@ def _uris(inputs: Sources | Given) -> list[str]:
     return [source.uri for source in inputs.sources] if isinstance(inputs, Sources) else []
 
 
-def _gather(arriving: queue.Queue[Part | None], first: Part) -> tuple[list[Part], bool]:
-    """The first batch, what comes soon after it, and whether that was the end."""
-    together, limit = [first], time.monotonic() + SPOOL_SECONDS
-    while (left := limit - time.monotonic()) > 0:
-        try:
-            part = arriving.get(timeout=left)
-        except queue.Empty:
-            break
-        if part is None:
-            return together, True
-        together.append(part)
-    return together, False
+def _gather(intake: Intake) -> tuple[list[Part], Ended | None]:
+    """The next batch, what comes soon after it, and the end, if that has come."""
+    came = intake.take(None)
+    limit = time.monotonic() + SPOOL_SECONDS
+    while not isinstance(came[-1], Ended) and (left := limit - time.monotonic()) > 0:
+        came += intake.take(left)
+    return split(came)
 
 
 # Files
