@@ -31,7 +31,7 @@ from pyspark.daemon import manager  # noqa: E402
 import squall.builders.machine  # noqa: E402
 import squall.builders.packing  # noqa: E402
 import squall.streams.reading  # noqa: E402, F401
-from squall.garbage import calm_collector  # noqa: E402
+from squall.collecting import calm_collector  # noqa: E402
 
 if __name__ == "__main__":
     calm_collector()
