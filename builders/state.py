@@ -40,6 +40,8 @@ class State:
 def lasting(entries: Sequence[Entry], passed: int, together: int | None = None) -> list[Entry]:
     """Those of entries, none of which began before the ones that are known already, of which `compacted` may leave
     anything: what has ended is needed where it says since when what goes on has held. passed, together: as there."""
+    if all(entry[-2] >= passed for entry in entries):
+        return list(entries)
     alive = {entry[:-3][:together] for entry in entries if entry[-2] >= passed}
     return [entry for entry in entries if entry[-2] >= passed or entry[:-3][:together] in alive]
 

@@ -14,11 +14,12 @@ from operator import itemgetter
 from squall.builders.distributed.addressing import DELIVER, Program
 from squall.builders.distributed.messages import INSTANT, ROW, Message, Parcel, Step
 from squall.builders.distributed.replicas import State
-from squall.builders.distributed.worker import PLAIN, Span, figure_messages, gathered, in_time, worked_off
+from squall.builders.distributed.worker import PLAIN, Span, behind, figure_messages, gathered, in_time, worked_off
 from squall.builders.instants import Instants
 from squall.builders.packing import orders, pack_output, unpack, unpack_output
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
+from squall.builders.state import lasting
 from squall.figures import NodeFigures
 from squall.operators import Answer, Operator
 from squall.operators import Deliver as DeliverNode
@@ -135,9 +136,10 @@ def _delivered(
             rank = ranks.get(output.rule, 0) if not op.name else min(len(ranks), 1)
             row = pack_output(output)
             yield Message(ROW, DELIVER, rank, number, 0, row, output.time, FOREVER, place if rank else 0)
+        passed = behind(span, state)
         for slot, entries in at_work.kept():
-            yield from addressing.state(node.id, slot, entries)
-        at_work.expire(state.passed)
+            yield from addressing.state(node.id, slot, lasting(entries, passed, at_work.together(slot)))
+        at_work.expire(passed)
     if state.keep:
         yield state.put(partition, operators, sum(at_work.size() for at_work in operators.values()))
 

@@ -37,7 +37,7 @@ from squall.builders.network import Address
 from squall.builders.packing import orders, pack
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.read import needed
-from squall.builders.state import compacted
+from squall.builders.state import compacted, lasting
 from squall.figures import Figures
 from squall.operators import Group, Operator
 from squall.plan import Plan
@@ -273,12 +273,19 @@ def worked_off(
         machine.receive((addressing.ids[number], port), entries)
     machine.work(phase, span.now)
     yield from _outbox(machine, addressing)
+    passed = state.passed if any(level.recursive for level in levels) else behind(span, state)
     for id, slot, entries in machine.kept():
-        yield from addressing.state(id, slot, entries)
+        yield from addressing.state(id, slot, lasting(entries, passed, machine.memories[id].together(slot)))
     yield from _figures(program, machine)
     if state.keep:
-        machine.expire(state.passed)
+        machine.expire(passed)
         yield state.put(partition, machine, sum(machine.state().values()))
+
+
+def behind(span: Span, state: State) -> int:
+    """The time (integer ms) before which nothing begins that is still to come, when a span has been worked off and no
+    further rounds are to follow: what ends before need not be kept. At the end of all sources nobody knows it yet."""
+    return state.passed if span.now == FOREVER - 1 else max(state.passed, span.now)
 
 
 def gathered(given: Iterable[Parcel], owners: Owners) -> tuple[int | None, dict[tuple[int, int], list[Entry]]]:
