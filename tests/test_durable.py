@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders import checkpoint, durable
-from squall.errors import BuilderError, PluginError, SourceError
+from squall.errors import BuilderError, PluginError, SinkError, SourceError
 from squall.rdf import ALWAYS, Columns, Event, iri
 from squall.stages import Interval, Options, Output
 from squall.streams import LedgerFile, Sink, Sources, open_sink, open_source
@@ -215,6 +215,28 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_sink_goes_on(tmp_path: Path, format: str) -> None:
     (tmp_path / "a.ntt").write_text(timed_lines(600, 1))
     Setting(tmp_path, [f"{tmp_path}/a.ntt"]).holds(format)
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_sink_that_is_not_what_it_was_is_an_error(tmp_path: Path, ending: str) -> None:
+    """It is not filled up to the length that it had."""
+    (tmp_path / "a.ntt").write_text(timed_lines(60, 1))
+    setting, path = Setting(tmp_path, [f"{tmp_path}/a.ntt"]), tmp_path / f"s.ntt{ending}"
+    setting.run(open_sink(str(path)), tmp_path / "ls", tmp_path / "kept")
+    path.unlink()
+    with pytest.raises(SinkError, match=r"is not the file that it was: \d+ bytes of it had been"):
+        setting.run(open_sink(str(path)), tmp_path / "ls", tmp_path / "kept")
+
+
+def test_a_ledger_that_was_put_aside_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "a.ntt").write_text("broken\n")
+    setting, lost = Setting(tmp_path, [f"{tmp_path}/a.ntt"]), tmp_path / "ls"
+    setting.run(open_sink(f"{tmp_path}/s.ntt"), lost, tmp_path / "kept")
+    lost.unlink()
+    with (tmp_path / "a.ntt").open("a") as file:
+        file.write("also\n")
+    setting.run(open_sink(f"{tmp_path}/s.ntt"), lost, tmp_path / "kept")
+    assert [json.loads(line)["text"] for line in lost.read_text().splitlines()] == ["also"]
 
 
 SOURCES = {

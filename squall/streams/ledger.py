@@ -65,11 +65,12 @@ class LedgerFile:
             return self._file.tell()
 
     def rewind(self, mark: int) -> None:
-        """Drops what the file has behind the mark; what has been counted stays counted."""
+        """Drops what the file has behind the mark; what has been counted stays counted. A file that is shorter, as one
+        is that has been put aside meanwhile, goes on at its end."""
         if self._file is not None:
             with self._lock:
-                self._file.truncate(mark)
-                self._file.seek(mark)
+                self._file.truncate(min(mark, os.fstat(self._file.fileno()).st_size))
+                self._file.seek(0, os.SEEK_END)
 
     def save(self, last: bool = False) -> Any:
         """See `squall.stages.Recoverable`."""
