@@ -240,7 +240,7 @@ def _value(line: bytes) -> Any:
 
 
 def _changes(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """What is there no more, new, or another."""
+    """What is there no more, new, or another; and sources in another order, by which it is known where each stands."""
     for kind in now.keys() | before.keys():
         old, new = before.get(kind, {}), now.get(kind, {})
         for word, names in (
@@ -250,3 +250,5 @@ def _changes(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[
         ):
             if names:
                 yield f"{word} {kind} {', '.join(f'`{name}`' for name in names)}"
+        if kind == "sources" and old == new and list(old) != list(new):
+            yield "sources in another order"

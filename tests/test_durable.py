@@ -466,6 +466,28 @@ def test_a_checkpoint_belongs_to_its_sources_and_sink(tmp_path: Path) -> None:
         setting.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "message"),
+    [
+        ("ab", "ba", "another run: sources in another order"),
+        ("aa", "a", r"another run: without sources `.*a\.ntt #2`"),
+        ("a", "aa", r"another run: with sources `.*a\.ntt #2`"),
+    ],
+)
+def test_where_a_source_stands_is_its_own(tmp_path: Path, before: str, now: str, message: str) -> None:
+    for number, name in enumerate("ab"):
+        (tmp_path / f"{name}.ntt").write_text(timed_lines(12, number))
+
+    def run(names: str) -> None:
+        setting = Setting(tmp_path, [f"{tmp_path}/{name}.ntt" for name in names])
+        setting.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
+
+    run(before)
+    run(before)
+    with pytest.raises(BuilderError, match=message):
+        run(now)
+
+
 def test_a_checkpoint_is_one_runs_at_a_time(folder: Path) -> None:
     kept(folder)
     with closing(checkpoint.Checkpoint(folder, head_of(folder), {})), pytest.raises(BuilderError, match="is going on"):
