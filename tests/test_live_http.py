@@ -177,6 +177,23 @@ def test_what_is_polled_is_a_message_each_time() -> None:
     assert ledger.total("malformed") == 1
 
 
+def test_half_an_answer_is_asked_for_again() -> None:
+    def half(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("ETag", '"a"')
+        request.send_header("Content-Length", str(len(line(1) + line(2))))
+        request.end_headers()
+        request.wfile.write(line(1))
+        request.close_connection = True
+
+    with serving(status(204), half, status(200, line(1) + line(2)), status(404)) as server:
+        run = Run(server.opened("?format=ntt&poll=0"))
+        with pytest.raises(SourceError, match="404"):
+            run.end()
+        assert run.seen == [1, 2]
+        assert "If-None-Match" not in server.asked[2][1]
+
+
 def test_a_server_that_moved_is_named() -> None:
     with serving(status(301, Location="http://elsewhere/")) as server:
         with pytest.raises(SourceError) as caught:

@@ -129,8 +129,10 @@ class HttpSource(MessageSource):
             raise Lost("the server has ended the stream")
 
     def _body(self, response: HTTPResponse) -> list[Event]:
-        self._tag = response.headers.get("ETag", "")
         data = response.read(LONGEST + 1)
+        if response.length and len(data) <= LONGEST:
+            raise Lost(f"an answer ends {response.length} bytes too early")
+        self._tag = response.headers.get("ETag", "")
         if len(data) > LONGEST:
             reason = f"an answer is longer than {LONGEST} bytes"
             self.ledger.record("malformed", self.uri, None, reason, "")
