@@ -105,6 +105,31 @@ def test_a_connection_that_breaks_is_made_again_and_half_a_line_is_counted() -> 
     assert ledger.counts == {("malformed", f"{source.uri}#1"): 1}
 
 
+@pytest.mark.parametrize("stops", [False, True])
+def test_half_a_message_is_none(stops: bool) -> None:
+    """Where the connection breaks, or is read no further; the end of a stream is that of its last message."""
+    statement, read, done = line(1)[2:], threading.Event(), threading.Event()
+
+    def breaks(connection: socket.socket) -> None:
+        connection.sendall(statement + b"MESSAGE\n" + statement)
+        read.wait(20)
+        done.wait(20) if stops else resets(connection)
+
+    ledger = LedgerFile()
+    again = [] if stops else [lambda one: one.sendall(statement + b"MESSAGE\n" + statement)]
+    with serving(breaks, *again) as port:
+        source = opened(f"tcp://127.0.0.1:{port}?format=nt-messages&time=1", ledger)
+        batches = source.batches()
+        found = times(list(next(batches)))
+        if stops:
+            source.stop()
+        read.set()
+        found += [time for batch in batches for time in times(list(batch))]
+        done.set()
+    assert found == [1] * (1 if stops else 3)
+    assert ledger.counts == {("malformed", f"{source.uri}#1"): 1}
+
+
 def test_a_server_that_stays_away_is_an_error_in_the_end() -> None:
     broken = Broken()
     with serving(broken) as port:

@@ -97,7 +97,8 @@ class _Log:
 
 
 def _texts(input: IO[bytes]) -> Iterator[tuple[int, bytes] | None]:
-    """The first line and the text of each message; None where nothing more is at hand."""
+    """The first line and the text of each message; None where nothing more is at hand. Raises Malformed where the last
+    one has no end since the input was cut off (see `squall.streams.reading.decoded`)."""
     data, known, line, more = b"", 0, 1, True
     while more:
         chunk = input.read(_CHUNK)
@@ -118,6 +119,8 @@ def _texts(input: IO[bytes]) -> Iterator[tuple[int, bytes] | None]:
             raise Malformed(f"a message is longer than {LONGEST} bytes", line)
         yield None
     if data.strip():
+        if getattr(input, "is_cut", False):
+            raise Malformed("the last message is not whole", line)
         yield line, data
 
 
