@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall.clock import EventClock, WallClock
-from squall.errors import PluginError, SinkError
+from squall.errors import PluginError, SinkError, UsageError
 from squall.interrupts import endable
 from squall.rdf import ALWAYS, XSD, Event, iri, literal, triple
 from squall.streams import LedgerFile, Source, Sources, open_sink, open_source
@@ -295,6 +295,14 @@ def test_a_signal_ends_what_goes_on_another_time(tmp_path: Path, monkeypatch: py
 )
 def test_endpoints(uri: str, endpoint: tuple[str, int, str, str | None, str | None]) -> None:
     assert parse(uri, "stdin").endpoint(7) == endpoint
+
+
+@pytest.mark.parametrize("option", ["connections=-1", "idle=-1", "retry=-1", "poll=-1"])
+def test_numbers_that_are_too_small(option: str) -> None:
+    """A source that serves -1 connections would serve them without end."""
+    place = "http://host/?" if option.startswith("poll") else "tcp://:1?listen=yes&"
+    with pytest.raises(UsageError, match=f"`{option}` in .* is too small"):
+        open_source(f"{place}format=nt&{option}")
 
 
 def test_a_password_is_not_shown() -> None:

@@ -278,6 +278,7 @@ def test_a_sink_without_a_server_is_an_error(broker: brokers.Broker, redis: Any)
         ("redis://host?format=nt", "names no stream"),
         ("redis://host/k?format=nt&consumer=c", "without a group"),
         ("redis://host/k?format=nt&db=x", "not a whole number"),
+        ("redis://host/k?format=nt&db=-1", "too small"),
         ("redis://host/k?format=nt&from=last", "`from=last` in .* is neither new, nor first, nor the name of an entry"),
     ],
 )

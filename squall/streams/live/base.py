@@ -46,8 +46,8 @@ class LiveSource(ABC):
         self.uri = address.text
         self.settings = Settings(address.get("format"), address.get("stream"), address.integer("time", time))
         self.format = format_of(address)
-        self.idle = address.integer("idle", 5000)
-        self.retry = address.integer("retry", 60_000)
+        self.idle = address.integer("idle", 5000, least=0)
+        self.retry = address.integer("retry", 60_000, least=0)
         self.removals = self.format.removals
         self.messages = self.format.messages
         self.earliest = ALWAYS if self.format.timed else self.settings.time

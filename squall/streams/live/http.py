@@ -50,7 +50,7 @@ class HttpSource(MessageSource):
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
         self.target, address = target(address)
         super().__init__(address, ledger, time)
-        self.poll = address.integer("poll", 1000)
+        self.poll = address.integer("poll", 1000, least=0)
         self._is_stream = False
         self._count = 0
         self._tag = ""

@@ -224,7 +224,7 @@ class RedisSink(MessageSink):
         super().__init__(address)
         self.key = _key(address)
         self.field = address.get("field", "data")
-        self.most = address.integer("maxlen", 0) or None
+        self.most = address.integer("maxlen", 0, least=0) or None
         self._redis = _client(address)
         self._together = _TOGETHER
         self._waiting: list[tuple[int, bytes]] = []
@@ -293,7 +293,7 @@ def _client(address: Address) -> Redis:
     return Redis(
         endpoint.host or "localhost",
         endpoint.port,
-        address.integer("db", 0),
+        address.integer("db", 0, least=0),
         endpoint.password,
         username=endpoint.user or None,
         protocol=2,

@@ -37,7 +37,7 @@ def open_sink(address: Address) -> Sink:
     address.only("format", "retry", "tls", *CERTIFICATES)
     place, name = Place(address), address.get("format", "nt")
     check_format(name)
-    retry = address.integer("retry", 60_000)
+    retry = address.integer("retry", 60_000, least=0)
     return StreamSink(address.text, name, lambda _: io.BufferedWriter(_Sending(place, retry), _SENT), alone=True)
 
 

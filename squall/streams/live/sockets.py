@@ -126,7 +126,7 @@ class SocketSource(LiveSource):
         self.listens = address.flag("listen")
         self.place = Place(address, self.listens)
         self.reconnects = address.flag("reconnect")
-        self.connections = address.integer("connections", 0)
+        self.connections = address.integer("connections", 0, least=0)
         if self.listens and self.reconnects:
             raise UsageError(f"`{self.uri}` listens: it cannot connect again", hint="leave `reconnect` out")
         if self.connections and not self.listens:
