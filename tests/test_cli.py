@@ -499,6 +499,20 @@ def test_a_live_run_ends_by_a_signal_as_if_its_sources_had_ended(number: signal.
     assert Path("out.nt").read_text() == "<http://e/a> <http://example.org/ancestor> <http://e/b> .\n"
 
 
+def test_a_live_run_that_waits_for_readers_ends_by_a_signal() -> None:
+    listens = "unix:out?listen=yes&connections=1"
+    run = process("build", "family.jena", "--source", "-?format=nt", "--sink", listens, stdin=subprocess.PIPE)
+    end = time.monotonic() + 20
+    while time.monotonic() < end and not Path("out").exists():
+        time.sleep(0.02)
+    run.send_signal(signal.SIGTERM)
+    run.wait(20)
+    _, err = run.communicate(timeout=20)
+    assert run.returncode == 0
+    assert err.startswith("0 statements read, 0 outputs")
+    assert not Path("out").exists()
+
+
 def test_help_loads_nothing_heavy() -> None:
     code = "import sys\nfrom squall.cli import command\n"
     code += "try: command(['--help'])\nexcept SystemExit: pass\n"
