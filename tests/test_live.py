@@ -235,9 +235,17 @@ def test_a_buffer_has_room_for_so_many() -> None:
         assert not buffer.put(4)
 
 
-def test_attempts_are_further_and_further_apart_and_last_as_long_as_is_said() -> None:
-    found = list(delays(60))
-    assert sum(found) == pytest.approx(60)
+@pytest.mark.parametrize("takes", [0.0, 7.0])
+def test_attempts_are_further_and_further_apart_and_last_as_long_as_is_said(
+    takes: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long each of them takes."""
+    now, found = 1000.0, []
+    monkeypatch.setattr("squall.streams.live.base.time.monotonic", lambda: now)
+    for delay in delays(60):
+        found.append(delay)
+        now += delay + takes
+    assert 1060 <= now <= 1060.001 + takes
     assert found[0] <= 0.1
     assert max(found) <= 5
     assert all(later > earlier for earlier, later in pairwise(found[:5]))

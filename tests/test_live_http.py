@@ -276,6 +276,26 @@ def test_a_sink_connects_again() -> None:
         assert server.asked[1][1]["Content-Type"] == "application/n-triples"
 
 
+def test_a_request_that_is_not_answered_is_posted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "_LEAST", 0.1)
+    done = threading.Event()
+
+    def hold(request: BaseHTTPRequestHandler) -> None:
+        done.wait(PATIENCE)
+
+    with serving(hold, status(200)) as server, closing(open_sink(server.at("?format=ntt&retry=400"))) as sink:
+        sink.start()
+        sink.write(output(1))
+        done.set()
+        assert [body for _, _, body in server.asked] == [line(1).rstrip()] * 2
+    with serving(hold) as server, closing(open_sink(server.at("?format=ntt&retry=0"))) as sink:
+        done.clear()
+        sink.start()
+        with pytest.raises(SinkError, match="timed out"):
+            sink.write(output(1))
+        done.set()
+
+
 @pytest.mark.parametrize(("number", "retry"), [(400, 60_000), (503, 50)])
 def test_what_a_server_refuses_is_an_error(number: int, retry: int) -> None:
     with serving(status(number)) as server:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, TypeVar
@@ -115,10 +116,9 @@ def format_of(address: Address) -> Format:
 
 
 def delays(seconds: float) -> Iterator[float]:
-    """How long to wait before each attempt, in seconds, that many in all."""
-    delay = _FIRST_DELAY
-    while seconds > 0:
-        chosen = min(delay * random.uniform(0.75, 1), seconds)
-        yield chosen
-        seconds -= chosen
+    """How long to wait before each attempt, in seconds; the last one is made when so many have passed since the
+    first was asked for, whatever attempts have taken."""
+    delay, end = _FIRST_DELAY, time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        yield min(delay * random.uniform(0.75, 1), left)
         delay = min(2 * delay, _LONGEST_DELAY)

@@ -29,6 +29,7 @@ from squall.streams.live.web import Target, served, target
 from squall.streams.sinks import Sink
 
 _CONNECT = 10.0  # seconds that connecting may take
+_LEAST = 1.0  # seconds that a server has to answer, at least
 _CHUNK = 1 << 16
 _POLL = 0.1  # seconds between two looks whether a server is to end
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
@@ -147,18 +148,19 @@ class HttpSource(MessageSource):
 class HttpSink(MessageSink):
     """``http://host/path`` and ``https:``: posts a request for each output or evaluation.
 
-    What is refused for now, or meets a connection that is lost, is posted again, and may then come twice. With a
-    checkpoint the header ``Idempotency-Key`` tells a request from all others.
+    What is refused for now, meets a connection that is lost, or is not answered for ``retry`` ms is posted again, and
+    may then come twice. With a checkpoint the header ``Idempotency-Key`` tells a request from all others.
     """
 
     def __init__(self, address: Address) -> None:
         self.target, address = target(address)
         super().__init__(address)
+        self.patience = max(self.retry / 1000, _LEAST)
         self._connection: Any = None
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
         try:
-            self._connection = _connected(self.target)
+            self._connection = _connected(self.target, self.patience)
         except OSError as error:
             self.refused(error)
 
@@ -262,8 +264,8 @@ def open_sink(address: Address) -> Sink:
     return HttpServer(address) if address.flag("listen") else HttpSink(address)
 
 
-def _connected(target: Target) -> HTTPConnection:
-    """A connection. Raises OSError."""
+def _connected(target: Target, patience: float | None = None) -> HTTPConnection:
+    """A connection. patience: for how long (seconds) an answer is waited for; None: without end. Raises OSError."""
     host, port, *_ = target.endpoint
     connection = (
         HTTPConnection(host, port, timeout=_CONNECT)
@@ -271,6 +273,7 @@ def _connected(target: Target) -> HTTPConnection:
         else HTTPSConnection(host, port, timeout=_CONNECT, context=target.tls)
     )
     connection.connect()
-    connection.sock.settimeout(None)
+    connection.timeout = patience  # of later connections as well
+    connection.sock.settimeout(patience)
     connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a stream may say nothing for long
     return connection
