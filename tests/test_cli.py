@@ -125,6 +125,14 @@ def test_the_ledger_keeps_what_was_lost(squall: Squall, option: str) -> None:
     assert "kept in lost.ndjson" in err
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_ledger_for_which_there_is_no_room_is_an_error(squall: Squall) -> None:
+    Path("bad.nt").write_text("nonsense\n" * 2)
+    code, _, err = squall("build", "family.jena", "--source", "bad.nt", "--ledger", "/dev/full")
+    assert code == 1
+    assert err.startswith("source error: the ledger `/dev/full` cannot be written: No space left on device\n")
+
+
 def test_strict_fails_the_run(squall: Squall) -> None:
     code, _, err = squall("build", "alarm.jena", "--source", "readings.ntt", "--strict")
     assert code == 1
