@@ -10,6 +10,8 @@ import gzip
 import json
 import os
 import random
+import resource
+import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -365,6 +367,32 @@ def test_a_checkpoint_that_is_damaged_does_not_count(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("least", [-1, 1 << 20])
+def test_where_there_is_no_room_the_checkpoint_before_counts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, least: int
+) -> None:
+    """Neither where lines are added, nor where the file is written anew."""
+    monkeypatch.setattr(checkpoint, "_LEAST", least)
+    sink, whole = Kept(), kept(folder.with_name("whole"))
+    room = (folder.with_name("whole") / checkpoint.NAME).stat().st_size - 200
+
+    def take() -> None:
+        for one in kept_by(folder, sink):
+            sink.outputs.append(one)
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        with pytest.raises(BuilderError, match=r"the checkpoint .* cannot be saved: File too large"):
+            take()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    take()
+    assert sorted(sink.outputs) == sorted(whole)
+
+
+@pytest.mark.parametrize("least", [-1, 1 << 20])
 def test_what_counts_is_on_disk_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int) -> None:
     """Outputs before the checkpoint that has them, a draft before it takes its place, and that before it is told."""
     steps: list[str] = []
@@ -621,10 +649,10 @@ def test_what_is_incomplete_waits_for_the_next_run(tmp_path: Path) -> None:
     assert [(one["query"], len(one["results"]["bindings"])) for one in found] == [("a", 2), ("b", 1)]
 
 
-def kept_by(folder: Path, outbox: Outbox) -> Any:
+def kept_by(folder: Path, sink: Any) -> Any:
     plan = squall.plan(squall.compile(PROGRAM, lexer="jena", window="RANGE 1s"))
     events = [event for batch in open_source(str(folder.parent / "a.ntt")).batches() for event in batch]
-    options = Options(checkpoint=folder, every=EACH, ledger=LedgerFile(), sink=outbox)
+    options = Options(checkpoint=folder, every=EACH, ledger=LedgerFile(), sink=sink)
     return squall.build(plan, options=options).run([[event] for event in events])
 
 
