@@ -320,6 +320,7 @@ def test_what_is_wrong_with_an_address_is_said(uri: str, message: str) -> None:
         open_source(uri)
 
 
-def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["http.sh", "poll.sh"])
+def test_the_examples_of_the_page_run(name: str, tmp_path: Path) -> None:
     port = str(brokers.free_port())
-    example("http.sh", tmp_path, {}, **{"8000": port, "python ": f"{sys.executable} "})
+    example(name, tmp_path, {}, **{"8000": port, "python ": f"{sys.executable} "})
