@@ -24,7 +24,7 @@ from squall.streams import LedgerFile, Source, Sources, open_sink, open_source
 from squall.streams.address import parse
 from squall.streams.derived import Ordered, TimedByProperty
 from squall.streams.formats import BY_NAME
-from squall.streams.live.base import delays
+from squall.streams.live.base import LiveSource, Lost, delays
 from squall.streams.live.buffer import Buffer
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.reading import Reading
@@ -233,6 +233,35 @@ def test_a_buffer_has_room_for_so_many() -> None:
         buffer.close()
         assert buffer.take() == []
         assert not buffer.put(4)
+
+
+class Dropping(LiveSource):
+    """Every connection is lost at once; the ninth one brings something before."""
+
+    def __init__(self) -> None:
+        super().__init__(parse("x://y/z?format=nt", "-"), LedgerFile())
+        self.waited: list[float] = []
+
+    def receive(self) -> Iterator[Sequence[Event]]:
+        yield ()
+        if len(self.waited) == 8:
+            yield from timeline(1)
+        raise Lost("gone")
+
+    def _wait(self, left: Iterator[float], error: Lost) -> None:
+        self.waited.append(next(left))
+        if len(self.waited) == 10:
+            self.stop()
+
+
+def test_connections_that_bring_nothing_are_further_and_further_apart() -> None:
+    source = Dropping()
+    assert sum(map(len, source.batches())) == 1
+    *before, again, later = source.waited
+    for number, delay in enumerate(before):
+        assert delay == pytest.approx(min(0.0875 * 2**number, 4.375), rel=0.15)
+    assert again <= 0.1
+    assert later <= 0.2
 
 
 @pytest.mark.parametrize("takes", [0.0, 7.0])

@@ -32,7 +32,8 @@ class LiveSource(ABC):
     """A source that goes on until the other side ends it, or it is stopped.
 
     A connection that is lost is tried again after 0.1 s, then after twice as long each time up to 5 s, each time up to
-    a quarter shorter by chance, for ``retry`` ms (60000) in all; the first one is tried once.
+    a quarter shorter by chance, for ``retry`` ms (60000) in all; the first one is tried once. Connections that bring
+    nothing and are lost again are made further and further apart as well.
     """
 
     live: bool = True
@@ -73,11 +74,13 @@ class LiveSource(ABC):
 
     def batches(self) -> Iterator[Sequence[Event]]:
         left: Iterator[float] = iter(())
+        first = _FIRST_DELAY
         while not self.stopped.is_set():
             try:
                 for batch in self.receive():
                     self.connected.set()
-                    left = delays(self.retry / 1000)
+                    first = _FIRST_DELAY if batch else first
+                    left = delays(self.retry / 1000, first)
                     if batch:
                         yield batch
                 return
@@ -85,6 +88,7 @@ class LiveSource(ABC):
                 if self.stopped.is_set():
                     return
                 self._wait(left, error)
+                first = min(2 * first, _LONGEST_DELAY)
 
     def patiently(self, attempt: Callable[[], T]) -> T:
         """What an attempt gives, which is made again and again while it raises Lost. Raises SourceError if it takes too
@@ -115,10 +119,10 @@ def format_of(address: Address) -> Format:
     return format
 
 
-def delays(seconds: float) -> Iterator[float]:
-    """How long to wait before each attempt, in seconds; the last one is made when so many have passed since the
-    first was asked for, whatever attempts have taken."""
-    delay, end = _FIRST_DELAY, time.monotonic() + seconds
+def delays(seconds: float, first: float = _FIRST_DELAY) -> Iterator[float]:
+    """How long to wait before each attempt, in seconds, from a first delay on; the last attempt is made when so many
+    have passed since the first was asked for, whatever attempts have taken."""
+    delay, end = first, time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         yield min(delay * random.uniform(0.75, 1), left)
         delay = min(2 * delay, _LONGEST_DELAY)
