@@ -212,6 +212,21 @@ def test_a_malformed_line_costs_itself_only() -> None:
     assert bad[0][1] == "No scheme found in an absolute IRI"
 
 
+@pytest.mark.parametrize("format", ["nt", "ntt", "nq", "rdfp", "ttl", "trig", "jsonld", "nt-messages"])
+def test_what_is_longer_than_the_library_takes_is_malformed(tmp_path: Path, format: str) -> None:
+    """It raises a MemoryError, of which nobody is to hear."""
+    begin = {"ntt": "5 ", "rdfp": "A "}.get(format, "")
+    first = f"{begin}<urn:a> <urn:b> <urn:c> .\n"
+    text = first + f'{begin}<urn:a> <urn:b> "' + "x" * ((1 << 24) - 1000 * (format == "nt-messages")) + "\n"
+    if format == "jsonld":
+        text = '[{"@id": "urn:a", "urn:b": {"@id": "urn:c"}},\n{"@id": "urn:a", "urn:b": "' + "x" * (1 << 25)
+    path, ledger = tmp_path / "x", LedgerFile()
+    path.write_text(text)
+    whole = 0 if format == "nt-messages" else 1
+    assert len(facts(f"{path}?format={format}", ledger)) == whole
+    assert ledger.counts == {("malformed", str(path)): 1}
+
+
 def test_malformed_timed_lines() -> None:
     two = f"{t('b')} {t('c')}"
     text = [f"1 {t('a')}", "2", "3 # nothing", f"4 {two}", f"5 {t('d')}\r{t('e')}", f"6 {t('f')}", str(t("g"))]
