@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from squall.builders.rows.entries import Entry, Head, Row, answer_row, row_fact
 from squall.builders.rows.timeline import order_name, ordering
 from squall.operators import Answer
 from squall.plan import Plan
-from squall.rdf import Evaluated
+from squall.rdf import FOREVER, Evaluated
 from squall.stages import Output
 
 _JSON = "\0"
 """What stands in front of a row that is written as JSON."""
 _EVALUATED = "="
 """The first cell of the row that says that an evaluation is complete."""
+_WIDTH = 8
+"""The bytes of an integer."""
 Orders = Mapping[str, Callable[[Row], Any]]
 """By the name of an order the sort key of the row that a solution is made of."""
 
@@ -35,32 +36,64 @@ def pack(row: Sequence[str | None]) -> str:
     return text
 
 
-def pack_all(entries: Sequence[Entry]) -> tuple[str, bytes]:
-    """Entries as a string, which has their rows, and as 64-bit integers: their starts, ends and weights.
+class Packed(NamedTuple):
+    """Entries as a string, which has their rows, and as 64-bit integers: their starts, ends and weights. start, end:
+    the latest of them (integer ms), of ends that of those that are not FOREVER, if there is one."""
+
+    text: str
+    spans: bytes
+    start: int
+    end: int
+
+
+def pack_all(entries: Sequence[Entry]) -> Packed:
+    """Entries, one at least, as what can be stored and moved.
 
     The cells are divided by line feeds, column by column; as JSON where rows could not be told apart again.
     """
-    spans = array("q", [entry[place] for place in (-3, -2, -1) for entry in entries]).tobytes()
     try:
-        columns = list(zip(*entries, strict=True))[:-3]
-        text = "\n".join(chain.from_iterable(columns))
+        *columns, starts, ends, weights = zip(*entries, strict=True)
+        text = _text(columns, len(entries))
     except (TypeError, ValueError):  # a cell is None, or one row is wider than another: rare, and shows
-        return _all_as_json(entries), spans
-    plain = text.count("\n") == max(len(columns) * len(entries) - 1, 0) and text[:1] != _JSON
-    return (text, spans) if plain and (text or not columns) else (_all_as_json(entries), spans)
+        starts, ends, weights = (tuple(entry[place] for entry in entries) for place in (-3, -2, -1))
+        text = None
+    spans = b"".join(map(_integers, (starts, ends, weights)))
+    latest = max(ends)
+    if latest == FOREVER:
+        latest = max((end for end in ends if end != FOREVER), default=FOREVER)
+    return Packed(_all_as_json(entries) if text is None else text, spans, max(starts), latest)
 
 
 def unpack_all(text: str, spans: bytes, orders: Orders) -> list[Entry]:
     """The entries of which `pack_all` made this. orders: needed where solutions have an order."""
-    numbers = array("q", spans)
-    size = len(numbers) // 3
-    starts, ends, weights = numbers[:size], numbers[size : 2 * size], numbers[2 * size :]
+    width = len(spans) // 3
+    times = [_all_integers(spans[first : first + width]) for first in range(0, 3 * width, width)]
     if text[:1] == _JSON:
         rows = (_row(cells, orders) for cells in json.loads(text[1:]))
-        return [(*row, *span) for row, *span in zip(rows, starts, ends, weights, strict=True)]
+        return [(*row, *span) for row, *span in zip(rows, *times, strict=True)]
+    size = width // _WIDTH
     cells = text.split("\n") if text else []
     columns = (cells[first : first + size] for first in range(0, len(cells), size))
-    return list(zip(*columns, starts, ends, weights, strict=True))
+    return list(zip(*columns, *times, strict=True))
+
+
+def _integers(values: Sequence[int]) -> bytes:
+    first = values[0]
+    alike = values.count(first) == len(values)  # where time has no say, and often where it has
+    return array("q", [first] if alike else values).tobytes() * (len(values) if alike else 1)
+
+
+def _all_integers(packed: bytes) -> Sequence[int]:
+    """The integers of bytes; one that all are is one object."""
+    first, count = packed[:_WIDTH], len(packed) // _WIDTH
+    return list(array("q", first)) * count if packed == first * count else array("q", packed)
+
+
+def _text(columns: Sequence[Sequence[str]], count: int) -> str | None:
+    """So many rows, column by column, if they can be told apart again. Raises TypeError if a cell is None."""
+    text = "\n".join(["\n".join(column) for column in columns])
+    plain = text and text[0] != _JSON and text.count("\n") == len(columns) * count - 1
+    return text if plain or not columns else None
 
 
 def _all_as_json(entries: Sequence[Entry]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import cycle
 from typing import Any
 
@@ -37,7 +39,24 @@ def test_entries_come_back_together_as_they_were(rows: list[list[str | None]], s
     """Those as wide as each other, as most are, and others."""
     for some in (rows, [row for row in rows if len(row) == len(rows[0])]):
         entries = [(*row, *span) for row, span in zip(some, cycle(spans), strict=False)]
-        assert unpack_all(*pack_all(entries), {}) == entries
+        packed = pack_all(entries)
+        assert unpack_all(packed.text, packed.spans, {}) == entries
+        used = spans[: len(entries)]
+        assert packed.start == max(start for start, _, _ in used)
+        assert packed.end == max({end for _, end, _ in used} - {FOREVER}, default=FOREVER)
+
+
+def test_who_packs_does_without_pandas() -> None:
+    pytest.importorskip("pandas")
+    script = """
+import sys
+from squall.builders.distributed.messages import ROW, Message, Parcel, apart, from_arrow, to_arrow
+packed = list(to_arrow([Parcel(ROW, 1, 2, 3, 4, [("<a>", "<b>", 5, 6, 7)]), Message(ROW, 0, 0, 0, 0, "", 0, 0, 0)]))
+own = []
+assert len(list(from_arrow(apart(packed, [0], own)))) == len(list(from_arrow(own))) == 1
+assert "pandas" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_a_place_in_an_order_comes_back() -> None:
@@ -55,7 +74,8 @@ def test_a_place_in_an_order_comes_back() -> None:
         (back, value, rule) = unpack(pack((head(*row), two, "q")), known)
         assert (back, value, rule) == (head(*row), two, "q")
         entry = (head(*row), two, "q", 1, 2, 3)
-        assert unpack_all(*pack_all([entry, entry]), known) == [entry, entry]
+        packed = pack_all([entry, entry])
+        assert unpack_all(packed.text, packed.spans, known) == [entry, entry]
         assert isinstance(back, Head)
         assert len({back, head(two, two)}) == 2
         assert back.key > head(two, two).key, "it descends"

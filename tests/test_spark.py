@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,34 @@ def test_a_session_of_our_own_has_our_settings() -> None:
     java = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()  # type: ignore[union-attr]
     assert known["spark.ui.retainedJobs"] == DEFAULTS["spark.ui.retainedJobs"] == "50"
     assert "-XX:TieredStopAtLevel=1" in list(java), "it compiles quickly"
+    assert known["spark.python.daemon.module"] == "squall.builders.spark_daemon"
+
+
+def test_workers_take_the_files_of_pyspark_and_not_its_archive() -> None:
+    from squall.builders.distributed.messages import TOKEN, Message, making
+    from squall.builders.spark import session
+    from squall.builders.spark.workers import by_workers
+
+    def step(batches: Iterator[Any]) -> Iterator[Any]:
+        files = str((sys.modules["pyspark.worker"].__file__, sys.modules["py4j"].__file__))
+        return making([Message(TOKEN, 0, 0, 0, 0, files, 0, 0, 0)])(batches)
+
+    (found,) = by_workers(session().range(0, 1, 1, 1), step).collect()
+    assert ".zip" not in found["row"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="nothing tells how many threads there are")
+def test_workers_are_forked_from_a_process_without_other_threads() -> None:
+    """PyArrow and NumPy start some."""
+    archive = Path(find_spec("pyspark").origin).parent / "python" / "lib" / "pyspark.zip"  # type: ignore[union-attr, arg-type]
+    script = f"""
+import os, sys
+sys.path.insert(0, {str(archive)!r})
+import squall.builders.spark_daemon, pyspark
+print(pyspark.__file__, {{"pyarrow", "numpy"}} & {{*sys.modules}}, len(os.listdir("/proc/self/task")))
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert found == f"{archive.parents[2] / '__init__.py'} set() 1\n"
 
 
 NOTED = """
@@ -532,7 +561,7 @@ def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it may be gone by now
             parent, _, session = (place / "stat").read_text().rpartition(")")[2].split()[1:4]
-            if int(session) == process.pid and b"pyspark.daemon" in (place / "cmdline").read_bytes():
+            if int(session) == process.pid and b"pyspark.worker" in (place / "cmdline").read_bytes():
                 found[int(place.name)] = int(parent)
     return [id for id, parent in found.items() if parent in found]
 

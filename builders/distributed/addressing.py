@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -84,16 +84,14 @@ class Addressing:
         self.levels = {id: level.number for level in program.levels for id in level.nodes}
         self.levels |= {node.id: DELIVER for node, _ in plan.deliveries}
         self.keys = {
-            (node.id, port): edge.columns or ()
+            (node.id, port): _key(edge.columns or ())
             for node in plan.nodes if is_stateful(node.op)
             for port, edge in enumerate(node.inputs)
         }  # fmt: skip
 
     def bucket(self, address: Address, row: Sequence[str | None]) -> int:
         """The bucket of a row: a hash of its grouping columns that is the same in every process."""
-        key = self.keys[address]
-        text = row[key[0]] if len(key) == 1 else "\n".join([row[column] or "" for column in key])
-        return zlib.crc32((text or "").encode()) % BUCKETS
+        return zlib.crc32(self.keys[address](row).encode()) % BUCKETS
 
     def wake(self, id: str) -> Parcel:
         """The message that lets a node work whose rows all meet in one place, though none has come for it."""
@@ -111,14 +109,24 @@ class Addressing:
         for bucket, part in self._by_bucket(address, entries):
             yield Parcel(STATE, self.levels[id], bucket, self.numbers[id], slot, part)
 
-    def _by_bucket(self, address: Address, entries: Iterable[Entry]) -> Iterable[tuple[int, list[Entry]]]:
+    def _by_bucket(self, address: Address, entries: Iterable[Entry]) -> Iterator[tuple[int, list[Entry]]]:
+        found: tuple[list[Entry], ...] = tuple([] for _ in range(BUCKETS))
         key = self.keys[address]
-        of = itemgetter(*key) if key else lambda _: ()
-        places: dict[Hashable, list[Entry]] = {}  # a bucket's entries by each of its keys: most are met several times
-        found: dict[int, list[Entry]] = {}
         for entry in entries:
-            cells = of(entry)
-            if (part := places.get(cells)) is None:
-                part = places[cells] = found.setdefault(self.bucket(address, entry), [])
-            part.append(entry)
-        return found.items()
+            found[zlib.crc32(key(entry).encode()) % BUCKETS].append(entry)
+        return ((bucket, part) for bucket, part in enumerate(found) if part)
+
+
+def _key(columns: Sequence[int]) -> Callable[[Sequence[str | None]], str]:
+    """What makes one text of the cells of a row in some columns, the same for rows that are alike there."""
+    if not columns:
+        return lambda _: ""
+    of = itemgetter(*columns)
+    if len(columns) == 1:
+        return lambda row: of(row) or ""
+
+    def key(row: Sequence[str | None]) -> str:
+        cells = of(row)
+        return "\n".join(cells if None not in cells else [cell or "" for cell in cells])
+
+    return key

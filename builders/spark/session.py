@@ -47,6 +47,8 @@ DEFAULTS = {
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()} {QUICK_START}",
 }
 """Our settings for a session of our own; a session that is there already is left as it is."""
+DAEMON = ("spark.python.daemon.module", "squall.builders.spark_daemon")
+"""The setting for workers that are ready sooner, where they import what this process does: on this machine."""
 
 
 def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
@@ -63,7 +65,10 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
     _let_workers_import_squall()
     builder = SparkSession.builder.appName("squall")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    for name, value in {**({} if submitted else DEFAULTS), **dict(conf)}.items():
+    settings = {**({} if submitted else DEFAULTS), **dict(conf)}
+    if settings.get("spark.master", "").partition("[")[0] == "local":
+        settings = dict([DAEMON]) | settings
+    for name, value in settings.items():
         builder = builder.config(name, value)
     with _signals_kept():
         return builder.getOrCreate()

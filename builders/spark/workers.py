@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow
 
 from squall.builders.distributed.messages import SCHEMA, Step
-from squall.garbage import calm_collector
+from squall.collecting import calm_collector, spare_collector
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,7 +19,8 @@ def by_workers(rows: DataFrame, step: Step) -> DataFrame:
 
     def work(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         calm_collector()
-        return step(batches)
+        yield from step(batches)
+        spare_collector()
 
     work.__name__ = step.__name__
     return rows.mapInArrow(work, SCHEMA)

@@ -25,8 +25,8 @@ from squall.cli.programs import (
 )
 from squall.cli.running import asked_at, check_sampled, run, warn_of_risks, watched, write_measures
 from squall.cli.shared import LEXER, RULES, show_prints
+from squall.collecting import calm_collector
 from squall.errors import UsageError
-from squall.garbage import calm_collector
 
 if TYPE_CHECKING:
     from squall.rdf import Event

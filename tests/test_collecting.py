@@ -1,0 +1,30 @@
+"""The garbage collector, out of the way and still at work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_what_is_passed_over_is_looked_through_every_sixteenth_time() -> None:
+    """In a process of its own, as it is the whole process that it is about."""
+    script = """
+import gc, weakref
+from squall.collecting import spare_collector
+
+class Cycle:
+    def __init__(self):
+        self.itself = self
+
+def task():
+    seen.append(weakref.ref(Cycle()))
+    spare_collector()
+    gc.collect()
+    return sum(cycle() is not None for cycle in seen)
+
+gc.disable()
+seen = []
+print(*(task() for _ in range(33)))
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert list(map(int, found.split())) == [*range(1, 16), 0, *range(1, 16), 0, 1]
