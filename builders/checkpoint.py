@@ -12,6 +12,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -98,13 +99,23 @@ class Checkpoint:
 
     def save(self, step: Step, kept: Iterable[Kept], memories: Mapping[str, Keeping]) -> None:
         """A checkpoint: what went into memories since the last one, and where the run is. It is on disk when this comes
-        back."""
+        back. Raises BuilderError where it cannot be: the one before it counts."""
+        try:
+            self._save(step, kept, memories)
+        except OSError as error:
+            file, self._file = self._file, None
+            with suppress(OSError):  # what is left to be written cannot be either
+                if file is not None:
+                    file.close()
+            raise BuilderError(f"the checkpoint `{self.folder}` cannot be saved: {error.strerror}") from error
+        self.last = step
+
+    def _save(self, step: Step, kept: Iterable[Kept], memories: Mapping[str, Keeping]) -> None:
         kept = ((id, slot, lasting(entries, step.passed, memories[id].together(slot))) for id, slot, entries in kept)
         if self._file is None or self._size > 2 * self._base + _LEAST:
             self._write_anew(step, kept, memories)
         else:
             self._append(self._file, step, kept)
-        self.last = step
 
     def close(self) -> None:
         if self._file is not None:
@@ -240,7 +251,7 @@ def _value(line: bytes) -> Any:
 
 
 def _changes(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """What is there no more, new, or another."""
+    """What is there no more, new, or another; and sources in another order, by which it is known where each stands."""
     for kind in now.keys() | before.keys():
         old, new = before.get(kind, {}), now.get(kind, {})
         for word, names in (
@@ -250,3 +261,5 @@ def _changes(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[
         ):
             if names:
                 yield f"{word} {kind} {', '.join(f'`{name}`' for name in names)}"
+        if kind == "sources" and old == new and list(old) != list(new):
+            yield "sources in another order"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -121,9 +122,19 @@ def _belongs(running: Running, batches: Iterable[Sequence[Event]]) -> dict[str, 
     found = {"rules": _rules(running.plan), "options": {"measure": str(running.options.measure)}}
     if isinstance(batches, Sources):
         found["options"]["clock"] = type(batches.clock).__name__
-        found["sources"] = {source.uri: type(source).__name__ for source in batches.sources}
+        found["sources"] = _numbered((source.uri, type(source).__name__) for source in batches.sources)
     uri = getattr(running.options.sink, "uri", "")
     return found | {"sinks": {uri: type(running.options.sink).__name__}}
+
+
+def _numbered(kinds: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The kinds of sources by their addresses, in their order; an address that is there again has a number."""
+    found: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for uri, kind in kinds:
+        counts[uri] += 1
+        found[uri if counts[uri] == 1 else f"{uri} #{counts[uri]}"] = kind
+    return found
 
 
 def _rules(plan: Plan) -> dict[str, str]:

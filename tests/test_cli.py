@@ -125,6 +125,14 @@ def test_the_ledger_keeps_what_was_lost(squall: Squall, option: str) -> None:
     assert "kept in lost.ndjson" in err
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_ledger_for_which_there_is_no_room_is_an_error(squall: Squall) -> None:
+    Path("bad.nt").write_text("nonsense\n" * 2)
+    code, _, err = squall("build", "family.jena", "--source", "bad.nt", "--ledger", "/dev/full")
+    assert code == 1
+    assert err.startswith("source error: the ledger `/dev/full` cannot be written: No space left on device\n")
+
+
 def test_strict_fails_the_run(squall: Squall) -> None:
     code, _, err = squall("build", "alarm.jena", "--source", "readings.ntt", "--strict")
     assert code == 1
@@ -497,6 +505,20 @@ def test_a_live_run_ends_by_a_signal_as_if_its_sources_had_ended(number: signal.
     assert run.returncode == 0
     assert err.startswith("1 statements read, 1 outputs")
     assert Path("out.nt").read_text() == "<http://e/a> <http://example.org/ancestor> <http://e/b> .\n"
+
+
+def test_a_live_run_that_waits_for_readers_ends_by_a_signal() -> None:
+    listens = "unix:out?listen=yes&connections=1"
+    run = process("build", "family.jena", "--source", "-?format=nt", "--sink", listens, stdin=subprocess.PIPE)
+    end = time.monotonic() + 20
+    while time.monotonic() < end and not Path("out").exists():
+        time.sleep(0.02)
+    run.send_signal(signal.SIGTERM)
+    run.wait(20)
+    _, err = run.communicate(timeout=20)
+    assert run.returncode == 0
+    assert err.startswith("0 statements read, 0 outputs")
+    assert not Path("out").exists()
 
 
 def test_help_loads_nothing_heavy() -> None:

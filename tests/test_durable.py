@@ -10,6 +10,8 @@ import gzip
 import json
 import os
 import random
+import resource
+import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -23,7 +25,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders import checkpoint, durable
-from squall.errors import BuilderError, PluginError, SourceError
+from squall.errors import BuilderError, PluginError, SinkError, SourceError
 from squall.rdf import ALWAYS, Columns, Event, iri
 from squall.stages import Interval, Options, Output
 from squall.streams import LedgerFile, Sink, Sources, open_sink, open_source
@@ -217,6 +219,28 @@ def test_a_sink_goes_on(tmp_path: Path, format: str) -> None:
     Setting(tmp_path, [f"{tmp_path}/a.ntt"]).holds(format)
 
 
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_sink_that_is_not_what_it_was_is_an_error(tmp_path: Path, ending: str) -> None:
+    """It is not filled up to the length that it had."""
+    (tmp_path / "a.ntt").write_text(timed_lines(60, 1))
+    setting, path = Setting(tmp_path, [f"{tmp_path}/a.ntt"]), tmp_path / f"s.ntt{ending}"
+    setting.run(open_sink(str(path)), tmp_path / "ls", tmp_path / "kept")
+    path.unlink()
+    with pytest.raises(SinkError, match=r"is not the file that it was: \d+ bytes of it had been"):
+        setting.run(open_sink(str(path)), tmp_path / "ls", tmp_path / "kept")
+
+
+def test_a_ledger_that_was_put_aside_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "a.ntt").write_text("broken\n")
+    setting, lost = Setting(tmp_path, [f"{tmp_path}/a.ntt"]), tmp_path / "ls"
+    setting.run(open_sink(f"{tmp_path}/s.ntt"), lost, tmp_path / "kept")
+    lost.unlink()
+    with (tmp_path / "a.ntt").open("a") as file:
+        file.write("also\n")
+    setting.run(open_sink(f"{tmp_path}/s.ntt"), lost, tmp_path / "kept")
+    assert [json.loads(line)["text"] for line in lost.read_text().splitlines()] == ["also"]
+
+
 SOURCES = {
     "lines": (["a.ntt"], 0),
     "compressed": (["a.ntt.gz"], 0),
@@ -343,6 +367,32 @@ def test_a_checkpoint_that_is_damaged_does_not_count(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("least", [-1, 1 << 20])
+def test_where_there_is_no_room_the_checkpoint_before_counts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, least: int
+) -> None:
+    """Neither where lines are added, nor where the file is written anew."""
+    monkeypatch.setattr(checkpoint, "_LEAST", least)
+    sink, whole = Kept(), kept(folder.with_name("whole"))
+    room = (folder.with_name("whole") / checkpoint.NAME).stat().st_size - 200
+
+    def take() -> None:
+        for one in kept_by(folder, sink):
+            sink.outputs.append(one)
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        with pytest.raises(BuilderError, match=r"the checkpoint .* cannot be saved: File too large"):
+            take()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    take()
+    assert sorted(sink.outputs) == sorted(whole)
+
+
+@pytest.mark.parametrize("least", [-1, 1 << 20])
 def test_what_counts_is_on_disk_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int) -> None:
     """Outputs before the checkpoint that has them, a draft before it takes its place, and that before it is told."""
     steps: list[str] = []
@@ -442,6 +492,28 @@ def test_a_checkpoint_belongs_to_its_sources_and_sink(tmp_path: Path) -> None:
     setting.addresses = [f"{tmp_path}/a.ntt", f"{tmp_path}/a.ntt?stream=urn:s"]
     with pytest.raises(BuilderError, match=r"another run: with sources `.*a\.ntt\?stream=urn:s`"):
         setting.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "message"),
+    [
+        ("ab", "ba", "another run: sources in another order"),
+        ("aa", "a", r"another run: without sources `.*a\.ntt #2`"),
+        ("a", "aa", r"another run: with sources `.*a\.ntt #2`"),
+    ],
+)
+def test_where_a_source_stands_is_its_own(tmp_path: Path, before: str, now: str, message: str) -> None:
+    for number, name in enumerate("ab"):
+        (tmp_path / f"{name}.ntt").write_text(timed_lines(12, number))
+
+    def run(names: str) -> None:
+        setting = Setting(tmp_path, [f"{tmp_path}/{name}.ntt" for name in names])
+        setting.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
+
+    run(before)
+    run(before)
+    with pytest.raises(BuilderError, match=message):
+        run(now)
 
 
 def test_a_checkpoint_is_one_runs_at_a_time(folder: Path) -> None:
@@ -577,10 +649,10 @@ def test_what_is_incomplete_waits_for_the_next_run(tmp_path: Path) -> None:
     assert [(one["query"], len(one["results"]["bindings"])) for one in found] == [("a", 2), ("b", 1)]
 
 
-def kept_by(folder: Path, outbox: Outbox) -> Any:
+def kept_by(folder: Path, sink: Any) -> Any:
     plan = squall.plan(squall.compile(PROGRAM, lexer="jena", window="RANGE 1s"))
     events = [event for batch in open_source(str(folder.parent / "a.ntt")).batches() for event in batch]
-    options = Options(checkpoint=folder, every=EACH, ledger=LedgerFile(), sink=outbox)
+    options = Options(checkpoint=folder, every=EACH, ledger=LedgerFile(), sink=sink)
     return squall.build(plan, options=options).run([[event] for event in events])
 
 
@@ -668,12 +740,15 @@ def test_what_a_protocol_may_lose(address: str, said: str) -> None:
         (("--checkpoint", "kept", "--checkpoint-every", "0"), "behind at least one statement"),
         (("--checkpoint", "kept", "--checkpoint-every", "0s"), "`--checkpoint-every 0s` is too short"),
         (("--checkpoint", "kept", "--checkpoint-every", "often"), "often"),
-        (("--checkpoint", "p.jena"), "File exists"),
+        (("--checkpoint", "p.jena"), "`p.jena` cannot be used: it is no folder"),
     ],
 )
 def test_wrong_arguments(squall: Squall, arguments: tuple[str, ...], message: str) -> None:
-    code, out, err = squall("build", "p.jena", "--source", "a.nt", *arguments)
+    """The sink is as it was."""
+    Path("out.nt").write_text("before\n")
+    code, out, err = squall("build", "p.jena", "--source", "a.nt", "--sink", "out.nt", *arguments)
     assert out == ""
-    assert code in (1, 2)
+    assert code == 2
+    assert Path("out.nt").read_text() == "before\n"
     assert message in err
     assert not Path("kept").exists()

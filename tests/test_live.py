@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall.clock import EventClock, WallClock
-from squall.errors import PluginError, SinkError
+from squall.errors import PluginError, SinkError, UsageError
 from squall.interrupts import endable
 from squall.rdf import ALWAYS, XSD, Event, iri, literal, triple
 from squall.streams import LedgerFile, Source, Sources, open_sink, open_source
 from squall.streams.address import parse
 from squall.streams.derived import Ordered, TimedByProperty
 from squall.streams.formats import BY_NAME
-from squall.streams.live.base import delays
+from squall.streams.live.base import LiveSource, Lost, delays
 from squall.streams.live.buffer import Buffer
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.reading import Reading
@@ -235,9 +235,46 @@ def test_a_buffer_has_room_for_so_many() -> None:
         assert not buffer.put(4)
 
 
-def test_attempts_are_further_and_further_apart_and_last_as_long_as_is_said() -> None:
-    found = list(delays(60))
-    assert sum(found) == pytest.approx(60)
+class Dropping(LiveSource):
+    """Every connection is lost at once; the ninth one brings something before."""
+
+    def __init__(self) -> None:
+        super().__init__(parse("x://y/z?format=nt", "-"), LedgerFile())
+        self.waited: list[float] = []
+
+    def receive(self) -> Iterator[Sequence[Event]]:
+        yield ()
+        if len(self.waited) == 8:
+            yield from timeline(1)
+        raise Lost("gone")
+
+    def _wait(self, left: Iterator[float], error: Lost) -> None:
+        self.waited.append(next(left))
+        if len(self.waited) == 10:
+            self.stop()
+
+
+def test_connections_that_bring_nothing_are_further_and_further_apart() -> None:
+    source = Dropping()
+    assert sum(map(len, source.batches())) == 1
+    *before, again, later = source.waited
+    for number, delay in enumerate(before):
+        assert delay == pytest.approx(min(0.0875 * 2**number, 4.375), rel=0.15)
+    assert again <= 0.1
+    assert later <= 0.2
+
+
+@pytest.mark.parametrize("takes", [0.0, 7.0])
+def test_attempts_are_further_and_further_apart_and_last_as_long_as_is_said(
+    takes: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long each of them takes."""
+    now, found = 1000.0, []
+    monkeypatch.setattr("squall.streams.live.base.time.monotonic", lambda: now)
+    for delay in delays(60):
+        found.append(delay)
+        now += delay + takes
+    assert 1060 <= now <= 1060.001 + takes
     assert found[0] <= 0.1
     assert max(found) <= 5
     assert all(later > earlier for earlier, later in pairwise(found[:5]))
@@ -295,6 +332,14 @@ def test_a_signal_ends_what_goes_on_another_time(tmp_path: Path, monkeypatch: py
 )
 def test_endpoints(uri: str, endpoint: tuple[str, int, str, str | None, str | None]) -> None:
     assert parse(uri, "stdin").endpoint(7) == endpoint
+
+
+@pytest.mark.parametrize("option", ["connections=-1", "idle=-1", "retry=-1", "poll=-1"])
+def test_numbers_that_are_too_small(option: str) -> None:
+    """A source that serves -1 connections would serve them without end."""
+    place = "http://host/?" if option.startswith("poll") else "tcp://:1?listen=yes&"
+    with pytest.raises(UsageError, match=f"`{option}` in .* is too small"):
+        open_source(f"{place}format=nt&{option}")
 
 
 def test_a_password_is_not_shown() -> None:
@@ -397,5 +442,6 @@ def test_a_sink_that_is_not_to_try_again_tries_once(fails: int) -> None:
     assert hasty.tried == 1
 
 
-def test_the_example_of_a_file_that_grows_runs(tmp_path: Path) -> None:
-    example("grows.sh", tmp_path, {})
+@pytest.mark.parametrize("name", ["grows.sh", "folder.sh"])
+def test_the_example_of_what_grows_runs(name: str, tmp_path: Path) -> None:
+    example(name, tmp_path, {})

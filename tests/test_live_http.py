@@ -177,6 +177,23 @@ def test_what_is_polled_is_a_message_each_time() -> None:
     assert ledger.total("malformed") == 1
 
 
+def test_half_an_answer_is_asked_for_again() -> None:
+    def half(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("ETag", '"a"')
+        request.send_header("Content-Length", str(len(line(1) + line(2))))
+        request.end_headers()
+        request.wfile.write(line(1))
+        request.close_connection = True
+
+    with serving(status(204), half, status(200, line(1) + line(2)), status(404)) as server:
+        run = Run(server.opened("?format=ntt&poll=0"))
+        with pytest.raises(SourceError, match="404"):
+            run.end()
+        assert run.seen == [1, 2]
+        assert "If-None-Match" not in server.asked[2][1]
+
+
 def test_a_server_that_moved_is_named() -> None:
     with serving(status(301, Location="http://elsewhere/")) as server:
         with pytest.raises(SourceError) as caught:
@@ -259,6 +276,26 @@ def test_a_sink_connects_again() -> None:
         assert server.asked[1][1]["Content-Type"] == "application/n-triples"
 
 
+def test_a_request_that_is_not_answered_is_posted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "_LEAST", 0.1)
+    done = threading.Event()
+
+    def hold(request: BaseHTTPRequestHandler) -> None:
+        done.wait(PATIENCE)
+
+    with serving(hold, status(200)) as server, closing(open_sink(server.at("?format=ntt&retry=400"))) as sink:
+        sink.start()
+        sink.write(output(1))
+        done.set()
+        assert [body for _, _, body in server.asked] == [line(1).rstrip()] * 2
+    with serving(hold) as server, closing(open_sink(server.at("?format=ntt&retry=0"))) as sink:
+        done.clear()
+        sink.start()
+        with pytest.raises(SinkError, match="timed out"):
+            sink.write(output(1))
+        done.set()
+
+
 @pytest.mark.parametrize(("number", "retry"), [(400, 60_000), (503, 50)])
 def test_what_a_server_refuses_is_an_error(number: int, retry: int) -> None:
     with serving(status(number)) as server:
@@ -283,6 +320,7 @@ def test_what_is_wrong_with_an_address_is_said(uri: str, message: str) -> None:
         open_source(uri)
 
 
-def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["http.sh", "poll.sh"])
+def test_the_examples_of_the_page_run(name: str, tmp_path: Path) -> None:
     port = str(brokers.free_port())
-    example("http.sh", tmp_path, {}, **{"8000": port, "python ": f"{sys.executable} "})
+    example(name, tmp_path, {}, **{"8000": port, "python ": f"{sys.executable} "})

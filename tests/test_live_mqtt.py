@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -120,6 +122,50 @@ def test_no_broker_is_an_error_at_once() -> None:
         list(open_source(f"mqtt://127.0.0.1:{brokers.free_port()}/t?format=nt").batches())
 
 
+@contextmanager
+def pretending(*answers: bytes) -> Iterator[int]:
+    """The port of something that says no more than this to one who connects, each time that he says something."""
+
+    def answer() -> None:
+        with server.accept()[0] as connection:
+            for data in answers:
+                connection.recv(1000)
+                connection.sendall(data)
+            done.wait(PATIENCE)
+
+    done = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        pool.submit(answer)
+        yield server.getsockname()[1]
+        done.set()
+
+
+def test_what_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("squall.streams.live.mqtt._CONNECT", 0.2)
+    with pretending() as port, pytest.raises(SourceError, match="the broker does not answer"):
+        list(open_source(f"mqtt://127.0.0.1:{port}/t?format=nt").batches())
+    with pretending() as port, pytest.raises(SinkError, match="the broker does not answer"):
+        open_sink(f"mqtt://127.0.0.1:{port}/t").start()
+
+
+def test_who_is_not_let_in_is_told_why() -> None:
+    refused = b"\x20\x03\0\x87\0"
+    with pretending(refused) as port, pytest.raises(SourceError, match="Not authorized"):
+        list(open_source(f"mqtt://127.0.0.1:{port}/t?format=nt").batches())
+    with pretending(refused) as port, pytest.raises(SinkError, match="Not authorized"):
+        open_sink(f"mqtt://127.0.0.1:{port}/t").start()
+
+
+def test_a_name_that_somebody_else_has_is_an_error() -> None:
+    accepted, subscribed, taken_over = b"\x20\x03\0\0\0", b"\x90\x04\0\x01\0\0", b"\xe0\x02\x8e\0"
+    with (
+        pretending(accepted, subscribed + taken_over) as port,
+        pytest.raises(SourceError, match="another client has taken over its name"),
+        Run(open_source(f"mqtt://127.0.0.1:{port}/t?format=nt&client=c")) as run,
+    ):
+        run.end()
+
+
 def test_no_more_are_on_their_way_than_there_is_room_for(broker: brokers.Broker) -> None:
     """A run that works on the first batch gets nothing more than fits in the buffer, and drops nothing of QoS 1."""
     ledger = LedgerFile()
@@ -213,6 +259,8 @@ def test_a_sink_without_a_broker_is_an_error() -> None:
         ("mqtt://host/t?format=nt&qos=3", "not 0, 1 or 2"),
         ("mqtt://host/t?format=nt&buffer=0", "too small"),
         ("mqtt://host/t?format=nt&reconnect=yes", "unknown option"),
+        ("mqtt://host/a/%23/b?format=nt", "wildcard in its topic that is no level"),
+        ("mqtt://host/a+/b?format=nt", "wildcard in its topic that is no level"),
     ],
 )
 def test_what_is_wrong_with_an_address_is_said(uri: str, message: str) -> None:

@@ -173,8 +173,13 @@ def test_what_is_no_stream_is_an_error(broker: brokers.Broker, redis: Any) -> No
     redis.set("k", "text")
     with pytest.raises(SourceError, match="WRONGTYPE"):
         list(opened(broker, "k?format=nt&from=first").batches())
-    with pytest.raises(SourceError, match="refused"):
-        list(open_source(f"redis://127.0.0.1:{brokers.free_port()}/k?format=nt").batches())
+
+
+@pytest.mark.parametrize("begin", ["new", "first", "1-0", "first&group=g"])
+def test_no_server_is_an_error_at_once(begin: str) -> None:
+    source = open_source(f"redis://127.0.0.1:{brokers.free_port()}/k?format=nt&from={begin}")
+    with pytest.raises(SourceError, match="refused"), Run(source) as run:
+        run.end()
 
 
 def test_a_sink_adds_what_a_source_reads(broker: brokers.Broker, redis: Any) -> None:
@@ -273,6 +278,8 @@ def test_a_sink_without_a_server_is_an_error(broker: brokers.Broker, redis: Any)
         ("redis://host?format=nt", "names no stream"),
         ("redis://host/k?format=nt&consumer=c", "without a group"),
         ("redis://host/k?format=nt&db=x", "not a whole number"),
+        ("redis://host/k?format=nt&db=-1", "too small"),
+        ("redis://host/k?format=nt&from=last", "`from=last` in .* is neither new, nor first, nor the name of an entry"),
     ],
 )
 def test_what_is_wrong_with_an_address_is_said(uri: str, message: str) -> None:

@@ -19,6 +19,7 @@ from squall.rdf import Event, iri, triple
 from squall.stages import Output
 from squall.streams import LedgerFile, Sources, open_sink, open_source
 from squall.streams.live import sockets
+from squall.streams.live.socket_sinks import SocketSink
 from squall.streams.live.sockets import SocketSource
 
 P = iri("http://example.org/p")
@@ -102,6 +103,31 @@ def test_a_connection_that_breaks_is_made_again_and_half_a_line_is_counted() -> 
         assert times(list(next(batches))) == [1]
         broken.read.set()
         assert [times(list(batch)) for batch in batches] == [[3]]
+    assert ledger.counts == {("malformed", f"{source.uri}#1"): 1}
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_half_a_message_is_none(stops: bool) -> None:
+    """Where the connection breaks, or is read no further; the end of a stream is that of its last message."""
+    statement, read, done = line(1)[2:], threading.Event(), threading.Event()
+
+    def breaks(connection: socket.socket) -> None:
+        connection.sendall(statement + b"MESSAGE\n" + statement)
+        read.wait(20)
+        done.wait(20) if stops else resets(connection)
+
+    ledger = LedgerFile()
+    again = [] if stops else [lambda one: one.sendall(statement + b"MESSAGE\n" + statement)]
+    with serving(breaks, *again) as port:
+        source = opened(f"tcp://127.0.0.1:{port}?format=nt-messages&time=1", ledger)
+        batches = source.batches()
+        found = times(list(next(batches)))
+        if stops:
+            source.stop()
+        read.set()
+        found += [time for batch in batches for time in times(list(batch))]
+        done.set()
+    assert found == [1] * (1 if stops else 3)
     assert ledger.counts == {("malformed", f"{source.uri}#1"): 1}
 
 
@@ -282,7 +308,9 @@ def test_a_sink_writes_to_whoever_listens(prompt: bool, pool: ThreadPoolExecutor
     assert times(events()) == [1, 2]
 
 
-def test_a_sink_connects_again_and_writes_anew_what_was_refused() -> None:
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_sink_connects_again_and_writes_anew_what_was_refused(before: int) -> None:
+    """What was sent before may be lost, and is counted."""
     taken: list[bytes] = []
     begun, gone = threading.Event(), threading.Event()
 
@@ -297,13 +325,18 @@ def test_a_sink_connects_again_and_writes_anew_what_was_refused() -> None:
             taken.append(file.read())
 
     with serving(refuse, take) as port, closing(open_sink(f"tcp://127.0.0.1:{port}?format=ntt")) as sink:
+        assert isinstance(sink, SocketSink)
+        sink.ledger = ledger = LedgerFile()
         sink.start(prompt=True)
+        for output in outputs(*range(before)):
+            sink.write(output)
         begun.set()
         assert gone.wait(20)
         for output in outputs(1, 2, 3):
             sink.write(output)
         sink.close()
     assert taken[0].endswith(line(3))
+    assert ledger.counts == ({("lost", sink.uri): 1} if before or not taken[0].startswith(line(1)) else {})
 
 
 def test_a_sink_to_nobody_is_an_error() -> None:

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -209,6 +210,21 @@ def test_a_malformed_line_costs_itself_only() -> None:
     assert [fact for _, fact in found] == [t("a"), t("b"), t("c")]
     assert [(index, line) for index, _, line in bad] == [(1, text[1]), (3, text[3])]
     assert bad[0][1] == "No scheme found in an absolute IRI"
+
+
+@pytest.mark.parametrize("format", ["nt", "ntt", "nq", "rdfp", "ttl", "trig", "jsonld", "nt-messages"])
+def test_what_is_longer_than_the_library_takes_is_malformed(tmp_path: Path, format: str) -> None:
+    """It raises a MemoryError, of which nobody is to hear."""
+    begin = {"ntt": "5 ", "rdfp": "A "}.get(format, "")
+    first = f"{begin}<urn:a> <urn:b> <urn:c> .\n"
+    text = first + f'{begin}<urn:a> <urn:b> "' + "x" * ((1 << 24) - 1000 * (format == "nt-messages")) + "\n"
+    if format == "jsonld":
+        text = '[{"@id": "urn:a", "urn:b": {"@id": "urn:c"}},\n{"@id": "urn:a", "urn:b": "' + "x" * (1 << 25)
+    path, ledger = tmp_path / "x", LedgerFile()
+    path.write_text(text)
+    whole = 0 if format == "nt-messages" else 1
+    assert len(facts(f"{path}?format={format}", ledger)) == whole
+    assert ledger.counts == {("malformed", str(path)): 1}
 
 
 def test_malformed_timed_lines() -> None:
@@ -415,6 +431,29 @@ def test_a_pipe_hands_on_what_is_there(tmp_path: Path) -> None:
     step.set()
     assert next(batches)[0].facts == (t("b"),)
     assert list(batches) == []
+
+
+@pytest.mark.parametrize("format", ["nt-messages", "nt.gz", "nt-messages.gz"])
+def test_a_pipe_that_is_read_no_further_is_cut_off(tmp_path: Path, format: str) -> None:
+    """What is whole is handed on: of messages those that have an end."""
+    path, ledger = tmp_path / "pipe", LedgerFile()
+    whole = lines(t("a")) + "MESSAGE\n" * format.startswith("nt-messages")
+    compress = zlib.compressobj(wbits=31)
+    begun = (whole + lines(t("b"))).encode()
+    data = compress.compress(begun) + compress.flush(zlib.Z_SYNC_FLUSH) if format.endswith(".gz") else begun
+    os.mkfifo(path)
+    writer = os.open(path, os.O_RDWR)
+    os.write(writer, data)
+    source = open_source(f"{path}?format={format}", ledger)
+    batches = source.batches()
+    found = list(next(batches))
+    assert isinstance(source, Stoppable)
+    source.stop()
+    found += [event for batch in batches for event in batch]
+    os.close(writer)
+    cut = format.startswith("nt-messages")
+    assert [fact for event in found for fact in event.facts] == [t("a"), *([] if cut else [t("b")])]
+    assert ledger.total("malformed") == cut
 
 
 # Folders

@@ -199,7 +199,9 @@ def _usable(group: str, name: str) -> None:
 
 
 def _has_begun(checkpoint: Path) -> bool:
-    """Whether there is something to go on with; a draft is not."""
+    """Whether there is something to go on with; a draft is not. Raises UsageError where it can be no folder."""
+    if checkpoint.exists() and not checkpoint.is_dir():
+        raise UsageError(f"the checkpoint `{checkpoint}` cannot be used: it is no folder", hint="name another one")
     return checkpoint.is_dir() and any(entry.suffix != ".tmp" for entry in checkpoint.iterdir())
 
 

@@ -120,10 +120,11 @@ def run(
     from squall.streams.sinks import Settling
 
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)
-    code = 0
+    code, begun = 0, False
     try:
         with closing(sink), shown(sources, tally) if visible else nullcontext(), endable(sources):
             sink.start(resume, prompt=sources.live)
+            begun = True
             sources.settle = sink.flush if isinstance(sink, Settling) else None
             for output in job.run(sources, static):
                 if columns and output.rule not in columns:
@@ -136,7 +137,7 @@ def run(
         leave_quietly()
         return 0
     except KeyboardInterrupt:
-        code = INTERRUPTED
+        code = INTERRUPTED if begun or not sources.live else 0  # before, there is nothing to be worked off
     except SquallError as error:
         click.echo(str(error), err=True)
         code = FAILED

@@ -65,19 +65,16 @@ class Address:
     def get(self, name: str, default: str = "") -> str:
         return dict(self.options).get(name, default)
 
-    def integer(self, name: str, default: int) -> int:
-        """The option as a whole number; raises UsageError if it is none."""
+    def integer(self, name: str, default: int, least: int | None = None) -> int:
+        """The option as a whole number; raises UsageError if it is none, or smaller than the least."""
         value = self.get(name, str(default))
         try:
-            return int(value)
+            number = int(value)
         except ValueError:
             raise UsageError(f"`{name}={value}` in `{self.text}` is not a whole number") from None
-
-    def positive(self, name: str, default: int) -> int:
-        """The option as a whole number that is greater than zero; raises UsageError if it is not."""
-        if (value := self.integer(name, default)) < 1:
+        if least is not None and number < least:
             raise UsageError(f"`{name}={value}` in `{self.text}` is too small")
-        return value
+        return number
 
     def endpoint(self, port: int = 0) -> Endpoint:
         """The server that ``//user:password@host:port/path`` names, its parts percent-decoded; ``port`` unless it says

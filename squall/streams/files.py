@@ -190,7 +190,7 @@ class FileSource:
             self.size = None
             self.settings = replace(self.settings, whole_lines=True)
         self.live = pipe or follow
-        self.idle = address.integer("idle", 5000)
+        self.idle = address.integer("idle", 5000, least=0)
         self.timed = self.format.timed
         self.removals = self.format.removals
         self.messages = self.format.messages
@@ -200,7 +200,7 @@ class FileSource:
         self.risk = LOST if pipe else ""
         self._place = Place()
         self._ledger = ledger
-        poll = address.integer("poll", 500) / 1000 if follow else None
+        poll = address.integer("poll", 500, least=0) / 1000 if follow else None
         self._waiting = Waiting(threading.Event(), poll) if self.live else None
 
     def files(self) -> tuple[str, ...]:
@@ -248,8 +248,8 @@ class FolderSource:
         self.path = address.path
         self.settings = _settings(address, time)
         self.follow = address.flag("follow")
-        self.poll = address.integer("poll", 500)
-        self.idle = address.integer("idle", 5000)
+        self.poll = address.integer("poll", 500, least=0)
+        self.idle = address.integer("idle", 5000, least=0)
         self.live = self.follow
         self.risk = ""
         self.reading = Reading()

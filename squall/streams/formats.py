@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -190,11 +191,12 @@ def parse_document(input: IO[bytes], format: Format, base: str | None, own: str)
         return labels.setdefault(label, Term(f"_:b{len(labels)}{own}"))
 
     try:
-        for quad in pyoxigraph.parse(input, format=format.syntax, base_iri=base):
-            quads.append(quad)
-            if len(quads) == BLOCK:
-                yield placed(quads, rename)
-                quads = []
+        with bounded():
+            for quad in pyoxigraph.parse(input, format=format.syntax, base_iri=base):
+                quads.append(quad)
+                if len(quads) == BLOCK:
+                    yield placed(quads, rename)
+                    quads = []
     except SyntaxError as error:
         yield placed(quads, rename)
         raise Malformed(reason_of(error), error.lineno) from error
@@ -239,8 +241,24 @@ def _plain(block: bytes, own: str) -> list[Statement] | None:
 
 def _parsed(block: bytes, syntax: RdfFormat, own: str) -> list[Statement]:
     rename = relabel(own)
-    parsed = pyoxigraph.parse(block, format=syntax)
-    return [*_texts(parsed, rename)] if syntax == RdfFormat.N_TRIPLES else placed(list(parsed), rename)
+    with bounded():
+        parsed = pyoxigraph.parse(block, format=syntax)
+        return [*_texts(parsed, rename)] if syntax == RdfFormat.N_TRIPLES else placed(list(parsed), rename)
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """What is longer than the library takes, which is 16 MiB for a term, is malformed (SyntaxError)."""
+    try:
+        yield
+    except MemoryError as error:
+        if _TOO_LONG not in str(error):
+            raise
+        raise SyntaxError(f"a term is longer than {LONGEST} bytes") from error
+
+
+_TOO_LONG = "buffer maximal size"
+"""What the library says of that."""
 
 
 def relabel(own: str) -> Callable[[str], Term]:

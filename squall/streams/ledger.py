@@ -7,6 +7,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -35,7 +36,8 @@ class LedgerFile:
         self._file = _opened(path, append) if path else None
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        """One lost statement (`squall.stages.Ledger`)."""
+        """One lost statement (`squall.stages.Ledger`). Raises SourceError where that is wanted, or the file cannot be
+        written; it is not written any more then."""
         if self._strict and cause == "malformed":
             place = source if line is None else f"{source}:{line}"
             raise SourceError(f"{place}: {reason}", hint=f"the statement is: {text}" if text else None)
@@ -43,8 +45,7 @@ class LedgerFile:
         with self._lock:
             self.counts[cause, source] += 1
             if self._file:
-                self._file.write(json.dumps(entry, ensure_ascii=False) + "\n")
-                self._file.flush()
+                self._write(self._file, json.dumps(entry, ensure_ascii=False) + "\n")
 
     @property
     def failed(self) -> bool:
@@ -65,11 +66,12 @@ class LedgerFile:
             return self._file.tell()
 
     def rewind(self, mark: int) -> None:
-        """Drops what the file has behind the mark; what has been counted stays counted."""
+        """Drops what the file has behind the mark; what has been counted stays counted. A file that is shorter, as one
+        is that has been put aside meanwhile, goes on at its end."""
         if self._file is not None:
             with self._lock:
-                self._file.truncate(mark)
-                self._file.seek(mark)
+                self._file.truncate(min(mark, os.fstat(self._file.fileno()).st_size))
+                self._file.seek(0, os.SEEK_END)
 
     def save(self, last: bool = False) -> Any:
         """See `squall.stages.Recoverable`."""
@@ -83,6 +85,16 @@ class LedgerFile:
     def close(self) -> None:
         if self._file:
             self._file.close()
+
+    def _write(self, file: IO[str], line: str) -> None:
+        try:
+            file.write(line)
+            file.flush()
+        except OSError as error:
+            self._file = None
+            with suppress(OSError):  # what is left of the line has no room either
+                file.close()
+            raise SourceError(f"the ledger `{self.path}` cannot be written: {error.strerror}") from error
 
 
 class Loss(NamedTuple):

@@ -20,7 +20,17 @@ from squall.rdf import Quad, Triple
 from squall.stages import Output
 from squall.streams.encoders import EvaluationLines
 from squall.streams.evaluations import Evaluation
-from squall.streams.formats import LONGEST, Format, Malformed, Statement, placed, reason_of, relabel, suffix
+from squall.streams.formats import (
+    LONGEST,
+    Format,
+    Malformed,
+    Statement,
+    bounded,
+    placed,
+    reason_of,
+    relabel,
+    suffix,
+)
 from squall.streams.graphs import TriG
 
 _CHUNK = 1 << 17
@@ -41,6 +51,9 @@ _CONTENT = re.compile(
 )
 """All up to a delimiter, but for a last piece that may go on. (The last line: what is broken goes up to its end.)"""
 _DELIMITER = re.compile(rb"(?i:MESSAGE)(?=[" + _ENDS + rb"])|@message\s*+\.")
+_WORD = re.compile(rb"(?i:MESSAGE)")
+"""What every delimiter has in it."""
+_SPLIT = 6  # bytes of that which may be at the end of a chunk
 _VERSION = re.compile(rb"""^[ \t]*VERSION[ \t]*("[^"\n]*"|'[^'\n]*')[ \t]*(?=#|\r?$)""", re.MULTILINE)
 
 
@@ -89,7 +102,8 @@ class _Log:
         head = "".join(f"@prefix {prefix}: <{iri}> . " for prefix, iri in self._prefixes.items()).encode()
         parser = pyoxigraph.parse(head + text, format=self._format.syntax, base_iri=self._base)
         try:
-            found = placed(list(parser), relabel(own))
+            with bounded():
+                found = placed(list(parser), relabel(own))
         except SyntaxError as error:
             return Malformed(reason_of(error), first + (error.lineno or 1) - 1)
         self._prefixes, self._base = parser.prefixes, parser.base_iri
@@ -97,27 +111,33 @@ class _Log:
 
 
 def _texts(input: IO[bytes]) -> Iterator[tuple[int, bytes] | None]:
-    """The first line and the text of each message; None where nothing more is at hand."""
-    data, known, line, more = b"", 0, 1, True
+    """The first line and the text of each message; None where nothing more is at hand. Raises Malformed where the last
+    one has no end since the input was cut off (see `squall.streams.reading.decoded`)."""
+    data, known, without, line, more = b"", 0, 0, 1, True
     while more:
         chunk = input.read(_CHUNK)
         more = bool(chunk)
         data += chunk or b"\n"  # at the end, so that the last word has one
         begin = 0
-        while True:
+        while _WORD.search(data, begin + without):  # what has none is not looked at piece by piece, again and again
             content = _CONTENT.match(data, begin + known)  # what is known to be content is not looked at again
             assert content is not None  # it may be empty
             delimiter = _DELIMITER.match(data, content.end())
             if delimiter is None:
+                known = content.end() - begin
                 break
             yield line, data[begin : content.end()]
             line += data.count(b"\n", begin, delimiter.end())
-            begin, known = delimiter.end(), 0
-        data, known = data[begin:], content.end() - begin
+            begin, known, without = delimiter.end(), 0, 0
+        else:
+            without = max(0, len(data) - begin - _SPLIT)
+        data = data[begin:]
         if len(data) > LONGEST:
             raise Malformed(f"a message is longer than {LONGEST} bytes", line)
         yield None
     if data.strip():
+        if getattr(input, "is_cut", False):
+            raise Malformed("the last message is not whole", line)
         yield line, data
 
 

@@ -83,10 +83,10 @@ def decoded(
 ) -> Iterator[Sequence[Event]]:
     """The events of bytes, a batch for each block at hand. What is malformed goes to the ledger.
 
-    name: of what is read, for the ledger; its blank nodes are its own. choice: what may be left out of timed lines.
-    base: the IRI against which relative ones in a document are resolved. place: where reading goes on, and how far it
-    comes; the file is there already if it `begins_there`, and at its beginning otherwise. Raises what reading the file
-    does.
+    file: it may have an attribute `is_cut`, which says at its end that more would have come. name: of what is read, for
+    the ledger; its blank nodes are its own. choice: what may be left out of timed lines. base: the IRI against which
+    relative ones in a document are resolved. place: where reading goes on, and how far it comes; the file is there
+    already if it `begins_there`, and at its beginning otherwise. Raises what reading the file does.
     """
     decoder = _Decoder(file, name, format, settings, ledger, reading, choice, base, place or Place())
     yield from decoder.batches()

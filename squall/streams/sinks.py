@@ -164,11 +164,21 @@ class _PathSink(StreamSink):
             self._refused(error)
 
     def recover(self, saved: Any) -> None:
+        """Raises SinkError where the file is not the one that was written."""
         try:
-            self._cut(saved["length"])
+            self._cut_back(saved["length"])
         except OSError as error:
             self._refused(error)
         self.hold(saved["held"])
+
+    def _cut_back(self, length: int) -> None:
+        """As `_cut`, of a file that is as long as that at least: it would be filled up with zeros otherwise."""
+        assert self._path is not None
+        if (found := self._path.stat().st_size) < length:
+            what = f"{length} bytes of it had been written, and it has {found}"
+            hint = "a run that is to write another file starts from a new checkpoint"
+            raise SinkError(f"`{self.uri}` is not the file that it was: {what}", hint=hint)
+        self._cut(length)
 
     def _settled(self) -> int:
         """The length of the file, in bytes, when all that was written is on disk."""
@@ -212,7 +222,7 @@ class FileSink(_PathSink):
         return self._settled()
 
     def rewind(self, mark: int) -> None:
-        self._cut(mark)
+        self._cut_back(mark)
 
     def _settled(self) -> int:
         self.file.flush()

@@ -25,7 +25,10 @@ class Waiting(NamedTuple):
 
 
 class Reader(io.RawIOBase):
-    """Reads what is at hand, and counts the bytes of the file as it is stored."""
+    """Reads what is at hand, and counts the bytes of the file as it is stored. is_cut: it has ended since it is read no
+    further, and not at its end."""
+
+    is_cut = False
 
     def __init__(self, raw: io.FileIO, reading: Reading) -> None:
         self._raw = raw
@@ -59,6 +62,7 @@ class Pipe(Reader):
     def read(self, size: int = -1) -> bytes:
         while not select.select([self._raw], [], [], _POLL)[0]:
             if self._stop.is_set():
+                self.is_cut = True
                 return b""
         return super().read(size)
 
@@ -93,8 +97,18 @@ class Unzipped(io.RawIOBase):
         self._stored = stored
         self._file = gzip.GzipFile(fileobj=stored, mode="rb")
 
+    @property
+    def is_cut(self) -> bool:
+        """See `Reader`."""
+        return self._stored.is_cut
+
     def read(self, size: int = -1) -> bytes:
-        return self._file.read1(size)
+        try:
+            return self._file.read1(size)
+        except EOFError:
+            if self.is_cut:
+                return b""
+            raise
 
     def pass_over(self, size: int) -> bool:
         """See `Reader`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, TypeVar
@@ -31,7 +32,8 @@ class LiveSource(ABC):
     """A source that goes on until the other side ends it, or it is stopped.
 
     A connection that is lost is tried again after 0.1 s, then after twice as long each time up to 5 s, each time up to
-    a quarter shorter by chance, for ``retry`` ms (60000) in all; the first one is tried once.
+    a quarter shorter by chance, for ``retry`` ms (60000) in all; the first one is tried once. Connections that bring
+    nothing and are lost again are made further and further apart as well.
     """
 
     live: bool = True
@@ -46,8 +48,8 @@ class LiveSource(ABC):
         self.uri = address.text
         self.settings = Settings(address.get("format"), address.get("stream"), address.integer("time", time))
         self.format = format_of(address)
-        self.idle = address.integer("idle", 5000)
-        self.retry = address.integer("retry", 60_000)
+        self.idle = address.integer("idle", 5000, least=0)
+        self.retry = address.integer("retry", 60_000, least=0)
         self.removals = self.format.removals
         self.messages = self.format.messages
         self.earliest = ALWAYS if self.format.timed else self.settings.time
@@ -72,11 +74,13 @@ class LiveSource(ABC):
 
     def batches(self) -> Iterator[Sequence[Event]]:
         left: Iterator[float] = iter(())
+        first = _FIRST_DELAY
         while not self.stopped.is_set():
             try:
                 for batch in self.receive():
                     self.connected.set()
-                    left = delays(self.retry / 1000)
+                    first = _FIRST_DELAY if batch else first
+                    left = delays(self.retry / 1000, first)
                     if batch:
                         yield batch
                 return
@@ -84,6 +88,7 @@ class LiveSource(ABC):
                 if self.stopped.is_set():
                     return
                 self._wait(left, error)
+                first = min(2 * first, _LONGEST_DELAY)
 
     def patiently(self, attempt: Callable[[], T]) -> T:
         """What an attempt gives, which is made again and again while it raises Lost. Raises SourceError if it takes too
@@ -114,11 +119,10 @@ def format_of(address: Address) -> Format:
     return format
 
 
-def delays(seconds: float) -> Iterator[float]:
-    """How long to wait before each attempt, in seconds, that many in all."""
-    delay = _FIRST_DELAY
-    while seconds > 0:
-        chosen = min(delay * random.uniform(0.75, 1), seconds)
-        yield chosen
-        seconds -= chosen
+def delays(seconds: float, first: float = _FIRST_DELAY) -> Iterator[float]:
+    """How long to wait before each attempt, in seconds, from a first delay on; the last attempt is made when so many
+    have passed since the first was asked for, whatever attempts have taken."""
+    delay, end = first, time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        yield min(delay * random.uniform(0.75, 1), left)
         delay = min(2 * delay, _LONGEST_DELAY)

@@ -32,10 +32,11 @@ class Buffer(Generic[T]):
         with self._changed:
             return len(self._waiting) < self.limit - spare and self._put(item)
 
-    def take(self) -> list[T]:
-        """All that waits; waits for something. Nothing once the buffer is closed and empty."""
+    def take(self, patience: float | None = None) -> list[T]:
+        """All that waits; waits for something, for so many seconds at most (None: without end). Nothing once the buffer
+        is closed and empty, or when that is over."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._waiting)
+            self._changed.wait_for(lambda: self._closed or self._waiting, patience)
             taken = list(self._waiting)
             self._waiting.clear()
             self._changed.notify_all()

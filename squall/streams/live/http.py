@@ -29,6 +29,7 @@ from squall.streams.live.web import Target, served, target
 from squall.streams.sinks import Sink
 
 _CONNECT = 10.0  # seconds that connecting may take
+_LEAST = 1.0  # seconds that a server has to answer, at least
 _CHUNK = 1 << 16
 _POLL = 0.1  # seconds between two looks whether a server is to end
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
@@ -50,7 +51,7 @@ class HttpSource(MessageSource):
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
         self.target, address = target(address)
         super().__init__(address, ledger, time)
-        self.poll = address.integer("poll", 1000)
+        self.poll = address.integer("poll", 1000, least=0)
         self._is_stream = False
         self._count = 0
         self._tag = ""
@@ -129,8 +130,10 @@ class HttpSource(MessageSource):
             raise Lost("the server has ended the stream")
 
     def _body(self, response: HTTPResponse) -> list[Event]:
-        self._tag = response.headers.get("ETag", "")
         data = response.read(LONGEST + 1)
+        if response.length and len(data) <= LONGEST:
+            raise Lost(f"an answer ends {response.length} bytes too early")
+        self._tag = response.headers.get("ETag", "")
         if len(data) > LONGEST:
             reason = f"an answer is longer than {LONGEST} bytes"
             self.ledger.record("malformed", self.uri, None, reason, "")
@@ -145,18 +148,19 @@ class HttpSource(MessageSource):
 class HttpSink(MessageSink):
     """``http://host/path`` and ``https:``: posts a request for each output or evaluation.
 
-    What is refused for now, or meets a connection that is lost, is posted again, and may then come twice. With a
-    checkpoint the header ``Idempotency-Key`` tells a request from all others.
+    What is refused for now, meets a connection that is lost, or is not answered for ``retry`` ms is posted again, and
+    may then come twice. With a checkpoint the header ``Idempotency-Key`` tells a request from all others.
     """
 
     def __init__(self, address: Address) -> None:
         self.target, address = target(address)
         super().__init__(address)
+        self.patience = max(self.retry / 1000, _LEAST)
         self._connection: Any = None
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
         try:
-            self._connection = _connected(self.target)
+            self._connection = _connected(self.target, self.patience)
         except OSError as error:
             self.refused(error)
 
@@ -260,8 +264,8 @@ def open_sink(address: Address) -> Sink:
     return HttpServer(address) if address.flag("listen") else HttpSink(address)
 
 
-def _connected(target: Target) -> HTTPConnection:
-    """A connection. Raises OSError."""
+def _connected(target: Target, patience: float | None = None) -> HTTPConnection:
+    """A connection. patience: for how long (seconds) an answer is waited for; None: without end. Raises OSError."""
     host, port, *_ = target.endpoint
     connection = (
         HTTPConnection(host, port, timeout=_CONNECT)
@@ -269,6 +273,7 @@ def _connected(target: Target) -> HTTPConnection:
         else HTTPSConnection(host, port, timeout=_CONNECT, context=target.tls)
     )
     connection.connect()
-    connection.sock.settimeout(None)
+    connection.timeout = patience  # of later connections as well
+    connection.sock.settimeout(patience)
     connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a stream may say nothing for long
     return connection

@@ -61,7 +61,7 @@ class MessageSource(LiveSource):
 
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
         super().__init__(address, ledger, time)
-        self.buffer = address.positive("buffer", 1000)
+        self.buffer = address.integer("buffer", 1000, least=1)
         self.is_limited = "buffer" in dict(address.options)
         """Whether the address says how many there may be in a batch."""
         self.reached = ""
@@ -115,7 +115,7 @@ class MessageSink:
         address.only("format", "retry", *self.options)
         self.uri = address.text
         self.format = address.get("format", "nt")
-        self.retry = address.integer("retry", 60_000)
+        self.retry = address.integer("retry", 60_000, least=0)
         self._messages = _messages(self.format)
         self.binary = self.format in BINARY
         self.delivery = ""

@@ -5,6 +5,7 @@ Specification: https://docs.oasis-open.org/mqtt/mqtt/v5.0/mqtt-v5.0.html
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,10 @@ from squall.streams.live.messages import IDENTITY, Message, MessageSink, Message
 _CONNECT = 10.0  # seconds that the broker may take to answer
 _KEPT = 24 * 3600  # seconds for which the broker keeps the session of a client that has a name
 _MOST = 65535  # messages on their way, by the protocol
+_FILTER = re.compile(r"([^+#/]*/|\+/)*([^+#/]*|\+|#)")
+"""What topics are named by (section 4.7.1 of the specification)."""
+_TAKEN_OVER = 0x8E
+"""The reason of a broker that ends a connection because there is a new one with its client's name."""
 _PENDING = 1000  # messages of a sink that the broker has not confirmed yet
 
 
@@ -43,6 +48,9 @@ class MqttSource(MessageSource):
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
         super().__init__(address, ledger, time)
         self.endpoint, self.tls = _endpoint(address)
+        if not _FILTER.fullmatch(self.endpoint.path):
+            hint = "`+` stands for a level, and `#`, at the end, for all that are left"
+            raise UsageError(f"`{self.uri}` has a wildcard in its topic that is no level of it", hint=hint)
         self.qos = _qos(address)
         self.client = address.get("client")
         if self.qos and self.client:
@@ -60,14 +68,19 @@ class MqttSource(MessageSource):
         client = self._connected()
         if self.stopped.is_set():
             self._waiting.close()
+        patience: float | None = _CONNECT
         try:
-            while taken := self._waiting.take():
+            while taken := self._waiting.take(patience):
+                patience = None
                 if any(not isinstance(word, Exception) for word in taken):
                     yield self._batch([word for word in taken if isinstance(word, MQTTMessage)])
                 for word in taken:
                     if isinstance(word, Exception):
                         raise word
+            if patience is not None and not self.stopped.is_set():
+                raise Lost("the broker does not answer")
         except (Lost, SourceError):
+            client.disconnect()
             client.loop_stop()
             raise
 
@@ -138,7 +151,11 @@ class MqttSource(MessageSource):
             self.drop(Message(message.payload, self._place(message), "a message of QoS 0"))
 
     def _on_disconnect(self, client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
-        self._waiting.put(Lost(str(reason)))
+        if reason.value == _TAKEN_OVER:
+            hint = "each run has a name of its own: `client=NAME`"
+            self._waiting.put(SourceError(f"`{self.uri}`: another client has taken over its name", hint=hint))
+        else:
+            self._waiting.put(Lost(str(reason)))
 
 
 _SUBSCRIBED = "subscribed"
@@ -162,20 +179,28 @@ class MqttSink(MessageSink):
         self.qos = _qos(address)
         self.retain = address.flag("retain")
         self._sent: deque[MQTTMessageInfo] = deque()
-        self._connected = threading.Event()
+        self._answered = threading.Event()
+        self._refusal: object = "the broker does not answer"
+        """Why there has been no connection yet; None if there has been one."""
         self._client: Client | None = None
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
         client = Client(CallbackAPIVersion.VERSION2, protocol=MQTTProtocolVersion.MQTTv5)
         client.reconnect_delay_set(1, 5)
-        client.on_connect = lambda _, __, ___, reason, ____: None if reason.is_failure else self._connected.set()
+        client.on_connect = self._on_connect
         try:
             _connect(client, self.endpoint, self.tls)
         except Lost as error:
             self.refused(error)
         self._client = client
-        if not self._connected.wait(_CONNECT):
-            self.refused("the broker does not let it in")
+        self._answered.wait(_CONNECT)
+        if self._refusal is not None:
+            self.refused(self._refusal)
+
+    def _on_connect(self, client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
+        if self._refusal is not None:
+            self._refusal = reason if reason.is_failure else None
+        self._answered.set()
 
     def send(self, data: bytes) -> None:
         self.insist(lambda: None if self._published(data) else "there is no connection")

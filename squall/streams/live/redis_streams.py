@@ -6,6 +6,7 @@ Commands: https://redis.io/docs/latest/develop/data-types/streams/
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,8 @@ from squall.streams.live.messages import Message, MessageSink, MessageSource
 _BLOCK = 200  # ms that one look for new entries takes
 _TIMEOUT = 10.0  # seconds that an answer may take
 _NEW = "$"
+_BEGIN = {"new": _NEW, "first": "0-0"}
+_ENTRY = re.compile(r"[0-9]+(-[0-9]+)?")
 _TOGETHER = 500  # entries that a sink adds at once, unless each is to go at once
 
 Entry = tuple[bytes, dict[bytes, bytes] | None]
@@ -52,7 +55,9 @@ class RedisSource(MessageSource):
         if "consumer" in dict(address.options) and not self.group:
             raise UsageError(f"`{self.uri}` has a consumer without a group", hint="add `&group=NAME`")
         begin = address.get("from", "new")
-        self._begin = {"new": _NEW, "first": "0-0"}.get(begin, begin)
+        if begin not in _BEGIN and not _ENTRY.fullmatch(begin):
+            raise UsageError(f"`from={begin}` in `{self.uri}` is neither new, nor first, nor the name of an entry")
+        self._begin = _BEGIN.get(begin, begin)
         self._last = "" if self.group else self._begin
         """The entry that was read last; of a group, none of this run's."""
         self._covered = ""
@@ -139,6 +144,8 @@ class RedisSource(MessageSource):
             self._last = self.reached = self._newest()
         elif self.reached:
             self._check_gone(self.reached)
+        else:
+            self._redis.ping()  # there is a server
 
     def _newest(self) -> str:
         """The entry that was added last."""
@@ -217,7 +224,7 @@ class RedisSink(MessageSink):
         super().__init__(address)
         self.key = _key(address)
         self.field = address.get("field", "data")
-        self.most = address.integer("maxlen", 0) or None
+        self.most = address.integer("maxlen", 0, least=0) or None
         self._redis = _client(address)
         self._together = _TOGETHER
         self._waiting: list[tuple[int, bytes]] = []
@@ -286,7 +293,7 @@ def _client(address: Address) -> Redis:
     return Redis(
         endpoint.host or "localhost",
         endpoint.port,
-        address.integer("db", 0),
+        address.integer("db", 0, least=0),
         endpoint.password,
         username=endpoint.user or None,
         protocol=2,

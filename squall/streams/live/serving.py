@@ -89,9 +89,9 @@ class ServingSink(MessageSink):
         super().__init__(address)
         if address.get("retry"):
             raise UsageError(f"`{self.uri}` listens: it does not connect", hint="leave `retry` out")
-        self.connections = address.integer("connections", 0)
-        self.buffer = address.positive("buffer", 1000)
-        self.wait = address.integer("wait", 60_000) / 1000
+        self.connections = address.integer("connections", 0, least=0)
+        self.buffer = address.integer("buffer", 1000, least=1)
+        self.wait = address.integer("wait", 60_000, least=0) / 1000
         self.ledger: Ledger = LedgerFile()
         self._readers: list[Reader] = []
         self._count = 0

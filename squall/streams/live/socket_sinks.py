@@ -7,14 +7,16 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from squall.errors import UsageError
+from squall.stages import Ledger
 from squall.streams import logs
 from squall.streams.address import Address
+from squall.streams.ledger import LedgerFile
 from squall.streams.live.base import delays
 from squall.streams.live.serving import ServingSink
 from squall.streams.live.sockets import CONNECT, Place, said
@@ -27,18 +29,29 @@ _SENT = 1 << 16  # bytes that a sink puts together, unless each output is to go 
 
 
 def open_sink(address: Address) -> Sink:
-    """What a run writes goes to whoever listens there, as a stream of bytes in any format (``format=nt``); or with
-    ``listen=yes`` to those who connect (`SocketServer`).
+    """See `SocketSink` and `SocketServer`."""
+    return SocketServer(address) if address.flag("listen") else SocketSink(address)
 
-    A connection that is lost is made again for ``retry`` ms (60000), and what was being written is written anew.
+
+class SocketSink(StreamSink):
+    """``tcp://host:port`` and ``unix:/path``: what a run writes goes to whoever listens there, as a stream of bytes in
+    any format (``format=nt``).
+
+    A connection that is lost is made again for ``retry`` ms (60000), and what was being written is written anew. That
+    what was written before has arrived is not known: it is counted as ``lost``, once for each connection.
     """
-    if address.flag("listen"):
-        return SocketServer(address)
-    address.only("format", "retry", "tls", *CERTIFICATES)
-    place, name = Place(address), address.get("format", "nt")
-    check_format(name)
-    retry = address.integer("retry", 60_000)
-    return StreamSink(address.text, name, lambda _: io.BufferedWriter(_Sending(place, retry), _SENT), alone=True)
+
+    def __init__(self, address: Address) -> None:
+        address.only("format", "retry", "tls", *CERTIFICATES)
+        self.ledger: Ledger = LedgerFile()
+        place, name = Place(address), address.get("format", "nt")
+        check_format(name)
+        retry = address.integer("retry", 60_000, least=0)
+        sending = partial(_Sending, place, retry, self._lose)
+        super().__init__(address.text, name, lambda _: io.BufferedWriter(sending(), _SENT), alone=True)
+
+    def _lose(self, why: str) -> None:
+        self.ledger.record("lost", self.uri, None, f"the connection is lost: {why}; what was sent may not be there", "")
 
 
 class SocketServer(ServingSink):
@@ -92,12 +105,15 @@ class SocketServer(ServingSink):
 
 
 class _Sending(io.RawIOBase):
-    """Bytes that go to a socket. Raises OSError if there is no connection, and none can be made in time."""
+    """Bytes that go to a socket. Raises OSError if there is no connection, and none can be made in time. lose: told why
+    a connection is lost by which something was sent."""
 
-    def __init__(self, place: Place, retry: int) -> None:
+    def __init__(self, place: Place, retry: int, lose: Callable[[str], None]) -> None:
         self._place = place
         self._retry = retry
+        self._lose = lose
         self._connection = place.connect()
+        self._has_sent = False
 
     def writable(self) -> bool:
         return True
@@ -107,8 +123,12 @@ class _Sending(io.RawIOBase):
         while True:
             try:
                 self._connection.sendall(data)
+                self._has_sent = True
                 return len(data)
             except OSError as error:
+                if self._has_sent:
+                    self._lose(said(error))
+                self._has_sent = False
                 self._again(delays_, error)
 
     def _again(self, left: Iterator[float], error: OSError) -> None:

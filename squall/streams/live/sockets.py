@@ -126,7 +126,7 @@ class SocketSource(LiveSource):
         self.listens = address.flag("listen")
         self.place = Place(address, self.listens)
         self.reconnects = address.flag("reconnect")
-        self.connections = address.integer("connections", 0)
+        self.connections = address.integer("connections", 0, least=0)
         if self.listens and self.reconnects:
             raise UsageError(f"`{self.uri}` listens: it cannot connect again", hint="leave `reconnect` out")
         if self.connections and not self.listens:
@@ -235,11 +235,13 @@ class SocketSource(LiveSource):
 
 
 class _Received(io.RawIOBase):
-    """The bytes of a connection as they come. Where it fails they end, and `failure` says why."""
+    """The bytes of a connection as they come. Where it fails they end, and `failure` says why. is_cut: they have ended
+    by that, or since the source was stopped."""
 
     def __init__(self, connection: socket.socket, source: SocketSource, name: str) -> None:
         self.name = name
         self.failure: OSError | None = None
+        self.is_cut = False
         self._connection = connection
         self._source = source
         self._length = 0  # of the line so far
@@ -249,7 +251,9 @@ class _Received(io.RawIOBase):
             data = self._connection.recv(size)
         except OSError as error:
             self.failure = None if self._source.stopped.is_set() else error
+            self.is_cut = True
             return b""
+        self.is_cut = not data and self._source.stopped.is_set()
         self._source.reading.bytes += len(data)
         newline = data.rfind(b"\n")
         self._length = len(data) - newline - 1 if newline >= 0 else self._length + len(data)

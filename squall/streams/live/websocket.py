@@ -21,6 +21,7 @@ from squall.rdf import Event
 from squall.stages import Ledger
 from squall.streams.address import Address
 from squall.streams.formats import LONGEST
+from squall.streams.ledger import LedgerFile
 from squall.streams.live.base import Lost
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.live.serving import ServingSink
@@ -86,14 +87,17 @@ class WebSocketSource(MessageSource):
 class WebSocketSink(MessageSink):
     """``ws://host/path`` and ``wss:``: a message for each output or evaluation, of text unless the format is none.
 
-    A message that meets a connection which is lost is sent on the next one. One that was on its way then may be lost.
+    A message that meets a connection which is lost is sent on the next one. That those before it have arrived is not
+    known, unless the server takes leave: they are counted as ``lost``, once for each connection.
     """
 
     def __init__(self, address: Address) -> None:
         self.target, address = target(address)
         super().__init__(address)
         self.scheme = address.scheme
+        self.ledger: Ledger = LedgerFile()
         self._connection: Any = None
+        self._has_sent = False
         self._open = ExitStack()
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
@@ -120,8 +124,12 @@ class WebSocketSink(MessageSink):
             if self._connection is None:
                 self._connect()
             self._connection.send(data if self.binary else data.decode())
+            self._has_sent = True
         except (OSError, InvalidHandshake, ConnectionClosed) as error:
-            self._connection = None
+            if self._has_sent and not (isinstance(error, ConnectionClosed) and error.rcvd):  # who takes leave has read
+                reason = f"the connection is lost: {error}; what was sent may not be there"
+                self.ledger.record("lost", self.uri, None, reason, "")
+            self._connection, self._has_sent = None, False
             return error
         return None
 
