@@ -18,7 +18,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -32,6 +32,11 @@ from squall.streams import LedgerFile, Sources, open_source, open_static
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from squall.builders.spark.inputs import Inputs
 
 REACH = """
 @prefix : <http://example.org/>.
@@ -122,6 +127,67 @@ def test_many_batches_give_what_one_gives(tmp_path: Path) -> None:
     facts = edges(30, seed=1)
     write(tmp_path / "in", facts, files=3)
     assert plain(run_folder(REACH, tmp_path / "in", Options())) == reference(REACH, facts)
+
+
+@pytest.fixture
+def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
+    """The micro-batches whose lines Spark hands on."""
+    from squall.builders.spark.run import Run
+
+    found: list[DataFrame] = []
+    messages = Run._messages
+
+    def noted(self: Run, text: DataFrame, inputs: Inputs) -> DataFrame:
+        found.append(text)
+        return messages(self, text, inputs)
+
+    monkeypatch.setattr(Run, "_messages", noted)
+    return found
+
+
+@pytest.mark.usefixtures("one_file_per_batch")
+def test_workers_read_the_files_of_a_micro_batch_by_themselves(tmp_path: Path, passed_on: list[DataFrame]) -> None:
+    """In the parts that Spark makes of them; of several sources, which need not all be in a micro-batch."""
+    from squall.builders.spark import session
+
+    facts = edges(60, seed=1)
+    folder = tmp_path / "a [b] {c}%20 d"
+    write(folder, facts[20:], files=2)
+    write(tmp_path / "rest", facts[:20], files=1)
+    (tmp_path / "rest" / "part000.ntt").rename(tmp_path / "rest.ntt")
+    size = "spark.sql.files.maxPartitionBytes"
+    before = str(session().conf.get(size))
+    session().conf.set(size, "500")
+    try:
+        plan = squall.plan(squall.compile(GRANDPARENTS.replace("parent ", "edge "), lexer="jena"))
+        sources = Sources([open_source(str(place)) for place in (folder, tmp_path / "rest.ntt")])
+        found = plain(squall.build(plan, "spark").run(sources))
+    finally:
+        session().conf.set(size, before)
+    assert {fact for _, fact in found} == {
+        str(out.fact) for out in squall.run(plan, [Event(0, (f,)) for _, f in facts])
+    }
+    assert [source.reading.statements for source in sources.sources] == [40, 20]
+    assert not passed_on
+
+
+@pytest.mark.usefixtures("one_file_per_batch")
+@pytest.mark.parametrize(("names", "most"), [(["one", "two"], 1000), (["one"], 0)], ids=["of two sources", "many"])
+def test_lines_of_files_come_from_spark_where_these_are(
+    tmp_path: Path, passed_on: list[DataFrame], monkeypatch: pytest.MonkeyPatch, names: list[str], most: int
+) -> None:
+    monkeypatch.setattr("squall.builders.spark.inputs._ASKED_FOR", most)
+    write(tmp_path / "in", edges(30, seed=1), files=2)
+    streams = " ".join(f"FROM STREAM :{name} [RANGE 1000s]" for name in names)
+    query = f"REGISTER QUERY q AS PREFIX : <http://example.org/> SELECT ?a ?b {streams} WHERE {{ ?a :edge ?b }}"
+    plan = squall.plan(squall.compile(query, lexer="csparql"))
+
+    def answers(builder: str) -> set[str]:
+        sources = Sources([open_source(f"http://example.org/{name}={tmp_path / 'in'}") for name in names])
+        return {fact for _, fact in plain(squall.build(plan, builder).run(sources))}
+
+    assert answers("spark") == answers("iterator") != set()
+    assert len(passed_on) == 2
 
 
 @pytest.mark.usefixtures("always_by_levels")

@@ -157,12 +157,15 @@ def test_no_worker_reads_anything_twice_that_it_can_hold(window: str, most: int)
     assert (len(set(workers.reads)) == len(workers.reads)) is (most > 0)
 
 
-def work(rule: str, together: int = 0, **options: Any) -> supersteps.Batches:
-    """A batch of two edges, worked off."""
+EDGES = "1 :a :p :b\n2 :b :p :c"
+
+
+def work(rule: str, together: int = 0, edges: str = EDGES, **options: Any) -> supersteps.Batches:
+    """A batch of edges, worked off."""
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rule}", lexer="jena", **options))
     files = in_memory.MemoryFiles()
     job = supersteps.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), together, most=0)
-    job.work(chain(in_memory.start(job), in_memory.read(job, stream("1 :a :p :b\n2 :b :p :c"))))
+    job.work(chain(in_memory.start(job), in_memory.read(job, stream(edges))))
     return job
 
 
@@ -173,6 +176,12 @@ def test_levels_without_rounds_are_one_job() -> None:
     assert work(CHAIN).steps == ["0000"]
     assert work(CHAIN, window="RANGE 4ms STEP 2ms").steps == ["0000"], "how far time has come goes with the rows"
     assert len(work("[q: (?x :p ?y) -> (?x :q ?y)] [r: (?x :p ?y) (?y :q ?z) -> (?x :q ?z)]").steps) > 2
+
+
+def test_what_ends_within_a_batch_is_not_stored() -> None:
+    edges = "".join(f"{time} :n{time} :p :n{time + 1}\n" for time in range(80))
+    job = work("[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]", edges=edges, window="RANGE 8ms STEP 8ms")
+    assert 0 < job.kept < 80
 
 
 def test_many_rows_are_one_message() -> None:

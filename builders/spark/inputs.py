@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from urllib.parse import unquote, urlsplit
 
 from squall.builders.distributed import intake
 from squall.builders.distributed.lines import Document
@@ -19,6 +20,10 @@ from squall.streams import FileSource, FolderSource, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_ASKED_FOR = 1000
+"""Of how many parts of files Spark is asked, at most."""
 
 
 class Inputs(NamedTuple):
@@ -72,6 +77,57 @@ def in_parts(spark: SparkSession, inputs: Inputs) -> list[list[Part]]:
     files = [(number, _files(document, source)) for number, (document, source) in numbered]
     paths = [(number, path) for number, found in files for path in found or ()]
     return shared(spark, paths) if any(found is not None for _, found in files) else []
+
+
+def scanned(frame: DataFrame, inputs: Inputs) -> list[list[Part]] | None:
+    """The parts of files that a micro-batch is of, as Spark has cut them for its tasks, so that workers read them by
+    themselves here as well. None where lines have to come from Spark: of other sources, of a file that is of two
+    sources, of so many files that asking for them takes longer than it saves, or if it cannot be seen what they are
+    of."""
+    plan = cast(Any, frame)._jdf.queryExecution().logical()
+    if not all(isinstance(source, FileSource | FolderSource) for source in inputs.sources) or not _is(
+        plan, "LogicalRDD"
+    ):
+        return None
+    found: list[list[Part]] = []
+    asked = 0
+    for leaf in _leaves(plan.rdd()):
+        if not _is(leaf, "FileScanRDD"):
+            return None
+        for files in (partition.files() for partition in _each(leaf.filePartitions())):
+            asked += len(files)
+            known = (_part(file, inputs.documents) for file in files) if asked <= _ASKED_FOR else ()
+            found.append([part for part in known if part is not None])
+            if len(found[-1]) != len(files):
+                return None
+    return found or None
+
+
+def _is(object: Any, name: str) -> bool:
+    """Whether something of Java's is of this class."""
+    return bool(object.getClass().getSimpleName() == name)
+
+
+def _each(sequence: Any) -> Iterator[Any]:
+    """The members of a sequence of Scala's."""
+    return (sequence.apply(place) for place in range(sequence.size()))
+
+
+def _leaves(rdd: Any) -> Iterator[Any]:
+    """What an RDD is made of that is made of nothing else."""
+    needed = list(_each(rdd.dependencies()))
+    if not needed:
+        yield rdd
+    for dependency in needed:
+        yield from _leaves(dependency.rdd())
+
+
+def _part(file: Any, documents: Sequence[Document]) -> Part | None:
+    """A part of a file; None: it is not that of one source."""
+    path = Path(unquote(urlsplit(file.filePath().toString()).path))
+    begin, end = file.start(), file.start() + file.length()
+    places = [(path.parent if document.folder else path) == Path(document.name).absolute() for document in documents]
+    return (places.index(True), str(path), begin, -1 if end >= file.fileSize() else end) if sum(places) == 1 else None
 
 
 def shared(spark: SparkSession, paths: Iterable[tuple[int, str]]) -> list[list[Part]]:

@@ -25,7 +25,17 @@ from squall.builders.spark.ends import Ends
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.figures import Reporter
 from squall.builders.spark.folder import FolderWriter
-from squall.builders.spark.inputs import Inputs, document_of, framed, in_parts, last_file, lines, readable, shared
+from squall.builders.spark.inputs import (
+    Inputs,
+    document_of,
+    framed,
+    in_parts,
+    last_file,
+    lines,
+    readable,
+    scanned,
+    shared,
+)
 from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, rows_together
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, show, written
@@ -211,6 +221,11 @@ class Run:
         step = self.batches.reading(parts_parser(documents, parts))
         return by_workers(self.spark.range(0, len(parts), 1, len(parts)), step)
 
+    def _arrived(self, frame: DataFrame, inputs: Inputs) -> DataFrame:
+        """The messages of a micro-batch."""
+        parts = scanned(frame, inputs)
+        return self._messages(frame, inputs) if parts is None else self._parts(inputs.documents, parts)
+
     def _messages(self, text: DataFrame, inputs: Inputs) -> DataFrame:
         """The messages of lines."""
         step = self.batches.reading(lines_parser(inputs.documents))
@@ -313,7 +328,7 @@ class Run:
             spooled = None
             if self.spool is not None:
                 frame, spooled = last_file(frame, len(inputs.documents) - 1)
-            for output in self._batch(self._messages(frame, inputs), inputs.sources):
+            for output in self._batch(self._arrived(frame, inputs), inputs.sources):
                 self._hand_over(output)
             taken = threading.Event()
             self._hand_over(taken)
