@@ -49,7 +49,7 @@ def triggers(spark: SparkSession, run: Callable[[], None], look: Callable[[], No
             pass
 
         def onQueryProgress(self, event: QueryProgressEvent) -> None:
-            if event.progress.numInputRows:
+            if "addBatch" in event.progress.durationMs:
                 found.append(event.progress.durationMs["triggerExecution"] / 1000)
                 if look is not None:
                     look()
