@@ -64,7 +64,7 @@ Law = Callable[..., None]
 class _Quick:
     """Enough examples to meet every defect below, none of them made small."""
 
-    max_examples: ClassVar[int] = 100
+    max_examples: ClassVar[int] = 500
     shrink: ClassVar[bool] = False
 
 
