@@ -6,10 +6,6 @@ import threading
 import time
 from typing import Protocol
 
-LISTENS = 1.0
-"""For how many seconds the main thread waits for anything, at most, before it looks around. Python runs the handlers of
-signals there; one that another thread is sent, or that comes just before it begins to wait, does not wake it."""
-
 
 class Clock(Protocol):
     """What a run goes by. All times are integer ms.
@@ -41,7 +37,7 @@ class _RealClock:
 
     def wait(self, changed: threading.Condition, until: int | None) -> None:
         # A millisecond is not over before it has passed as a whole: without the 1, the last of it would be a busy loop.
-        changed.wait(LISTENS if until is None else min(LISTENS, max(0, until - self.now() + 1) / 1000))
+        changed.wait(None if until is None else max(0, until - self.now() + 1) / 1000)
 
 
 class EventClock(_RealClock):

@@ -1,4 +1,4 @@
-"""Signals reach a run whatever it waits for, also one that is delivered to a thread which is not the main one."""
+"""A signal reaches a run whatever it waits for, also one that is delivered to a thread which is not the main one."""
 
 from __future__ import annotations
 
@@ -7,73 +7,116 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, cast
 
 import pytest
 
 import squall
 from squall.clock import EventClock
+from squall.interrupts import endable
 from squall.rdf import Event
 from squall.stages import Output
-from squall.streams import open_sink
+from squall.streams import Sources, open_sink, open_source
 from squall.streams.readers import Inbox, Word
 from tests.live import wait
 from tests.test_live import event
 
-Sends = Callable[[], None]
+
+class Ended:
+    """Sources that remember that they were told to end."""
+
+    endable = True
+
+    def __init__(self) -> None:
+        self.stopped = threading.Event()
+
+    def stop(self) -> None:
+        self.stopped.set()
 
 
-@pytest.fixture
-def sends() -> Iterator[Sends]:
-    """What sends a signal to the thread that calls it, when the main thread waits, and asserts that it is handled."""
-    heard = threading.Event()
-    before = signal.signal(signal.SIGUSR1, lambda *_: heard.set())
+@contextmanager
+def heard() -> Iterator[Callable[[], None]]:
+    """Gives what sends a signal to the thread that calls it, while the main one waits, and waits until it is heard."""
+    sources = Ended()
     told: list[bool] = []
 
     def send() -> None:
         time.sleep(0.5)
-        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
-        told.append(heard.wait(10))
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        told.append(sources.stopped.wait(10))
 
-    yield send
-    signal.signal(signal.SIGUSR1, before)
+    with endable(cast(Sources, sources)):
+        yield send
     assert told == [True]
 
 
-def test_who_waits_for_sources(sends: Sends) -> None:
+def test_who_waits_for_sources() -> None:
     inbox = Inbox(EventClock())
+    with heard() as send:
 
-    def brings() -> None:
-        sends()
-        inbox.put(Word(0, []))
+        def brings() -> None:
+            send()
+            inbox.put(Word(0, []))
 
-    threading.Thread(target=brings).start()
-    assert inbox.take(None) == Word(0, [])
+        threading.Thread(target=brings).start()
+        assert inbox.take(None) == Word(0, [])
 
 
-def test_who_waits_for_readers(sends: Sends) -> None:
+def test_who_reads_the_one_source() -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+    source = open_source(f"tcp://127.0.0.1:{server.getsockname()[1]}?format=nt")
+    with heard() as send:
+
+        def serves() -> None:
+            connection = server.accept()[0]
+            send()
+            connection.close()
+
+        threading.Thread(target=serves).start()
+        assert not [*Sources([source])]
+    server.close()
+
+
+def test_who_waits_for_readers() -> None:
     sink: Any = open_sink("tcp://:0?listen=yes&format=nt&connections=1")
+    with heard() as send:
 
-    def connects() -> None:
-        wait(lambda: sink.port != 0)
-        sends()
-        socket.create_connection(("127.0.0.1", sink.port)).close()
+        def connects() -> None:
+            wait(lambda: sink.port != 0)
+            send()
+            socket.create_connection(("127.0.0.1", sink.port)).close()
 
-    threading.Thread(target=connects).start()
-    sink.start()
-    sink.close()
+        threading.Thread(target=connects).start()
+        sink.start()
+        sink.close()
 
 
 @pytest.mark.spark
-def test_who_waits_for_spark(sends: Sends) -> None:
+def test_who_waits_for_spark() -> None:
     pytest.importorskip("pyspark")
     plan = squall.plan(squall.compile("(?s ?p ?o) -> (?o ?p ?s).", lexer="jena"))
-
-    def batches() -> Iterator[Sequence[Event]]:
-        yield [event(1)]
-        wait(lambda: bool(outputs))  # behind them nothing comes
-        sends()
-
     outputs: list[Output] = []
-    for output in squall.build(plan, "spark").run(batches()):
-        outputs.append(output)
+    with heard() as send:
+
+        def batches() -> Iterator[Sequence[Event]]:
+            yield [event(1)]
+            wait(lambda: bool(outputs))  # behind them nothing comes
+            send()
+
+        for output in squall.build(plan, "spark").run(batches()):
+            outputs.append(output)
+
+
+def test_nothing_is_left_behind() -> None:
+    def found() -> tuple[Any, ...]:
+        wakeup = signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(wakeup)
+        handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGURG)]
+        return wakeup, handlers, {thread.name for thread in threading.enumerate()} & {"hears signals"}
+
+    before = found()
+    with endable(cast(Sources, Ended())):
+        during = found()
+    assert [one != other for one, other in zip(during, before, strict=True)] == [True, True, True]
+    assert found() == before

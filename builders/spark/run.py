@@ -42,7 +42,6 @@ from squall.builders.spark.spool import Spool, show, written
 from squall.builders.spark.store import Store, uri_of
 from squall.builders.spark.workers import by_workers
 from squall.builders.state import COMPACT
-from squall.clock import LISTENS
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
@@ -261,7 +260,7 @@ class Run:
         watcher = threading.Thread(target=self._watch, args=(query, inputs), daemon=True)
         watcher.start()
         try:
-            while (item := self._next()) is not None:
+            while (item := self.waiting.get()) is not None:
                 if isinstance(item, threading.Event):
                     item.set()
                 else:
@@ -270,12 +269,6 @@ class Run:
             self._end(query, watcher)
         if self.failure is not None:
             raise self.failure
-
-    def _next(self) -> Output | threading.Event | None:
-        """What comes next to who takes the outputs."""
-        while True:
-            with suppress(queue.Empty):
-                return self.waiting.get(timeout=LISTENS)
 
     def _end(self, query: StreamingQuery, watcher: threading.Thread) -> None:
         """Lets a batch in work fail, if the run is abandoned, and stops the query."""

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,14 @@ DEFAULTS = {
 """Our settings for a session of our own; a session that is there already is left as it is."""
 DAEMON = ("spark.python.daemon.module", "squall.builders.spark_daemon")
 """The setting for workers that are ready sooner, where they import what this process does: on this machine."""
+LOG_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+"""The setting that says how a query's log is written. By default through Hadoop's `FileContext`, which on a local disk
+starts a process for each link that there might be: some 30 of them for the three files of a micro-batch. `FileSystem`
+starts six. Either writes a file beside the one it is to be, and renames it."""
+_RENAMING = tuple(
+    f"org.apache.spark.sql.execution.streaming.{package}FileSystemBasedCheckpointFileManager"
+    for package in ("checkpointing.", "")  # Spark has moved it
+)
 
 
 def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
@@ -66,12 +74,16 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
     builder = SparkSession.builder.appName("squall")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     settings = {**({} if submitted else DEFAULTS), **dict(conf)}
-    if settings.get("spark.master", "").partition("[")[0] == "local":
+    is_local = settings.get("spark.master", "").partition("[")[0] == "local"
+    if is_local:
         settings = dict([DAEMON]) | settings
     for name, value in settings.items():
         builder = builder.config(name, value)
     with _signals_kept():
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+    if is_local and LOG_FILES not in settings:
+        _let_logs_be_renamed(spark)
+    return spark
 
 
 @contextmanager
@@ -82,6 +94,17 @@ def _signals_kept() -> Iterator[None]:
     told = callable(before) and before is not signal.default_int_handler
     if told and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, before)
+
+
+def _let_logs_be_renamed(spark: SparkSession) -> None:
+    """See `LOG_FILES`."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+
+    for name in _RENAMING:
+        with suppress(Py4JJavaError):
+            spark._jvm.java.lang.Class.forName(name)  # type: ignore[union-attr]
+            spark.conf.set(LOG_FILES, name)
+            return
 
 
 def rows_together(spark: SparkSession) -> int:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import ClassVar
 
-from squall.clock import LISTENS
 from squall.errors import UsageError
 from squall.stages import Ledger
 from squall.streams.address import Address
@@ -118,8 +117,7 @@ class ServingSink(MessageSink):
         except OSError as error:
             self.refused(error.strerror or error)
         with self._changed:
-            while self._count < self.connections:
-                self._changed.wait(LISTENS)
+            self._changed.wait_for(lambda: self._count >= self.connections)
 
     def attend(self, name: str, write: Callable[[Sequence[bytes]], object], cut: Callable[[], None]) -> None:
         """Hands on to a reader what is written from now on, until the sink is closed or `write` raises OSError."""
