@@ -21,7 +21,8 @@ from pyoxigraph import RdfFormat
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Term, Triple, is_iri
 from squall.streams import address
-from squall.streams.formats import BY_NAME, FORMATS, Format, Malformed, of_path, parse_graphs, suffix, told
+from squall.streams.formats import BY_NAME, FORMATS, Format, Malformed, of_path, suffix, told
+from squall.streams.parsing import parse_graphs
 
 Graph = frozenset[Triple]
 Quad = tuple[Term, Term, Term, Term | None]

@@ -119,6 +119,7 @@ def described(count: int, seed: int) -> str:
     for number in range(count):
         subject, rest = statement(draw).split(" ", 1)
         text += f"{subject} {rest[:-2]} ; :at {number * 10} ; :note [ :of _:n{number % 3} ] .\n"
+        text += ":who :says <<( :this :is :not )>> .\n" * (number % 7 == 0)
     return text
 
 
@@ -209,7 +210,7 @@ def ordered(line: str) -> str:
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a small file has many batches."""
     monkeypatch.setattr("squall.streams.reading._CHUNK", 1000)
-    monkeypatch.setattr("squall.streams.formats.BLOCK", 17)
+    monkeypatch.setattr("squall.streams.parsing.BLOCK", 17)
 
 
 @pytest.mark.parametrize("format", ["ntt", "ntt.gz", "trig", "ndjson-evaluations", "csv", "table"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
@@ -17,10 +19,12 @@ from hypothesis import strategies as st
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Event, iri, triple
 from squall.stages import Output
-from squall.streams import LedgerFile, Sources, open_sink, open_source
+from squall.streams import LedgerFile, Sources, derived, open_sink, open_source
+from squall.streams.ledger import Deferred
 from squall.streams.live import sockets
 from squall.streams.live.socket_sinks import SocketSink
 from squall.streams.live.sockets import SocketSource
+from tests.live import wait
 
 P = iri("http://example.org/p")
 
@@ -102,7 +106,7 @@ def test_a_connection_that_breaks_is_made_again_and_half_a_line_is_counted() -> 
         batches = source.batches()
         assert times(list(next(batches))) == [1]
         broken.read.set()
-        assert [times(list(batch)) for batch in batches] == [[3]]
+        assert [event.time for batch in batches for event in batch] == [3]
     assert ledger.counts == {("malformed", f"{source.uri}#1"): 1}
 
 
@@ -166,7 +170,7 @@ def test_a_message_is_handed_on_when_its_end_is_there(format: str, told: bytes) 
         seen.wait(20)
 
     with serving(send) as port:
-        batches = opened(f"tcp://127.0.0.1:{port}?format={format}&time=7").batches()
+        batches = (batch for batch in opened(f"tcp://127.0.0.1:{port}?format={format}&time=7").batches() if batch)
         (event,) = next(batches)
         seen.set()
         assert event.time == 7
@@ -263,19 +267,145 @@ def test_who_sends_too_fast_has_to_wait(pool: ThreadPoolExecutor) -> None:
         assert sum(len(event.facts) for batch in batches for event in batch) <= sent // len(line(2))
 
 
-def test_a_line_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "LONGEST", 1000)
-    ledger = LedgerFile()
+ENDLESS = 2_000_000  # bytes: more than what is sent and received at a time
 
-    def endless(connection: socket.socket) -> None:
-        with suppress(OSError):
-            while True:
-                connection.sendall(b"<" * 900)
 
-    with serving(endless) as port:
+@pytest.mark.parametrize("format", ["ntt", "nt", "nqt"])
+def test_a_line_that_is_too_long_is_counted_and_reading_goes_on_behind_it(
+    format: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sockets, "LONGEST", 100_000)
+    first, last = (line(n) if format != "nt" else line(n)[2:] for n in (1, 2))
+    ledger = LedgerFile(tmp_path / "ledger")
+    with serving(lambda one: one.sendall(first + b"<" * ENDLESS + b"\n\n" + last + b"nonsense\n")) as port:
+        source = opened(f"tcp://127.0.0.1:{port}?format={format}", ledger)
+        assert [event.facts[0][0][-2] for event in all_of(source)] == ["1", "2"]
+        assert source.reading.statements == 2
+    ledger.close()
+    told, nonsense = map(json.loads, (tmp_path / "ledger").read_text().splitlines())
+    assert told["line"] == 2
+    assert told["reason"] == "the line is longer than 100000 bytes"
+    assert told["text"] == "<" * 500
+    assert nonsense["line"] == 5
+
+
+def test_of_a_line_without_end_little_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "LONGEST", 100_000)
+
+    def send(connection: socket.socket) -> None:
+        for _ in range(1000):
+            connection.sendall(b"<" * 100_000)
+
+    with serving(send) as port:
+        ledger = LedgerFile()
         source = opened(f"tcp://127.0.0.1:{port}?format=ntt", ledger)
-        assert times(all_of(source)) == []
-    assert ledger.counts["malformed", f"{source.uri}#1"] >= 1
+        tracemalloc.start()
+        assert all_of(source) == []
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert source.reading.bytes == 100_000_000
+    assert peak < 5_000_000
+    assert ledger.counts == {("malformed", f"{source.uri}#1"): 1}
+
+
+RDF = b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description rdf:about="'
+OPEN = {
+    "ttl": (b"<urn:a:s> <urn:a:p> 1 .\n", b"# "),
+    "trig": (b"<urn:a:s> <urn:a:p> 1 .\n", b"# "),
+    "rdf": (RDF + b'urn:a:s"><rdf:value>1</rdf:value></rdf:Description>', b"<!-- "),
+    "jsonld": (b'[{"@id": "urn:a:s", "urn:a:p": 1}, ', b'{"@id": "'),
+}
+"""The beginning of a document with a statement, and that of what never ends."""
+
+
+@pytest.mark.parametrize("format", OPEN)
+def test_of_a_document_a_statement_is_handed_on_when_it_is_there_and_one_that_does_not_end_is_not_kept(
+    format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "LONGEST", 100_000)
+    seen, (begin, endless) = threading.Event(), OPEN[format]
+
+    def send(connection: socket.socket) -> None:
+        connection.sendall(begin)
+        seen.wait(20)
+        with suppress(OSError):  # it is not read any further
+            connection.sendall(endless + b"x" * ENDLESS)
+
+    with serving(send) as port:
+        ledger = LedgerFile()
+        source = opened(f"tcp://127.0.0.1:{port}?format={format}&time=7", ledger)
+        batches = (batch for batch in source.batches() if batch)
+        (event,) = next(batches)
+        seen.set()
+        assert [fact[0] for fact in event.facts] == ["<urn:a:s>"]
+        assert list(batches) == []
+    assert ledger.counts == {("malformed", f"{source.uri}#1"): 1}
+    assert source.reading.bytes < ENDLESS
+
+
+@pytest.mark.parametrize("format", ["ttl", "trig"])
+def test_a_document_that_comes_in_pieces_is_what_it_is_as_a_whole(format: str) -> None:
+    text = b"@prefix : <urn:a:> .\n" + b"".join(b":s%d :p [ :q %d ] , 'caf\xc3\xa9' .\n" % (n, n) for n in range(300))
+
+    def send(connection: socket.socket) -> None:
+        for begin in range(0, len(text), 7):
+            connection.sendall(text[begin : begin + 7])
+
+    with serving(send) as port:
+        ledger = LedgerFile()
+        events = all_of(opened(f"tcp://127.0.0.1:{port}?format={format}", ledger))
+    facts = [fact for event in events for fact in event.facts]
+    nodes = {fact[2] for fact in facts if fact[1] == "<urn:a:p>" and fact[2][0] == "_"}
+    assert len(facts) == 900
+    assert len(nodes) == 300
+    assert nodes == {fact[0] for fact in facts if fact[1] == "<urn:a:q>"}
+    assert not ledger.counts
+    assert not {thread.name for thread in threading.enumerate()} & {"parses"}
+
+
+def test_a_transaction_that_is_too_long_is_lost_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "LONGEST", 10_000)
+    rows = [b"A " + line(n % 10)[2:] for n in range(1000)]
+    text = b"TX .\n" + b"".join(rows) + b"TC .\nTX .\n" + rows[0] + b"TC .\n" + rows[1] + b"".join(rows)
+    with serving(lambda one: one.sendall(text)) as port:
+        ledger = LedgerFile()
+        source = opened(f"tcp://127.0.0.1:{port}?format=rdfp", ledger)
+        (event,) = all_of(source)
+    assert event.facts == (triple(iri("http://example.org/0"), P, iri("http://example.org/o")),)
+    assert ledger.counts == {("malformed", f"{source.uri}#1"): 2001}
+
+
+def test_what_is_said_of_one_subject_for_ever_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derived, "LONGEST", 1000)
+    time = b'<urn:a:t> "1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
+    said = b'<urn:a:p> "x" .\n'
+    text = b"<urn:a:1> " + time + (b"<urn:a:2> " + said) * 1000 + b"<urn:a:2> " + time + b"<urn:a:3> " + time
+    with serving(lambda one: one.sendall(text)) as port:
+        ledger = LedgerFile()
+        source = open_source(f"tcp://127.0.0.1:{port}?format=nt&time=urn:a:t", ledger)
+        found = [fact[0] for batch in source.batches() for event in batch for fact in event.facts]
+    assert found == ["<urn:a:1>", "<urn:a:3>"]
+    assert source.reading.statements == 2
+    assert ledger.counts == {("malformed", source.uri): 1001}
+
+
+def test_what_cannot_be_used_is_counted_while_nothing_else_comes() -> None:
+    """Also where a ledger of the source's own waits for the run to come to it."""
+    seen, total = threading.Event(), LedgerFile()
+
+    def send(connection: socket.socket) -> None:
+        connection.sendall(b"nonsense\n" * 10)
+        seen.wait(20)
+
+    with serving(send) as port:
+        own = Deferred(total)
+        sources = Sources([open_source(f"tcp://127.0.0.1:{port}?format=ntt", own, 1000)], ledgers=[own])
+        batches = iter(sources)
+        with ThreadPoolExecutor(1) as pool:
+            rest = pool.submit(list, batches)
+            wait(lambda: total.total("malformed") == 10)
+            seen.set()
+            assert rest.result(20) == []
 
 
 @settings(max_examples=50, deadline=None)

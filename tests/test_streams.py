@@ -32,7 +32,7 @@ from squall.streams import (
     parse_lines,
     windows,
 )
-from squall.streams.files import Stoppable
+from squall.streams.files import FileSource, Stoppable
 from squall.streams.times import time_of
 from squall.windows import Count, Range, Stepped
 
@@ -386,6 +386,18 @@ def test_what_came_before_an_error_in_a_document_is_kept(kept: Kept, tmp_path: P
     assert "the rest of the document is left out" in entry["reason"]
 
 
+@pytest.mark.parametrize("syntax", ["ttl", "trig"])
+def test_a_triple_term_in_a_document_costs_its_statement_only(kept: Kept, tmp_path: Path, syntax: str) -> None:
+    path = tmp_path / f"x.{syntax}"
+    said = f"<{E}s> <{E}p> <<( <{E}s> <{E}p> <{E}o> )>> .\n"
+    path.write_text(f"{t('a')}\n{said}{t('b')}\n")
+    ledger, entries = kept
+    assert facts(path, ledger) == [t("a"), t("b")]
+    (entry,) = entries()
+    assert (entry["cause"], entry["reason"]) == ("malformed", "triple terms (RDF 1.2) are not supported")
+    assert entry["text"].startswith(f"<{E}s> <{E}p> <<(")
+
+
 def test_strict_is_an_error_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "x.nt"
     path.write_text(lines(t("a")) + "bad\n")
@@ -504,6 +516,25 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
         cast(Stoppable, source).stop()
         assert list(batches) == []
     assert not ledger.counts
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_line_that_is_too_long_in_a_file_that_grows(
+    whole: bool, kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is counted once its end is there; where the source stands is in front of it until then."""
+    monkeypatch.setattr("squall.streams.files.LONGEST", 200_000)
+    path = tmp_path / "a.nt"
+    path.write_text(lines(t("a")) + "<" * 400_000 + ("\n" + lines(t("b")) if whole else ""))
+    ledger, entries = kept
+    source = open_source(f"{path}?follow=yes&poll=5", ledger)
+    assert isinstance(source, FileSource)
+    threading.Timer(0.3, source.stop).start()
+    found = [fact for batch in source.batches() for event in batch for fact in event.facts]
+    assert found == ([t("a"), t("b")] if whole else [t("a")])
+    assert [(one["line"], one["text"]) for one in entries()] == ([(2, "<" * 500)] if whole else [])
+    read = path.stat().st_size if whole else len(lines(t("a")))
+    assert source.standing()[:2] == (read, 4 if whole else 2)
 
 
 @pytest.mark.parametrize("change", ["", "other"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from queue import Queue
@@ -362,6 +363,24 @@ def test_time_goes_on_when_nothing_arrives() -> None:
     assert taken.next() == "1100"
     live.end()
     assert taken.next() is None
+
+
+@pytest.mark.parametrize("stamps", [True, False])
+def test_time_goes_on_when_nothing_that_arrives_can_be_used(stamps: bool) -> None:
+    live, clock = Scripted(idle=50), VirtualClock(1000, stamps=stamps)
+    other = Scripted(idle=50)
+    sources = [live, other]
+    taken = Taken(Sources(sources, clock, heartbeat=100))
+    if not stamps:
+        other.say(7)
+    for _ in range(10):  # more often than it takes for a heartbeat
+        assert clock.awaited()
+        live.say()
+        time.sleep(0.01)
+        clock.advance(20)
+    assert taken.next() == ("1100." if stamps else "7")
+    for source in sources:
+        source.end()
 
 
 def test_windows_close_by_timer_when_nothing_arrives() -> None:

@@ -111,7 +111,8 @@ class Live(Cursor):
 
     def put(self, batch: Sequence[Event] | None, stand: Stand) -> None:
         super().put(batch, stand)
-        self._heard = self._clock.now()
+        if batch or self.ended:
+            self._heard = self._clock.now()
         self._owed += 1
         self._pay()
 

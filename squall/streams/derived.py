@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact, Term, Triple, heartbeat
 from squall.stages import Ledger
 from squall.streams.files import Acknowledging, Replayable, Resumable, Source, Stoppable, risk_of
+from squall.streams.formats import LONGEST
+from squall.streams.ledger import SHOWN
 from squall.streams.saved import event_of, fact_of
 from squall.streams.times import moment, property_time
 from squall.windows import duration
@@ -120,8 +122,7 @@ class Ordered(_Derived):
                 self._put(event)
             ordered = self._upto(self.watermark)
             self._cover(self._position())
-            if ordered:
-                yield ordered
+            yield ordered
         rest = self._upto(FOREVER)
         self._cover(self._position())
         if rest:
@@ -198,7 +199,9 @@ class TimedByProperty(_Derived):
         self._run: list[Fact] = []
         """The facts of the event that is not complete,"""
         self._of: _Place | None = None
-        """and what they are about."""
+        """what they are about,"""
+        self._length = 0
+        """and how many characters they have; of a live source, which may go on about it for ever."""
 
     def batches(self) -> Iterator[Sequence[Event]]:
         before = ""  # the position in front of the batch in which the run began
@@ -212,27 +215,35 @@ class TimedByProperty(_Derived):
                     if place != self._of:
                         events += self._complete()
                         self._covered = before
-                    self._run.append(fact)
-                    self._of = place
+                        self._of = place
+                    self._keep(fact)
             before = self._position()
-            if events:
-                yield events
+            yield events
         self._covered = self._position()
         if rest := self._complete():
             yield rest
 
     def _keeps(self) -> Any:
-        return self._said, self._of, tuple(self._run)
+        return self._said, self._of, tuple(self._run), self._length
 
     def _take_back(self, kept: Any) -> None:
-        said, place, run = kept
+        said, place, run, self._length = kept
         self._said, self._run = tuple(said), list(map(fact_of, run))
         self._of = None if place is None else _Place(*place)
 
     def _complete(self) -> list[Event]:
         """The event of the facts that have come of one subject."""
-        run, self._run = self._run, []
-        return [] if self._of is None else self._timed(run, *self._of)
+        run, self._run, self._length = self._run, [], 0
+        return [] if not run or self._of is None else self._timed(run, *self._of)
+
+    def _keep(self, fact: Fact) -> None:
+        """Adds a fact to the run. When that gets too long, it is lost, with what still comes of it."""
+        self._run.append(fact)
+        if self.live:
+            self._length += sum(map(len, fact))
+        if self._length > LONGEST:
+            self._lose(self._run, f"what is said of its subject without a break is longer than {LONGEST} characters")
+            self._run = []
 
     def _note(self, fact: Fact) -> None:
         """Takes note of what is said of a subject in the default graph."""
@@ -255,7 +266,10 @@ class TimedByProperty(_Derived):
         try:
             return [Event(property_time(run, self.property), tuple(run), stream, graph=graph)]
         except ValueError as error:
-            for fact in run:
-                self.reading.statements -= 1
-                self.ledger.record("malformed", self.uri, None, str(error), str(fact))
+            self._lose(run, str(error))
             return []
+
+    def _lose(self, facts: Sequence[Fact], reason: str) -> None:
+        for fact in facts:
+            self.reading.statements -= 1
+            self.ledger.record("malformed", self.uri, None, reason, str(fact)[:SHOWN])

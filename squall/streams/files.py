@@ -18,7 +18,7 @@ from squall.stages import Ledger
 from squall.streams import ahead
 from squall.streams.address import Address
 from squall.streams.ahead import Task
-from squall.streams.formats import Format, named, told
+from squall.streams.formats import LONGEST, Format, named, told
 from squall.streams.plain import Choice
 from squall.streams.reading import Place, Reading, Settings, begins_there, decoded
 from squall.streams.storage import Waiting, opened
@@ -190,6 +190,8 @@ class FileSource:
             self.size = None
             self.settings = replace(self.settings, whole_lines=True)
         self.live = pipe or follow
+        if self.live:
+            self.settings = replace(self.settings, longest=LONGEST)
         self.idle = address.integer("idle", 5000, least=0)
         self.timed = self.format.timed
         self.removals = self.format.removals

@@ -16,7 +16,7 @@ from functools import partial
 from hashlib import blake2b
 from importlib.util import find_spec
 from itertools import chain, groupby, repeat
-from typing import IO, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import pyoxigraph
 from pyoxigraph import RdfFormat
@@ -36,8 +36,7 @@ Bad = tuple[int, str, str]
 LONGEST = 1 << 24
 """Bytes of a line, a frame or a message at most, where they come from elsewhere and nothing else limits them."""
 
-BLOCK = 10_000
-"""Triples that a document is handed on in at a time."""
+TRIPLE_TERMS = "triple terms (RDF 1.2) are not supported"
 
 
 @dataclass(frozen=True)
@@ -174,47 +173,6 @@ def parse_block(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Stateme
         return _halves(block.split(b"\n"), parse, parse)
 
 
-def parse_document(input: IO[bytes], format: Format, base: str | None, own: str) -> Iterator[list[Statement]]:
-    """The statements of a document in blocks. Its blank nodes are numbered in the order in which they occur.
-
-    Raises Malformed at the first error, when all that came before it has been handed on.
-    """
-    if format.binary:
-        from squall.streams import jelly  # on demand: its library is an extra
-
-        yield from jelly.statements(input, own)
-        return
-    labels: dict[str, Term] = {}
-    quads: list[pyoxigraph.Quad] = []
-
-    def rename(label: str) -> Term:
-        return labels.setdefault(label, Term(f"_:b{len(labels)}{own}"))
-
-    try:
-        with bounded():
-            for quad in pyoxigraph.parse(input, format=format.syntax, base_iri=base):
-                quads.append(quad)
-                if len(quads) == BLOCK:
-                    yield placed(quads, rename)
-                    quads = []
-    except SyntaxError as error:
-        yield placed(quads, rename)
-        raise Malformed(reason_of(error), error.lineno) from error
-    yield placed(quads, rename)
-
-
-def parse_graphs(input: IO[bytes], format: Format, base: str | None, own: str) -> dict[str, list[Triple]]:
-    """The triples of a document by the name of their graph (a term's text, ``""`` for the default graph).
-
-    Raises Malformed at the first error: nothing of a document that is broken is handed on.
-    """
-    graphs: dict[str, list[Triple]] = {}
-    for block in list(parse_document(input, format, base, own)):
-        for graph, triples in in_graphs(block):
-            graphs.setdefault(graph, []).extend(triples)
-    return graphs
-
-
 def in_graphs(statements: Iterable[Statement]) -> Iterator[tuple[str, list[Triple]]]:
     """The triples of statements, each run of those in one graph behind its name."""
     for graph, run in groupby(statements, key=_graph):
@@ -246,6 +204,10 @@ def _parsed(block: bytes, syntax: RdfFormat, own: str) -> list[Statement]:
         return [*_texts(parsed, rename)] if syntax == RdfFormat.N_TRIPLES else placed(list(parsed), rename)
 
 
+_TOO_LONG = "buffer maximal size"
+"""What the library says of a term that is longer than it takes."""
+
+
 @contextmanager
 def bounded() -> Iterator[None]:
     """What is longer than the library takes, which is 16 MiB for a term, is malformed (SyntaxError)."""
@@ -257,17 +219,14 @@ def bounded() -> Iterator[None]:
         raise SyntaxError(f"a term is longer than {LONGEST} bytes") from error
 
 
-_TOO_LONG = "buffer maximal size"
-"""What the library says of that."""
-
-
 def relabel(own: str) -> Callable[[str], Term]:
     """What makes the labels of blank nodes those of one document: they end in its `suffix`."""
     return lambda label: Term(f"{label}{own}")
 
 
 def placed(quads: Sequence[pyoxigraph.Quad], rename: Callable[[str], Term]) -> list[Statement]:
-    """Statements, those in a named graph as quads. rename: what becomes of the labels of blank nodes."""
+    """Statements, those in a named graph as quads. rename: what becomes of the labels of blank nodes. Raises
+    SyntaxError where there are triple terms."""
     triples = _texts((quad.triple for quad in quads), rename)
     if all(isinstance(quad.graph_name, pyoxigraph.DefaultGraph) for quad in quads):
         return [*triples]
@@ -286,7 +245,7 @@ def _texts(triples: Any, rename: Callable[[str], Term]) -> list[Triple]:
     text = cast(bytes, pyoxigraph.serialize(triples, format=RdfFormat.N_TRIPLES)).decode()
     found = [_make(line.split(" ", 2)) for line in text.split(" .\n")[:-1]]
     if "<<(" in text and any(triple.object.startswith("<<(") for triple in found):
-        raise SyntaxError("triple terms (RDF 1.2) are not supported")
+        raise SyntaxError(TRIPLE_TERMS)
     return [_renamed(triple, rename) for triple in found] if "_:" in text else found
 
 

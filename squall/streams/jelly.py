@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from itertools import count
+from hashlib import blake2b
 from typing import IO, Any
 
 import pyoxigraph
@@ -26,7 +26,7 @@ from squall.rdf import Evaluated, Quad, Term, Triple, iri_text, is_blank, is_iri
 from squall.stages import Output
 from squall.streams.encoders import EvaluationLines
 from squall.streams.evaluations import Evaluation, answered, time_text
-from squall.streams.formats import LONGEST, Malformed, Statement, placed, relabel, suffix
+from squall.streams.formats import LONGEST, TRIPLE_TERMS, Malformed, Statement, placed, relabel, suffix
 from squall.streams.logs import Message
 from squall.streams.logs import statements as statements_of
 from squall.streams.times import time_of
@@ -54,7 +54,7 @@ _BROKEN = (
 
 
 def statements(input: IO[bytes], own: str) -> Iterator[list[Statement]]:
-    """As `squall.streams.formats.parse_document`: a list for all that is at hand."""
+    """As `squall.streams.parsing.parse_document`: a list for all that is at hand."""
     reader, quads, rename = _Reader(), list[Any](), relabel(own)
     try:
         for frame in _frames(input):
@@ -77,7 +77,7 @@ def messages(input: IO[bytes], name: str) -> Iterator[Message | None]:
             yield None
             continue
         own = suffix(f"{name} {number}")
-        quads = reader.quads(frame, apart=True)
+        quads = reader.quads(frame, timed=True)
         yield Message(placed(quads, relabel(own)), reader.time)
 
 
@@ -89,40 +89,32 @@ class _Reader:
         self.time: int | None = None
         """What the last frame says of its time (integer ms)."""
 
-    def quads(self, data: bytes, apart: bool = False) -> list[Any]:
-        """What is in a frame. apart: its blank nodes are its own. Raises Malformed."""
+    def quads(self, data: bytes, timed: bool = False) -> list[Any]:
+        """What is in a frame; timed: and its time. Raises Malformed."""
         try:
             frame = jelly.RdfStreamFrame.FromString(data)
             if frame.rows and self._decoder is None:
                 self._decoder = Decoder(_Terms(options_from_frame(frame, delimited=True)))
-            if apart:
+            if timed:
                 self.time = time_of(frame.metadata[TIME].decode()) if TIME in frame.metadata else None
-                self._decoder.adapter.forget() if self._decoder else None
             return [quad for quad in self._decoder.iter_rows(frame) if quad is not None] if frame.rows else []
         except _BROKEN as error:
             raise Malformed(str(error) or "a frame breaks the rules of Jelly", None) from error
 
 
 class _Terms(Adapter):  # type: ignore[misc]
-    """Makes quads of what is in frames. Blank nodes are numbered in the order in which they occur."""
+    """Makes quads of what is in frames. Blank nodes are named after their labels, which may be any text: what goes on
+    for ever need not remember them."""
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
-        self._labels: dict[str, pyoxigraph.BlankNode] = {}
-        self._numbers = count()
         self._graph: Any = None
-
-    def forget(self) -> None:
-        """The blank nodes that follow are others."""
-        self._labels.clear()
 
     def iri(self, iri: str) -> pyoxigraph.NamedNode:
         return pyoxigraph.NamedNode(iri)
 
     def bnode(self, bnode: str) -> pyoxigraph.BlankNode:
-        if bnode not in self._labels:
-            self._labels[bnode] = pyoxigraph.BlankNode(f"b{next(self._numbers)}")
-        return self._labels[bnode]
+        return pyoxigraph.BlankNode(f"b{blake2b(bnode.encode(), digest_size=12).hexdigest()}")
 
     def literal(self, lex: str, language: str | None = None, datatype: str | None = None) -> pyoxigraph.Literal:
         kind = None if datatype is None else pyoxigraph.NamedNode(datatype)
@@ -149,7 +141,7 @@ class _Terms(Adapter):  # type: ignore[misc]
         """Prefixes are of no use here."""
 
     def quoted_triple(self, terms: Iterable[Any]) -> Any:
-        raise ValueError("triple terms (RDF 1.2) are not supported")
+        raise ValueError(TRIPLE_TERMS)
 
 
 def _frames(input: IO[bytes]) -> Iterator[bytes | None]:

@@ -14,6 +14,9 @@ from typing import IO, Any, NamedTuple
 from squall.errors import SourceError, UsageError
 from squall.stages import Ledger
 
+SHOWN = 500
+"""Characters of what may be long that the ledger keeps."""
+
 
 class LedgerFile:
     """Counts lost statements by cause and source and writes each as a line of JSON to a file, if there is one.
@@ -133,6 +136,11 @@ class Deferred:
         """The run has come to it."""
         for loss in lost:
             self.ledger.record(*loss)
+
+
+def shown(data: bytes) -> str:
+    """The beginning of what may be long, for the ledger."""
+    return data[:SHOWN].decode("utf-8", "replace")
 
 
 def _opened(path: Path, append: bool) -> IO[str]:

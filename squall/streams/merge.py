@@ -215,20 +215,20 @@ class Sources:
         readers = [Reader(number, tap, inbox) for number, tap in enumerate(self._taps)]
         open_ = len(readers)
         patience = min(self.heartbeat, self._pulse or self.heartbeat)
+        due = self.clock.now() + patience
         try:
             while open_:
-                word = inbox.take(self.clock.now() + patience)
+                word = inbox.take(due)
                 now = self.clock.now()
-                if word is None:
-                    yield (rdf.heartbeat(now),)
-                    continue
-                self._came_to(word.number, word.stand)
-                if word.batch is None:
-                    open_ -= 1
-                    continue
-                readers[word.number].taken()
-                if stamped := [event._replace(time=now) for event in word.batch if says(event)]:
-                    yield stamped
+                stamped: list[Event] = []
+                if word is not None:
+                    self._came_to(word.number, word.stand)
+                    readers[word.number].taken()
+                    open_ -= word.batch is None
+                    stamped = [event._replace(time=now) for event in word.batch or () if says(event)]
+                if stamped or now >= due:
+                    yield stamped or (rdf.heartbeat(now),)
+                    due = self.clock.now() + patience
         finally:
             for reader in readers:
                 reader.stop()
@@ -329,10 +329,11 @@ def _patience(cursors: Sequence[Cursor], live: Iterable[Live], due: int | None) 
 
 
 def _receive(inbox: Inbox, live: Mapping[int, Live], until: int | None) -> bool:
-    """Takes what has arrived; waits for the first word until a time. Whether there was any."""
-    word = inbox.take(until)
-    any_ = word is not None
+    """Takes what has arrived; waits for the first word until a time. Whether there was any that says something, or an
+    end."""
+    word, any_ = inbox.take(until), False
     while word is not None:
         live[word.number].put(word.batch, word.stand)
+        any_ = any_ or word.batch is None or bool(word.batch)
         word = inbox.take(0)
     return any_

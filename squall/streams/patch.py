@@ -18,6 +18,7 @@ from pyoxigraph import RdfFormat
 from squall.rdf import XSD_STRING, Event, parts, term
 from squall.streams.evaluations import Evaluation, time_text
 from squall.streams.formats import Statement, in_graphs, parse_block
+from squall.streams.ledger import SHOWN
 from squall.streams.logs import statements
 from squall.streams.times import moment, time_of
 
@@ -33,15 +34,19 @@ class Patch:
     """A patch, or several behind each other, as its lines come.
 
     stream, time: of the events; the time (integer ms) of those that no header gives one. own: what makes the labels of
-    its blank nodes its own (`squall.streams.formats.suffix`).
+    its blank nodes its own (`squall.streams.formats.suffix`). longest: a transaction whose statements have more bytes
+    is lost as a whole; None: none is.
     """
 
-    def __init__(self, stream: str, time: int, own: str, lose: Lose) -> None:
+    def __init__(self, stream: str, time: int, own: str, lose: Lose, longest: int | None = None) -> None:
         self.stream = stream
         self.time = time
         self.own = own
         self.lose = lose
+        self.longest = longest
         self.begun = False
+        self.length = 0
+        """Bytes of the statements of the transaction so far."""
         self.rows: list[tuple[int, str, Statement]] = []
         """(line, ``A`` or ``D``, statement) of the transaction so far."""
 
@@ -76,7 +81,8 @@ class Patch:
                 self.begun = False
             case ["TA", end] if _END.fullmatch(end):
                 reason = "" if self.begun else "no transaction has begun"
-                self.rows = [] if self.begun else self.rows
+                if self.begun:
+                    self._clear()
                 self.begun = False
             case ["H", header] if not self.begun:
                 yield from self._commit()
@@ -96,9 +102,21 @@ class Patch:
         found, bad = parse_block(plain, RdfFormat.N_QUADS, self.own)
         if len(found) == 1:
             self.rows.append((number, code, found[0]))
+            self.length += len(statement)
+            self._bound()
         else:
             reason = bad[0][1] if bad else "not one statement"
             self.lose(number, reason, f"{code} {statement.decode('utf-8', 'replace')}")
+
+    def _bound(self) -> None:
+        """Loses the rows of a transaction that is too long."""
+        if self.longest is not None and self.length > self.longest:
+            for number, code, statement in self.rows:
+                self.lose(number, f"its transaction is longer than {self.longest} bytes", f"{code} {statement}"[:SHOWN])
+            self.rows = []
+
+    def _clear(self) -> None:
+        self.rows, self.length = [], 0
 
     def _commit(self) -> Iterator[Event]:
         """One event; one for each graph where there are several, those that remove first."""
@@ -118,7 +136,7 @@ class Patch:
         else:
             yield from (Event(self.time, (), self.stream, tuple(triples), graph) for graph, triples in gone)
             yield from (Event(self.time, tuple(triples), self.stream, (), graph) for graph, triples in come)
-        self.rows = []
+        self._clear()
 
     def _header(self, text: str) -> str:
         """What is wrong with a header; of those, ``time`` alone means something here."""

@@ -15,11 +15,12 @@ from squall.streams.formats import (
     Timed,
     in_graphs,
     parse_block,
-    parse_document,
     parse_timed,
     suffix,
 )
+from squall.streams.ledger import shown
 from squall.streams.logs import Message, messages
+from squall.streams.parsing import parse_document
 from squall.streams.patch import Patch
 from squall.streams.plain import Choice, events
 from squall.streams.times import property_time
@@ -59,13 +60,15 @@ class Place:
 class Settings:
     """How files are read: a format and compression given by name (or ``""``: by ending), the stream that their facts
     arrive on, and the time (integer ms) of untimed statements. whole_lines: a line counts only if its end is there,
-    since more may come. property: what says the time of a message, if it is that. ahead: whether a long file may be
-    read by a process of its own."""
+    since more may come. longest: of what is not complete (a line, a statement, a transaction) no more than so many
+    bytes are kept: it is malformed then; None: all there is has an end. property: what says the time of a message, if
+    it is that. ahead: whether a long file may be read by a process of its own."""
 
     format: str
     stream: str
     time: int
     whole_lines: bool = False
+    longest: int | None = None
     property: Term | None = None
     ahead: bool = True
 
@@ -81,7 +84,8 @@ def decoded(
     base: str | None = None,
     place: Place | None = None,
 ) -> Iterator[Sequence[Event]]:
-    """The events of bytes, a batch for each block at hand. What is malformed goes to the ledger.
+    """The events of bytes, a batch for each block at hand, empty where that brings none: where reading stands is behind
+    the block then. What is malformed goes to the ledger.
 
     file: it may have an attribute `is_cut`, which says at its end that more would have come. name: of what is read, for
     the ledger; its blank nodes are its own. choice: what may be left out of timed lines. base: the IRI against which
@@ -123,16 +127,16 @@ class _Decoder:
 
     def _lines(self) -> Iterator[Sequence[Event]]:
         own = suffix(self.name)
-        for block in _blocks(self.file, self.settings):
+        for block in self._blocks():
             statements, bad = parse_block(block, self.format.syntax, own)
             self._lose(bad)
             self.place.pass_(block)
-            yield from self._batch(statements)
+            yield self._batch(statements)
 
     def _timed_lines(self) -> Iterator[Sequence[Event]]:
         own, stream = suffix(self.name), self.settings.stream
         batch: Sequence[Event]
-        for block in _blocks(self.file, self.settings):
+        for block in self._blocks():
             plain = events(block, own, stream, self.choice)
             if plain is not None:
                 batch, count = plain
@@ -143,8 +147,7 @@ class _Decoder:
                 batch, count = _chosen(found, stream, self.choice), len(found)
                 self.place.pass_(block)
             self.reading.statements += count
-            if batch:
-                yield batch
+            yield batch
 
     def _patch(self) -> Iterator[Sequence[Event]]:
         """What was read before is read once more for what it says of what follows, and for nothing else."""
@@ -156,26 +159,30 @@ class _Decoder:
             if place.offset >= known:
                 self.ledger.record("malformed", self.name, line, reason, text)
 
-        patch = Patch(self.settings.stream, self.settings.time, suffix(self.name), lose)
-        for block in _divided(_blocks(self.file, self.settings), known):
+        settings = self.settings
+        patch = Patch(settings.stream, settings.time, suffix(self.name), lose, settings.longest)
+        for block in _divided(self._blocks(), known):
             found, is_new = patch.read(place.line, block), place.offset >= known
             place.pass_(block)
             if is_new:
-                yield from self._changes(found)
+                yield self._changes(found)
         if not ended:
             place.ended = True
-            yield from self._changes(patch.end())
+            yield self._changes(patch.end())
 
     def _document(self) -> Iterator[Sequence[Event]]:
         if self.place.ended:
             return
         known = self.place.statements
         try:
-            for statements in parse_document(self.file, self.format, self.base, suffix(self.name)):
-                new = statements[known:]
-                known = max(0, known - len(statements))
-                self.place.statements += len(new)
-                yield from self._batch(new)
+            longest = self.settings.longest
+            for statements, bad in parse_document(self.file, self.format, self.base, suffix(self.name), longest):
+                new, lost = statements[known:], bad[max(0, known - len(statements)) :]
+                known = max(0, known - len(statements) - len(bad))
+                self.place.statements += len(new) + len(lost)
+                for reason, text in lost:
+                    self.ledger.record("malformed", self.name, None, reason, text)
+                yield self._batch(new)
         except Malformed as error:
             self._malformed(error, f"{error.reason}; the rest of the document is left out")
 
@@ -187,8 +194,7 @@ class _Decoder:
         try:
             for message in messages(self.file, self.format, self.base, self.name):
                 if message is None:
-                    if batch:
-                        yield batch
+                    yield batch
                     batch = []
                     continue
                 number += 1
@@ -201,8 +207,7 @@ class _Decoder:
                     self._malformed(error, f"message {number}: {error.reason}")
         except Malformed as error:
             self._malformed(error, f"{error.reason}; the rest of the log is left out")
-        if batch:
-            yield batch
+        yield batch
 
     def _told(self, message: Message | Malformed) -> list[Event]:
         """The events of a message, one for each run of statements in one graph. Raises Malformed."""
@@ -220,15 +225,50 @@ class _Decoder:
             return [heartbeat(message.time)]
         return list(_at(time, message.statements, settings.stream))
 
-    def _batch(self, statements: list[Statement]) -> Iterator[Sequence[Event]]:
+    def _batch(self, statements: list[Statement]) -> Sequence[Event]:
         self.reading.statements += len(statements)
-        if statements:
-            yield tuple(_at(self.settings.time, statements, self.settings.stream))
+        return tuple(_at(self.settings.time, statements, self.settings.stream))
 
-    def _changes(self, found: list[Event]) -> Iterator[Sequence[Event]]:
+    def _changes(self, found: list[Event]) -> Sequence[Event]:
         self.reading.statements += sum(len(event.facts) + len(event.removed) for event in found)
-        if found:
-            yield found
+        return found
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Whole lines as soon as they are there, in blocks, without the end of the last one."""
+        longest = self.settings.longest
+        rest, length = list[bytes](), 0
+        chunk = self.file.read(_CHUNK)
+        while chunk:
+            head, newline, tail = chunk.rpartition(b"\n")
+            if newline:
+                yield b"".join([*rest, head])
+                rest, length = [], 0
+            rest += [tail] if tail else []
+            length += len(tail)
+            behind = b""
+            if longest is not None and length > longest:
+                behind = self._behind_line(b"".join(rest))
+                rest, length = [], 0
+            chunk = behind or self.file.read(_CHUNK)
+        if rest and not self.settings.whole_lines:
+            yield b"".join(rest)
+
+    def _behind_line(self, begin: bytes) -> bytes:
+        """What has come behind a line that is too long, which is counted when its end is there. begin: all of it so
+        far."""
+        size, behind = len(begin), b""
+        while chunk := self.file.read(_CHUNK):
+            end, newline, behind = chunk.partition(b"\n")
+            size += len(end)
+            if newline:
+                break
+        else:
+            if self.settings.whole_lines:
+                return b""
+        self._lose([(0, f"the line is longer than {self.settings.longest} bytes", shown(begin))])
+        self.place.offset += size + 1
+        self.place.line += 1
+        return behind
 
     def _lose(self, bad: list[tuple[int, str, str]]) -> None:
         """Lines of the block that is read now."""
@@ -274,17 +314,3 @@ def _divided(blocks: Iterable[bytes], offset: int) -> Iterator[bytes]:
         else:
             yield block
         begin += len(block) + 1
-
-
-def _blocks(file: IO[bytes], settings: Settings) -> Iterator[bytes]:
-    """Whole lines as soon as they are there, in blocks, without the end of the last one."""
-    rest: list[bytes] = []
-    while chunk := file.read(_CHUNK):
-        head, newline, tail = chunk.rpartition(b"\n")
-        if not newline:
-            rest.append(tail)
-            continue
-        yield b"".join([*rest, head])
-        rest = [tail] if tail else []
-    if rest and not settings.whole_lines:
-        yield b"".join(rest)

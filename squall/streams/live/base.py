@@ -62,7 +62,8 @@ class LiveSource(ABC):
     @abstractmethod
     def receive(self) -> Iterator[Sequence[Event]]:
         """Connects, and gives what comes, until the other side ends it or the source is stopped. The first batch, which
-        may be empty, says that there is a connection. Raises Lost."""
+        may be empty, says that there is a connection; others are empty where nothing of what has come can be used.
+        Raises Lost."""
 
     def interrupt(self) -> None:  # noqa: B027
         """Wakes up `receive`, which may wait for something, when the source is stopped; called by another thread."""
@@ -77,11 +78,11 @@ class LiveSource(ABC):
         first = _FIRST_DELAY
         while not self.stopped.is_set():
             try:
-                for batch in self.receive():
+                for number, batch in enumerate(self.receive()):
                     self.connected.set()
                     first = _FIRST_DELAY if batch else first
                     left = delays(self.retry / 1000, first)
-                    if batch:
+                    if batch or number:
                         yield batch
                 return
             except Lost as error:

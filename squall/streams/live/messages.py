@@ -15,6 +15,7 @@ from squall.stages import Ledger, Output
 from squall.streams.address import Address
 from squall.streams.evaluations import Evaluation, Gathering
 from squall.streams.formats import BY_NAME, Format, check_library
+from squall.streams.ledger import SHOWN, shown
 from squall.streams.live.base import LiveSource, delays
 from squall.streams.reading import Reading, Settings, decoded
 from squall.streams.results import DOCUMENTS
@@ -23,9 +24,6 @@ from squall.streams.written import BINARY, EVALUATIONS, LINES, MESSAGES
 T = TypeVar("T")
 IDENTITY = "squall-id"
 """Where a message says its `MessageSink.identity`, if its protocol has no name of its own for that."""
-
-SHOWN = 500
-"""Characters of a message that the ledger keeps."""
 
 CONTENT_TYPES = {
     "nt": "application/n-triples",
@@ -77,7 +75,7 @@ class MessageSource(LiveSource):
     def drop(self, message: Message) -> None:
         """Counts a message that there is no room for."""
         reason = f"{message.which}: more than buffer={self.buffer} messages wait"
-        text = message.data[:SHOWN].decode("utf-8", "replace")
+        text = shown(message.data)
         self.ledger.record("dropped", message.place, None, reason, text)
 
     def _read(self, message: Message) -> Iterator[Sequence[Event]]:

@@ -12,8 +12,8 @@ from typing import ClassVar
 from squall.errors import UsageError
 from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.ledger import LedgerFile
-from squall.streams.live.messages import SHOWN, MessageSink
+from squall.streams.ledger import LedgerFile, shown
+from squall.streams.live.messages import MessageSink
 from squall.streams.live.tls import CERTIFICATES
 
 _AT_ONCE = 64  # messages that are sent together
@@ -179,4 +179,4 @@ class ServingSink(MessageSink):
 
     def _lose(self, cause: str, reason: str, reader: Reader, *more: bytes) -> None:
         for data in (*reader.close(), *more):
-            self.ledger.record(cause, self.uri, None, reason, data[:SHOWN].decode("utf-8", "replace").rstrip("\n"))
+            self.ledger.record(cause, self.uri, None, reason, shown(data).rstrip("\n"))

@@ -9,6 +9,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import IO, cast
 
 from squall.errors import SourceError, UsageError
@@ -123,6 +124,7 @@ class SocketSource(LiveSource):
 
     def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
         super().__init__(address, ledger, time)
+        self.settings = replace(self.settings, longest=LONGEST)
         self.listens = address.flag("listen")
         self.place = Place(address, self.listens)
         self.reconnects = address.flag("reconnect")
@@ -244,7 +246,6 @@ class _Received(io.RawIOBase):
         self.is_cut = False
         self._connection = connection
         self._source = source
-        self._length = 0  # of the line so far
 
     def read(self, size: int = -1) -> bytes:
         try:
@@ -255,12 +256,6 @@ class _Received(io.RawIOBase):
             return b""
         self.is_cut = not data and self._source.stopped.is_set()
         self._source.reading.bytes += len(data)
-        newline = data.rfind(b"\n")
-        self._length = len(data) - newline - 1 if newline >= 0 else self._length + len(data)
-        if self._source.format.lines and self._length > LONGEST:
-            reason = f"a line is longer than {LONGEST} bytes: the connection is not read any further"
-            self._source.ledger.record("malformed", self.name, None, reason, "")
-            return b""
         return data
 
 
