@@ -68,13 +68,14 @@ def ended(draft: Draft, system: System, ends: Iterable[End], planner: str, order
 
 class _Way(NamedTuple):
     """How facts and solutions are told; what is told alike ends in one `Deliver`. name, stream: of what makes facts,
-    since each query has a set of its own."""
+    since each query has a set of its own. whole: the answer of which it matters whether it has changed."""
 
     output: str
     report: Report
     sources: tuple[Source, ...]
     name: str = ""
     stream: str = ""
+    whole: Telling | None = None
 
 
 def _ways(system: System, ends: Iterable[End]) -> dict[Telling, _Way]:
@@ -89,7 +90,8 @@ def _ways(system: System, ends: Iterable[End]) -> dict[Telling, _Way]:
 def _way_of(telling: Telling, made: Mapping[str, Shapes[str | None]]) -> _Way:
     read = _with_instants(telling, made) if telling.output == "rstream" else ()
     own = (telling.name, telling.stream) if telling.has_facts else ("", "")
-    return _Way(telling.output, telling.report, read, *own)
+    whole = telling if telling.output == "rstream" and telling.report.policy == "change" else None
+    return _Way(telling.output, telling.report, read, *own, whole)
 
 
 def _with_instants(telling: Telling, made: Mapping[str, Shapes[str | None]]) -> tuple[Source, ...]:

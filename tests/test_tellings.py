@@ -11,7 +11,7 @@ import pytest
 import squall
 from squall.errors import SquallError
 from squall.operators import Deliver, Feed
-from squall.rdf import XSD, Event, Quad, Triple, iri, literal
+from squall.rdf import ALWAYS, XSD, Event, Quad, Triple, iri, literal
 from squall.streams import Sources, open_source
 from squall.system import (
     Construct,
@@ -400,3 +400,15 @@ def test_a_stream_at_the_steps_of_a_stream(planner: str, tmp_path: Path) -> None
     )
     found = told(system, planner)
     assert [time for time, rule, _ in found if rule == EX + "c"][:3] == [6000, 8000, 10000]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_each_query_is_told_when_its_own_answer_has_changed(planner: str) -> None:
+    """Also where both are told in the same way."""
+    texts = ("SELECT ?r { ?r ex:t ?t }", "ASK { ?r ex:cold ?t }")
+    compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=Range(100_000)) for text in texts]
+    queries = [replace(query, output="rstream", report=None) for one in compiled for query in one.subsystems]
+    both = System(subsystems=tuple(queries), output="rstream", report=Report("change"))
+    found = told(both, planner)
+    assert [time for time, _, fact in found if "false" in fact] == [ALWAYS]
+    assert [time for time, _, fact in found if "false" not in fact] == [1000, 7000, 7000, 101_000]
