@@ -15,13 +15,14 @@ from typing import Any
 import pyarrow
 
 from squall.builders.distributed import leaving, replicas
-from squall.builders.distributed.addressing import BUCKETS, Program, waking
+from squall.builders.distributed.addressing import BUCKETS, EVERY, Program, waking
 from squall.builders.distributed.alone import SingleTask, alone
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.exchange import Folder, Read, Tally, Told
 from squall.builders.distributed.lines import Parsed
 from squall.builders.distributed.messages import OF_STATIC, STATE, Message, Step, from_arrow, to_arrow
 from squall.builders.distributed.replicas import Replicas
+from squall.builders.distributed.spread import Address
 from squall.builders.distributed.supersteps import Batches
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
@@ -119,7 +120,7 @@ class MemoryExchange:
         found = [message for message in self.files.read(*folder, STATE, name) if message.bucket in buckets]
         if self.workers is not None and found:
             number = self.workers.held.index(replicas.REPLICAS)
-            self.workers.reads.append((number, folder, found[0].level, min(buckets)))
+            self.workers.reads.append((number, folder, found[0].level, min(set(buckets) - {EVERY})))
         return to_arrow(found)
 
     def waking(self, places: Sequence[tuple[int, int]]) -> Messages:
@@ -131,6 +132,13 @@ class MemoryExchange:
     def union(self, frames: Iterable[Messages | None]) -> Messages | None:
         found = [frame for frame in frames if frame is not None]
         return [message for messages in found for message in messages] if found else None
+
+    def repeated(self, messages: Messages, levels: Collection[int], buckets: Sequence[int]) -> Messages:
+        found = []
+        for message in messages:
+            goes = message.bucket == EVERY and message.level in levels
+            found += [message._replace(bucket=bucket) for bucket in (buckets if goes else [message.bucket])]
+        return found
 
     def worked(self, messages: Messages, step: Step, partitions: int) -> Messages:
         parts: list[Messages] = [[] for _ in range(partitions)]
@@ -179,13 +187,15 @@ def run(
     together: int = 0,
     tally: Tally | None = None,
     workers: Workers | None = None,
+    spread: frozenset[Address] = frozenset(),
 ) -> list[Output]:
     """The outputs of a plan, each of the batches a micro-batch. One batch is worked off with all that is static, and
     nothing is kept of it. tally: takes down what nodes do. workers: where tasks are done, the job going on from batch
-    to batch mostly; None: the job starts anew before each of them, and no worker holds anything."""
+    to batch mostly; None: the job starts anew before each of them, and no worker holds anything. spread: the inputs
+    whose rows go to all tasks."""
     files = MemoryFiles()
     exchange = MemoryExchange(files, workers=workers)
-    program = Program(plan, levels(plan), measure=tally is not None)
+    program = Program(plan, levels(plan, spread), measure=tally is not None, spread=spread)
     found: list[Output] = []
     most = workers.most if workers is not None else 0
     at_work: list[Batches | SingleTask] = []

@@ -213,6 +213,35 @@ def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
     assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == []
 
 
+@pytest.mark.parametrize("most", [None, "0"])
+def test_the_static_side_of_a_join_goes_to_all_tasks(tmp_path: Path, most: str | None) -> None:
+    """As long as it is small; and also where streams bring some of it later, in another run."""
+    from squall.builders.spark import session
+
+    program = "@prefix : <http://example.org/>.\n[r: (?o :by ?s) (?s :in ?r) (?r :at ?f) -> (?o :on ?f)]"
+    plan = squall.plan(squall.compile(program, lexer="jena"))
+    known = "".join(f"{triple(f's{n}', 'in', f'r{n % 2}')}\n" for n in range(5)) + f"{triple('r0', 'at', 'f0')}\n"
+    (tmp_path / "known.nt").write_text(known)
+    options = Options(checkpoint=tmp_path / "checkpoint")
+    write(tmp_path / "in", [(n, triple(f"o{n}", "by", f"s{n % 5}")) for n in range(100)], files=2)
+    more = [(100 + n, triple(f"o{100 + n}", "by", "s1")) for n in range(10)] + [(105, triple("r1", "at", "f1"))]
+    conf, found = session().conf, []
+    if most is not None:
+        conf.set("spark.squall.broadcastRows", most)
+    try:
+        for part in ([], more):
+            lines = [f"{time} {fact}\n" for time, fact in sorted(part, key=itemgetter(0))]
+            if lines:
+                (tmp_path / "in" / "later.ntt").write_text("".join(lines))
+            sources = Sources([open_source(str(tmp_path / "in"))])
+            found += plain(squall.build(plan, "spark", options).run(sources, open_static(str(tmp_path / "known.nt"))))
+    finally:
+        conf.unset("spark.squall.broadcastRows")
+    assert sorted(found) == sorted(set(found))
+    assert len(found) == 60 + 40 + 10
+    assert (tmp_path / "checkpoint" / "spread.json").exists() is (most is None)
+
+
 def test_a_checkpoint_may_have_any_name(tmp_path: Path) -> None:
     """Spark reads a path as a pattern, and Hadoop decodes none."""
     folder = tmp_path / "a b, {c} [d]%20^"

@@ -17,6 +17,7 @@ from squall.builders.distributed import alone, supersteps
 from squall.builders.distributed.addressing import Program
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.exchange import Tally
+from squall.builders.distributed.spread import chosen, spreadable
 from squall.figures import Figures
 from squall.rdf import Event
 from squall.stages import Options
@@ -76,6 +77,32 @@ def test_it_means_the_same_whatever_workers_hold(many: int, monkeypatch: pytest.
         assert_as_oracle(system, found, events, facts)
 
     more = {"together": st.sampled_from([0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
+    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART), **more)(law))()
+
+
+@pytest.mark.parametrize("many", [60, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
+def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any inputs that can be spread, whatever comes there and whenever; with all that may go wrong meanwhile."""
+
+    def law(
+        system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, together: int, seed: int
+    ) -> None:
+        monkeypatch.setattr(supersteps, "COMPACT", compact)
+        draw = Random(seed)
+        plan = squall.plan(system, planner)
+        can_be = spreadable(plan)
+        entries = sorted(frozenset().union(*can_be.values()))
+        rows = {entry: draw.randrange(1, 4) for entry in entries}
+        streamed = [entry for entry in entries if draw.random() < 0.3]
+        spread = chosen(plan, rows, streamed, draw.choice([3, 1000]))
+        assume(spread)
+        assert spread <= can_be.keys()
+        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
+        found = in_memory.run(plan, cut(events, cuts), facts, together, workers=workers, spread=spread)
+        assert_as_oracle(system, found, events, facts)
+
+    more = {"together": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
     settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART), **more)(law))()
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from squall.builders.distributed.alone import alone
 from squall.builders.distributed.cut import Hop, Level, chain, grouping, hops, levels
+from squall.builders.distributed.spread import groupings
 from squall.plan import Plan
 
 _SHOWN = 3
@@ -113,13 +114,13 @@ def _senders(plan: Plan, steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
 def describe(plan: Plan) -> str:
     """The steps, what each of their nodes is grouped by or why it is not, and which steps send them rows, as text; then
     those that there are where sources are live."""
-    found = graph(plan)
+    found, keys = graph(plan), groupings(plan)
     lines = [found.sources.name, "  lines are parsed where they are read", *_row_by_row(found.sources)]
     for step in found.steps[1:]:
         sent = (name.partition(":")[0] for name in found.senders[step.name])
         lines += [step.name, f"  from {', '.join(sent) or 'axioms alone'}"]
         lines.append(f"  all rows in one group: {step.why}" if step.why else "  rows grouped by key")
-        lines += [f"    {id}{'' if step.why else grouping(plan.by_id[id])}" for id in step.nodes]
+        lines += [f"    {id}{'' if step.why else grouping(plan.by_id[id], keys)}" for id in step.nodes]
         lines += _row_by_row(step)
     live = live_graph(plan)
     lines += ["where a source is live:", live.turns, "  an unbounded read of what the driver has read"]

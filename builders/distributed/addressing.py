@@ -12,14 +12,15 @@ import pyarrow
 from squall import functions
 from squall.builders.distributed.cut import Level
 from squall.builders.distributed.messages import ROW, STATE, Message, Parcel, Step, apart, parcels, to_arrow
-from squall.builders.network import Address
+from squall.builders.distributed.spread import EVERYWHERE, Address, groupings
 from squall.builders.packing import orders
 from squall.builders.rows.entries import UNIT, Entry
-from squall.operators import is_stateful
 from squall.plan import Plan
 
 WAKE = -1
 """The port of a message without a row: a node has something to do though nothing has come for it."""
+EVERY = -1
+"""The bucket of a message that goes to all tasks, as long as it is on its way to where it is repeated for each."""
 BUCKETS = 64
 """Into how many buckets keys are hashed: the finest that state can be spread over. Part of what a checkpoint means."""
 Owners = tuple[int, ...]
@@ -34,13 +35,14 @@ DELIVER = 1_000_000
 class Program:
     """What every worker knows. own: the functions that users registered by hand (workers do not import their
     modules). begin: what functions of time take for the time of what always holds (integer ms). measure: count and time
-    what each node does."""
+    what each node does. spread: the inputs whose rows go to all tasks (`squall.builders.distributed.spread`)."""
 
     plan: Plan
     levels: tuple[Level, ...]
     own: tuple[functions.Function | functions.Builtin, ...] = ()
     begin: int = 0
     measure: bool = False
+    spread: frozenset[Address] = frozenset()
 
     def prepare(self) -> None:
         """Makes the users' functions known in this process."""
@@ -83,11 +85,9 @@ class Addressing:
         self.numbers = {id: number for number, id in enumerate(self.ids)}
         self.levels = {id: level.number for level in program.levels for id in level.nodes}
         self.levels |= {node.id: DELIVER for node, _ in plan.deliveries}
-        self.keys = {
-            (node.id, port): _key(edge.columns or ())
-            for node in plan.nodes if is_stateful(node.op)
-            for port, edge in enumerate(node.inputs)
-        }  # fmt: skip
+        self.grouped = groupings(plan, program.spread)
+        self.keys = {address: _key(key or ()) for address, key in self.grouped.items() if key != EVERYWHERE}
+        """Of those inputs whose rows do not go to all tasks."""
 
     def bucket(self, address: Address, row: Sequence[str | None]) -> int:
         """The bucket of a row: a hash of its grouping columns that is the same in every process."""
@@ -105,13 +105,24 @@ class Addressing:
 
     def state(self, id: str, slot: int, entries: Iterable[Entry]) -> Iterator[Parcel]:
         """What a node keeps, as messages. The bucket of a slot's rows is that of the input they came on."""
-        address = (id, slot) if (id, slot) in self.keys else (id, 0)
+        address = (id, slot) if (id, slot) in self.grouped else (id, 0)
         for bucket, part in self._by_bucket(address, entries):
             yield Parcel(STATE, self.levels[id], bucket, self.numbers[id], slot, part)
 
+    def at_rest(self, parcel: Parcel) -> Iterator[Parcel]:
+        """A message for one of the nodes as it is handed on: of one that all tasks have got, that of the first
+        bucket's."""
+        if (self.ids[parcel.node], parcel.port) in self.keys:
+            yield parcel
+        elif parcel.bucket == 0:
+            yield parcel._replace(bucket=EVERY)
+
     def _by_bucket(self, address: Address, entries: Iterable[Entry]) -> Iterator[tuple[int, list[Entry]]]:
+        key = self.keys.get(address)
+        if key is None:
+            whole = list(entries)
+            return iter([(EVERY, whole)] if whole else [])
         found: tuple[list[Entry], ...] = tuple([] for _ in range(BUCKETS))
-        key = self.keys[address]
         for entry in entries:
             found[zlib.crc32(key(entry).encode()) % BUCKETS].append(entry)
         return ((bucket, part) for bucket, part in enumerate(found) if part)

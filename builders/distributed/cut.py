@@ -7,29 +7,21 @@ nothing. A level is *recursive* where rows move inside a recursion: it takes rou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from squall.builders.distributed.spread import EVERYWHERE, Address, Keys, grouped, groupings, ways
 from squall.operators import (
     AntiJoin,
-    Apply,
     Deliver,
     Distinct,
-    Emit,
-    Extend,
     Group,
     Join,
     LeftJoin,
-    Match,
-    Project,
     Slice,
-    Test,
-    Where,
     is_stateful,
 )
 from squall.plan import Node, Plan
-
-Columns = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -59,65 +51,25 @@ class Level:
     timely: bool
 
 
-def levels(plan: Plan) -> tuple[Level, ...]:
-    """The levels in the order in which they are worked off, numbered from 1. `Deliver` is in none: it ends a batch."""
+def levels(plan: Plan, spread: Collection[Address] = ()) -> tuple[Level, ...]:
+    """The levels in the order in which they are worked off, numbered from 1. `Deliver` is in none: it ends a batch.
+
+    spread: the inputs whose rows go to all tasks (`squall.builders.distributed.spread`)."""
     into: dict[str, list[Hop]] = {}
-    for hop in hops(plan):
+    for hop in hops(plan, spread):
         into.setdefault(hop.consumer, []).append(hop)
     numbers = _numbers(plan, into)
     return tuple(_level(plan, into, numbers, number) for number in sorted(set(numbers.values())))
 
 
-def hops(plan: Plan) -> Iterator[Hop]:
+def hops(plan: Plan, spread: Collection[Address] = ()) -> Iterator[Hop]:
     """Every way between nodes that keep rows, and from the sources to them."""
+    keys = groupings(plan, spread)
     for node in plan.nodes:
         if is_stateful(node.op) or not node.inputs:
-            yield from _hops_from(plan, node.id, node.id, grouped(node), set())
-
-
-def _hops_from(plan: Plan, start: str, at: str, key: Columns | None, seen: set[str]) -> Iterator[Hop]:
-    for id, port in plan.consumers[at]:
-        node = plan.by_id[id]
-        if is_stateful(node.op):
-            yield Hop(start, id, port, key is None or key != node.inputs[port].columns)
-        elif id not in seen:
-            yield from _hops_from(plan, start, id, through(node, key), seen | {id})
-
-
-def grouped(node: Node) -> Columns | None:
-    """By which of their columns the rows that a node makes lie together; None: by none."""
-    if not is_stateful(node.op) or not node.inputs:
-        return None
-    key = node.inputs[0].columns
-    match node.op:
-        case Join(keep=columns) | LeftJoin(keep=columns) | Group(keys=columns):
-            return _places(columns, key) if key is not None else None
-    return key
-
-
-def through(node: Node, key: Columns | None) -> Columns | None:
-    """Where a node without memory puts the columns that its input is grouped by."""
-    if key is None:
-        return None
-    match node.op:
-        case Match(cells=cells):
-            found = tuple(cells[column] for column in key if column < len(cells))
-            return tuple(cell for cell in found if isinstance(cell, int)) if _all_numbers(found, key) else None
-        case Emit(template=template):
-            return _places(template, key)
-        case Where() | Test() | Extend() | Apply():
-            return key
-        case Project(columns=columns):
-            return _places(columns, key)
-    return None
-
-
-def _all_numbers(found: tuple[object, ...], key: Columns) -> bool:
-    return len(found) == len(key) and all(isinstance(cell, int) for cell in found)
-
-
-def _places(cells: tuple[object, ...], columns: Columns) -> Columns | None:
-    return tuple(cells.index(column) for column in columns) if all(column in cells for column in columns) else None
+            for way in ways(plan, node.id, grouped(plan, node, keys)):
+                wanted = keys[way.consumer, way.port]
+                yield Hop(node.id, way.consumer, way.port, way.key is None or way.key != wanted)
 
 
 def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:
@@ -169,19 +121,20 @@ def chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
     return tuple(node.id for node in plan.nodes if node.id in found)
 
 
-def describe(plan: Plan) -> str:
+def describe(plan: Plan, spread: Collection[Address] = ()) -> str:
     """What runs where, as text: the nodes behind the sources, the levels with their stages, and the ends."""
+    keys = groupings(plan, spread)
     ends = [node.id for node, _ in plan.deliveries]
     lines = ["sources", "  lines are parsed where they are read"]
     lines += _row_by_row(plan, [node.id for node in plan.nodes if not node.inputs])
-    for level in levels(plan):
+    for level in levels(plan, spread):
         rounds = ", in rounds until nothing moves" if level.recursive else ""
         phases = ", deleting first and rederiving then" if level.deletes else ""
         lines.append(f"level {level.number}{rounds}{phases}")
         for stage in level.stages:
-            lines += [f"  stage of {len(stage)}", *(f"    {id}{grouping(plan.by_id[id])}" for id in stage)]
+            lines += [f"  stage of {len(stage)}", *(f"    {id}{grouping(plan.by_id[id], keys)}" for id in stage)]
         lines += _row_by_row(plan, level.nodes)
-    lines += ["end", *(f"    {id}{grouping(plan.by_id[id])}" for id in ends)]
+    lines += ["end", *(f"    {id}{grouping(plan.by_id[id], keys)}" for id in ends)]
     return "\n".join(lines)
 
 
@@ -191,9 +144,14 @@ def _row_by_row(plan: Plan, starts: Sequence[str]) -> list[str]:
     return [f"  then, row by row: {', '.join(found)}"] if found else []
 
 
-def grouping(node: Node) -> str:
+def grouping(node: Node, keys: Keys) -> str:
     """By which columns the rows of a node are grouped, as text."""
-    wanted = [edge.columns for edge in node.inputs]
+    wanted = [keys[node.id, port] for port in range(len(node.inputs))]
+    if all(columns == EVERYWHERE for columns in wanted):
+        return " in every task, for itself"
+    if EVERYWHERE in wanted:
+        port = wanted.index(EVERYWHERE)
+        return f" with all rows of input {port + 1} in every task, the others by {list(wanted[1 - port] or ())}"
     if any(columns == () for columns in wanted):
         return " (a single task: all its rows have to meet)"
     shown = " and ".join(dict.fromkeys(str(list(columns or ())) for columns in wanted))

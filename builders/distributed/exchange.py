@@ -125,6 +125,10 @@ class Exchange(Protocol):
     def union(self, frames: Iterable[Frame | None]) -> Frame | None:
         """All of them together; None if there are none."""
 
+    def repeated(self, messages: Frame, levels: Collection[int], buckets: Sequence[int]) -> Frame:
+        """The messages, those for some levels that go to all tasks (`squall.builders.distributed.addressing.EVERY`)
+        once for each of some buckets."""
+
     def worked(self, messages: Frame, step: Step, partitions: int) -> Frame:
         """What a step makes of messages, those of a bucket together."""
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
-from squall.builders.distributed.addressing import Owners
+from squall.builders.distributed.addressing import EVERY, Owners
 from squall.builders.distributed.exchange import Files, Folder, Read, Told
 from squall.builders.distributed.leaving import noted
 from squall.builders.distributed.messages import STATE, TOKEN, Message, parcels
@@ -157,7 +157,7 @@ class State:
         return found
 
     def _batches(self, versions: Iterable[Version], partition: int) -> Iterator[pyarrow.RecordBatch]:
-        buckets = [bucket for bucket, owner in enumerate(self.owners) if owner == partition]
+        buckets = [EVERY, *(bucket for bucket, owner in enumerate(self.owners) if owner == partition)]
         for version in versions:
             for level in self.levels:
                 for name in version.files.get(level, ()):

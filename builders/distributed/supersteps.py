@@ -312,7 +312,7 @@ class Batches:
             return evaluations
         state, end = (self._state(part, TOGETHER, self.keep) for part in (levels[:-1], [DELIVER]))
         step = self._ending(whole(self.program, self.span, evaluations, state, end))
-        return self._reported(evaluations, self._run(self.exchange.worked(rows, step, 1)))
+        return self._reported(evaluations, self._run(self._worked(rows, step, levels, TOGETHER)))
 
     def _ending(self, step: Step) -> Step:
         """The function that ends a job, and leaves answers and what is to be stored."""
@@ -341,7 +341,13 @@ class Batches:
         if rows is None:
             return None
         step = self._superstep(level, PLAIN, self.span, self.keep)
-        return self.exchange.worked(rows, step, self.exchange.partitions)
+        return self._worked(rows, step, [level.number], self.exchange.owners)
+
+    def _worked(self, rows: Frame, step: Step, levels: Sequence[int], owners: Owners) -> Frame:
+        """What a step makes of rows for levels, those that go to all tasks being there in each."""
+        if self.program.spread:
+            rows = self.exchange.repeated(rows, levels, sorted(map(owners.index, set(owners))))
+        return self.exchange.worked(rows, step, 1 if owners == TOGETHER else self.exchange.partitions)
 
     def _superstep(self, level: Level, phase: str, span: Span, keep: bool) -> Step:
         """What a worker does with rows for a level, in one round. keep: a later one has to know of it."""
@@ -365,7 +371,7 @@ class Batches:
                 rows = self.exchange.union([rows, self._wakes([level.number], self.exchange.owners)])
             while rows is not None:
                 step = self.exchange.storing(self._superstep(level, phase, span, keep=True), self._next_step())
-                self._run(self.exchange.worked(rows, step, self.exchange.partitions))
+                self._run(self._worked(rows, step, [level.number], self.exchange.owners))
                 span, timely = Span(span.now, span.now), False
                 rows = self.exchange.stored(ROW, level.number, self._of_batch(self.steps[-1:]))
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
 import pyarrow
 from pyarrow import compute
 
-from squall.builders.distributed.addressing import WAKE, Addressing, Owners, Program
+from squall.builders.distributed.addressing import EVERY, WAKE, Addressing, Owners, Program
 from squall.builders.distributed.cut import Level
 from squall.builders.distributed.lines import Parse, Parsed, late, lost_message
 from squall.builders.distributed.messages import (
@@ -256,7 +257,8 @@ def worked_off(
 ) -> Iterator[Message | Parcel]:
     """What one round of some levels makes of the messages of a partition."""
     span, now, later = in_time(given, span)
-    yield from later
+    addressing = program.addressing()
+    yield from chain.from_iterable(map(addressing.at_rest, later))
     partition, fresh = gathered(now, state.owners)
     if partition is None:
         return
@@ -264,7 +266,6 @@ def worked_off(
     if machine is None:
         machine = (_MeasuredPartition if program.measure else _Partition)(program, levels, state.owners, partition)
         machine.begin(program.begin)
-    addressing: Addressing = machine.addressing
     kept = state.entries(since, partition, orders(program.plan))
     machine.restore(span.before, {(addressing.ids[number], slot): part for (number, slot), part in kept.items()})
     if state.keep:
@@ -272,10 +273,15 @@ def worked_off(
     for (number, port), entries in fresh.items():
         machine.receive((addressing.ids[number], port), entries)
     machine.work(phase, span.now)
-    yield from _outbox(machine, addressing)
+    is_first = state.owners[0] == partition
     passed = state.passed if any(level.recursive for level in levels) else behind(span, state)
-    for id, slot, entries in machine.kept():
-        yield from addressing.state(id, slot, lasting(entries, passed, machine.memories[id].together(slot)))
+    told = (
+        addressing.state(id, slot, lasting(entries, passed, machine.memories[id].together(slot)))
+        for id, slot, entries in machine.kept()
+    )
+    for parcel in chain(_outbox(machine, addressing), chain.from_iterable(told)):
+        if is_first or parcel.bucket != EVERY:  # what every task makes for itself, one of them tells of
+            yield parcel
     yield from _figures(program, machine)
     if state.keep:
         machine.expire(passed)
@@ -320,7 +326,7 @@ class _Partition(Machine):
         return self.owners[self.addressing.bucket(address, row)] == self.partition
 
     def put(self, address: Address, entries: Sequence[Entry]) -> None:
-        if not self.moves or address not in self.addressing.keys or address[0] not in self.operators:
+        if not self.moves or address not in self.addressing.keys or address[0] not in self.operators:  # or it is spread
             super().put(address, entries)
             return
         here: list[Entry] = []

@@ -11,7 +11,7 @@ import pyarrow
 from pyarrow import parquet
 
 from squall.builders.distributed import leaving
-from squall.builders.distributed.addressing import BUCKETS, WAKE, Owners, waking
+from squall.builders.distributed.addressing import BUCKETS, EVERY, WAKE, Owners, waking
 from squall.builders.distributed.exchange import Folder, Read, Told
 from squall.builders.distributed.messages import ROW, SCHEMA, STATE, Step, from_arrow
 from squall.builders.spark.outputs import merged, write
@@ -59,6 +59,13 @@ class SparkExchange:
             if frame is not None:
                 whole = frame if whole is None else whole.unionByName(frame)
         return whole
+
+    def repeated(self, messages: DataFrame, levels: Collection[int], buckets: Sequence[int]) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        goes = (f.col("bucket") == EVERY) & f.col("level").isin(*levels)
+        places = f.when(goes, f.array(*map(f.lit, buckets))).otherwise(f.array("bucket"))
+        return messages.withColumn("bucket", f.explode(places))
 
     def worked(self, messages: DataFrame, step: Step, partitions: int) -> DataFrame:
         return self.passed(messages.repartition(partitions, "bucket"), step)

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
 from squall.builders.distributed import intake
-from squall.builders.distributed.lines import Document
+from squall.builders.distributed.lines import Document, parsed
 from squall.builders.distributed.parts import Part, shares
 from squall.builders.spark.direct import Direct
 from squall.builders.spark.session import FILES_PER_BATCH
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, file_of, numbers
 from squall.builders.spark.store import pattern_of
+from squall.rdf import Event
 from squall.streams import FileSource, FolderSource, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_HEAD = 1 << 18
+"""How many bytes of a file are looked at to see what a stream brings."""
 _ASKED_FOR = 1000
 """Of how many parts of files Spark is asked, at most."""
 
@@ -149,6 +154,15 @@ def _files(document: Document, source: Source | None) -> Sequence[str] | None:
     if isinstance(source, FileSource | FolderSource):
         return [str(Path(path).absolute()) for path in source.files()]
     return None
+
+
+def heads(inputs: Inputs) -> Iterator[Sequence[Event]]:
+    """What is at the beginning of each source that has a file already: what streams bring, as far as can be seen."""
+    for document, source in zip(inputs.documents, inputs.sources, strict=True):
+        if found := _files(document, source):
+            path = str(found[0])
+            with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file, suppress(OSError, EOFError):
+                yield parsed(document, path, 0, 0, file.read(_HEAD).rpartition(b"\n")[0], None)[0]
 
 
 def _numbered(text: DataFrame, number: int) -> DataFrame:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import gc
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from squall import functions
 from squall.builders.distributed.addressing import Program
 from squall.builders.distributed.alone import SingleTask, alone
+from squall.builders.distributed.arriving import Arriving
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.intake import is_live, lose
 from squall.builders.distributed.lines import Document, Lost, lines_parser, spool_lines
 from squall.builders.distributed.messages import OF_STATIC
 from squall.builders.distributed.parts import Part, parts_parser
+from squall.builders.distributed.spread import Address, chosen, general
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
-from squall.builders.spark.direct import chosen
+from squall.builders.spark import direct
 from squall.builders.spark.ends import Ends
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.figures import Reporter
@@ -29,6 +32,7 @@ from squall.builders.spark.inputs import (
     Inputs,
     document_of,
     framed,
+    heads,
     in_parts,
     last_file,
     lines,
@@ -36,10 +40,10 @@ from squall.builders.spark.inputs import (
     scanned,
     shared,
 )
-from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, rows_together
+from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_TO_ALL, rows_together
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, show, written
-from squall.builders.spark.store import Store, uri_of
+from squall.builders.spark.store import SPREAD, Store, uri_of
 from squall.builders.spark.workers import by_workers
 from squall.builders.state import COMPACT
 from squall.errors import BuilderError
@@ -70,15 +74,10 @@ class Run:
         self.options = options
         self.spark = spark
         self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(folder))
-        self.program = Program(plan, levels(plan), functions.own(), self.store.belong(plan, begin), options.measure)
-        together = rows_together(spark)
+        self.plan = plan
+        self.begin = self.store.belong(plan, begin)
         self.exchange = exchange(spark, self.store)
-        self.batches: Batches | SingleTask
-        if alone(plan):
-            self.batches = SingleTask(self.exchange, self.store, self.program, options.steps)
-        else:
-            most = int(spark.conf.get(ROWS_IN_WORKER, "1000000") or 0)
-            self.batches = Batches(self.exchange, self.store, self.program, together, most)
+        self.batches = self._batches(self.store.spread())
         self.folder = self._folder(plan, options.sink) if isinstance(options.sink, Folder) else None
         self.ends = Ends(options, self.store)
         self.place = folder.absolute()
@@ -95,6 +94,15 @@ class Run:
         """Held while a micro-batch is worked off."""
         self.closed = False
         """Whether no further one is."""
+
+    def _batches(self, spread: frozenset[Address]) -> Batches | SingleTask:
+        """What works micro-batches off. spread: the inputs whose rows go to all tasks."""
+        cuts = levels(self.plan, spread)
+        program = Program(self.plan, cuts, functions.own(), self.begin, self.options.measure, spread)
+        if alone(self.plan):
+            return SingleTask(self.exchange, self.store, program, self.options.steps)
+        most = int(self.spark.conf.get(ROWS_IN_WORKER, "1000000") or 0)
+        return Batches(self.exchange, self.store, program, rows_together(self.spark), most)
 
     def _folder(self, plan: Plan, folder: Folder) -> FolderWriter:
         store = Store(self.spark._jvm, self.spark._jsc.hadoopConfiguration(), uri_of(folder.path))
@@ -129,7 +137,7 @@ class Run:
 
     def _outputs(self, inputs: Inputs, static: Iterable[Event]) -> Iterator[Output]:
         if self._is_one_batch(inputs):
-            everything = self.exchange.union([self._start(static), *self._read(inputs)])
+            everything = self.exchange.union([self._start(static, inputs), *self._read(inputs)])
             yield from self._directly(everything, inputs.sources, last=True, keep=False)
             if self.spool is not None:
                 self.spool.acknowledge()
@@ -137,7 +145,7 @@ class Run:
         _check_frames(inputs)
         with self._reporting():
             if self.batches.done == 0:
-                yield from self._directly(self._start(static))
+                yield from self._directly(self._start(static, inputs))
             if inputs.documents:
                 yield from self._stream(inputs)
             if self.batches.unfinished and not self.stopped:
@@ -193,20 +201,33 @@ class Run:
     def _lose(self, lost: Lost) -> None:
         lose(lost, self.options.ledger)
 
-    def _start(self, static: Iterable[Event]) -> DataFrame | None:
+    def _start(self, static: Iterable[Event], inputs: Inputs) -> DataFrame | None:
         """The messages of axioms and static data, if there are any."""
-        first = self.batches.starting()
-        made = by_workers(self.spark.range(0, 1, 1, 1), first) if first is not None else None
         file = self.place / "spool" / "static" / "static.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        known = (line for event in static for line in spool_lines(event._replace(time=ALWAYS)))
-        draft = written(file, known)
+        arriving = Arriving(self.plan)
+        known = arriving.seen(event._replace(time=ALWAYS) for event in static)
+        draft = written(file, chain.from_iterable(map(spool_lines, known)))
+        self._spread(arriving.rows, inputs)
+        first = self.batches.starting()
+        made = by_workers(self.spark.range(0, 1, 1, 1), first) if first is not None else None
         if draft is None:
             return made
         show(draft)
         parts = shared(self.spark, [(0, str(file))])
         read = self._parts((Document("static", spooled=True),), parts).where(f"kind in {OF_STATIC}")
         return made.union(read) if made is not None else read
+
+    def _spread(self, rows: Mapping[Address, int], inputs: Inputs) -> None:
+        """Chooses what goes to all tasks. rows: how many static data bring to each input."""
+        most = int(self.spark.conf.get(ROWS_TO_ALL, "10000") or 0)
+        streamed = Arriving(self.plan)
+        for head in heads(inputs):
+            streamed.count(head)
+        spread = chosen(self.plan, rows, {*streamed.rows, *general(self.plan)}, most)
+        if spread and not alone(self.plan):
+            self.store.write(sorted(spread), SPREAD)
+            self.batches = self._batches(spread)
 
     # Sources
 
@@ -234,10 +255,10 @@ class Run:
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:
         """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""
         sources = batches.sources if isinstance(batches, Sources) else ()
-        direct = chosen(self.spark, self.store, batches)
-        own = [source for source in sources if readable(source) or source is direct.source]
+        found = direct.chosen(self.spark, self.store, batches)
+        own = [source for source in sources if readable(source) or source is found.source]
         read: list[Source | None] = [*own]
-        documents = [document_of(source, direct) for source in own]
+        documents = [document_of(source, found) for source in own]
         live = is_live(batches)
         rest = _rest(batches, own)
         if rest is not None:
@@ -250,7 +271,7 @@ class Run:
                 self.spool.start()
             else:
                 self.spool.write()
-        return Inputs(tuple(documents), tuple(read), live, any(source.live for source in own), direct)
+        return Inputs(tuple(documents), tuple(read), live, any(source.live for source in own), found)
 
     # The query
 

@@ -28,6 +28,9 @@ where there is so little, moving it about in rounds takes longer than doing it. 
 ROWS_IN_WORKER = "spark.squall.workerRows"
 """The setting that says how many rows of state a Python worker holds in memory from one micro-batch to the next, at
 most: what it does not hold it reads. 1,000,000 if it is not set; 0: none."""
+ROWS_TO_ALL = "spark.squall.broadcastRows"
+"""The setting that says how many rows that static data make of one side of a join go to all tasks, at most, so that the
+other side stays where it is. 10,000 if it is not set; 0: none."""
 LOG4J = Path(__file__).absolute().with_name("log4j2.properties")  # in a zip file, workers find this by a relative path
 KEPT_FOR_UI = (
     "spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.ui.retainedTasks", "spark.sql.ui.retainedExecutions",

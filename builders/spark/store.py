@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from squall.builders.distributed.addressing import BUCKETS
+from squall.builders.distributed.spread import Address
 from squall.errors import BuilderError
 from squall.plan import Plan
 
-META, BEGIN, RUN, READS = "meta.json", "begin.json", "run.json", "reads.json"
+META, BEGIN, RUN, READS, SPREAD = "meta.json", "begin.json", "run.json", "reads.json", "spread.json"
 FORMAT = 3
 """How messages and the spool are kept; 1 had no number, and a record for each row; of 2 Spark wrote messages, and read
 the spool as a folder of texts."""
@@ -107,6 +108,10 @@ class Store:
         if self.read(BEGIN) is None:
             self.write(begin, BEGIN)
         return int(self.read(BEGIN))
+
+    def spread(self) -> frozenset[Address]:
+        """The inputs whose rows go to all tasks, as was chosen when the run began."""
+        return frozenset((id, port) for id, port in self.read(SPREAD) or ())
 
     def run(self) -> str:
         """The name of the run, the same after each restart."""
