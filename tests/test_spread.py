@@ -10,8 +10,10 @@ import pytest
 
 import squall
 from squall.builders.distributed import supersteps
+from squall.builders.distributed.addressing import EVERY, Program
 from squall.builders.distributed.arriving import Arriving
-from squall.builders.distributed.cut import describe, hops
+from squall.builders.distributed.cut import describe, hops, levels
+from squall.builders.distributed.messages import HELD
 from squall.builders.distributed.spread import EVERYWHERE, chosen, general, groupings, spreadable
 from squall.operators import Join
 from squall.testing import assert_as_oracle, static, stream
@@ -110,3 +112,18 @@ def test_patterns_that_any_fact_may_fit() -> None:
     arriving.rows.clear()
     arriving.count(static(":r a :Room"))
     assert len(arriving.rows.keys() - any_fact) == 1
+
+
+def test_what_waits_in_every_task_is_handed_on_once() -> None:
+    plan = squall.plan(system("a join", "RANGE 20ms", "istream"))
+    entries = frozenset().union(*spreadable(plan).values())
+    spread = chosen(plan, dict.fromkeys(entries, 1), [min(entries)], 10)
+    addressing = Program(plan, levels(plan, spread), spread=spread).addressing()
+    (address,) = spread
+    (parcel,) = addressing.rows(address, [("<a>", "<b>", 1, 2, 1)])
+    assert parcel.bucket == EVERY
+    tasks = [parcel._replace(kind=HELD, bucket=bucket) for bucket in (0, 1, 5)]
+    assert [one for task in tasks for one in addressing.at_rest(task)] == [parcel._replace(kind=HELD)]
+    other = next(iter(addressing.keys))
+    parcels = list(addressing.rows(other, [("<a>", "<b>", 1, 2, 1)]))
+    assert [one for held in parcels for one in addressing.at_rest(held)] == parcels

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 
 import pyarrow
@@ -12,7 +13,7 @@ import pyarrow
 from squall import functions
 from squall.builders.distributed.cut import Level
 from squall.builders.distributed.messages import ROW, STATE, Message, Parcel, Step, apart, parcels, to_arrow
-from squall.builders.distributed.spread import EVERYWHERE, Address, groupings
+from squall.builders.distributed.spread import EVERYWHERE, Address, Columns, groupings
 from squall.builders.packing import orders
 from squall.builders.rows.entries import UNIT, Entry
 from squall.plan import Plan
@@ -43,6 +44,11 @@ class Program:
     begin: int = 0
     measure: bool = False
     spread: frozenset[Address] = frozenset()
+
+    @cached_property
+    def groupings(self) -> dict[Address, Columns | None]:
+        """By which of their columns the rows of each input of a node that keeps rows are grouped."""
+        return groupings(self.plan, self.spread)
 
     def prepare(self) -> None:
         """Makes the users' functions known in this process."""
@@ -85,7 +91,7 @@ class Addressing:
         self.numbers = {id: number for number, id in enumerate(self.ids)}
         self.levels = {id: level.number for level in program.levels for id in level.nodes}
         self.levels |= {node.id: DELIVER for node, _ in plan.deliveries}
-        self.grouped = groupings(plan, program.spread)
+        self.grouped = program.groupings
         self.keys = {address: _key(key or ()) for address, key in self.grouped.items() if key != EVERYWHERE}
         """Of those inputs whose rows do not go to all tasks."""
 

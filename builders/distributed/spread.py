@@ -40,6 +40,7 @@ EVERYWHERE: Columns = (-1,)
 """The grouping of rows that are all in every task."""
 Keys = Mapping[Address, Columns | None]
 """By which of their columns the rows of each input of a node that keeps rows are grouped."""
+Makers = Mapping[Address, Sequence[str]]
 _REPLICABLE = Distinct | Join | LeftJoin | AntiJoin
 
 
@@ -61,12 +62,15 @@ def groupings(plan: Plan, spread: Collection[Address] = ()) -> dict[Address, Col
         for node in plan.nodes if is_stateful(node.op)
         for port, edge in enumerate(node.inputs)
     }  # fmt: skip
-    replicated = _replicated(plan, spread)
+    if not spread:
+        return keys
+    makers = _makers(plan)
+    replicated = _replicated(plan, makers, spread)
     keys |= {address: EVERYWHERE for address in keys if address in spread or address[0] in replicated}
-    for id in (node.id for node in plan.nodes):
-        for port in (0, 1):
-            if (id, port) in spread and keys[id, 1 - port] != EVERYWHERE:
-                keys |= _in_place(plan, keys, (id, 1 - port))
+    for node in plan.nodes:
+        for port, other in ((0, 1), (1, 0)):
+            if (node.id, port) in spread and keys[node.id, other] != EVERYWHERE:
+                keys |= _in_place(plan, keys, makers, (node.id, other))
     return keys
 
 
@@ -127,33 +131,39 @@ def _places(cells: tuple[object, ...], columns: Columns) -> Columns | None:
     return tuple(cells.index(column) for column in columns) if all(column in cells for column in columns) else None
 
 
-def _in_place(plan: Plan, keys: Keys, address: Address) -> dict[Address, Columns | None]:
+def _in_place(plan: Plan, keys: Keys, makers: Makers, address: Address) -> dict[Address, Columns | None]:
     """By what the rows are grouped that are joined with spread ones: as they lie already, where they do; else so that
     what is made of them need not move, or else by all that they hold. So is a set of what sources bring in front of
     them, which may lie by any of its columns."""
     id, port = address
-    feeding = _feeding(plan, keys)
-    fed = {key for _, key in feeding.get(address, [])}
-    before = [plan.by_id[maker] for maker, _ in feeding.get(address, [])]
-    if len(before) == 1 and isinstance(op := before[0].op, Distinct) and _from_sources(plan, before[0], feeding):
+    before = [plan.by_id[maker] for maker in makers.get(address, ())]
+    if len(before) == 1 and isinstance(op := before[0].op, Distinct) and _from_sources(plan, before[0], makers):
         maker = before[0].id
         ports = [(maker, number) for number in range(len(before[0].inputs))]
         tried = [_set_in_place(plan, keys, address, ports, key) for key in _parts(range(op.by))]
         if found := [one for one in tried if one[address] is not None]:
             return min(found, key=lambda one: _moving(plan, {**keys, **one}, maker, id))
-    if len(fed) == 1 and (known := next(iter(fed))) is not None and known != EVERYWHERE:
+    lying = {way.key for node in before for way in _ways_to(plan, node, keys, address)}
+    if len(lying) == 1 and (known := next(iter(lying))) is not None and known != EVERYWHERE:
         return {address: known}
     columns = _parts(range(plan.widths[plan.by_id[id].inputs[port].node]))
     return {address: min(columns, key=lambda key: _moving(plan, {**keys, address: key}, id))}
+
+
+def _ways_to(plan: Plan, node: Node, keys: Keys, address: Address) -> list[Way]:
+    """The ways from a node to an input."""
+    if not node.inputs:
+        return [Way(*address, None)]
+    return [way for way in ways(plan, node.id, grouped(plan, node, keys)) if (way.consumer, way.port) == address]
 
 
 def _parts(columns: Sequence[int]) -> list[Columns]:
     return [tuple(columns), *((column,) for column in columns)]
 
 
-def _from_sources(plan: Plan, node: Node, feeding: Mapping[Address, list[tuple[str, Columns | None]]]) -> bool:
+def _from_sources(plan: Plan, node: Node, makers: Makers) -> bool:
     ports = ((node.id, port) for port in range(len(node.inputs)))
-    return all(not plan.by_id[id].inputs for port in ports for id, _ in feeding.get(port, []))
+    return all(not plan.by_id[id].inputs for port in ports for id in makers.get(port, ()))
 
 
 def _set_in_place(
@@ -161,9 +171,8 @@ def _set_in_place(
 ) -> dict[Address, Columns | None]:
     """A set's inputs grouped by some columns, and an input that it feeds as its rows lie there then."""
     found: dict[Address, Columns | None] = dict.fromkeys(ports, key)
-    maker = plan.by_id[ports[0][0]]
-    made = ways(plan, maker.id, grouped(plan, maker, {**keys, **found}))
-    return {**found, address: next(way.key for way in made if (way.consumer, way.port) == address)}
+    (way, *_) = _ways_to(plan, plan.by_id[ports[0][0]], {**keys, **found}, address)
+    return {**found, address: way.key}
 
 
 def _moving(plan: Plan, keys: Keys, *nodes: str) -> int:
@@ -175,13 +184,13 @@ def _moving(plan: Plan, keys: Keys, *nodes: str) -> int:
     )
 
 
-def _feeding(plan: Plan, keys: Keys) -> dict[Address, list[tuple[str, Columns | None]]]:
-    """For each input of a node that keeps rows the nodes that its rows come from, and by what these lie there."""
-    found: dict[Address, list[tuple[str, Columns | None]]] = {}
+def _makers(plan: Plan) -> Makers:
+    """For each input of a node that keeps rows the nodes that its rows come from, through others that keep none."""
+    found: dict[Address, list[str]] = {}
     for node in plan.nodes:
         if is_stateful(node.op) or not node.inputs:
-            for way in ways(plan, node.id, grouped(plan, node, keys)):
-                found.setdefault((way.consumer, way.port), []).append((node.id, way.key))
+            for way in ways(plan, node.id, None):
+                found.setdefault((way.consumer, way.port), []).append(node.id)
     return found
 
 
@@ -191,13 +200,16 @@ def _feeding(plan: Plan, keys: Keys) -> dict[Address, list[tuple[str, Columns | 
 def spreadable(plan: Plan) -> dict[Address, frozenset[Address]]:
     """The inputs of joins that can be spread, which are fed by sources alone, each with the inputs at which what is
     spread comes from these."""
+    return _spreadable(plan, _makers(plan))
+
+
+def _spreadable(plan: Plan, makers: Makers) -> dict[Address, frozenset[Address]]:
     own: dict[str, frozenset[Address]] = {}
     found: dict[Address, frozenset[Address]] = {}
-    feeding = _feeding(plan, groupings(plan))
     for node in plan.nodes:
         if not isinstance(node.op, _REPLICABLE):
             continue
-        ports = [_entries((node.id, port), feeding, own, plan) for port in range(len(node.inputs))]
+        ports = [_entries((node.id, port), makers, own, plan) for port in range(len(node.inputs))]
         if all(ports):
             own[node.id] = frozenset().union(*ports)
         for port, entries in enumerate(ports):
@@ -221,15 +233,10 @@ def _is_general(cells: Sequence[Cell]) -> bool:
     return len(cells) > 2 and (variable[1] or (cells[1] == TYPE and variable[2]))
 
 
-def _entries(
-    address: Address,
-    feeding: Mapping[Address, list[tuple[str, Columns | None]]],
-    own: Mapping[str, frozenset[Address]],
-    plan: Plan,
-) -> frozenset[Address]:
+def _entries(address: Address, makers: Makers, own: Mapping[str, frozenset[Address]], plan: Plan) -> frozenset[Address]:
     """The inputs at which what comes to an input enters from the sources; none if it does not come from them alone."""
     found: set[Address] = set()
-    for id, _ in feeding.get(address, []):
+    for id in makers.get(address, ()):
         if not plan.by_id[id].inputs:
             found.add(address)
         elif id in own:
@@ -245,44 +252,36 @@ def chosen(plan: Plan, rows: Mapping[Address, int], streamed: Collection[Address
 
     rows: how many static data bring to each input that is fed by sources; streamed: to which streams are known to bring
     some; most: how many may go to all tasks."""
+    makers = _makers(plan)
     found = {
         address: sum(rows.get(entry, 0) for entry in entries)
-        for address, entries in spreadable(plan).items()
+        for address, entries in _spreadable(plan, makers).items()
         if all(rows.get(entry) and entry not in streamed for entry in entries)
     }
     spread = {address for address, count in found.items() if count <= most}
     while True:
-        replicated = _replicated(plan, spread)
+        replicated = _replicated(plan, makers, spread)
         both = {(id, 1) for id, port in spread if port == 0 and (id, 1) in spread and id not in replicated}
-        shared = {address for address in spread if not _alone(plan, address, spread, replicated)}
+        wanted = {id for id in replicated if not _alone(plan, id, spread, replicated)}
+        shared = {address for address in spread if _replicated(plan, makers, [address]) & wanted} if wanted else set()
         if not both and not shared:
             return frozenset(address for address in spread if address[0] not in replicated)
         spread -= both | shared
 
 
-def _replicated(plan: Plan, spread: Collection[Address]) -> frozenset[str]:
+def _replicated(plan: Plan, makers: Makers, spread: Collection[Address]) -> frozenset[str]:
     """The nodes that every task works off for itself: those that keep rows in front of what is spread."""
-    before: dict[str, set[str]] = {}
-    into: dict[Address, set[str]] = {}
-    for node in plan.nodes:
-        if is_stateful(node.op) and node.inputs:
-            for way in ways(plan, node.id, None):
-                before.setdefault(way.consumer, set()).add(node.id)
-                into.setdefault((way.consumer, way.port), set()).add(node.id)
-    waiting = [id for address in spread for id in into.get(address, ())]
+    waiting = list(spread)
     found: set[str] = set()
     while waiting:
-        id = waiting.pop()
-        if id not in found:
-            found.add(id)
-            waiting += before.get(id, ())
+        for id in makers.get(waiting.pop(), ()):
+            node = plan.by_id[id]
+            if node.inputs and id not in found:
+                found.add(id)
+                waiting += [(id, port) for port in range(len(node.inputs))]
     return frozenset(found)
 
 
-def _alone(plan: Plan, address: Address, spread: Collection[Address], replicated: Collection[str]) -> bool:
-    """Whether nobody else wants what every task works off for an input."""
-    return all(
-        way.consumer in replicated or (way.consumer, way.port) in spread
-        for id in _replicated(plan, [address])
-        for way in ways(plan, id, None)
-    )
+def _alone(plan: Plan, id: str, spread: Collection[Address], replicated: Collection[str]) -> bool:
+    """Whether nobody else wants what every task makes of a node."""
+    return all(way.consumer in replicated or (way.consumer, way.port) in spread for way in ways(plan, id, None))
