@@ -17,8 +17,10 @@ from squall import profiles
 from squall.clock import Clock, EventClock, VirtualClock, WallClock, beginning
 from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Solution, Term, Triple, iri, literal
+from squall.stages import Ledger
 from squall.streams import LedgerFile, Source, Sources, open_source, windows
 from squall.streams.derived import Ordered, TimedByProperty
+from squall.streams.ledger import Deferred
 from squall.streams.reading import Reading
 from squall.streams.times import moment
 from squall.system import over
@@ -333,6 +335,39 @@ def test_no_heartbeat_where_nothing_is_known() -> None:
     one.end()
     other.end()
     assert taken.next() is None
+
+
+class Losing(Scripted):
+    """A source of which nothing can be used, and which knows how often."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__()
+        self.ledger = ledger
+        self.lost = 0
+
+    def batches(self) -> Iterator[Sequence[Event]]:
+        for self.lost in range(1, 21):
+            self.ledger.record("malformed", self.uri, self.lost, "it is", "")
+            yield []
+            time.sleep(0.01)
+
+    def standing(self) -> int:
+        return self.lost
+
+    def resume(self, told: int) -> None:
+        raise AssertionError("it begins")
+
+
+def test_what_is_lost_is_behind_where_a_source_stands() -> None:
+    """Or else it would be lost once more by a run that goes on from there."""
+    total = LedgerFile()
+    own = Deferred(total)
+    sources = Sources([Losing(own), Losing(Deferred(LedgerFile()))], ledgers=[own])
+    sources.keep((), 5)
+    seen = [(sources.standings()[0]["source"], total.total("malformed")) for _ in sources.ahead()]
+    assert len(seen) > 3
+    assert all(stands == lost for stands, lost in seen)
+    assert total.total("malformed") == 20
 
 
 # The time of arrival

@@ -199,10 +199,11 @@ class Sources:
         self._taps[number].hand_on(stand.lost)
         self._note(number, stand.position, stand.told, (), ALWAYS)
 
-    def _came_up_to(self, number: int, cursor: Cursor) -> None:
-        """What is at hand of a source is still to be handed on."""
-        position = cursor.position if self._pulse is None else cursor.stand.position
-        self._note(number, position, cursor.stand.told, cursor.pending, cursor.bound)
+    def _came_up_to(self, cursors: Sequence[Cursor]) -> None:
+        """What is at hand of sources is still to be handed on."""
+        for number, cursor in enumerate(cursors):
+            position = cursor.position if self._pulse is None else cursor.stand.position
+            self._note(number, position, cursor.stand.told, cursor.pending, cursor.bound)
 
     def _note(self, number: int, position: str, told: Any, pending: Iterable[Event], bound: int) -> None:
         self._positions[number] = position
@@ -247,8 +248,7 @@ class Sources:
                 for cursor in cursors if not paused else ():
                     cursor.fill(self.stopped)
                 batch = _available(cursors)
-                for number, cursor in enumerate(cursors):
-                    self._came_up_to(number, cursor)
+                self._came_up_to(cursors)
                 if batch:
                     reached = max(reached, batch[-1].time)
                     yield batch
@@ -264,7 +264,9 @@ class Sources:
                     patience = min(patience or FOREVER, self.clock.now() + self._pulse)
                 if _receive(inbox, live, self.clock.now() if batch else patience):
                     due = self.clock.now() + self.heartbeat
-                elif ahead and self.clock.now() >= due:
+                    continue
+                self._came_up_to(cursors)  # what has arrived may say no more than what was lost
+                if ahead and self.clock.now() >= due:
                     reached = known
                     yield (rdf.heartbeat(known),)
                 elif not batch and self._pulse is not None:
