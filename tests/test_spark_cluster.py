@@ -15,10 +15,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 RUN = """
 import sys
+from pathlib import Path
 import squall
 from squall.builders.spark import session
 from squall.rdf import Event, Triple, iri
-from squall.testing import assert_as_oracle
+from squall.stages import Options
+from squall.testing import assert_as_oracle, static
 
 spark = session([("spark.master", "local-cluster[2,1,1024]"), ("spark.squall.singleTaskRows", "0")])
 system = squall.compile(\"\"\"
@@ -33,6 +35,13 @@ events = [Event(time, (Triple(nodes[time % 5], edge, nodes[time * 2 % 5]),)) for
 events.append(Event(12, (Triple(nodes[0], closed, nodes[0]), Triple(nodes[1], edge, nodes[2]))))
 found = list(squall.build(squall.plan(system), "spark").run([events]))
 assert_as_oracle(system, found, events)
+
+rule = "[on: (?a :edge ?b) (?b :in ?r) -> (?a :on ?r)]"
+system = squall.compile("@prefix : <http://example.org/>.\\n" + rule, lexer="jena", window="RANGE 5ms STEP 2ms")
+rooms = static(":a :in :r1\\n:c :in :r2\\n:e :in :r1")
+job = squall.build(squall.plan(system), "spark", Options(checkpoint=Path("kept")))
+assert_as_oracle(system, list(job.run([events], rooms)), events, rooms)
+assert Path("kept/spread.json").exists(), "rooms are in all tasks"
 print(len(found), spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size())
 """
 
