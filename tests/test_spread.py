@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 import squall
+from squall import functions
 from squall.builders.distributed import supersteps
 from squall.builders.distributed.addressing import EVERY, Program
 from squall.builders.distributed.arriving import Arriving
@@ -16,6 +17,7 @@ from squall.builders.distributed.cut import describe, hops, levels
 from squall.builders.distributed.messages import HELD
 from squall.builders.distributed.spread import EVERYWHERE, chosen, general, groupings, spreadable
 from squall.operators import Join
+from squall.rdf import Term
 from squall.testing import assert_as_oracle, static, stream
 from tests import in_memory
 
@@ -100,6 +102,23 @@ def test_the_side_that_static_data_make_is_spread() -> None:
     assert f"{id} with all rows of input {port + 1} in every task" in describe(plan, spread)
     assert chosen(plan, static_rows.rows, streams.rows, 2) == frozenset(), "there are too many"
     assert chosen(plan, static_rows.rows, [*static_rows.rows], 6) == frozenset(), "streams bring some as well"
+
+
+def test_nothing_is_computed_to_count_what_arrives() -> None:
+    called = []
+
+    @functions.function("noted", languages=("jena",))
+    def noted(value: Term) -> Term:
+        called.append(value)
+        return value
+
+    rule = "[r: (?s :at ?v) noted(?v, ?w) (?w :in ?r) -> (?s :seen ?r)]"
+    plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rule}", lexer="jena"))
+    arriving = Arriving(plan)
+    arriving.count(stream("1 :a :at :b\n2 :b :in :c\n3 :b :in :d"))
+    assert sorted(arriving.rows.values()) == [1, 2]
+    assert arriving.rows.keys() == frozenset().union(*spreadable(plan).values())
+    assert not called
 
 
 def test_patterns_that_any_fact_may_fit() -> None:
