@@ -85,7 +85,10 @@ class Batches:
         self.program = program
         self.together = together
         plan = program.plan
-        numbers = program.addressing().numbers
+        addressing = program.addressing()
+        numbers = addressing.numbers
+        self.repeats = {addressing.levels[id] for id, port in addressing.grouped if (id, port) not in addressing.keys}
+        """The levels to which rows come that go to all tasks."""
         self.deliveries = {numbers[node.id]: op for node, op in plan.deliveries}
         self.changing = {number for number, op in self.deliveries.items() if changes_only(op)}
         self.whole_instants = waits(plan)
@@ -345,7 +348,7 @@ class Batches:
 
     def _worked(self, rows: Frame, step: Step, levels: Sequence[int], owners: Owners) -> Frame:
         """What a step makes of rows for levels, those that go to all tasks being there in each."""
-        if self.program.spread:
+        if self.repeats & {*levels}:
             rows = self.exchange.repeated(rows, levels, sorted(map(owners.index, set(owners))))
         return self.exchange.worked(rows, step, 1 if owners == TOGETHER else self.exchange.partitions)
 
