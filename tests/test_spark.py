@@ -4,6 +4,7 @@ batches."""
 from __future__ import annotations
 
 import gc
+import gzip
 import json
 import os
 import random
@@ -213,6 +214,23 @@ def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
     assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == []
 
 
+@pytest.mark.parametrize(
+    "content", [b"", b"no archive", gzip.compress(b"1 <urn:a> <urn:b> <urn:c> .")[:15] + b"nonsense" * 9]
+)
+def test_of_a_file_that_cannot_be_read_nothing_is_seen(tmp_path: Path, content: bytes) -> None:
+    """That it cannot is said where the run reads it."""
+    from squall.builders.spark.direct import Direct
+    from squall.builders.spark.inputs import Inputs, document_of, heads
+
+    path = tmp_path / "a.ntt.gz"
+    path.write_bytes(content)
+    source = open_source(str(path))
+    inputs = Inputs((document_of(source, Direct()),), (source,), False, False)
+    assert [list(events) for events in heads(inputs)] == [[]]
+    path.unlink()
+    assert [list(events) for events in heads(inputs)] == [[]]
+
+
 @pytest.mark.parametrize("most", [None, "0"])
 def test_the_static_side_of_a_join_goes_to_all_tasks(tmp_path: Path, most: str | None) -> None:
     """As long as it is small; and also where streams bring some of it later, in another run."""
@@ -234,7 +252,9 @@ def test_the_static_side_of_a_join_goes_to_all_tasks(tmp_path: Path, most: str |
             if lines:
                 (tmp_path / "in" / "later.ntt").write_text("".join(lines))
             sources = Sources([open_source(str(tmp_path / "in"))])
-            found += plain(squall.build(plan, "spark", options).run(sources, open_static(str(tmp_path / "known.nt"))))
+            job = squall.build(plan, "spark", options)
+            found += plain(job.run(sources, open_static(str(tmp_path / "known.nt"))))
+            assert ("in every task" in job.describe()) is (most is None)  # type: ignore[attr-defined]
     finally:
         conf.unset("spark.squall.broadcastRows")
     assert sorted(found) == sorted(set(found))

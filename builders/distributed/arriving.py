@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 
 from squall.builders.distributed.spread import Address, ways
@@ -25,8 +26,13 @@ class Arriving:
 
     def __init__(self, plan: Plan) -> None:
         self.rows: Counter[Address] = Counter()
-        fits, self._behind = _entrances(plan)
-        self._machine = Machine(fits, hosted=())
+        self._plan = plan
+
+    @cached_property
+    def _counting(self) -> tuple[Machine, dict[str, list[Address]]]:
+        """What is made when there is something to be counted: of many rules it takes its time."""
+        fits, behind = _entrances(self._plan)
+        return Machine(fits, hosted=()), behind
 
     def seen(self, events: Iterable[Event]) -> Iterator[Event]:
         """The events, which are counted when they are taken."""
@@ -37,11 +43,12 @@ class Arriving:
 
     def count(self, events: Sequence[Event]) -> None:
         """Counts what events bring."""
-        self._machine.read(events)
-        self._machine.run()
-        waiting, self._machine.outbox = self._machine.outbox, {}
+        machine, behind = self._counting
+        machine.read(events)
+        machine.run()
+        waiting, machine.outbox = machine.outbox, {}
         for (id, _), entries in waiting.items():
-            self.rows.update(dict.fromkeys(self._behind[id], len(entries)))
+            self.rows.update(dict.fromkeys(behind[id], len(entries)))
 
 
 def _entrances(plan: Plan) -> tuple[Plan, dict[str, list[Address]]]:

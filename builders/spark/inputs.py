@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -160,9 +160,16 @@ def heads(inputs: Inputs) -> Iterator[Sequence[Event]]:
     """What is at the beginning of each source that has a file already: what streams bring, as far as can be seen."""
     for document, source in zip(inputs.documents, inputs.sources, strict=True):
         if found := _files(document, source):
-            path = str(found[0])
-            with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file, suppress(OSError, EOFError):
-                yield parsed(document, path, 0, 0, file.read(_HEAD).rpartition(b"\n")[0], None)[0]
+            yield parsed(document, str(found[0]), 0, 0, _head(str(found[0])), None)[0]
+
+
+def _head(path: str) -> bytes:
+    """The first whole lines of a file; none where it cannot be read, which comes up where the run reads it."""
+    try:
+        with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
+            return file.read(_HEAD).rpartition(b"\n")[0]
+    except (OSError, EOFError, zlib.error):
+        return b""
 
 
 def _numbered(text: DataFrame, number: int) -> DataFrame:

@@ -221,11 +221,13 @@ class Run:
     def _spread(self, rows: Mapping[Address, int], inputs: Inputs) -> None:
         """Chooses what goes to all tasks. rows: how many static data bring to each input."""
         most = int(self.spark.conf.get(ROWS_TO_ALL, "10000") or 0)
+        if not rows or not most or alone(self.plan):
+            return
         streamed = Arriving(self.plan)
         for head in heads(inputs):
             streamed.count(head)
         spread = chosen(self.plan, rows, {*streamed.rows, *general(self.plan)}, most)
-        if spread and not alone(self.plan):
+        if spread:
             self.store.write(sorted(spread), SPREAD)
             self.batches = self._batches(spread)
 

@@ -105,8 +105,10 @@ def _coming(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str, lon
             data = input.read(_CHUNK)
             quads, error = parser.parse(data)
             yield _block(quads, rename)
+            if isinstance(error, SyntaxError):
+                raise _malformed(error) from error
             if error is not None:
-                raise error if not isinstance(error, SyntaxError) else _malformed(error) from error
+                raise error
             open_ = len(data) + (0 if quads else open_)
             if open_ > longest:
                 raise Malformed(f"no statement ends in {longest} bytes", None)
