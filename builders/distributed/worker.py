@@ -257,8 +257,7 @@ def worked_off(
 ) -> Iterator[Message | Parcel]:
     """What one round of some levels makes of the messages of a partition."""
     span, now, later = in_time(given, span)
-    addressing = program.addressing()
-    yield from chain.from_iterable(map(addressing.at_rest, later))
+    yield from chain.from_iterable(map(program.addressing().at_rest, later)) if program.spread else later
     partition, fresh = gathered(now, state.owners)
     if partition is None:
         return
@@ -266,6 +265,7 @@ def worked_off(
     if machine is None:
         machine = (_MeasuredPartition if program.measure else _Partition)(program, levels, state.owners, partition)
         machine.begin(program.begin)
+    addressing: Addressing = machine.addressing
     kept = state.entries(since, partition, orders(program.plan))
     machine.restore(span.before, {(addressing.ids[number], slot): part for (number, slot), part in kept.items()})
     if state.keep:
