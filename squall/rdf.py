@@ -154,6 +154,15 @@ class Columns(Sequence[Event]):
         self.stream = stream
 
     @cached_property
+    def period(self) -> int:
+        """How many triples each event brings, where all of them bring the same predicates in the same order, as those
+        of a sensor do (a characteristic set: Neumann and Moerkotte 2011, section III); 0 where they do not."""
+        size = self.sizes[0]
+        if self.sizes.count(size) < len(self.sizes):
+            return 0
+        return size if self.predicates[:size] * len(self.sizes) == self.predicates else 0
+
+    @cached_property
     def events(self) -> list[Event]:
         """The events themselves: those that bring something, and the last one."""
         triples = map(tuple.__new__, repeat(Triple), zip(self.subjects, self.predicates, self.objects, strict=True))

@@ -14,7 +14,7 @@ from squall.builders.rows.entries import Entry, fact_row
 from squall.builders.rows.memory import SWEPT
 from squall.builders.rows.read import Facts, Reader
 from squall.errors import SourceError
-from squall.rdf import ALWAYS, FOREVER, WORKING, XSD, Atom, Columns, Event, Fact, Triple, heartbeat, iri, literal
+from squall.rdf import ALWAYS, FOREVER, WORKING, XSD, Atom, Columns, Event, Fact, Term, Triple, heartbeat, iri, literal
 from squall.system import CAME, GRAPH, Arrivals, Graphs, Source
 from squall.windows import LANDMARK, NOTHING, Count, Range, Stepped, Window
 from tests.snapshots import ONE, A, B, Bag, C, at
@@ -362,3 +362,26 @@ def test_columns_are_read_as_the_events_that_they_are(window: Window, events: li
     told = reader(source, [P], every, False).read_columns(columns)
     assert told == reader(source, [P], every, False).read(list(columns))
     assert [(event.time, fact) for event in columns for fact in event.facts] == triples
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+@given(
+    predicates=st.lists(st.sampled_from([P, Q]), max_size=4),
+    times=st.lists(st.integers(-2, 40), min_size=1, max_size=4, unique=True).map(sorted),
+    stray=st.none() | st.integers(0, 15),
+)
+@settings(max_examples=20, deadline=None)
+def test_events_with_the_same_predicates_are_read_as_others_are(
+    window: Window, predicates: list[Term], times: list[int], stray: int | None
+) -> None:
+    size, count = len(predicates), len(predicates) * len(times)
+    told = predicates * len(times)
+    if stray is not None and stray < count:
+        told[stray] = C
+    subjects = [iri(f"urn:{number}") for number in range(count)]
+    columns = Columns(times, [size] * len(times), subjects, told, subjects[::-1], S)
+    assert columns.period in (0, size)
+    source = Source("", window)
+    found = reader(source, [P], False, False).read_columns(columns)
+    expected = reader(source, [P], False, False).read(list(columns))
+    assert {p: sorted(box) for p, box in found.boxes.items()} == {p: sorted(box) for p, box in expected.boxes.items()}

@@ -183,12 +183,28 @@ class Reader(Keeping):
         spans = list(map(validity, columns.times))
         if any(start >= end for start, end in spans):
             return self.read(columns)
+        return Facts(self._periodic(columns, spans) if columns.period else self._boxes(columns, spans))
+
+    def _periodic(self, columns: Columns, spans: Sequence[tuple[int, int]]) -> Boxes:
+        """What is wanted of events that have the same predicates in the same order."""
+        boxes: Boxes = {}
+        period = columns.period
+        starts, ends = zip(*spans, strict=True)
+        for place, predicate in enumerate(columns.predicates[:period]):
+            if predicate in self.wanted:
+                subjects, objects = columns.subjects[place::period], columns.objects[place::period]
+                pairs = zip(subjects, objects, starts, ends, repeat(1), strict=False)
+                boxes.setdefault(predicate, []).extend(pairs)
+        return boxes
+
+    def _boxes(self, columns: Columns, spans: Sequence[tuple[int, int]]) -> Boxes:
+        """What is wanted of any events."""
         starts, ends = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in zip(*spans, strict=True))
         found: defaultdict[Term, list[Entry]] = defaultdict(list)
         pairs = zip(columns.subjects, columns.objects, starts, ends, repeat(1), strict=False)
         for predicate, pair in zip(columns.predicates, pairs, strict=False):
             found[predicate].append(pair)
-        return Facts({predicate: found[predicate] for predicate in found if predicate in self.wanted})
+        return {predicate: found[predicate] for predicate in found if predicate in self.wanted}
 
     def _take_whole(self, given: Sequence[Fact], start: int, end: int, facts: Facts) -> None:
         if self.every:
