@@ -40,10 +40,12 @@ class State:
 def lasting(entries: Sequence[Entry], passed: int, together: int | None = None) -> list[Entry]:
     """Those of entries, none of which began before the ones that are known already, of which `compacted` may leave
     anything: what has ended is needed where it says since when what goes on has held. passed, together: as there."""
-    if all(entry[-2] >= passed for entry in entries):
-        return list(entries)
-    alive = {entry[:-3][:together] for entry in entries if entry[-2] >= passed}
-    return [entry for entry in entries if entry[-2] >= passed or entry[:-3][:together] in alive]
+    going_on = [entry for entry in entries if entry[-2] >= passed]
+    rows = {entry[:-3][:together] for entry in going_on}
+    if len(going_on) == len(entries) or not rows or () in rows:  # (): they are all one
+        return list(entries) if rows else []
+    firsts = {row[0] for row in rows}  # most of what has ended need not be taken apart
+    return [entry for entry in entries if entry[-2] >= passed or (entry[0] in firsts and entry[:-3][:together] in rows)]
 
 
 def compacted(entries: Iterable[Entry], passed: int, together: int | None = None) -> list[Entry]:

@@ -155,12 +155,15 @@ class Columns(Sequence[Event]):
 
     @cached_property
     def period(self) -> int:
-        """How many triples each event brings, where all of them bring the same predicates in the same order, as those
-        of a sensor do (a characteristic set: Neumann and Moerkotte 2011, section III); 0 where they do not."""
-        size = self.sizes[0]
-        if self.sizes.count(size) < len(self.sizes):
+        """How many triples each event brings but for the first and the last one, which may have been cut, where all of
+        those bring the same predicates in the same order, as those of a sensor do (a characteristic set: Neumann and
+        Moerkotte 2011, section III); 0 where they do not."""
+        inner = self.sizes[1:-1]
+        if not inner or inner.count(inner[0]) < len(inner):
             return 0
-        return size if self.predicates[:size] * len(self.sizes) == self.predicates else 0
+        first, size = self.sizes[0], inner[0]
+        predicates = self.predicates[first : first + size * len(inner)]
+        return size if predicates[:size] * len(inner) == predicates else 0
 
     @cached_property
     def events(self) -> list[Event]:

@@ -48,6 +48,17 @@ def always_by_levels() -> Iterator[None]:
 
 
 @pytest.fixture
+def in_tasks() -> Iterator[None]:
+    """No micro-batch on Spark is worked off straight through by one task, however little there is to be read."""
+    from squall.builders.spark import BYTES_TOGETHER, session
+
+    conf = session().conf
+    conf.set(BYTES_TOGETHER, "0")
+    yield
+    conf.unset(BYTES_TOGETHER)
+
+
+@pytest.fixture
 def broker(tmp_path: Path) -> Iterator[brokers.Broker]:
     """A Redis server. (Tests with another broker have one of their own by this name.)"""
     yield from brokers.redis(tmp_path).running()

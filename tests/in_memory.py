@@ -20,7 +20,7 @@ from squall.builders.distributed.alone import SingleTask, alone
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.exchange import Folder, Read, Tally, Told
 from squall.builders.distributed.lines import Parsed
-from squall.builders.distributed.messages import OF_STATIC, STATE, Message, Step, from_arrow, to_arrow
+from squall.builders.distributed.messages import STATE, Message, Step, from_arrow, to_arrow
 from squall.builders.distributed.replicas import Replicas
 from squall.builders.distributed.spread import Address
 from squall.builders.distributed.supersteps import Batches
@@ -116,11 +116,11 @@ class MemoryExchange:
     def reader(self) -> Read:
         return self._read
 
-    def _read(self, folder: Folder, name: str, buckets: Collection[int]) -> Iterable[pyarrow.RecordBatch]:
-        found = [message for message in self.files.read(*folder, STATE, name) if message.bucket in buckets]
-        if self.workers is not None and found:
+    def _read(self, file: Folder, buckets: Collection[int] | None) -> Iterable[pyarrow.RecordBatch]:
+        found = [message for message in self.files.read(*file) if buckets is None or message.bucket in buckets]
+        if self.workers is not None and found and buckets is not None:
             number = self.workers.held.index(replicas.REPLICAS)
-            self.workers.reads.append((number, folder, found[0].level, min(set(buckets) - {EVERY})))
+            self.workers.reads.append((number, file[:-2], found[0].level, min(set(buckets) - {EVERY})))
         return to_arrow(found)
 
     def waking(self, places: Sequence[tuple[int, int]]) -> Messages:
@@ -149,6 +149,9 @@ class MemoryExchange:
     def passed(self, messages: Messages, step: Step) -> Messages:
         work = self.workers.work if self.workers is not None else _in_a_new_worker
         return work(step, list(to_arrow(messages)))
+
+    def made(self, step: Step) -> Messages:
+        return self.passed([], step)
 
     def told(self, messages: Messages) -> Told:
         return Told.of(messages)
@@ -185,14 +188,16 @@ def run(
     batches: Iterable[Sequence[Event]],
     static: Sequence[Event] = (),
     together: int = 0,
+    few: int = -1,
     tally: Tally | None = None,
     workers: Workers | None = None,
     spread: frozenset[Address] = frozenset(),
 ) -> list[Output]:
     """The outputs of a plan, each of the batches a micro-batch. One batch is worked off with all that is static, and
-    nothing is kept of it. tally: takes down what nodes do. workers: where tasks are done, the job going on from batch
-    to batch mostly; None: the job starts anew before each of them, and no worker holds anything. spread: the inputs
-    whose rows go to all tasks."""
+    nothing is kept of it. together, few: up to how many rows, and of how many events, one task works a batch off.
+    tally: takes down what nodes do. workers: where tasks are done, the job going on from batch to batch mostly; None:
+    the job starts anew before each of them, and no worker holds anything. spread: the inputs whose rows go to all
+    tasks."""
     files = MemoryFiles()
     exchange = MemoryExchange(files, workers=workers)
     program = Program(plan, levels(plan, spread), measure=tally is not None, spread=spread)
@@ -203,32 +208,34 @@ def run(
     def anew() -> Batches | SingleTask:
         if alone(plan):
             return SingleTask(exchange, files, program, Options.steps)
-        return Batches(exchange, files, program, together, most)
+        return Batches(exchange, files, program, together, most, few)
 
     def going_on() -> Batches | SingleTask:
         if workers is None or not at_work or workers.is_trouble():
             at_work[:] = [anew()]
         return at_work[0]
 
-    def work(messages: Iterable[Message] | None, last: bool = False, keep: bool = True) -> None:
+    def work(given: Sequence[Parsed] | None, first: bool = False, last: bool = False, keep: bool = True) -> None:
         job = going_on()
         job.tally = tally or job.tally
-        job.work(messages, last, keep)
+        if given is not None and job.fits(sum(len(part.events) for part in given)):
+            job.work_straight(lambda *_: iter(given), first, last, keep)
+        else:
+            job.work(None if given is None else chain(start(job) if first else (), read(job, given)), last, keep)
         found.extend(job.outputs())
         if not keep and not any(level.recursive for level in program.levels):
             assert not any(STATE in path for path in files.values)
         assert not list(job.losses())
         job.commit(None)
 
-    facts = [event._replace(time=ALWAYS) for event in static]
-    first = chain(start(anew()), read(anew(), facts, OF_STATIC))
+    facts = in_files([event._replace(time=ALWAYS) for event in static])
     batches = list(batches)
     if len(batches) == 1:
-        work(chain(first, read(anew(), batches[0])), last=True, keep=False)
+        work([*facts, *in_files(batches[0])], first=True, last=True, keep=False)
         return found
-    work(first)
+    work(facts, first=True)
     for batch in batches:
-        work(read(anew(), batch))
+        work(in_files(batch))
     if anew().unfinished:
         work(None, last=True)
     return found
@@ -240,14 +247,18 @@ def start(job: Batches | SingleTask) -> Iterator[Message]:
         yield from from_arrow(step(iter(())))
 
 
-def read(job: Batches | SingleTask, events: Sequence[Event], kinds: Sequence[str] = ()) -> Iterator[Message]:
-    """What two tasks make of the events, each of a file with one half of them, when the batch is worked off."""
+def read(job: Batches | SingleTask, files: Sequence[Parsed]) -> Iterator[Message]:
+    """What tasks make of files, one each, when the batch is worked off."""
+    for file in files:
+        yield from from_arrow(job.reading(lambda *_, file=file: iter([file]))(iter(())))
+
+
+def in_files(events: Sequence[Event]) -> list[Parsed]:
+    """The events, one half of them in each of two files."""
     half = len(events) // 2
-    for part in (_of_file(job, "first", events[:half]), _of_file(job, "second", events[half:])):
-        yield from (message for message in part if not kinds or message.kind in kinds)
+    return [_file("first", events[:half]), _file("second", events[half:])]
 
 
-def _of_file(job: Batches | SingleTask, name: str, events: Sequence[Event]) -> Iterator[Message]:
-    count = sum(len(event.facts) for event in events)
-    step = job.reading(lambda *_: iter([Parsed(0, list(events), [], count, name)]))
-    return from_arrow(step(iter(())))
+def _file(name: str, events: Sequence[Event]) -> Parsed:
+    count = sum(len(event.facts) for event in events if not event.is_static)
+    return Parsed(0, list(events), [], count, name)

@@ -32,12 +32,12 @@ from squall.stages import Options, Output
 from squall.streams import LedgerFile, Sources, open_source, open_static
 
 pytest.importorskip("pyspark")
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("in_tasks")]
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from squall.builders.spark.inputs import Inputs
+    from squall.builders.spark.inputs import Coming
 
 REACH = """
 @prefix : <http://example.org/>.
@@ -136,13 +136,13 @@ def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
     from squall.builders.spark.run import Run
 
     found: list[DataFrame] = []
-    messages = Run._messages
+    take_in = Run._take_in
 
-    def noted(self: Run, text: DataFrame, inputs: Inputs) -> DataFrame:
-        found.append(text)
-        return messages(self, text, inputs)
+    def noted(self: Run, coming: Coming, last: bool, keep: bool) -> None:
+        found.extend(coming.texts)
+        take_in(self, coming, last, keep)
 
-    monkeypatch.setattr(Run, "_messages", noted)
+    monkeypatch.setattr(Run, "_take_in", noted)
     return found
 
 
@@ -628,7 +628,11 @@ def test_a_users_function_runs_in_the_workers() -> None:
 MASTER = "local[2]"
 
 
-def command(sink: str, checkpoint: str, master: str) -> list[str]:
+WAYS = pytest.mark.parametrize("few", ["0", "16777216"], ids=["in tasks", "in one task"])
+"""Up to how many bytes one task works a micro-batch off."""
+
+
+def command(sink: str, checkpoint: str, master: str, few: str) -> list[str]:
     options = [
         "--source",
         "in",
@@ -641,15 +645,16 @@ def command(sink: str, checkpoint: str, master: str) -> list[str]:
         "--checkpoint",
         checkpoint,
     ]
-    conf = ["--conf", "spark.squall.maxFilesPerTrigger=1", "--conf", f"spark.master={master}"]
+    settings = ["spark.squall.maxFilesPerTrigger=1", f"spark.squall.singleTaskBytes={few}", f"spark.master={master}"]
+    conf = [word for setting in settings for word in ("--conf", setting)]
     return [sys.executable, "-m", "squall", "build", "reach.jena", *options, *conf]
 
 
-def start(folder: Path, sink: str, checkpoint: str, master: str = MASTER) -> subprocess.Popen[bytes]:
+def start(folder: Path, sink: str, checkpoint: str, few: str, master: str = MASTER) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
     with open(folder / "log", "ab") as log:
         return subprocess.Popen(
-            command(sink, checkpoint, master),
+            command(sink, checkpoint, master, few),
             cwd=folder,
             env=environment,
             stdout=log,
@@ -658,9 +663,9 @@ def start(folder: Path, sink: str, checkpoint: str, master: str = MASTER) -> sub
         )
 
 
-def kill_in_the_middle(folder: Path, sink: str, checkpoint: str, commits: int, more: float) -> None:
+def kill_in_the_middle(folder: Path, sink: str, checkpoint: str, few: str, commits: int, more: float) -> None:
     """Starts a run and kills it, JVM and workers and all, some time after it has committed so many batches in all."""
-    process = start(folder, sink, checkpoint)
+    process = start(folder, sink, checkpoint, few)
     limit = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < limit:
         if len(list((folder / checkpoint / "commits").glob("[0-9]*.json"))) >= commits:
@@ -704,22 +709,24 @@ def assert_undisturbed(folder: Path, facts: list[tuple[int, Triple]]) -> None:
     assert sorted(lost) == sorted(f"broken in {path.name}" for path in (folder / "in").iterdir())
 
 
+@WAYS
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
-def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, kills: int) -> None:
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, kills: int, few: str) -> None:
     facts = prepared(tmp_path, files=kills + 4)
     draw = random.Random(kills)
     for number in range(kills):
-        kill_in_the_middle(tmp_path, "killed.ntt", "checkpoint", commits=2 + number, more=draw.random() * 3)
-    assert start(tmp_path, "killed.ntt", "checkpoint").wait() == 0, (tmp_path / "log").read_text()
+        kill_in_the_middle(tmp_path, "killed.ntt", "checkpoint", few, commits=2 + number, more=draw.random() * 3)
+    assert start(tmp_path, "killed.ntt", "checkpoint", few).wait() == 0, (tmp_path / "log").read_text()
     assert_undisturbed(tmp_path, facts)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the workers of a run are found in /proc")
+@WAYS
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_killed_workers_are_not_missed(tmp_path: Path, kills: int) -> None:
+def test_killed_workers_are_not_missed(tmp_path: Path, kills: int, few: str) -> None:
     """What they held in memory was a cache."""
     facts = prepared(tmp_path, files=kills + 4)
-    process = start(tmp_path, "killed.ntt", "checkpoint", master="local[2,100]")
+    process = start(tmp_path, "killed.ntt", "checkpoint", few, master="local[2,100]")
     draw = random.Random(kills)
     killed = 0
     while killed < kills and process.poll() is None:

@@ -32,21 +32,24 @@ FEATURES = ALL - {"count", "removals", "delete", "insert", "tellings", "streams"
 @pytest.fixture
 def conf() -> Iterator[Any]:
     """The settings of the session, and back to what they were."""
-    from squall.builders.spark import FILES_PER_BATCH, ROWS_TOGETHER, session
+    from squall.builders.spark import BYTES_TOGETHER, FILES_PER_BATCH, ROWS_TOGETHER, session
 
     spark = session()
     yield spark.conf
-    for name in (FILES_PER_BATCH, ROWS_TOGETHER):
+    for name in (BYTES_TOGETHER, FILES_PER_BATCH, ROWS_TOGETHER):
         spark.conf.unset(name)
 
 
-@pytest.mark.parametrize("rows", ["0", "50000"], ids=["distributed", "in one task"])
+@pytest.mark.parametrize(
+    ("rows", "size"), [("0", "0"), ("50000", "0"), ("50000", "1000")], ids=["distributed", "in one task", "straight"]
+)
 @pytest.mark.parametrize("many", [5, pytest.param(100, marks=pytest.mark.slow)])
-def test_any_program_in_any_micro_batches(conf: Any, rows: str, many: int) -> None:
-    from squall.builders.spark import FILES_PER_BATCH, ROWS_TOGETHER
+def test_any_program_in_any_micro_batches(conf: Any, rows: str, size: str, many: int) -> None:
+    from squall.builders.spark import BYTES_TOGETHER, FILES_PER_BATCH, ROWS_TOGETHER
 
     conf.set(FILES_PER_BATCH, "1")
     conf.set(ROWS_TOGETHER, rows)
+    conf.set(BYTES_TOGETHER, size)
 
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int]) -> None:
         events = [event for event in events if event.facts]  # a file has no events without

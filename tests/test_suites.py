@@ -46,6 +46,15 @@ class TestIterator(BuilderSuite):
 
 @pytest.mark.spark
 class TestSpark(BuilderSuite):
+    """Straight through, in one task, since there is little."""
+
+    builder = "spark"
+    max_examples = 2
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("in_tasks")
+class TestSparkInTasks(BuilderSuite):
     builder = "spark"
     max_examples = 2
 

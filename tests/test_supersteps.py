@@ -29,6 +29,8 @@ from tests import in_memory
 
 APART = ALL - {"count", "removals", "delete", "insert", "tellings"}
 """What does not need the facts of a stream in order."""
+WAYS = [(0, -1), (1_000_000, -1), (1_000_000, 1_000_000)]
+"""Up to how many rows, and of how many events, one task works a batch off."""
 CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
@@ -48,16 +50,16 @@ def data(features: frozenset[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("many", [40, pytest.param(1000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("together", [0, 1_000_000], ids=["distributed", "in one task"])
+@pytest.mark.parametrize(("together", "few"), WAYS, ids=["distributed", "in one task", "straight"])
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_any_program_in_any_batches_is_as_the_oracle_says(
-    planner: str, together: int, many: int, monkeypatch: pytest.MonkeyPatch
+    planner: str, together: int, few: int, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int) -> None:
         monkeypatch.setattr(supersteps, "COMPACT", compact)
         plan = squall.plan(system, planner)
         assert alone.alone(plan) is None
-        assert_as_oracle(system, in_memory.run(plan, cut(events, cuts), facts, together), events, facts)
+        assert_as_oracle(system, in_memory.run(plan, cut(events, cuts), facts, together, few), events, facts)
 
     settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART))(law))()
 
@@ -73,7 +75,8 @@ def test_it_means_the_same_whatever_workers_hold(many: int, monkeypatch: pytest.
         monkeypatch.setattr(supersteps, "COMPACT", compact)
         draw = Random(seed)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
-        found = in_memory.run(squall.plan(system), cut(events, cuts), facts, together, workers=workers)
+        few = draw.choice([-1, 2, 1_000_000])
+        found = in_memory.run(squall.plan(system), cut(events, cuts), facts, together, few, workers=workers)
         assert_as_oracle(system, found, events, facts)
 
     more = {"together": st.sampled_from([0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
@@ -99,7 +102,8 @@ def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int, m
         assume(spread)
         assert spread <= can_be.keys()
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
-        found = in_memory.run(plan, cut(events, cuts), facts, together, workers=workers, spread=spread)
+        few = draw.choice([-1, -1, 2, 1_000_000])
+        found = in_memory.run(plan, cut(events, cuts), facts, together, few, workers=workers, spread=spread)
         assert_as_oracle(system, found, events, facts)
 
     more = {"together": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
@@ -118,6 +122,21 @@ def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
         assert_as_oracle(system, in_memory.run(plan, cut(events, cuts), facts), events, facts)
 
     settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(ALL))(law))()
+
+
+def test_a_program_without_levels_goes_on_in_any_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of one event go straight through, those of two do not."""
+    monkeypatch.setattr(supersteps, "COMPACT", 4)
+    system = squall.compile(
+        "@prefix : <http://example.org/>.\n[(?x :p ?y) -> (?x :q ?y)]", lexer="jena", window=Range(9)
+    )
+    plan = squall.plan(system)
+    assert not levels(plan)
+    events = stream("\n".join(f"{time} :a :p :b{time % 4}" for time in range(12)))
+    batches = [events[:1], events[1:3], events[3:4], events[4:6], events[6:7], events[7:8], events[8:]]
+    workers = in_memory.Workers(Random(1), trouble=0)
+    found = in_memory.run(plan, batches, together=1000, few=1, workers=workers)
+    assert_as_oracle(system, found, events)
 
 
 def test_what_has_not_ended_outlives_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,9 +166,9 @@ def test_time_passes_in_the_first_round_only(tmp_path: Path) -> None:
     assert_as_oracle(system, found, [*good, *edges])
 
 
-@pytest.mark.parametrize("together", [0, 1_000_000], ids=["distributed", "in one task"])
+@pytest.mark.parametrize(("together", "few"), WAYS, ids=["distributed", "in one task", "straight"])
 @pytest.mark.parametrize("window", [Range(100), Count(100)], ids=str)
-def test_nodes_are_measured_as_in_process(together: int, window: Range | Count) -> None:
+def test_nodes_are_measured_as_in_process(together: int, few: int, window: Range | Count) -> None:
     rules = """
     @prefix : <http://example.org/>.
     [(?a :edge ?b) -> (?a :path ?b)]
@@ -159,7 +178,7 @@ def test_nodes_are_measured_as_in_process(together: int, window: Range | Count) 
     good = stream("".join(f"0 :{node} :good :yes\n" for node in "bcde"))
     events = [*good, *stream("1 :a :edge :b\n2 :b :edge :c\n2 :c :edge :d\n3 :d :edge :e\n4 :e :edge :e")]
     tally = Tally(plan)
-    in_memory.run(plan, [events[:6], events[6:]], together=together, tally=tally)
+    in_memory.run(plan, [events[:6], events[6:]], together=together, few=few, tally=tally)
     job = squall.build(plan, options=Options(measure=True))
     list(job.run([events[:6], events[6:]]))
     figures: Figures = job.figures()  # type: ignore[attr-defined]
@@ -192,7 +211,7 @@ def work(rule: str, together: int = 0, edges: str = EDGES, **options: Any) -> su
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rule}", lexer="jena", **options))
     files = in_memory.MemoryFiles()
     job = supersteps.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), together, most=0)
-    job.work(chain(in_memory.start(job), in_memory.read(job, stream(edges))))
+    job.work(chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(stream(edges)))))
     return job
 
 

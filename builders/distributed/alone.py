@@ -134,6 +134,14 @@ class SingleTask:
         step.__name__ = SOURCES
         return self.exchange.storing(step, self._folder("facts"))
 
+    def fits(self, size: int) -> bool:
+        """Whether a batch of so many bytes is worked off straight through (`squall.builders.distributed.straight`)."""
+        return False
+
+    def work_straight(self, parse: Parse, first: bool, last: bool = False, keep: bool = True) -> None:
+        """Works such a batch off."""
+        raise NotImplementedError
+
     def work(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
         """Works a batch off. Nothing of it counts before `commit`.
 
@@ -217,7 +225,7 @@ def facts(plan: Plan, earliest: int, parsed: Iterable[Parsed]) -> Iterator[Messa
     for source, events, lost, _, file, block in parsed:
         yield from map(lost_message, lost)
         for event in events:
-            counts[source] += len(event.facts) + len(event.removed)
+            counts[source] += 0 if event.is_static else len(event.facts) + len(event.removed)
             if event.time < earliest:
                 lost_facts = (*event.facts, *event.removed)
                 yield from (lost_message(late(event.stream, event.time, fact)) for fact in lost_facts)
@@ -228,7 +236,7 @@ def facts(plan: Plan, earliest: int, parsed: Iterable[Parsed]) -> Iterator[Messa
                 places[source, file, block] += 1
     if latest > ALWAYS:
         yield _message(0, "", 0, 0, heartbeat(latest), "event", None)
-    for source, count in counts.items():
+    for source, count in (+counts).items():
         yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
 
 

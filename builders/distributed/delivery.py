@@ -84,15 +84,18 @@ def changing(program: Program, span: Span, evaluations: Evaluations, state: Stat
 def whole(program: Program, span: Span, evaluations: Evaluations, state: State, end: State) -> Step:
     """The worker's function for a batch that one task works off: `superstep` for all levels, then `delivery`; and,
     since it has all of each answer, what `changing` says. state: of the levels; end: of the operation nodes."""
-    return program.step("all levels and the end", partial(_whole, program, span, evaluations, state, end))
+    return program.step("all levels and the end", partial(whole_of, program, span, evaluations, state, end))
 
 
-def _whole(
+def whole_of(
     program: Program, span: Span, evaluations: Evaluations, state: State, end: State, given: Iterable[Parcel]
 ) -> Iterator[Message | Parcel]:
+    """What `whole` makes of messages. Those whose time has not come are handed on as they are."""
     told: list[Parcel] = []
     rest: list[Parcel] = []
-    for parcel in in_time(given, span).now:
+    span, now, later = in_time(given, span)
+    yield from later
+    for parcel in now:
         (told if parcel.level == DELIVER else rest).append(parcel)
     for made in worked_off(program, program.levels, PLAIN, span, state, rest):
         if isinstance(made, Parcel) and made.kind == ROW:

@@ -31,8 +31,8 @@ Frame = Any
 """Messages somewhere: on Spark a DataFrame."""
 Folder = tuple[object, ...]
 """The parts of a path in the store."""
-Read = Callable[[Folder, str, Collection[int]], Iterable[pyarrow.RecordBatch]]
-"""The messages of a file with what a level keeps, by the folder and its name there, that are of some buckets."""
+Read = Callable[[Folder, Collection[int] | None], Iterable[pyarrow.RecordBatch]]
+"""The messages of a file, by its path in the store, that are of some buckets; None: of all."""
 
 
 class Told(NamedTuple):
@@ -42,7 +42,8 @@ class Told(NamedTuple):
     (number of an operation node, time). counts: statements read, by number of the source. rows: how many rows are on
     their way; starts: the latest time at which one begins; ends: the latest time at which one begins or ends, if it
     does. kept: how many are kept. figures: (number of a node, rows, microseconds or -1) of what was measured. tokens:
-    (group and token, partition) of operators that have gone on (`squall.builders.distributed.replicas`). files: (kind,
+    (group and token, partition) of operators that have gone on (`squall.builders.distributed.replicas`); held: how many
+    rows these hold. files: (kind,
     level, name) of those in which messages have been stored. answers: the names of the files in which answers are.
     """
 
@@ -55,6 +56,7 @@ class Told(NamedTuple):
     kept: int = 0
     figures: tuple[tuple[int, int, int], ...] = ()
     tokens: tuple[tuple[str, int], ...] = ()
+    held: int = 0
     files: tuple[tuple[str, int, str], ...] = ()
     answers: tuple[str, ...] = ()
 
@@ -78,6 +80,7 @@ class Told(NamedTuple):
             kept=sum(one.many for (kind, _, _), one in files if kind == STATE),
             figures=tuple((one.node, one.start, one.end) for one in by_kind.get(FIGURE, ())),
             tokens=tuple((one.row, one.node) for one in by_kind.get(TOKEN, ())),
+            held=sum(one.start for one in by_kind.get(TOKEN, ())),
             files=tuple((kind, one.level, name) for (kind, _, name), one in files),
             answers=tuple(one.row for one in by_kind.get(ANSWERS, ())),
         )
@@ -108,13 +111,16 @@ class Exchange(Protocol):
     """What stores messages, and moves them to where they are worked."""
 
     partitions: int
-    owners: Owners
+
+    @property
+    def owners(self) -> Owners:
+        """Where messages go, by their buckets."""
 
     def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> Frame | None:
         """The messages of one kind and level in some folders; None if there are none."""
 
     def reader(self) -> Read:
-        """What reads the state in a worker: one file of it."""
+        """What reads a file of messages in a worker."""
 
     def waking(self, places: Sequence[tuple[int, int]]) -> Frame:
         """For each level and bucket the message that lets it work (`squall.builders.distributed.addressing.waking`)."""
@@ -137,6 +143,9 @@ class Exchange(Protocol):
 
     def passed(self, messages: Frame, step: Step) -> Frame:
         """What a step makes of messages where they are."""
+
+    def made(self, step: Step) -> Frame:
+        """What one task makes of nothing."""
 
     def told(self, messages: Frame) -> Told:
         """Runs the job that makes messages; answers with what they tell."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 
 import pyarrow
 from pyarrow import compute
 
 from squall.builders.distributed.addressing import DELIVER
-from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Told
-from squall.builders.distributed.messages import ANSWERS, ARROW, FILE, ROW, STORED, Message, Step, to_arrow
+from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Read, Told
+from squall.builders.distributed.messages import ANSWERS, ARROW, FILE, ROW, STORED, Message, Step, to_arrow, use_up
 from squall.rdf import FOREVER
 
 ORDER = ("start", "node", "bucket", "weight", "row")
@@ -37,6 +38,17 @@ def answering(step: Step, put: Put) -> Step:
 def storing(step: Step, put: Put) -> Step:
     """The step, what is to be stored of what it makes in files, by kind and level."""
     return _leaving(step, lambda kind, level: kind in STORED, partial(_stored, put))
+
+
+def reading(step: Step, read: Read, files: Sequence[Folder]) -> Step:
+    """The step, of the messages in files of the store."""
+
+    def of_files(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        use_up(batches)
+        yield from step(chain.from_iterable(read(file, None) for file in files))
+
+    of_files.__name__ = step.__name__
+    return of_files
 
 
 def _leaving(step: Step, is_left: Callable[[str, int], bool], leave: Callable[[Place, pyarrow.Table], Message]) -> Step:

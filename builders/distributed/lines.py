@@ -26,7 +26,8 @@ class Document(NamedTuple):
 
     name: the path of the file, or of the folder, as the user gave it. format, time (ms, of untimed statements), stream:
     as in the source's address. spooled: the lines are what `spool_lines` and `lost_line` made, not RDF. messages: each
-    is a message, a document of its own, by the place it came to and its number there.
+    is a message, a document of its own, by the place it came to and its number there. static: what it holds always
+    holds; none of it is a statement of a source's.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Document(NamedTuple):
     folder: bool = False
     spooled: bool = False
     messages: bool = False
+    static: bool = False
 
     def of(self, path: str) -> str:
         """The name of the document that a file is: it scopes blank nodes, in the same way on every builder."""
@@ -119,7 +121,8 @@ def parsed(
     """The events of lines, those that are lost, and how many statements could be used. block: where the part of the
     file begins that they are of; before: how many lines of that come before them."""
     if document.spooled:
-        return _unspooled(text.split(b"\n"))
+        given, losses, count = _unspooled(text.split(b"\n"))
+        return given, losses, 0 if document.static else count
     name = document.of(path)
     if path.endswith(".tmp"):  # a file that is still being written
         return [], [], 0

@@ -11,6 +11,7 @@ import json
 import re
 from array import array
 from base64 import b64decode, b64encode
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
@@ -37,8 +38,6 @@ STORED = (ROW, HELD, STATE, LOST)
 """The kinds that are stored, by who has made them; of the others it is enough to be told."""
 OF_A_BATCH = (ROW, HELD, LOST)
 """The kinds that are of no use after their batch, but for rows that wait."""
-OF_STATIC = (ROW, HELD, FILE, FIGURE)
-"""The kinds of what static data make that count: they have no time, and are no statements of a source."""
 Step = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 """A worker's function, over Arrow. By its name engines know it."""
 SOURCES = "sources"
@@ -114,7 +113,17 @@ def to_arrow(messages: Iterable[Message | Parcel]) -> Iterator[pyarrow.RecordBat
 
 def making(messages: Sequence[Message | Parcel]) -> Step:
     """The worker's function that makes messages, of nothing."""
-    return lambda _: to_arrow(messages)
+
+    def made(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        use_up(batches)
+        yield from to_arrow(messages)
+
+    return made
+
+
+def use_up(batches: Iterator[pyarrow.RecordBatch]) -> None:
+    """Takes what a step has no use for: an engine ends the worker that leaves something, and with it what it holds."""
+    deque(batches, maxlen=0)
 
 
 def same(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import IO, cast
@@ -19,6 +20,8 @@ Part = tuple[int, str, int, int]
 one (from 0: at the beginning), up to the last one (-1: up to the end)."""
 _BLOCK = 1 << 20
 """How many bytes are parsed at a time, about."""
+_COMPRESSED = 10
+"""What is compressed is taken to have so many times the bytes."""
 
 
 def parts(source: int, path: str, size: int, most: int) -> list[Part]:
@@ -49,6 +52,17 @@ def shares(sizes: Iterable[tuple[int, str, int]], tasks: int, least: int, most: 
     return found
 
 
+def weight(part: Part) -> int:
+    """How many bytes a part of a file has, about: of one that is compressed it is not known before. A file that is not
+    there any more has none."""
+    _, path, begin, end = part
+    try:
+        size = os.stat(path).st_size if end < 0 else end
+    except OSError:
+        return 0
+    return size * _COMPRESSED if path.endswith(".gz") else size - begin
+
+
 def parts_parser(documents: Sequence[Document], shares: Sequence[Sequence[Part]]) -> Parse:
     """The function from batches of numbers (column id) of shares to what these hold. Raises BuilderError where a file
     cannot be read."""
@@ -58,6 +72,16 @@ def parts_parser(documents: Sequence[Document], shares: Sequence[Sequence[Part]]
             for number in batch["id"].to_pylist():
                 for part in shares[number]:
                     yield from _read(part, documents[part[0]], wanted, passed)
+
+    return parse
+
+
+def all_parser(documents: Sequence[Document], parts: Sequence[Part]) -> Parse:
+    """The function from nothing to what all of some parts hold. Raises BuilderError where a file cannot be read."""
+
+    def parse(batches: Iterable[pyarrow.RecordBatch], wanted: Collection[Term] | None, passed: int) -> Iterator[Parsed]:
+        for part in parts:
+            yield from _read(part, documents[part[0]], wanted, passed)
 
     return parse
 

@@ -90,6 +90,15 @@ class Lineage:
         """All of it is in one folder now."""
         self.versions = [self._version(base, _latest(self.versions))]
 
+    def files(self) -> list[Folder]:
+        """The files with what has been committed."""
+        return [
+            (*version.folder, STATE, name)
+            for version in self.versions
+            for names in version.files.values()
+            for name in names
+        ]
+
     def state(self, levels: Iterable[int], owners: Owners, keep: bool, passed: int) -> State:
         """What some levels keep, that of the batch at work included. keep, passed: see `State`."""
         versions = (*self.versions, *self.fresh)
@@ -109,10 +118,10 @@ def _latest(versions: Sequence[Version]) -> dict[Group, dict[int, str]]:
 
 
 def _levels(group: Group) -> set[int]:
-    return set(map(int, group.partition("/")[0].split(",")))
+    return {int(level) for level in group.partition("/")[0].split(",") if level}
 
 
-def _nothing(folder: Folder, name: str, buckets: Collection[int]) -> Iterable[pyarrow.RecordBatch]:
+def _nothing(file: Folder, buckets: Collection[int] | None) -> Iterable[pyarrow.RecordBatch]:
     return ()
 
 
@@ -161,13 +170,14 @@ class State:
         for version in versions:
             for level in self.levels:
                 for name in version.files.get(level, ()):
-                    yield from self.read(version.folder, name, buckets)
+                    yield from self.read((*version.folder, STATE, name), buckets)
 
     def put(self, partition: int, operators: Any, size: int) -> Message:
-        """Keeps operators of so many rows for the next step. What tells the driver of their token."""
+        """Keeps operators of so many rows for the next step. What tells the driver of their token, and how many
+        they are."""
         token = uuid.uuid4().hex
         REPLICAS.put((self.job, self.group, partition), token, operators, size, self.most)
-        return Message(TOKEN, 0, 0, partition, 0, f"{self.group} {token}", 0, 0, 0)
+        return Message(TOKEN, 0, 0, partition, 0, f"{self.group} {token}", size, 0, 0)
 
 
 Key = tuple[str, Group, int]

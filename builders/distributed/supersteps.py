@@ -25,6 +25,7 @@ from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame,
 from squall.builders.distributed.lines import Lost, Parse
 from squall.builders.distributed.messages import DUE, HELD, LOST, OF_A_BATCH, ROW, STATE, Step, making, same
 from squall.builders.distributed.replicas import Lineage, State
+from squall.builders.distributed.straight import Straight
 from squall.builders.distributed.worker import (
     DELETE,
     PLAIN,
@@ -46,6 +47,9 @@ from squall.rdf import ALWAYS, FOREVER
 from squall.stages import Output
 from squall.windows import Landmark, Nothing, Range
 
+_ADDED = 10
+"""So many times as many rows as one task works off it adds up."""
+
 
 @dataclass
 class Progress:
@@ -54,8 +58,8 @@ class Progress:
     passed: the latest event time so far. worked: the instants up to this one have been worked off. ends: the latest
     time at which what has been read begins or ends, if it does.
     number: Spark's own number of the last micro-batch; -1 before the first.
-    held: the folders in which rows wait for their instant to be whole, each with the latest time at which one begins;
-    waiting: how many they are at most. rows: how many rows the state has at most.
+    held: the folders in which rows wait for their instant to be whole, each with the latest time at which one begins,
+    and how many they are at most. rows: how many rows the state has at most.
     instants: what is known of evaluation instants (`Instants.rows`), by number of the operation node.
     """
 
@@ -63,10 +67,19 @@ class Progress:
     worked: int = ALWAYS - 1
     ends: int = ALWAYS
     number: int = -1
-    held: list[tuple[list[Any], int]] = field(default_factory=list)
-    waiting: int = 0
+    held: list[tuple[list[Any], int, int]] = field(default_factory=list)
     rows: int = 0
     instants: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
+
+    @property
+    def folders(self) -> list[Folder]:
+        """Those in which rows wait."""
+        return [tuple(folder) for folder, _, _ in self.held]
+
+    @property
+    def known(self) -> int:
+        """How many rows there are at most, those that wait and those of the state."""
+        return self.rows + sum(rows for _, _, rows in self.held)
 
 
 class Batches:
@@ -76,14 +89,27 @@ class Batches:
     rows from the time `span.now + 1` on wait. at_once: no level takes rounds, and of what the sources hold nothing has
     to be known to all before it is worked off but how far time has come, which the rows bring along: a batch is one
     job. together: up to how many rows, those of the batch and of the state, another batch is worked off by a single
-    task. most: how many rows of state a worker holds from one superstep to the next, at most.
+    task; few: up to how many bytes that are read one task works a batch off straight through (-1: never), where the
+    state has up to so many rows, too, or as many as `state` says. most: how many rows of state a worker holds from one
+    superstep to the next, at most.
     """
 
-    def __init__(self, exchange: Exchange, store: Files, program: Program, together: int, most: int) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        store: Files,
+        program: Program,
+        together: int,
+        most: int,
+        few: int = -1,
+        state: int = 0,
+    ) -> None:
         self.exchange = exchange
         self.store = store
         self.program = program
         self.together = together
+        self.few = few if together > 0 else -1
+        self.small = max(together, state)
         plan = program.plan
         addressing = program.addressing()
         numbers = addressing.numbers
@@ -96,6 +122,8 @@ class Batches:
         self.progress = Progress(**(store.read("commits", f"{self.done - 1}.json") or {}))
         self.instants = {number: Instants(op) for number, op in self.deliveries.items() if op.output == "rstream"}
         self.at_once = not self.instants and not any(level.recursive for level in program.levels)
+        self.comes = (HELD,) if self.at_once else (ROW, HELD)
+        """As what the rows of the sources are stored."""
         for number, instants in self.instants.items():
             if str(number) in self.progress.instants:
                 instants.take(self.progress.instants[str(number)])
@@ -113,6 +141,10 @@ class Batches:
         self.evaluations = Evaluations()
         self.tally = Tally(plan)
         self.kept = 0
+        self.added = 0
+        """How many rows this process has seen added to the state since it was compacted."""
+        self.held: int | None = None
+        """How many rows operators hold behind it, if they hold all of the state."""
         self.keep = True
         self.span = Span(ALWAYS - 1, ALWAYS)
 
@@ -131,7 +163,7 @@ class Batches:
 
     def starting(self) -> Step | None:
         """The worker's function that makes the messages which start a program, of nothing; None: there are none."""
-        first = axioms(self.program)
+        first = list(axioms(self.program))
         return self._entering(making(first)) if first else None
 
     def reading(self, parse: Parse) -> Step:
@@ -151,11 +183,7 @@ class Batches:
         messages: of the sources; None if there are none. last: no more events will come, so that every instant is
         whole. keep: more batches follow, which have to know of this one.
         """
-        self.store.delete("runs", self.done)
-        self.store.delete(*self._outputs())
-        self.steps, self.sources, self.answered, self.told, self.kept = [], [], (), Told(), 0
-        self.lineage.begin()
-        self.keep = keep
+        self._begin(keep)
         evaluations = Evaluations()
         if self.at_once and messages is not None:
             self._at_once(messages, last)
@@ -165,11 +193,21 @@ class Batches:
                 self.sources = self._of_batch(self.steps)
             self.span = Span(self.progress.worked, self._now(last))
             evaluations = Evaluations.of(self.instants, self.told.instants, self.span.now)
-            if self.progress.rows + self.progress.waiting + self.told.rows <= self.together:
+            if self.progress.known + self.told.rows <= self.together:
                 evaluations = self._in_one_task(evaluations)
             else:
                 evaluations = self._by_levels(evaluations)
         self.evaluations = evaluations
+
+    def _begin(self, keep: bool) -> None:
+        """A batch is worked off, for the first time or once more."""
+        self.store.delete("runs", self.done)
+        self.store.delete(*self._outputs())
+        self.steps, self.sources, self.answered, self.told, self.kept = [], [], (), Told(), 0
+        self.evaluations = Evaluations()
+        self.lineage.begin()
+        self.keep = keep
+        self.held = None
 
     def answers(self) -> Frame | None:
         """What the batch has to hand on, as the messages of `delivery`."""
@@ -188,22 +226,21 @@ class Batches:
         worked = self._end_of_all(max(passed, ends)) if is_last else self.span.now
         held = [] if is_last or not self.whole_instants else [one for one in before.held if one[1] > worked]
         if self.whole_instants and self.told.starts > worked:
-            held += [(list(folder), self.told.starts) for folder in self.sources]
+            held += [(list(folder), self.told.starts, self.told.rows) for folder in self.sources]
         self.progress = Progress(
             passed=max(passed, worked) if is_last else passed,
             worked=worked,
             ends=ends,
             number=before.number if number is None else number,
             held=held,
-            waiting=before.waiting + self.told.rows if held else 0,
-            rows=before.rows + self.kept,
+            rows=before.rows + self.kept if self.held is None else self.held,
             instants={str(number): list(instants.rows()) for number, instants in self.instants.items()},
         )
         self.store.write(asdict(self.progress), "commits", f"{self.done}.json")
         self.lineage.commit()
-        waiting = [tuple(folder) for folder, _ in held]
-        for folder in (*(tuple(folder) for folder, _ in before.held), *self._of_batch(self.steps)):
-            for kind in OF_A_BATCH if folder not in waiting else ():
+        self.added += self.kept
+        for folder in (*before.folders, *self._of_batch(self.steps)):
+            for kind in OF_A_BATCH if folder not in self.progress.folders else ():
                 self.store.delete(*folder, kind)
         self.store.delete(*self._outputs())
         self.done += 1
@@ -278,8 +315,8 @@ class Batches:
     def _due(self, level: int) -> Frame | None:
         """The rows on their way to a level: those of the sources that have waited until now, new ones that need not
         wait, and what other levels have made of them."""
-        waited = [tuple(folder) for folder, _ in self.progress.held]
-        rows = self.exchange.stored(HELD if self.at_once else ROW, level, [*waited, *self.sources])
+        folders = [*self.progress.folders, *self.sources]
+        rows = self.exchange.union(self.exchange.stored(kind, level, folders) for kind in self.comes)
         if rows is not None and self.whole_instants:
             rows = self.exchange.of_kind(DUE, rows)
         others = [folder for folder in self._of_batch(self.steps) if folder not in self.sources]
@@ -288,6 +325,28 @@ class Batches:
     def _passes(self) -> bool:
         """Whether there are instants to be worked off, whatever comes."""
         return self.whole_instants and self.span.before < self.span.now
+
+    # All in one job, of one task
+
+    def fits(self, size: int) -> bool:
+        """Whether a batch of so many bytes is worked off straight through. (When answers are evaluated that are told
+        whole, the driver has to say.)"""
+        return not self.instants and size <= self.few and self.progress.known <= self.small
+
+    def work_straight(self, parse: Parse, first: bool, last: bool = False, keep: bool = True) -> None:
+        """Works such a batch off, as `work` does. parse: reads the sources. first: the program starts."""
+        self._begin(keep)
+        before = self.progress.worked
+        levels = [*(level.number for level in self.program.levels), DELIVER]
+        places = [(kind, level) for kind in self.comes for level in levels]
+        waited = [file for place in places for file in leaving.files(self.store, *place, self.progress.folders)]
+        span = Span(before, self._now(last) if self.whole_instants else before)
+        state, end = (self._state(part, TOGETHER, keep) for part in (levels[:-1], [DELIVER]))
+        step = Straight(self.program, parse, self.earliest, first, self.whole_instants, waited, span, state, end)
+        self.told = self._run(self.exchange.made(self._ending(step)))
+        self.held = self.told.held if keep else None
+        self.sources = self._of_batch(self.steps)
+        self.span = Span(before, self._now(last))
 
     # All in one job
 
@@ -413,23 +472,35 @@ class Batches:
     def _reported(self, evaluations: Evaluations, told: Told) -> Evaluations:
         return evaluations.reported(self.program.plan, {(number, time) for _, number, time in told.instants})
 
-    def _compact(self) -> None:
-        """Adds up the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
-        number = self.done - 1
+    def _added(self, folder: Folder) -> Frame | None:
+        """The state of all batches so far, added up into a folder: by one task, if few rows have been added since that
+        was done last; None: there is none."""
+        step = compaction(self.program, self._passed())
+        if self.few >= 0 and self.progress.known <= self.together and self.added <= _ADDED * self.together:
+            files = self.lineage.files()
+            step = leaving.reading(step, self.exchange.reader(), files)
+            return self.exchange.made(self.exchange.storing(step, folder)) if files else None
         levels = {level for version in self.lineage.versions for level in version.files}
         folders = [version.folder for version in self.lineage.versions]
         state = self.exchange.union(self.exchange.stored(STATE, level, folders) for level in levels)
         if state is None:
-            return
+            return None
+        return self.exchange.worked(state, self.exchange.storing(step, folder), self.exchange.partitions)
+
+    def _compact(self) -> None:
+        """Adds up the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
+        number = self.done - 1
         draft = ("base", f"_{number}")
         self.store.delete(*draft)
-        step = self.exchange.storing(compaction(self.program, self._passed()), draft)
-        added = self.exchange.worked(state, step, self.exchange.partitions)
+        added = self._added(draft)
+        if added is None:
+            return
         told = leaving.told(self.exchange, self.store, added, draft)
         self.progress.rows = told.kept
+        self.added = 0
         self.store.rename(draft, ("base", number))
         for old in self.store.numbers("runs"):
-            if old <= number and not any(folder[1] == old for folder, _ in self.progress.held):
+            if old <= number and not any(folder[1] == old for folder in self.progress.folders):
                 self.store.delete("runs", old)
         for old in self.store.numbers("base"):
             if old < number:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -42,10 +42,11 @@ from squall.builders.state import compacted, lasting
 from squall.figures import Figures
 from squall.operators import Group, Operator
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Columns, Event
+from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Columns, Event, Term
 from squall.windows import Count, Window
 
 _TIME = attrgetter("time")
+Outbox = Callable[[Machine, Addressing], Iterator[Parcel]]
 _ROWS = 50_000
 """How many rows of the sources are gathered, so that those of a bucket are together."""
 
@@ -55,7 +56,7 @@ _ROWS = 50_000
 def source_step(program: Program, passed: int, parse: Parse) -> Step:
     """The worker's function from lines to messages for the first nodes that keep rows. passed: the time (ms) before
     which events are late."""
-    predicates = None if program.measure else needed(program.plan)  # what is measured is all that is read
+    predicates = wanted(program)
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
@@ -65,8 +66,17 @@ def source_step(program: Program, passed: int, parse: Parse) -> Step:
     return step
 
 
-def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> Iterator[Message | Parcel]:
-    """The messages that come of what sources held."""
+def wanted(program: Program) -> Collection[Term] | None:
+    """The predicates of the triples that sources have to hand on; None: any."""
+    return None if program.measure else needed(program.plan)  # what is measured is all that is read
+
+
+def source_messages(
+    program: Program, passed: int, parsed: Iterable[Parsed], outbox: Outbox | None = None
+) -> Iterator[Message | Parcel]:
+    """The messages that come of what sources held. outbox: takes the rows out of a machine; those that are worked off
+    elsewhere if nothing else is said."""
+    outbox = outbox or _outbox
     machine = _machine(program)
     addressing = program.addressing()
     evaluations = _Evaluations(program.plan)
@@ -87,12 +97,12 @@ def source_messages(program: Program, passed: int, parsed: Iterable[Parsed]) -> 
         evaluations.add(timely)
         machine.run()
         if sum(map(len, machine.outbox.values())) >= _ROWS:
-            yield from _outbox(machine, addressing)
-    yield from _outbox(machine, addressing)
+            yield from outbox(machine, addressing)
+    yield from outbox(machine, addressing)
     if latest > ALWAYS:
         yield Message(TIME, 0, 0, 0, 0, "", latest, ALWAYS, 0)
     yield from evaluations.messages()
-    for source, count in counts.items():
+    for source, count in (+counts).items():
         yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
     yield from _figures(program, machine)
 
@@ -179,16 +189,16 @@ def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
         yield from addressing.rows(address, entries)
 
 
-def axioms(program: Program) -> list[Message]:
+def axioms(program: Program) -> Iterator[Message | Parcel]:
     """The messages that start a program: what its axioms make; and what has a row of nothing is to tell it."""
     program.prepare()
     machine = _machine(program)
     machine.start(program.begin)
     machine.run()
     addressing = program.addressing()
-    waking = [addressing.wake(node.id) for node in program.plan.nodes if _tells_of_nothing(node.op)]
-    made = [parcel.message() for parcel in (*_outbox(machine, addressing), *waking)]
-    return [*made, *_figures(program, machine)]
+    yield from _outbox(machine, addressing)
+    yield from (addressing.wake(node.id) for node in program.plan.nodes if _tells_of_nothing(node.op))
+    yield from _figures(program, machine)
 
 
 def _tells_of_nothing(op: Operator) -> bool:

@@ -183,28 +183,28 @@ class Reader(Keeping):
         spans = list(map(validity, columns.times))
         if any(start >= end for start, end in spans):
             return self.read(columns)
-        return Facts(self._periodic(columns, spans) if columns.period else self._boxes(columns, spans))
-
-    def _periodic(self, columns: Columns, spans: Sequence[tuple[int, int]]) -> Boxes:
-        """What is wanted of events that have the same predicates in the same order."""
-        boxes: Boxes = {}
-        period = columns.period
-        starts, ends = zip(*spans, strict=True)
-        for place, predicate in enumerate(columns.predicates[:period]):
-            if predicate in self.wanted:
-                subjects, objects = columns.subjects[place::period], columns.objects[place::period]
-                pairs = zip(subjects, objects, starts, ends, repeat(1), strict=False)
-                boxes.setdefault(predicate, []).extend(pairs)
-        return boxes
-
-    def _boxes(self, columns: Columns, spans: Sequence[tuple[int, int]]) -> Boxes:
-        """What is wanted of any events."""
-        starts, ends = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in zip(*spans, strict=True))
         found: defaultdict[Term, list[Entry]] = defaultdict(list)
-        pairs = zip(columns.subjects, columns.objects, starts, ends, repeat(1), strict=False)
-        for predicate, pair in zip(columns.predicates, pairs, strict=False):
-            found[predicate].append(pair)
-        return {predicate: found[predicate] for predicate in found if predicate in self.wanted}
+        if period := columns.period:
+            first, behind = columns.sizes[0], len(columns.subjects) - columns.sizes[-1]
+            _take(columns, slice(first), map(repeat, spans[0]), found)
+            self._take_periodic(columns, slice(first, behind, period), spans[1:-1], found)
+            _take(columns, slice(behind, None), map(repeat, spans[-1]), found)
+        else:
+            sides = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in zip(*spans, strict=True))
+            _take(columns, slice(None), sides, found)
+        return Facts({predicate: found[predicate] for predicate in found if predicate in self.wanted})
+
+    def _take_periodic(
+        self, columns: Columns, which: slice, spans: Sequence[tuple[int, int]], found: defaultdict[Term, list[Entry]]
+    ) -> None:
+        """Takes the triples of events that have the same predicates in the same order. which: from the first one to the
+        last, and of how many there are each time. spans: when those of each event are valid."""
+        starts, ends = zip(*spans, strict=True)
+        for place in range(which.start, which.start + which.step):
+            if (predicate := columns.predicates[place]) in self.wanted:
+                alike = slice(place, which.stop, which.step)
+                pairs = zip(columns.subjects[alike], columns.objects[alike], starts, ends, repeat(1), strict=False)
+                found[predicate].extend(pairs)
 
     def _take_whole(self, given: Sequence[Fact], start: int, end: int, facts: Facts) -> None:
         if self.every:
@@ -351,3 +351,12 @@ class Reader(Keeping):
 
     def size(self) -> int:
         return sum(map(len, self.given.values())) + sum(counted.size() for counted in self.counted.values())
+
+
+def _take(
+    columns: Columns, which: slice, sides: Iterable[Iterable[int]], found: defaultdict[Term, list[Entry]]
+) -> None:
+    """Takes triples one by one. sides: since when, and until when, each is valid."""
+    pairs = zip(columns.subjects[which], columns.objects[which], *sides, repeat(1), strict=False)
+    for predicate, pair in zip(columns.predicates[which], pairs, strict=False):
+        found[predicate].append(pair)

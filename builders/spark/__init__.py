@@ -20,7 +20,14 @@ from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.frames import to_dataframe
 from squall.builders.spark.physical import physical
 from squall.builders.spark.run import Run
-from squall.builders.spark.session import DEFAULTS, FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_TOGETHER, session
+from squall.builders.spark.session import (
+    BYTES_TOGETHER,
+    DEFAULTS,
+    FILES_PER_BATCH,
+    ROWS_IN_WORKER,
+    ROWS_TOGETHER,
+    session,
+)
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.store import check_owner
 from squall.clock import beginning
@@ -32,6 +39,7 @@ from squall.rdf import Event
 from squall.stages import Folder, Options, Output
 
 __all__ = [
+    "BYTES_TOGETHER",
     "DEFAULTS",
     "FILES_PER_BATCH",
     "ROWS_IN_WORKER",

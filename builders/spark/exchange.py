@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,10 @@ from pyarrow import parquet
 from squall.builders.distributed import leaving
 from squall.builders.distributed.addressing import BUCKETS, EVERY, WAKE, Owners, waking
 from squall.builders.distributed.exchange import Folder, Read, Told
-from squall.builders.distributed.messages import ROW, SCHEMA, STATE, Step, from_arrow
+from squall.builders.distributed.messages import ROW, SCHEMA, Step, from_arrow
 from squall.builders.spark.outputs import merged, write
 from squall.builders.spark.store import Store, pattern_of
-from squall.builders.spark.workers import by_workers
+from squall.builders.spark.workers import by_one_worker, by_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +29,11 @@ class SparkExchange:
         self.spark = spark
         self.store = store
         self.partitions = max(2, spark.sparkContext.defaultParallelism)
-        self.owners = _owners(spark, self.partitions)
+
+    @cached_property
+    def owners(self) -> Owners:
+        """A job of Spark's tells: a run whose batches are all worked off by one task does without."""
+        return _owners(self.spark, self.partitions)
 
     def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> DataFrame | None:
         return self._read(leaving.files(self.store, kind, level, folders))
@@ -39,7 +43,7 @@ class SparkExchange:
         return self.spark.read.schema(SCHEMA).parquet(*paths) if paths else None
 
     def reader(self) -> Read:
-        return partial(_read_state, self.store.path())
+        return partial(_read, self.store.path())
 
     def waking(self, places: Sequence[tuple[int, int]]) -> DataFrame:
         # By SQL: `createDataFrame` would make the session of a micro-batch that of the whole process.
@@ -73,6 +77,9 @@ class SparkExchange:
     def passed(self, messages: DataFrame, step: Step) -> DataFrame:
         return by_workers(messages, step)
 
+    def made(self, step: Step) -> DataFrame:
+        return by_one_worker(self.spark, step)
+
     def told(self, messages: DataFrame) -> Told:
         return Told.of(from_arrow(messages.toArrow().to_batches()))
 
@@ -104,10 +111,10 @@ def _answer(folder: Path, _: leaving.Place, answers: pyarrow.Table) -> str:
     return write(folder, answers)
 
 
-def _read_state(root: Path, folder: Folder, name: str, buckets: Collection[int]) -> Iterator[pyarrow.RecordBatch]:
+def _read(root: Path, file: Folder, buckets: Collection[int] | None) -> Iterator[pyarrow.RecordBatch]:
     """What a file of the store holds of some buckets: read by a worker itself, for Spark cannot know what it holds."""
-    path = Path(root, *map(str, folder), STATE, name)
-    yield from parquet.read_table(path, partitioning=None, filters=[("bucket", "in", buckets)]).to_batches()
+    chosen = None if buckets is None else [("bucket", "in", buckets)]
+    yield from parquet.read_table(Path(root, *map(str, file)), partitioning=None, filters=chosen).to_batches()
 
 
 def _owners(spark: SparkSession, partitions: int) -> Owners:

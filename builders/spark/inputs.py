@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
@@ -35,13 +37,24 @@ class Inputs(NamedTuple):
     """What a run reads. documents: of the lines of each streaming source, by number; sources: those to count for,
     alike.
 
-    live: more may come; endless: and it never ends by itself. direct: what executors read by themselves of it."""
+    live: more may come; endless: and it never ends by itself. direct: what executors read by themselves of it; spooled:
+    the last document is what the driver reads."""
 
     documents: tuple[Document, ...]
     sources: tuple[Source | None, ...]
     live: bool
     endless: bool
     direct: Direct = Direct()
+    spooled: bool = False
+
+
+class Coming(NamedTuple):
+    """What a batch takes in. parts: of files, by the task that is to read them; texts: lines that come from Spark.
+    first: the program starts."""
+
+    parts: Sequence[Sequence[Part]] = ()
+    texts: Sequence[DataFrame] = ()
+    first: bool = False
 
 
 def readable(source: Source) -> bool:
@@ -84,28 +97,67 @@ def in_parts(spark: SparkSession, inputs: Inputs) -> list[list[Part]]:
     return shared(spark, paths) if any(found is not None for _, found in files) else []
 
 
+def arrived(frame: DataFrame, inputs: Inputs) -> tuple[Coming, Callable[[], str | None]]:
+    """What has come with a micro-batch; and what tells, when it has been worked off, which file of the spool was the
+    last one (None: none was)."""
+    spool = len(inputs.documents) - 1 if inputs.spooled else -1
+    parts = scanned(frame, inputs)
+    if parts is not None:
+        files = [path for number, path, *_ in chain.from_iterable(parts) if number == spool]
+        return Coming(parts), lambda: max(files, default=None)
+    if not inputs.spooled:
+        return Coming(texts=[frame]), lambda: None
+    observed, last = last_file(frame, spool)
+    return Coming(texts=[observed]), last
+
+
 def scanned(frame: DataFrame, inputs: Inputs) -> list[list[Part]] | None:
     """The parts of files that a micro-batch is of, as Spark has cut them for its tasks, so that workers read them by
     themselves here as well. None where lines have to come from Spark: of other sources, of a file that is of two
     sources, of so many files that asking for them takes longer than it saves, or if it cannot be seen what they are
     of."""
     plan = cast(Any, frame)._jdf.queryExecution().logical()
-    if not all(isinstance(source, FileSource | FolderSource) for source in inputs.sources) or not _is(
-        plan, "LogicalRDD"
-    ):
+    files = all(source is None or isinstance(source, FileSource | FolderSource) for source in inputs.sources)
+    if not files or not _is(plan, "LogicalRDD"):
+        return None
+    found: list[list[Part]] = []
+    for leaf in _leaves(plan.rdd()):
+        parts = _spooled_parts(leaf, len(inputs.documents) - 1)
+        if parts is None:
+            parts = _file_parts(leaf, inputs.documents)
+        if parts is None:
+            return None
+        found += parts
+    return found or None
+
+
+def _file_parts(leaf: Any, documents: Sequence[Document]) -> list[list[Part]] | None:
+    """The parts of files that an RDD is of; None: it is of something else."""
+    if not _is(leaf, "FileScanRDD"):
         return None
     found: list[list[Part]] = []
     asked = 0
-    for leaf in _leaves(plan.rdd()):
-        if not _is(leaf, "FileScanRDD"):
+    for files in (partition.files() for partition in _each(leaf.filePartitions())):
+        asked += len(files)
+        known = (_part(file, documents) for file in files) if asked <= _ASKED_FOR else ()
+        found.append([part for part in known if part is not None])
+        if len(found[-1]) != len(files):
             return None
-        for files in (partition.files() for partition in _each(leaf.filePartitions())):
-            asked += len(files)
-            known = (_part(file, inputs.documents) for file in files) if asked <= _ASKED_FOR else ()
-            found.append([part for part in known if part is not None])
-            if len(found[-1]) != len(files):
-                return None
-    return found or None
+    return found
+
+
+def _spooled_parts(leaf: Any, number: int) -> list[list[Part]] | None:
+    """The parts of the spool's files, which is the source of a number, that an RDD is of; None: it is of something
+    else, or Spark is of a version that hides it."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+    if not _is(leaf, "DataSourceRDD"):
+        return None
+    try:
+        picked = [one.inputPartition().get().pickedPartition() for one in leaf.partitions()]
+    except Py4JError:
+        return None
+    return [[(number, *place) for _, *place in pickle.loads(bytes(share)).value] for share in picked]
 
 
 def _is(object: Any, name: str) -> bool:

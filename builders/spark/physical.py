@@ -6,6 +6,7 @@ import tempfile
 from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,10 +14,12 @@ from squall.builders.distributed.addressing import DELIVER
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.exchange import Folder, Told
 from squall.builders.distributed.messages import ARROW, ROW, SOURCES, Step
+from squall.builders.distributed.straight import NAME
+from squall.builders.distributed.supersteps import Batches
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.outputs import write
 from squall.builders.spark.run import Run
-from squall.builders.spark.session import rows_together
+from squall.builders.spark.session import bytes_together, rows_together
 from squall.builders.spark.store import Store
 from squall.plan import Plan
 from squall.rdf import FOREVER
@@ -35,26 +38,38 @@ class Planned(NamedTuple):
 
 
 def physical(plan: Plan, options: Options, spark: SparkSession) -> str:
-    """The jobs of a batch as text, an empty folder being all that is read. Where a batch of few rows is worked off in
-    another way than one of many, both are shown."""
+    """The jobs of a batch as text, an empty folder being all that is read. Where a batch of little is worked off in
+    another way than one of much, all ways are shown."""
     options = Options(steps=options.steps, measure=options.measure)
-    few, many = (_jobs(plan, options, spark, rows) for rows in (1, FOREVER))
-    if [job.steps for job in few] == [job.steps for job in many]:
-        return _text(many)
-    most = f"{rows_together(spark):,} rows"
-    return f"# Up to {most}, with the state\n\n{_text(few)}\n\n# More than {most}\n\n{_text(many)}"
+    rows, size = f"{rows_together(spark):,}", f"{max(bytes_together(spark), 0):,}"
+    ways = [
+        (f"# Up to {size} bytes of files, where the state is small", _jobs(plan, options, spark, 1, straight=True)),
+        (f"# Up to {rows} rows, with the state", _jobs(plan, options, spark, 1)),
+        ("# More", _jobs(plan, options, spark, FOREVER)),
+    ]
+    of_their_own = [way for way, following in pairwise(ways) if _steps(way[1]) != _steps(following[1])]
+    if not of_their_own:
+        return _text(ways[-1][1])
+    return "\n\n".join(f"{title}\n\n{_text(jobs)}" for title, jobs in (*of_their_own, ways[-1]))
+
+
+def _steps(jobs: Iterable[Planned]) -> list[tuple[str, ...]]:
+    return [job.steps for job in jobs]
 
 
 def _text(jobs: Sequence[Planned]) -> str:
     return "\n\n".join(f"job {number}: {', then '.join(job.steps)}\n{job.plan}" for number, job in enumerate(jobs, 1))
 
 
-def _jobs(plan: Plan, options: Options, spark: SparkSession, rows: int) -> list[Planned]:
-    """The jobs of a batch whose sources make so many rows."""
+def _jobs(plan: Plan, options: Options, spark: SparkSession, rows: int, straight: bool = False) -> list[Planned]:
+    """The jobs of a batch whose sources make so many rows. straight: they are known to be small before they are
+    read."""
     with tempfile.TemporaryDirectory(prefix="squall-") as place:
         folder = Path(place)
         (folder / "in").mkdir()
         run = Run(plan, options, spark, folder, 0, partial(PlanningExchange, plan=plan, rows=rows))
+        if not straight and isinstance(run.batches, Batches):
+            run.batches.few = -1
         deque(run.outputs(Sources([open_source(str(folder / "in"))]), ()), maxlen=0)
         assert isinstance(run.exchange, PlanningExchange)
         return run.exchange.jobs
@@ -79,6 +94,10 @@ class PlanningExchange(SparkExchange):
     def worked(self, messages: DataFrame, step: Step, partitions: int) -> DataFrame:
         self.steps.append(step.__name__)
         return super().worked(messages, step, partitions)
+
+    def made(self, step: Step) -> DataFrame:
+        self.steps = [NAME] if step.__name__ == NAME else self.steps
+        return super().made(step)
 
     def told(self, messages: DataFrame) -> Told:
         left = (DELIVER, *(() if self.jobs else self.levels))

@@ -18,8 +18,7 @@ from squall.builders.distributed.arriving import Arriving
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.intake import is_live, lose
 from squall.builders.distributed.lines import Document, Lost, lines_parser, spool_lines
-from squall.builders.distributed.messages import OF_STATIC
-from squall.builders.distributed.parts import Part, parts_parser
+from squall.builders.distributed.parts import all_parser, parts_parser, weight
 from squall.builders.distributed.spread import Address, chosen, general
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
@@ -29,18 +28,25 @@ from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.figures import Reporter
 from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.inputs import (
+    Coming,
     Inputs,
+    arrived,
     document_of,
     framed,
     heads,
     in_parts,
-    last_file,
     lines,
     readable,
-    scanned,
     shared,
 )
-from squall.builders.spark.session import FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_TO_ALL, rows_together
+from squall.builders.spark.session import (
+    FILES_PER_BATCH,
+    ROWS_IN_WORKER,
+    ROWS_TO_ALL,
+    bytes_together,
+    is_local,
+    rows_together,
+)
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, show, written
 from squall.builders.spark.store import SPREAD, Store, uri_of
@@ -81,6 +87,8 @@ class Run:
         self.folder = self._folder(plan, options.sink) if isinstance(options.sink, Folder) else None
         self.ends = Ends(options, self.store)
         self.place = folder.absolute()
+        self.documents: tuple[Document, ...] = ()
+        """Of all sources, by number, and behind them of static data."""
         self.spool: Spool | None = None
         self.reporter: Reporter | None = None
         self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
@@ -102,7 +110,9 @@ class Run:
         if alone(self.plan):
             return SingleTask(self.exchange, self.store, program, self.options.steps)
         most = int(self.spark.conf.get(ROWS_IN_WORKER, "1000000") or 0)
-        return Batches(self.exchange, self.store, program, rows_together(self.spark), most)
+        few = bytes_together(self.spark)
+        state = most if is_local(self.spark) else 0  # there is one worker for it, which holds what it has done
+        return Batches(self.exchange, self.store, program, rows_together(self.spark), most, few, state)
 
     def _folder(self, plan: Plan, folder: Folder) -> FolderWriter:
         store = Store(self.spark._jvm, self.spark._jsc.hadoopConfiguration(), uri_of(folder.path))
@@ -136,8 +146,11 @@ class Run:
             self.spool.stop()
 
     def _outputs(self, inputs: Inputs, static: Iterable[Event]) -> Iterator[Output]:
+        self.documents = (*inputs.documents, Document("static", spooled=True, static=True))
         if self._is_one_batch(inputs):
-            everything = self.exchange.union([self._start(static, inputs), *self._read(inputs)])
+            start = self._start(static, inputs)
+            parts = [*start.parts, *in_parts(self.spark, inputs)]
+            everything = start._replace(parts=parts, texts=list(framed(inputs)))
             yield from self._directly(everything, inputs.sources, last=True, keep=False)
             if self.spool is not None:
                 self.spool.acknowledge()
@@ -149,7 +162,7 @@ class Run:
             if inputs.documents:
                 yield from self._stream(inputs)
             if self.batches.unfinished and not self.stopped:
-                yield from self._directly(None, last=True)
+                yield from self._directly(Coming(), last=True)
         if not self.stopped:
             self.ends.keep(self.batches.done, last=True)
             self.ends.deliver()
@@ -167,17 +180,17 @@ class Run:
         return self.options.batch or (ends and not self.spark.conf.get(FILES_PER_BATCH, ""))
 
     def _directly(
-        self, messages: DataFrame | None, sources: Sequence[Source | None] = (), last: bool = False, keep: bool = True
+        self, coming: Coming, sources: Sequence[Source | None] = (), last: bool = False, keep: bool = True
     ) -> Iterator[Output]:
         """A batch outside the stream: what holds always, what is left at the end, or all there is (keep: False)."""
-        yield from self._batch(messages, sources, last, keep)
+        yield from self._batch(coming, sources, last, keep)
         self._commit(None)
 
     def _batch(
-        self, messages: DataFrame | None, sources: Sequence[Source | None], last: bool = False, keep: bool = True
+        self, coming: Coming, sources: Sequence[Source | None], last: bool = False, keep: bool = True
     ) -> Iterator[Output]:
         """The outputs of a batch, its losses told."""
-        self.batches.work(messages, last, keep)
+        self._take_in(coming, last, keep)
         for lost in self.batches.losses():
             self._lose(lost)
         for number, count in self.batches.told.counts:
@@ -187,6 +200,14 @@ class Run:
             yield from self.batches.outputs()
         elif (answers := self.batches.answers()) is not None:
             self.folder.write(answers, self.batches.done)
+
+    def _take_in(self, coming: Coming, last: bool, keep: bool) -> None:
+        """Works a batch off: by one task, where there is little to be read."""
+        parts = list(chain.from_iterable(coming.parts))
+        if (coming.parts or coming.first) and not coming.texts and self.batches.fits(sum(map(weight, parts))):
+            self.batches.work_straight(all_parser(self.documents, parts), coming.first, last, keep)
+        else:
+            self.batches.work(self._messages(coming), last, keep)
 
     def _commit(self, number: int | None) -> None:
         """The outputs have been taken: they are made to last before the batch counts."""
@@ -201,22 +222,19 @@ class Run:
     def _lose(self, lost: Lost) -> None:
         lose(lost, self.options.ledger)
 
-    def _start(self, static: Iterable[Event], inputs: Inputs) -> DataFrame | None:
-        """The messages of axioms and static data, if there are any."""
+    def _start(self, static: Iterable[Event], inputs: Inputs) -> Coming:
+        """Axioms and static data, if there are any."""
         file = self.place / "spool" / "static" / "static.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         arriving = Arriving(self.plan)
         known = arriving.seen(event._replace(time=ALWAYS) for event in static)
         draft = written(file, chain.from_iterable(map(spool_lines, known)))
         self._spread(arriving.rows, inputs)
-        first = self.batches.starting()
-        made = by_workers(self.spark.range(0, 1, 1, 1), first) if first is not None else None
+        first = self.batches.starting() is not None
         if draft is None:
-            return made
+            return Coming(first=first)
         show(draft)
-        parts = shared(self.spark, [(0, str(file))])
-        read = self._parts((Document("static", spooled=True),), parts).where(f"kind in {OF_STATIC}")
-        return made.union(read) if made is not None else read
+        return Coming(parts=shared(self.spark, [(len(inputs.documents), str(file))]), first=first)
 
     def _spread(self, rows: Mapping[Address, int], inputs: Inputs) -> None:
         """Chooses what goes to all tasks. rows: how many static data bring to each input."""
@@ -233,26 +251,18 @@ class Run:
 
     # Sources
 
-    def _read(self, inputs: Inputs) -> Iterator[DataFrame]:
-        """The messages of all that there is."""
-        yield from (self._messages(text, inputs) for text in framed(inputs))
-        if parts := in_parts(self.spark, inputs):
-            yield self._parts(inputs.documents, parts)
-
-    def _parts(self, documents: Sequence[Document], parts: Sequence[Sequence[Part]]) -> DataFrame:
-        """The messages of parts of files."""
-        step = self.batches.reading(parts_parser(documents, parts))
-        return by_workers(self.spark.range(0, len(parts), 1, len(parts)), step)
-
-    def _arrived(self, frame: DataFrame, inputs: Inputs) -> DataFrame:
-        """The messages of a micro-batch."""
-        parts = scanned(frame, inputs)
-        return self._messages(frame, inputs) if parts is None else self._parts(inputs.documents, parts)
-
-    def _messages(self, text: DataFrame, inputs: Inputs) -> DataFrame:
-        """The messages of lines."""
-        step = self.batches.reading(lines_parser(inputs.documents))
-        return by_workers(text, step)
+    def _messages(self, coming: Coming) -> DataFrame | None:
+        """The messages of what a batch takes in; None: there is nothing."""
+        made: list[DataFrame] = []
+        if coming.first and (first := self.batches.starting()) is not None:
+            made.append(self.exchange.made(first))
+        if coming.parts:
+            step = self.batches.reading(parts_parser(self.documents, coming.parts))
+            made.append(by_workers(self.spark.range(0, len(coming.parts), 1, len(coming.parts)), step))
+        if coming.texts:
+            step = self.batches.reading(lines_parser(self.documents))
+            made += (by_workers(text, step) for text in coming.texts)
+        return self.exchange.union(made)
 
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:
         """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""
@@ -273,7 +283,8 @@ class Run:
                 self.spool.start()
             else:
                 self.spool.write()
-        return Inputs(tuple(documents), tuple(read), live, any(source.live for source in own), found)
+        endless = any(source.live for source in own)
+        return Inputs(tuple(documents), tuple(read), live, endless, found, rest is not None)
 
     # The query
 
@@ -348,10 +359,8 @@ class Run:
             return
         try:
             self.exchange.spark = frame.sparkSession
-            spooled = None
-            if self.spool is not None:
-                frame, spooled = last_file(frame, len(inputs.documents) - 1)
-            for output in self._batch(self._arrived(frame, inputs), inputs.sources):
+            coming, spooled = arrived(frame, inputs)
+            for output in self._batch(coming, inputs.sources):
                 self._hand_over(output)
             taken = threading.Event()
             self._hand_over(taken)
@@ -359,7 +368,7 @@ class Run:
             if self.abandoned:  # they were let go, not taken: the batch has to be done again
                 raise RuntimeError("the run was abandoned")
             self._commit(number)
-            if self.spool is not None and spooled is not None and (file := spooled()):
+            if self.spool is not None and (file := spooled()):
                 self.spool.acknowledge(int(Path(file).stem))
         except BaseException as error:
             self._fail(error)

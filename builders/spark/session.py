@@ -25,6 +25,11 @@ FILES_PER_BATCH = "spark.squall.maxFilesPerTrigger"
 ROWS_TOGETHER = "spark.squall.singleTaskRows"
 """The setting that says up to how many rows, the batch's and the state's, a micro-batch is worked off by one task:
 where there is so little, moving it about in rounds takes longer than doing it. 0: never; 50,000 if it is not set."""
+BYTES_TOGETHER = "spark.squall.singleTaskBytes"
+"""The setting that says up to how many bytes, all of files that workers read by themselves, a micro-batch is worked off
+by one task, from lines to answers, where the state has no more rows than `ROWS_TOGETHER` says, or, on one machine, than
+a worker may hold: then nothing is moved at all. What is compressed counts ten times. 0: never; 16,777,216 if it is not
+set."""
 ROWS_IN_WORKER = "spark.squall.workerRows"
 """The setting that says how many rows of state a Python worker holds in memory from one micro-batch to the next, at
 most: what it does not hold it reads. 1,000,000 if it is not set; 0: none."""
@@ -77,14 +82,14 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
     builder = SparkSession.builder.appName("squall")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     settings = {**({} if submitted else DEFAULTS), **dict(conf)}
-    is_local = settings.get("spark.master", "").partition("[")[0] == "local"
-    if is_local:
+    local = _is_local(settings.get("spark.master"))
+    if local:
         settings = dict([DAEMON]) | settings
     for name, value in settings.items():
         builder = builder.config(name, value)
     with _signals_kept():
         spark = builder.getOrCreate()
-    if is_local and LOG_FILES not in settings:
+    if local and LOG_FILES not in settings:
         _let_logs_be_renamed(spark)
     return spark
 
@@ -113,6 +118,20 @@ def _let_logs_be_renamed(spark: SparkSession) -> None:
 def rows_together(spark: SparkSession) -> int:
     """What `ROWS_TOGETHER` says."""
     return int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
+
+
+def bytes_together(spark: SparkSession) -> int:
+    """What `BYTES_TOGETHER` says; -1: never."""
+    return int(spark.conf.get(BYTES_TOGETHER, str(1 << 24)) or 0) or -1
+
+
+def _is_local(master: str | None) -> bool:
+    return (master or "").partition("[")[0] == "local"
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Whether all its tasks run in this process and workers of its own."""
+    return _is_local(spark.sparkContext.master)
 
 
 def _known() -> SparkSession | None:

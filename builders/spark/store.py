@@ -29,9 +29,9 @@ from squall.errors import BuilderError
 from squall.plan import Plan
 
 META, BEGIN, RUN, READS, SPREAD = "meta.json", "begin.json", "run.json", "reads.json", "spread.json"
-FORMAT = 3
+FORMAT = 4
 """How messages and the spool are kept; 1 had no number, and a record for each row; of 2 Spark wrote messages, and read
-the spool as a folder of texts."""
+the spool as a folder of texts; 3 did not say how many rows wait in a folder."""
 
 
 def uri_of(path: Path) -> str:

@@ -1,0 +1,112 @@
+"""A micro-batch so small that one task works it off straight through, from lines to answers: nothing is moved about.
+
+What sources hold becomes rows of the operators in the same process: no messages are made of it, and the engine has one
+job of one task to plan. Rows whose time has not come are left as messages, as everywhere, and read back by the task
+itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
+
+import pyarrow
+
+from squall.builders.distributed.addressing import DELIVER, WAKE, Addressing, Program
+from squall.builders.distributed.delivery import Evaluations, whole_of
+from squall.builders.distributed.exchange import Folder
+from squall.builders.distributed.lines import Parse
+from squall.builders.distributed.messages import CLOCK, DUE, HELD, ROW, TIME, Message, Parcel, parcels, to_arrow, use_up
+from squall.builders.distributed.replicas import State
+from squall.builders.distributed.worker import Span, axioms, source_messages, wanted
+from squall.builders.machine import Machine
+from squall.builders.packing import orders
+from squall.builders.rows.entries import UNIT
+from squall.rdf import ALWAYS, FOREVER
+
+_START, _END = itemgetter(-3), itemgetter(-2)
+NAME = "all in one task"
+"""By what engines know it."""
+_HERE = 0
+"""The bucket of rows that are worked off by who has made them."""
+
+
+@dataclass(frozen=True)
+class Straight:
+    """The worker's function for such a batch, of nothing: what it tells, and what is to be left behind.
+
+    parse: what reads the sources. earliest: before this time (integer ms), events are late. first: the program starts.
+    waits: rows wait until their instant is whole. waited: the files of those that have waited. span: up to when
+    instants have been worked off, and are to be, if sources tell of nothing later. state: of all levels; end: of the
+    operation nodes.
+    """
+
+    program: Program
+    parse: Parse
+    earliest: int
+    first: bool
+    waits: bool
+    waited: Sequence[Folder]
+    span: Span
+    state: State
+    end: State
+
+    __name__ = NAME
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        use_up(batches)
+        self.program.prepare()
+        return to_arrow(self._messages())
+
+    def _messages(self) -> Iterator[Message | Parcel]:
+        rows: list[Parcel] = []
+        latest = ALWAYS
+        for made in self._coming():
+            if isinstance(made, Parcel):
+                rows.append(made._replace(kind=HELD) if self.waits else made)
+            elif made.kind == TIME:
+                latest = max(latest, made.start)
+            else:
+                yield made
+        yield Message(TIME, 0, 0, 0, 0, "", latest, _ends(rows) if self.waits else ALWAYS, 0)
+        rows += self._waited()
+        if self.waits and latest > ALWAYS:
+            rows.append(Parcel(CLOCK, 0, _HERE, 0, WAKE, [(latest - 1, FOREVER, 1)]))
+        rows += (Parcel(ROW, level, _HERE, 0, WAKE, [UNIT]) for level in (0, DELIVER))
+        for made in whole_of(self.program, self.span, Evaluations(), self.state, self.end, rows):
+            yield from self._to_wait(made) if isinstance(made, Parcel) and made.kind == HELD else (made,)
+
+    def _coming(self) -> Iterator[Message | Parcel]:
+        """What the program starts with, and what sources hold."""
+        parsed = self.parse(iter(()), wanted(self.program), self.earliest)
+        first = axioms(self.program) if self.first else ()
+        return chain(first, source_messages(self.program, self.earliest, parsed, _outbox))
+
+    def _waited(self) -> Iterable[Parcel]:
+        """The rows that have waited."""
+        batches = chain.from_iterable(self.state.read(file, None) for file in self.waited)
+        return (parcel._replace(kind=DUE) for parcel in parcels(batches, orders(self.program.plan)))
+
+    def _to_wait(self, parcel: Parcel) -> Iterator[Parcel]:
+        """Rows that wait, by where they are to be worked off: another batch may be larger."""
+        addressing = self.program.addressing()
+        for made in addressing.rows((addressing.ids[parcel.node], parcel.port), parcel.entries):
+            yield made._replace(kind=HELD)
+
+
+def _ends(rows: Iterable[Parcel]) -> int:
+    """The latest time at which any of the rows begins or ends, if it does."""
+    found = ALWAYS
+    for parcel in rows:
+        ends = filter(FOREVER.__gt__, map(_END, parcel.entries))
+        found = max(found, max(map(_START, parcel.entries), default=ALWAYS), max(ends, default=ALWAYS))
+    return found
+
+
+def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
+    """The rows that a machine has made for others, which are here."""
+    waiting, machine.outbox = machine.outbox, {}
+    for (id, port), entries in waiting.items():
+        yield Parcel(ROW, addressing.levels[id], _HERE, addressing.numbers[id], port, entries)

@@ -1,0 +1,168 @@
+"""Micro-batches on Spark that one task works off, from lines to answers: when they are, and what that takes."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import squall
+from squall.plan import Plan
+from squall.rdf import Event
+from squall.stages import Options
+from squall.streams import Sources, open_source
+from squall.testing import assert_as_oracle, static, stream
+
+pytest.importorskip("pyspark")
+
+from squall.builders.spark import BYTES_TOGETHER, FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_TOGETHER, session
+
+pytestmark = pytest.mark.spark
+
+PATHS = """@prefix : <http://example.org/>.
+[pair:  (?a :edge ?b) (?b :edge ?c) -> (?a :pair ?c)]
+[reach: (?a :edge ?b) -> (?a :reach ?b)]
+[far:   (?a :edge ?b) (?b :reach ?c) -> (?a :reach ?c)]
+[room:  (?a :pair ?b) (?b :in ?r) -> (?a :near ?r)]
+"""
+EVENTS = [stream(f"{time} :n{time % 7} :edge :n{time * 3 % 7}")[0] for time in range(24)]
+ROOMS = static(":n1 :in :r1\n:n2 :in :r2")
+
+
+@pytest.fixture(autouse=True)
+def conf() -> Iterator[Any]:
+    found = session().conf
+    found.set(FILES_PER_BATCH, "1")
+    yield found
+    for name in (BYTES_TOGETHER, FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_TOGETHER):
+        found.unset(name)
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Spark's physical plans of the jobs that are run."""
+    from squall.builders.spark.exchange import SparkExchange
+
+    found: list[str] = []
+    told = SparkExchange.told
+
+    def noted(self: SparkExchange, messages: Any) -> Any:
+        found.append(messages._jdf.queryExecution().executedPlan().toString())
+        return told(self, messages)
+
+    monkeypatch.setattr(SparkExchange, "told", noted)
+    return found
+
+
+def steps(plans: list[str]) -> list[list[str]]:
+    return [re.findall(r"MapInArrow (.*?)\(|Exchange", plan)[::-1] for plan in plans]
+
+
+def written(folder: Path, events: list[Event], files: int) -> Path:
+    folder.mkdir()
+    size = -(-len(events) // files)
+    for number in range(files):
+        path = folder / f"part{number}.ntt"
+        lines = (f"{event.time} {fact}\n" for event in events[number * size :][:size] for fact in event.facts)
+        path.write_text("".join(lines))
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    return folder
+
+
+def run(plan: Plan, folder: Path) -> list[Any]:
+    job = squall.build(plan, "spark", Options(checkpoint=folder.with_suffix(".kept")))
+    return list(job.run(Sources([open_source(str(folder))]), ROOMS))
+
+
+@pytest.mark.parametrize("window", ["LANDMARK", "RANGE 5ms", "RANGE 6ms STEP 3ms"])
+def test_a_small_micro_batch_is_one_task_and_moves_nothing(tmp_path: Path, plans: list[str], window: str) -> None:
+    """Rounds, static data, and what waits for its time included."""
+    system = squall.compile(PATHS, lexer="jena", window=window)
+    assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=4)), EVENTS, ROOMS)
+    straight = [found for found in steps(plans) if found == ["all in one task"]]
+    assert len(straight) == 5, "static data, and four files"
+    assert not any("Exchange" in plan for plan in plans[:5])
+
+
+def test_larger_ones_and_smaller_ones_follow_each_other(tmp_path: Path, conf: Any, plans: list[str]) -> None:
+    conf.set(BYTES_TOGETHER, "600")
+    system = squall.compile(PATHS, lexer="jena", window="RANGE 9ms STEP 3ms")
+    folder = written(tmp_path / "in", EVENTS, files=8)
+    sizes = {3: 10, 4: 10, 6: 10}
+    for number, times in sizes.items():
+        path = folder / f"part{number}.ntt"
+        path.write_text(path.read_text() + "\n" * 100 * times)
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    assert_as_oracle(system, run(squall.plan(system), folder), EVENTS, ROOMS)
+    straight = [found == ["all in one task"] for found in steps(plans)]
+    assert True in straight[straight.index(False) :], "also behind one that many tasks have worked off"
+
+
+@pytest.mark.parametrize(("name", "value"), [(BYTES_TOGETHER, "0"), (ROWS_TOGETHER, "0")])
+def test_it_can_be_turned_off(tmp_path: Path, conf: Any, plans: list[str], name: str, value: str) -> None:
+    conf.set(name, value)
+    system = squall.compile(PATHS, lexer="jena")
+    assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=2)), EVENTS, ROOMS)
+    assert ["all in one task"] not in steps(plans)
+
+
+def test_a_large_state_is_left_where_it_is(tmp_path: Path, conf: Any, plans: list[str]) -> None:
+    conf.set(ROWS_TOGETHER, "20")
+    conf.set(ROWS_IN_WORKER, "20")
+    system = squall.compile(PATHS, lexer="jena")
+    assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=4)), EVENTS, ROOMS)
+    assert steps(plans)[0] == ["all in one task"]
+    assert ["all in one task"] not in steps(plans)[3:]
+
+
+def test_all_there_is_may_be_so_little(tmp_path: Path, conf: Any, plans: list[str]) -> None:
+    conf.unset(FILES_PER_BATCH)
+    system = squall.compile(PATHS, lexer="jena", window="RANGE 6ms STEP 3ms")
+    sources = Sources([open_source(str(written(tmp_path / "in", EVENTS, files=4)))])
+    found = list(squall.build(squall.plan(system), "spark").run(sources, ROOMS))
+    assert_as_oracle(system, found, EVENTS, ROOMS)
+    assert sources.sources[0].reading.statements == len(EVENTS), "static data are none of its statements"
+    assert steps(plans) == [["all in one task"]]
+
+
+def test_what_comes_live_is_read_by_the_task(tmp_path: Path, plans: list[str]) -> None:
+    """Not by Spark, that hands its lines on."""
+    system = squall.compile(PATHS, lexer="jena", window="RANGE 5ms")
+    batches = [EVENTS[place : place + 6] for place in range(0, len(EVENTS), 6)]
+    job = squall.build(squall.plan(system), "spark", Options(checkpoint=tmp_path / "kept"))
+    assert_as_oracle(system, list(job.run(iter(batches), ROOMS)), EVENTS, ROOMS)
+    assert {tuple(found) for found in steps(plans)} == {("all in one task",)}
+
+
+def slowly(batches: Iterator[Any]) -> Iterator[Any]:
+    time.sleep(1)
+    yield from batches
+
+
+def test_it_is_the_same_worker_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that it holds what it needs."""
+    from squall.builders.spark.exchange import SparkExchange
+
+    reader = SparkExchange.reader
+    asked = tmp_path / "asked"
+
+    def noted(self: SparkExchange) -> Any:
+        read = reader(self)
+
+        def noting(file: Any, buckets: Any) -> Any:
+            with asked.open("a") as log:
+                log.write(f"{file[-2]}\n")
+            return read(file, buckets)
+
+        return noting
+
+    monkeypatch.setattr(SparkExchange, "reader", noted)
+    system = squall.compile(PATHS, lexer="jena", window="RANGE 50ms")
+    session().range(0, 2, 1, 2).mapInArrow(slowly, "id long").collect()  # so that there are two workers
+    assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=6)), EVENTS, ROOMS)
+    assert not asked.exists() or "state" not in asked.read_text()
