@@ -36,20 +36,21 @@ from squall.streams.graphs import TriG
 _CHUNK = 1 << 17
 _ENDS = rb"\s;,\[\](){}\"'<>#"  # what no word goes beyond
 _CONTENT = re.compile(
-    rb"""(?:
+    rb"""(?>(?:
       [\s;,.\[\](){}]++
     | \#[^\n]*+\n
     | <[^<>"{}|^`\s]*+> | <(?=[<\s(]) | >
-    | \"{3}(?:[^"\\]|\\.|"(?!""))*+\"{3} | '{3}(?:[^'\\]|\\.|'(?!''))*+'{3}
-    | "(?:[^"\\\n]|\\[^\n])++" | ""(?=[^"])  | '(?:[^'\\\n]|\\[^\n])++' | ''(?=[^'])
+    | \"{3}(?>(?:[^"\\]|\\.|"(?!""))*)\"{3} | '{3}(?>(?:[^'\\]|\\.|'(?!''))*)'{3}
+    | "(?>(?:[^"\\\n]|\\[^\n])+)" | ""(?=[^"])  | '(?>(?:[^'\\\n]|\\[^\n])+)' | ''(?=[^'])
     | (?<=["'])@[A-Za-z0-9-]++(?=[^A-Za-z0-9-])
-    | (?!(?i:MESSAGE)(?=[ENDS]) | @message\b) (?:[^ENDS\\]|\\[^\n])++ (?=[ENDS]|\\\n)
+    | (?!(?i:MESSAGE)(?=[ENDS]) | @message\b) (?>(?:[^ENDS\\]|\\[^\n])+) (?=[ENDS]|\\\n)
     | \\\n
     | (?!\"{3}|'{3}|@message\s*+(?:\.|\Z)) ["'<@][^\n]*+\n
-    )*+""".replace(b"ENDS", _ENDS),
+    )*)""".replace(b"ENDS", _ENDS),
     re.DOTALL | re.VERBOSE,
 )
-"""All up to a delimiter, but for a last piece that may go on. (The last line: what is broken goes up to its end.)"""
+"""All up to a delimiter, but for a last piece that may go on. (The last line: what is broken goes up to its end. Atomic
+groups, not possessive quantifiers: before Python 3.11.5 these go wrong where there are alternatives, gh-106052.)"""
 _DELIMITER = re.compile(rb"(?i:MESSAGE)(?=[" + _ENDS + rb"])|@message\s*+\.")
 _WORD = re.compile(rb"(?i:MESSAGE)")
 """What every delimiter has in it."""
