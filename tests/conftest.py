@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,26 +37,51 @@ def squall(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -
     return run
 
 
+@contextmanager
+def spark_set(name: str, value: str) -> Iterator[None]:
+    """A setting of the Spark session that all tests share, for a while."""
+    from squall.builders.spark import session
+
+    conf = session().conf
+    conf.set(name, value)
+    try:
+        yield
+    finally:
+        conf.unset(name)
+
+
 @pytest.fixture
 def always_by_levels() -> Iterator[None]:
     """No micro-batch on Spark is worked off by a single task for having few rows."""
-    from squall.builders.spark import ROWS_TOGETHER, session
+    from squall.builders.spark import ROWS_TOGETHER
 
-    conf = session().conf
-    conf.set(ROWS_TOGETHER, "0")
-    yield
-    conf.unset(ROWS_TOGETHER)
+    with spark_set(ROWS_TOGETHER, "0"):
+        yield
 
 
 @pytest.fixture
 def in_tasks() -> Iterator[None]:
     """No micro-batch on Spark is worked off straight through by one task, however little there is to be read."""
-    from squall.builders.spark import BYTES_TOGETHER, session
+    from squall.builders.spark import BYTES_TOGETHER
 
-    conf = session().conf
-    conf.set(BYTES_TOGETHER, "0")
-    yield
-    conf.unset(BYTES_TOGETHER)
+    with spark_set(BYTES_TOGETHER, "0"):
+        yield
+
+
+@pytest.fixture
+def spark_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Spark's physical plans of the jobs of micro-batches that are run."""
+    from squall.builders.spark.exchange import SparkExchange
+
+    found: list[str] = []
+    told = SparkExchange.told
+
+    def noted(self: SparkExchange, messages: Any) -> Any:
+        found.append(messages._jdf.queryExecution().executedPlan().toString())
+        return told(self, messages)
+
+    monkeypatch.setattr(SparkExchange, "told", noted)
+    return found
 
 
 @pytest.fixture

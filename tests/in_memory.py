@@ -219,7 +219,7 @@ def run(
         job = going_on()
         job.tally = tally or job.tally
         if given is not None and job.fits(sum(len(part.events) for part in given)):
-            job.work_straight(lambda *_: iter(given), first, last, keep)
+            job.work_straight(lambda *_: iter(given), job.first() if first else (), last, keep)
         else:
             job.work(None if given is None else chain(start(job) if first else (), read(job, given)), last, keep)
         found.extend(job.outputs())
@@ -243,8 +243,8 @@ def run(
 
 def start(job: Batches | SingleTask) -> Iterator[Message]:
     """What a task makes to start the program, when the batch is worked off."""
-    if (step := job.starting()) is not None:
-        yield from from_arrow(step(iter(())))
+    if first := job.first():
+        yield from from_arrow(job.starting(first)(iter(())))
 
 
 def read(job: Batches | SingleTask, files: Sequence[Parsed]) -> Iterator[Message]:

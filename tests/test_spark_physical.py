@@ -73,24 +73,14 @@ def test_what_one_task_runs_as_a_whole_is_one_step() -> None:
 
 
 @pytest.mark.usefixtures("always_by_levels")
-def test_the_plans_are_those_of_the_jobs_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    from squall.builders.spark.exchange import SparkExchange
-
+def test_the_plans_are_those_of_the_jobs_that_run(spark_jobs: list[str]) -> None:
     plan = squall.plan(apply(squall.compile(ORPHANS, lexer="jena"), output="rstream"))
     shown = physical(plan)
-    run: list[str] = []
-    told = SparkExchange.told
-
-    def watched(self: SparkExchange, messages: Any) -> Any:
-        run.append(messages._jdf.queryExecution().executedPlan().toString())
-        return told(self, messages)
-
-    monkeypatch.setattr(SparkExchange, "told", watched)
     facts = stream("1 :a :parent :b\n2 :b :parent :c\n3 :d :gone :yes")
     assert list(squall.build(plan, "spark", Options()).run([facts]))
     assert heads(shown) == ["job 1: sources", LEVELS]
     steps = r"MapInArrow (.*?)\(|(Exchange \w+)"
-    assert [re.findall(steps, text) for text in run] == [
+    assert [re.findall(steps, text) for text in spark_jobs] == [
         re.findall(steps, text) for text in re.split(r"^job \d.*\n", shown, flags=re.MULTILINE)[1:]
     ]
 

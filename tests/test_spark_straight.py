@@ -43,22 +43,6 @@ def conf() -> Iterator[Any]:
         found.unset(name)
 
 
-@pytest.fixture
-def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Spark's physical plans of the jobs that are run."""
-    from squall.builders.spark.exchange import SparkExchange
-
-    found: list[str] = []
-    told = SparkExchange.told
-
-    def noted(self: SparkExchange, messages: Any) -> Any:
-        found.append(messages._jdf.queryExecution().executedPlan().toString())
-        return told(self, messages)
-
-    monkeypatch.setattr(SparkExchange, "told", noted)
-    return found
-
-
 def steps(plans: list[str]) -> list[list[str]]:
     return [re.findall(r"MapInArrow (.*?)\(|Exchange", plan)[::-1] for plan in plans]
 
@@ -80,16 +64,16 @@ def run(plan: Plan, folder: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("window", ["LANDMARK", "RANGE 5ms", "RANGE 6ms STEP 3ms"])
-def test_a_small_micro_batch_is_one_task_and_moves_nothing(tmp_path: Path, plans: list[str], window: str) -> None:
+def test_a_small_micro_batch_is_one_task_and_moves_nothing(tmp_path: Path, spark_jobs: list[str], window: str) -> None:
     """Rounds, static data, and what waits for its time included."""
     system = squall.compile(PATHS, lexer="jena", window=window)
     assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=4)), EVENTS, ROOMS)
-    straight = [found for found in steps(plans) if found == ["all in one task"]]
+    straight = [found for found in steps(spark_jobs) if found == ["all in one task"]]
     assert len(straight) == 5, "static data, and four files"
-    assert not any("Exchange" in plan for plan in plans[:5])
+    assert not any("Exchange" in plan for plan in spark_jobs[:5])
 
 
-def test_larger_ones_and_smaller_ones_follow_each_other(tmp_path: Path, conf: Any, plans: list[str]) -> None:
+def test_larger_ones_and_smaller_ones_follow_each_other(tmp_path: Path, conf: Any, spark_jobs: list[str]) -> None:
     conf.set(BYTES_TOGETHER, "600")
     system = squall.compile(PATHS, lexer="jena", window="RANGE 9ms STEP 3ms")
     folder = written(tmp_path / "in", EVENTS, files=8)
@@ -99,44 +83,44 @@ def test_larger_ones_and_smaller_ones_follow_each_other(tmp_path: Path, conf: An
         path.write_text(path.read_text() + "\n" * 100 * times)
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
     assert_as_oracle(system, run(squall.plan(system), folder), EVENTS, ROOMS)
-    straight = [found == ["all in one task"] for found in steps(plans)]
+    straight = [found == ["all in one task"] for found in steps(spark_jobs)]
     assert True in straight[straight.index(False) :], "also behind one that many tasks have worked off"
 
 
 @pytest.mark.parametrize(("name", "value"), [(BYTES_TOGETHER, "0"), (ROWS_TOGETHER, "0")])
-def test_it_can_be_turned_off(tmp_path: Path, conf: Any, plans: list[str], name: str, value: str) -> None:
+def test_it_can_be_turned_off(tmp_path: Path, conf: Any, spark_jobs: list[str], name: str, value: str) -> None:
     conf.set(name, value)
     system = squall.compile(PATHS, lexer="jena")
     assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=2)), EVENTS, ROOMS)
-    assert ["all in one task"] not in steps(plans)
+    assert ["all in one task"] not in steps(spark_jobs)
 
 
-def test_a_large_state_is_left_where_it_is(tmp_path: Path, conf: Any, plans: list[str]) -> None:
+def test_a_large_state_is_left_where_it_is(tmp_path: Path, conf: Any, spark_jobs: list[str]) -> None:
     conf.set(ROWS_TOGETHER, "20")
     conf.set(ROWS_IN_WORKER, "20")
     system = squall.compile(PATHS, lexer="jena")
     assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=4)), EVENTS, ROOMS)
-    assert steps(plans)[0] == ["all in one task"]
-    assert ["all in one task"] not in steps(plans)[3:]
+    assert steps(spark_jobs)[0] == ["all in one task"]
+    assert ["all in one task"] not in steps(spark_jobs)[3:]
 
 
-def test_all_there_is_may_be_so_little(tmp_path: Path, conf: Any, plans: list[str]) -> None:
+def test_all_there_is_may_be_so_little(tmp_path: Path, conf: Any, spark_jobs: list[str]) -> None:
     conf.unset(FILES_PER_BATCH)
     system = squall.compile(PATHS, lexer="jena", window="RANGE 6ms STEP 3ms")
     sources = Sources([open_source(str(written(tmp_path / "in", EVENTS, files=4)))])
     found = list(squall.build(squall.plan(system), "spark").run(sources, ROOMS))
     assert_as_oracle(system, found, EVENTS, ROOMS)
     assert sources.sources[0].reading.statements == len(EVENTS), "static data are none of its statements"
-    assert steps(plans) == [["all in one task"]]
+    assert steps(spark_jobs) == [["all in one task"]]
 
 
-def test_what_comes_live_is_read_by_the_task(tmp_path: Path, plans: list[str]) -> None:
+def test_what_comes_live_is_read_by_the_task(tmp_path: Path, spark_jobs: list[str]) -> None:
     """Not by Spark, that hands its lines on."""
     system = squall.compile(PATHS, lexer="jena", window="RANGE 5ms")
     batches = [EVENTS[place : place + 6] for place in range(0, len(EVENTS), 6)]
     job = squall.build(squall.plan(system), "spark", Options(checkpoint=tmp_path / "kept"))
     assert_as_oracle(system, list(job.run(iter(batches), ROOMS)), EVENTS, ROOMS)
-    assert {tuple(found) for found in steps(plans)} == {("all in one task",)}
+    assert {tuple(found) for found in steps(spark_jobs)} == {("all in one task",)}
 
 
 def slowly(batches: Iterator[Any]) -> Iterator[Any]:

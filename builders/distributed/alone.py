@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ from squall.builders.distributed.messages import (
     SOURCES,
     STATE,
     Message,
+    Parcel,
     Step,
     from_arrow,
     making,
@@ -119,9 +120,13 @@ class SingleTask:
         """Whether there is something to do when no more events will come."""
         return self.progress.due < FOREVER
 
-    def starting(self) -> Step | None:
-        """The worker's function that makes the messages which start a program, of nothing."""
-        return self.exchange.storing(making([start_message()]), self._folder("facts"))
+    def first(self) -> Sequence[Message | Parcel]:
+        """The messages that start the program."""
+        return [start_message()]
+
+    def starting(self, first: Sequence[Message | Parcel]) -> Step:
+        """The worker's function that makes these messages, of nothing."""
+        return self.exchange.storing(making(first), self._folder("facts"))
 
     def reading(self, parse: Parse) -> Step:
         """The worker's function from lines to messages."""
@@ -138,7 +143,9 @@ class SingleTask:
         """Whether a batch of so many bytes is worked off straight through (`squall.builders.distributed.straight`)."""
         return False
 
-    def work_straight(self, parse: Parse, first: bool, last: bool = False, keep: bool = True) -> None:
+    def work_straight(
+        self, parse: Parse, first: Sequence[Message | Parcel] = (), last: bool = False, keep: bool = True
+    ) -> None:
         """Works such a batch off."""
         raise NotImplementedError
 

@@ -20,7 +20,7 @@ from squall.builders.distributed.exchange import Folder
 from squall.builders.distributed.lines import Parse
 from squall.builders.distributed.messages import CLOCK, DUE, HELD, ROW, TIME, Message, Parcel, parcels, to_arrow, use_up
 from squall.builders.distributed.replicas import State
-from squall.builders.distributed.worker import Span, axioms, source_messages, wanted
+from squall.builders.distributed.worker import Span, source_messages, wanted
 from squall.builders.machine import Machine
 from squall.builders.packing import orders
 from squall.builders.rows.entries import UNIT
@@ -37,16 +37,16 @@ _HERE = 0
 class Straight:
     """The worker's function for such a batch, of nothing: what it tells, and what is to be left behind.
 
-    parse: what reads the sources. earliest: before this time (integer ms), events are late. first: the program starts.
-    waits: rows wait until their instant is whole. waited: the files of those that have waited. span: up to when
-    instants have been worked off, and are to be, if sources tell of nothing later. state: of all levels; end: of the
-    operation nodes.
+    parse: what reads the sources. earliest: before this time (integer ms), events are late. first: the messages that
+    start the program, if it starts. waits: rows wait until their instant is whole. waited: the files of those that have
+    waited. span: up to when instants have been worked off, and are to be, if sources tell of nothing later. state: of
+    all levels; end: of the operation nodes.
     """
 
     program: Program
     parse: Parse
     earliest: int
-    first: bool
+    first: Sequence[Message | Parcel]
     waits: bool
     waited: Sequence[Folder]
     span: Span
@@ -75,25 +75,25 @@ class Straight:
         if self.waits and latest > ALWAYS:
             rows.append(Parcel(CLOCK, 0, _HERE, 0, WAKE, [(latest - 1, FOREVER, 1)]))
         rows += (Parcel(ROW, level, _HERE, 0, WAKE, [UNIT]) for level in (0, DELIVER))
+        addressing = self.program.addressing()
         for made in whole_of(self.program, self.span, Evaluations(), self.state, self.end, rows):
-            yield from self._to_wait(made) if isinstance(made, Parcel) and made.kind == HELD else (made,)
+            yield from _to_wait(made, addressing) if isinstance(made, Parcel) and made.kind == HELD else (made,)
 
     def _coming(self) -> Iterator[Message | Parcel]:
         """What the program starts with, and what sources hold."""
         parsed = self.parse(iter(()), wanted(self.program), self.earliest)
-        first = axioms(self.program) if self.first else ()
-        return chain(first, source_messages(self.program, self.earliest, parsed, _outbox))
+        return chain(self.first, source_messages(self.program, self.earliest, parsed, _outbox))
 
     def _waited(self) -> Iterable[Parcel]:
         """The rows that have waited."""
         batches = chain.from_iterable(self.state.read(file, None) for file in self.waited)
         return (parcel._replace(kind=DUE) for parcel in parcels(batches, orders(self.program.plan)))
 
-    def _to_wait(self, parcel: Parcel) -> Iterator[Parcel]:
-        """Rows that wait, by where they are to be worked off: another batch may be larger."""
-        addressing = self.program.addressing()
-        for made in addressing.rows((addressing.ids[parcel.node], parcel.port), parcel.entries):
-            yield made._replace(kind=HELD)
+
+def _to_wait(parcel: Parcel, addressing: Addressing) -> Iterator[Parcel]:
+    """Rows that wait, by where they are to be worked off: another batch may be larger."""
+    for made in addressing.rows((addressing.ids[parcel.node], parcel.port), parcel.entries):
+        yield made._replace(kind=HELD)
 
 
 def _ends(rows: Iterable[Parcel]) -> int:

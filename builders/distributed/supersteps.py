@@ -23,7 +23,19 @@ from squall.builders.distributed.cut import Level
 from squall.builders.distributed.delivery import Evaluations, changes_only, changing, delivery, told_whole, whole
 from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
 from squall.builders.distributed.lines import Lost, Parse
-from squall.builders.distributed.messages import DUE, HELD, LOST, OF_A_BATCH, ROW, STATE, Step, making, same
+from squall.builders.distributed.messages import (
+    DUE,
+    HELD,
+    LOST,
+    OF_A_BATCH,
+    ROW,
+    STATE,
+    Message,
+    Parcel,
+    Step,
+    making,
+    same,
+)
 from squall.builders.distributed.replicas import Lineage, State
 from squall.builders.distributed.straight import Straight
 from squall.builders.distributed.worker import (
@@ -161,10 +173,13 @@ class Batches:
 
     # A batch
 
-    def starting(self) -> Step | None:
-        """The worker's function that makes the messages which start a program, of nothing; None: there are none."""
-        first = list(axioms(self.program))
-        return self._entering(making(first)) if first else None
+    def first(self) -> Sequence[Message | Parcel]:
+        """The messages that start the program."""
+        return list(axioms(self.program))
+
+    def starting(self, first: Sequence[Message | Parcel]) -> Step:
+        """The worker's function that makes these messages, of nothing."""
+        return self._entering(making(first))
 
     def reading(self, parse: Parse) -> Step:
         """The worker's function from lines to messages."""
@@ -333,33 +348,41 @@ class Batches:
         whole, the driver has to say.)"""
         return not self.instants and size <= self.few and self.progress.known <= self.small
 
-    def work_straight(self, parse: Parse, first: bool, last: bool = False, keep: bool = True) -> None:
-        """Works such a batch off, as `work` does. parse: reads the sources. first: the program starts."""
+    def work_straight(
+        self, parse: Parse, first: Sequence[Message | Parcel] = (), last: bool = False, keep: bool = True
+    ) -> None:
+        """Works such a batch off, as `work` does. parse: reads the sources. first: the messages that start the program,
+        if it starts."""
         self._begin(keep)
-        before = self.progress.worked
         levels = [*(level.number for level in self.program.levels), DELIVER]
         places = [(kind, level) for kind in self.comes for level in levels]
         waited = [file for place in places for file in leaving.files(self.store, *place, self.progress.folders)]
-        span = Span(before, self._now(last) if self.whole_instants else before)
+        span = self._span_before(last)
         state, end = (self._state(part, TOGETHER, keep) for part in (levels[:-1], [DELIVER]))
         step = Straight(self.program, parse, self.earliest, first, self.whole_instants, waited, span, state, end)
-        self.told = self._run(self.exchange.made(self._ending(step)))
+        self._run_whole(self.exchange.made(self._ending(step)), last)
         self.held = self.told.held if keep else None
+
+    def _span_before(self, last: bool) -> Span:
+        """The time that passes, as far as it is known before the sources are read."""
+        before = self.progress.worked
+        return Span(before, self._now(last) if self.whole_instants else before)
+
+    def _run_whole(self, messages: Frame, last: bool) -> None:
+        """Runs the job that is all of the batch."""
+        self.told = self._run(messages)
         self.sources = self._of_batch(self.steps)
-        self.span = Span(before, self._now(last))
+        self.span = Span(self.progress.worked, self._now(last))
 
     # All in one job
 
     def _at_once(self, messages: Frame, last: bool) -> None:
         """Works the batch off from sources to answers, the sources' messages in the same job."""
-        before = self.progress.worked
-        self.span = Span(before, self._now(last) if self.whole_instants else before)
+        self.span = self._span_before(last)
         flow: Frame | None = messages
         for level in self.program.levels:
             flow = self._through(level, flow)
-        self.told = self._run(self._delivered(flow, Evaluations()))
-        self.sources = self._of_batch(self.steps)
-        self.span = Span(before, self._now(last))
+        self._run_whole(self._delivered(flow, Evaluations()), last)
 
     # All in one task
 
@@ -478,7 +501,7 @@ class Batches:
         step = compaction(self.program, self._passed())
         if self.few >= 0 and self.progress.known <= self.together and self.added <= _ADDED * self.together:
             files = self.lineage.files()
-            step = leaving.reading(step, self.exchange.reader(), files)
+            step = leaving.reading(step, self.lineage.read, files)
             return self.exchange.made(self.exchange.storing(step, folder)) if files else None
         levels = {level for version in self.lineage.versions for level in version.files}
         folders = [version.folder for version in self.lineage.versions]

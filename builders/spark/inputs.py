@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from squall.builders.distributed import intake
 from squall.builders.distributed.lines import Document, parsed
+from squall.builders.distributed.messages import Message, Parcel
 from squall.builders.distributed.parts import Part, shares
 from squall.builders.spark.direct import Direct
 from squall.builders.spark.session import FILES_PER_BATCH
@@ -50,11 +51,11 @@ class Inputs(NamedTuple):
 
 class Coming(NamedTuple):
     """What a batch takes in. parts: of files, by the task that is to read them; texts: lines that come from Spark.
-    first: the program starts."""
+    first: the messages that start the program, if it starts."""
 
     parts: Sequence[Sequence[Part]] = ()
     texts: Sequence[DataFrame] = ()
-    first: bool = False
+    first: Sequence[Message | Parcel] = ()
 
 
 def readable(source: Source) -> bool:

@@ -230,7 +230,7 @@ class Run:
         known = arriving.seen(event._replace(time=ALWAYS) for event in static)
         draft = written(file, chain.from_iterable(map(spool_lines, known)))
         self._spread(arriving.rows, inputs)
-        first = self.batches.starting() is not None
+        first = self.batches.first()
         if draft is None:
             return Coming(first=first)
         show(draft)
@@ -254,8 +254,8 @@ class Run:
     def _messages(self, coming: Coming) -> DataFrame | None:
         """The messages of what a batch takes in; None: there is nothing."""
         made: list[DataFrame] = []
-        if coming.first and (first := self.batches.starting()) is not None:
-            made.append(self.exchange.made(first))
+        if coming.first:
+            made.append(self.exchange.made(self.batches.starting(coming.first)))
         if coming.parts:
             step = self.batches.reading(parts_parser(self.documents, coming.parts))
             made.append(by_workers(self.spark.range(0, len(coming.parts), 1, len(coming.parts)), step))
