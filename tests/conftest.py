@@ -70,17 +70,22 @@ def in_tasks() -> Iterator[None]:
 
 @pytest.fixture
 def spark_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Spark's physical plans of the jobs of micro-batches that are run."""
+    """Spark's physical plans of the jobs of micro-batches that are run, of those of one task as there would be one."""
     from squall.builders.spark.exchange import SparkExchange
 
     found: list[str] = []
-    told = SparkExchange.told
+    told, alone = SparkExchange.told, SparkExchange.alone
 
     def noted(self: SparkExchange, messages: Any) -> Any:
         found.append(messages._jdf.queryExecution().executedPlan().toString())
         return told(self, messages)
 
+    def noted_alone(self: SparkExchange, step: Any) -> Any:
+        found.append(f"MapInArrow {step.__name__}()")
+        return alone(self, step)
+
     monkeypatch.setattr(SparkExchange, "told", noted)
+    monkeypatch.setattr(SparkExchange, "alone", noted_alone)
     return found
 
 

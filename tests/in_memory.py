@@ -153,6 +153,9 @@ class MemoryExchange:
     def made(self, step: Step) -> Messages:
         return self.passed([], step)
 
+    def alone(self, step: Step) -> Told:
+        return self.told(self.made(step))
+
     def told(self, messages: Messages) -> Told:
         return Told.of(messages)
 
@@ -215,13 +218,14 @@ def run(
             at_work[:] = [anew()]
         return at_work[0]
 
-    def work(given: Sequence[Parsed] | None, first: bool = False, last: bool = False, keep: bool = True) -> None:
+    def work(given: Sequence[Parsed], first: bool = False, last: bool = False, keep: bool = True) -> None:
         job = going_on()
         job.tally = tally or job.tally
-        if given is not None and job.fits(sum(len(part.events) for part in given)):
+        if job.fits(sum(len(part.events) for part in given)):
             job.work_straight(lambda *_: iter(given), job.first() if first else (), last, keep)
         else:
-            job.work(None if given is None else chain(start(job) if first else (), read(job, given)), last, keep)
+            messages = chain(start(job) if first else (), read(job, given))
+            job.work(messages if first or given else None, last, keep)
         found.extend(job.outputs())
         if not keep and not any(level.recursive for level in program.levels):
             assert not any(STATE in path for path in files.values)
@@ -237,7 +241,7 @@ def run(
     for batch in batches:
         work(in_files(batch))
     if anew().unfinished:
-        work(None, last=True)
+        work([], last=True)
     return found
 
 

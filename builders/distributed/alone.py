@@ -174,7 +174,9 @@ class SingleTask:
         self.tally.add(found)
 
     def _told(self, messages: Frame, step: str) -> Told:
-        return leaving.told(self.exchange, self.store, messages, self._folder(step))
+        told = self.exchange.told(messages)
+        leaving.note(self.store, self._folder(step), told.files)
+        return told
 
     def answers(self) -> Frame | None:
         """What the batch has to hand on, as messages: `start` is the time, `weight` the place."""

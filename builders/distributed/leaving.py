@@ -14,8 +14,8 @@ import pyarrow
 from pyarrow import compute
 
 from squall.builders.distributed.addressing import DELIVER
-from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Read, Told
-from squall.builders.distributed.messages import ANSWERS, ARROW, FILE, ROW, STORED, Message, Step, to_arrow, use_up
+from squall.builders.distributed.exchange import Files, Folder, Read
+from squall.builders.distributed.messages import ANSWERS, ARROW, FILE, ROW, STORED, Message, Step, to_arrow
 from squall.rdf import FOREVER
 
 ORDER = ("start", "node", "bucket", "weight", "row")
@@ -44,7 +44,6 @@ def reading(step: Step, read: Read, files: Sequence[Folder]) -> Step:
     """The step, of the messages in files of the store."""
 
     def of_files(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        use_up(batches)
         yield from step(chain.from_iterable(read(file, None) for file in files))
 
     of_files.__name__ = step.__name__
@@ -98,13 +97,6 @@ def _stored(put: Put, place: Place, messages: pyarrow.Table) -> Message:
 
 
 # What counts of a folder
-
-
-def told(exchange: Exchange, store: Files, messages: Frame, folder: Folder) -> Told:
-    """Runs the job that makes messages, which stores what it leaves in a folder. Answers with what it tells."""
-    found = exchange.told(messages)
-    note(store, folder, found.files)
-    return found
 
 
 def note(store: Files, folder: Folder, files: Iterable[tuple[str, int, str]]) -> None:

@@ -115,15 +115,10 @@ def making(messages: Sequence[Message | Parcel]) -> Step:
     """The worker's function that makes messages, of nothing."""
 
     def made(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        use_up(batches)
+        deque(batches, maxlen=0)  # an engine ends the worker that leaves something, and with it what it holds
         yield from to_arrow(messages)
 
     return made
-
-
-def use_up(batches: Iterator[pyarrow.RecordBatch]) -> None:
-    """Takes what a step has no use for: an engine ends the worker that leaves something, and with it what it holds."""
-    deque(batches, maxlen=0)
 
 
 def same(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:

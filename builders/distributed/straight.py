@@ -18,7 +18,7 @@ from squall.builders.distributed.addressing import DELIVER, WAKE, Addressing, Pr
 from squall.builders.distributed.delivery import Evaluations, whole_of
 from squall.builders.distributed.exchange import Folder
 from squall.builders.distributed.lines import Parse
-from squall.builders.distributed.messages import CLOCK, DUE, HELD, ROW, TIME, Message, Parcel, parcels, to_arrow, use_up
+from squall.builders.distributed.messages import CLOCK, DUE, HELD, ROW, TIME, Message, Parcel, parcels, to_arrow
 from squall.builders.distributed.replicas import State
 from squall.builders.distributed.worker import Span, source_messages, wanted
 from squall.builders.machine import Machine
@@ -27,8 +27,6 @@ from squall.builders.rows.entries import UNIT
 from squall.rdf import ALWAYS, FOREVER
 
 _START, _END = itemgetter(-3), itemgetter(-2)
-NAME = "all in one task"
-"""By what engines know it."""
 _HERE = 0
 """The bucket of rows that are worked off by who has made them."""
 
@@ -53,10 +51,9 @@ class Straight:
     state: State
     end: State
 
-    __name__ = NAME
+    __name__ = "all in one task"
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        use_up(batches)
         self.program.prepare()
         return to_arrow(self._messages())
 

@@ -282,8 +282,12 @@ class Batches:
 
     def _run(self, messages: Frame) -> Told:
         """Runs a job, which stores what it leaves as the next step of this batch. Answers with what it tells."""
+        return self._done(self.exchange.told(messages))
+
+    def _done(self, told: Told) -> Told:
+        """A job has stored what it leaves as the next step of this batch."""
         folder = self._next_step()
-        told = leaving.told(self.exchange, self.store, messages, folder)
+        leaving.note(self.store, folder, told.files)
         self.steps.append(str(folder[-1]))
         self.lineage.add(folder, told)
         self.kept += told.kept
@@ -360,7 +364,7 @@ class Batches:
         span = self._span_before(last)
         state, end = (self._state(part, TOGETHER, keep) for part in (levels[:-1], [DELIVER]))
         step = Straight(self.program, parse, self.earliest, first, self.whole_instants, waited, span, state, end)
-        self._run_whole(self.exchange.made(self._ending(step)), last)
+        self._whole_done(self.exchange.alone(self._ending(step)), last)
         self.held = self.told.held if keep else None
 
     def _span_before(self, last: bool) -> Span:
@@ -368,9 +372,9 @@ class Batches:
         before = self.progress.worked
         return Span(before, self._now(last) if self.whole_instants else before)
 
-    def _run_whole(self, messages: Frame, last: bool) -> None:
-        """Runs the job that is all of the batch."""
-        self.told = self._run(messages)
+    def _whole_done(self, told: Told, last: bool) -> None:
+        """The job is done that is all of the batch."""
+        self.told = self._done(told)
         self.sources = self._of_batch(self.steps)
         self.span = Span(self.progress.worked, self._now(last))
 
@@ -382,7 +386,7 @@ class Batches:
         flow: Frame | None = messages
         for level in self.program.levels:
             flow = self._through(level, flow)
-        self._run_whole(self._delivered(flow, Evaluations()), last)
+        self._whole_done(self.exchange.told(self._delivered(flow, Evaluations())), last)
 
     # All in one task
 
@@ -495,30 +499,31 @@ class Batches:
     def _reported(self, evaluations: Evaluations, told: Told) -> Evaluations:
         return evaluations.reported(self.program.plan, {(number, time) for _, number, time in told.instants})
 
-    def _added(self, folder: Folder) -> Frame | None:
-        """The state of all batches so far, added up into a folder: by one task, if few rows have been added since that
-        was done last; None: there is none."""
+    def _added_up(self, folder: Folder) -> Told | None:
+        """What the job tells that adds the state of all batches so far up into a folder: of one task, if few rows have
+        been added since that was done last. None: there is none."""
         step = compaction(self.program, self._passed())
         if self.few >= 0 and self.progress.known <= self.together and self.added <= _ADDED * self.together:
             files = self.lineage.files()
             step = leaving.reading(step, self.lineage.read, files)
-            return self.exchange.made(self.exchange.storing(step, folder)) if files else None
+            return self.exchange.alone(self.exchange.storing(step, folder)) if files else None
         levels = {level for version in self.lineage.versions for level in version.files}
         folders = [version.folder for version in self.lineage.versions]
         state = self.exchange.union(self.exchange.stored(STATE, level, folders) for level in levels)
         if state is None:
             return None
-        return self.exchange.worked(state, self.exchange.storing(step, folder), self.exchange.partitions)
+        step = self.exchange.storing(step, folder)
+        return self.exchange.told(self.exchange.worked(state, step, self.exchange.partitions))
 
     def _compact(self) -> None:
         """Adds up the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
         number = self.done - 1
         draft = ("base", f"_{number}")
         self.store.delete(*draft)
-        added = self._added(draft)
-        if added is None:
+        told = self._added_up(draft)
+        if told is None:
             return
-        told = leaving.told(self.exchange, self.store, added, draft)
+        leaving.note(self.store, draft, told.files)
         self.progress.rows = told.kept
         self.added = 0
         self.store.rename(draft, ("base", number))

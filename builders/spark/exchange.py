@@ -19,6 +19,7 @@ from squall.builders.spark.store import Store, pattern_of
 from squall.builders.spark.workers import by_one_worker, by_workers
 
 if TYPE_CHECKING:
+    from pyspark import RDD
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -34,6 +35,11 @@ class SparkExchange:
     def owners(self) -> Owners:
         """A job of Spark's tells: a run whose batches are all worked off by one task does without."""
         return _owners(self.spark, self.partitions)
+
+    @cached_property
+    def nothing(self) -> RDD[int]:
+        """What a task is given that needs nothing."""
+        return self.spark.sparkContext.range(0, 1, 1, 1)
 
     def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> DataFrame | None:
         return self._read(leaving.files(self.store, kind, level, folders))
@@ -78,7 +84,10 @@ class SparkExchange:
         return by_workers(messages, step)
 
     def made(self, step: Step) -> DataFrame:
-        return by_one_worker(self.spark, step)
+        return by_workers(self.spark.range(0, 1, 1, 1), step)
+
+    def alone(self, step: Step) -> Told:
+        return Told.of(from_arrow(by_one_worker(self.nothing, step).collect()))
 
     def told(self, messages: DataFrame) -> Told:
         return Told.of(from_arrow(messages.toArrow().to_batches()))

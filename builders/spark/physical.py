@@ -14,13 +14,13 @@ from squall.builders.distributed.addressing import DELIVER
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.exchange import Folder, Told
 from squall.builders.distributed.messages import ARROW, ROW, SOURCES, Step
-from squall.builders.distributed.straight import NAME
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.outputs import write
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import bytes_together, rows_together
 from squall.builders.spark.store import Store
+from squall.builders.spark.workers import by_one_worker
 from squall.plan import Plan
 from squall.rdf import FOREVER
 from squall.stages import Options
@@ -88,16 +88,18 @@ class PlanningExchange(SparkExchange):
         self.jobs: list[Planned] = []
         self.steps = [SOURCES]
         """What the next job does."""
-        self.nothing = (write(store.path(), ARROW.empty_table()),)
+        self.unmade = (write(store.path(), ARROW.empty_table()),)
         """A file that can be read in place of all those that are not made."""
 
     def worked(self, messages: DataFrame, step: Step, partitions: int) -> DataFrame:
         self.steps.append(step.__name__)
         return super().worked(messages, step, partitions)
 
-    def made(self, step: Step) -> DataFrame:
-        self.steps = [NAME] if step.__name__ == NAME else self.steps
-        return super().made(step)
+    def alone(self, step: Step) -> Told:
+        self.steps = []
+        lineage = by_one_worker(self.nothing, step).toDebugString() or b""
+        self.jobs.append(Planned((step.__name__,), lineage.decode()))
+        return Told(rows=self.rows)
 
     def told(self, messages: DataFrame) -> Told:
         left = (DELIVER, *(() if self.jobs else self.levels))
@@ -107,4 +109,4 @@ class PlanningExchange(SparkExchange):
         return Told(rows=self.rows, files=tuple((ROW, level, "") for level in left))
 
     def _read(self, parts: Iterable[Folder]) -> DataFrame | None:
-        return super()._read([self.nothing]) if list(parts) else None
+        return super()._read([self.unmade]) if list(parts) else None

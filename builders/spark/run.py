@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +64,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+_TOGETHER = 1000
+"""So many outputs go from thread to thread at a time."""
+
 
 class Run:
     """One run of a job: the driver's side."""
@@ -91,7 +94,7 @@ class Run:
         """Of all sources, by number, and behind them of static data."""
         self.spool: Spool | None = None
         self.reporter: Reporter | None = None
-        self.waiting: queue.Queue[Output | threading.Event | None] = queue.Queue(maxsize=10_000)
+        self.waiting: queue.Queue[list[Output] | threading.Event | None] = queue.Queue(maxsize=10)
         self.failure: BaseException | None = None
         self.abandoned = False
         self.stopped = False
@@ -204,7 +207,8 @@ class Run:
     def _take_in(self, coming: Coming, last: bool, keep: bool) -> None:
         """Works a batch off: by one task, where there is little to be read."""
         parts = list(chain.from_iterable(coming.parts))
-        if (coming.parts or coming.first) and not coming.texts and self.batches.fits(sum(map(weight, parts))):
+        is_work = coming.parts or coming.first or self.batches.unfinished
+        if is_work and not coming.texts and self.batches.fits(sum(map(weight, parts))):
             self.batches.work_straight(all_parser(self.documents, parts), coming.first, last, keep)
         else:
             self.batches.work(self._messages(coming), last, keep)
@@ -298,7 +302,7 @@ class Run:
                 if isinstance(item, threading.Event):
                     item.set()
                 else:
-                    yield item
+                    yield from item
         finally:
             self._end(query, watcher)
         if self.failure is not None:
@@ -360,8 +364,9 @@ class Run:
         try:
             self.exchange.spark = frame.sparkSession
             coming, spooled = arrived(frame, inputs)
-            for output in self._batch(coming, inputs.sources):
-                self._hand_over(output)
+            outputs = self._batch(coming, inputs.sources)
+            while some := list(islice(outputs, _TOGETHER)):
+                self._hand_over(some)
             taken = threading.Event()
             self._hand_over(taken)
             taken.wait()
@@ -378,7 +383,7 @@ class Run:
         """Notes the first thing that went wrong in any of the threads, for the one that takes the outputs."""
         self.failure = self.failure or error
 
-    def _hand_over(self, item: Output | threading.Event) -> None:
+    def _hand_over(self, item: list[Output] | threading.Event) -> None:
         if self.abandoned:
             raise RuntimeError("the run was abandoned")
         self.waiting.put(item)

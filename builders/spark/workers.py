@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow
@@ -12,7 +13,8 @@ from squall.builders.distributed.messages import SCHEMA, Step
 from squall.collecting import calm_collector, spare_collector
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark import RDD
+    from pyspark.sql import DataFrame
 
 
 _ALONE = "SQUALL_WORKER"
@@ -32,13 +34,26 @@ def by_workers(rows: DataFrame, step: Step) -> DataFrame:
     return rows.mapInArrow(work, SCHEMA)
 
 
-def by_one_worker(spark: SparkSession, step: Step) -> DataFrame:
-    """The messages that one task makes of nothing. On one machine it is the same worker each time, if no two such tasks
-    are at work at once: Spark takes the one that has been idle for the longest time, and there is no other."""
-    environment = spark.sparkContext.environment
-    with _ENVIRONMENT:  # Spark takes note of it when it is given a function
-        environment[_ALONE] = "alone"
+def by_one_worker(nothing: RDD[int], step: Step) -> RDD[pyarrow.RecordBatch]:
+    """What one task makes of nothing: of an RDD of one partition. On one machine it is the same worker each time, if no
+    two such tasks are at work at once: Spark takes the one that has been idle for the longest time, and there is no
+    other.
+
+    Not a DataFrame, since to plan one takes longer than to run a task that is to do nothing.
+    """
+
+    def work(_: int, rows: Iterable[int]) -> Iterator[pyarrow.RecordBatch]:
+        deque(rows, maxlen=0)  # Spark ends a worker that leaves something, and with it what it holds
+        calm_collector()
+        yield from step(iter(()))
+        spare_collector()
+
+    context = nothing.context
+    with _ENVIRONMENT:
+        context.environment[_ALONE] = "alone"
         try:
-            return by_workers(spark.range(0, 1, 1, 1), step)
+            # With its name the function is handed to Spark, which takes note of the environment.
+            made = nothing.mapPartitionsWithIndex(work).setName(step.__name__)
         finally:
-            del environment[_ALONE]
+            del context.environment[_ALONE]
+    return made
