@@ -11,7 +11,7 @@ from squall.builders.rows.entries import Entry, Head, Row, answer_row, row_fact
 from squall.builders.rows.timeline import order_name, ordering
 from squall.operators import Answer
 from squall.plan import Plan
-from squall.rdf import FOREVER, Evaluated
+from squall.rdf import FOREVER, Evaluated, Triple
 from squall.stages import Output
 
 _JSON = "\0"
@@ -129,6 +129,8 @@ def _head(cell: list[Any], orders: Orders) -> Head:
 def pack_output(output: Output) -> str:
     """An output as one string, but for its time."""
     fact = output.fact
+    if isinstance(fact, Triple):  # as most are
+        return pack((*fact, output.rule))
     row = (_EVALUATED, *fact.names) if isinstance(fact, Evaluated) else answer_row(fact)
     return pack((*row, output.rule))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from squall.builders.intervals import Steps, add_step, positive
 from squall.builders.rows.entries import Entry, Row
@@ -12,6 +13,7 @@ from squall.builders.rows.memory import Keeping
 Slot = tuple[str, int]
 """A memory, and the number of one of its slots (`squall.builders.machine.Machine.kept`)."""
 
+_START = itemgetter(-3)
 COMPACT = 16
 """After how many batches a distributed builder writes its state as a whole again."""
 
@@ -44,6 +46,10 @@ def lasting(entries: Sequence[Entry], passed: int, together: int | None = None) 
     rows = {entry[:-3][:together] for entry in going_on}
     if len(going_on) == len(entries) or not rows or () in rows:  # (): they are all one
         return list(entries) if rows else []
+    first = min(map(_START, going_on))
+    before = [entry for entry in entries if first <= entry[-2] < passed]
+    if not any(entry[:-3][:together] in rows for entry in before):  # so that nothing goes on with what was earlier yet
+        return going_on
     firsts = {row[0] for row in rows}  # most of what has ended need not be taken apart
     return [entry for entry in entries if entry[-2] >= passed or (entry[0] in firsts and entry[:-3][:together] in rows)]
 
@@ -52,17 +58,24 @@ def compacted(entries: Iterable[Entry], passed: int, together: int | None = None
     """Entries that add up to the same at every instant from `passed` on (integer ms); nothing that is to come begins
     before. Of the past they say only since when what goes on has held. together: of how many first columns rows are
     one, so that they have held since any of them has; None: all."""
-    groups: dict[Row, dict[Row, Steps]] = {}
+    groups: dict[Row, list[Entry]] = {}
+    for entry in lasting(list(entries), passed, together):
+        groups.setdefault(entry[:-3][:together], []).append(entry)
+    found: list[Entry] = []
+    for group in groups.values():
+        found += group if len(group) == 1 and group[0][-1] > 0 else _added_up(group, passed)
+    return found
+
+
+def _added_up(entries: Iterable[Entry], passed: int) -> Iterator[Entry]:
+    """The same of entries whose rows are one."""
+    rows: dict[Row, Steps] = {}
     for entry in entries:
-        row = entry[:-3]
-        add_step(groups.setdefault(row[:together], {}).setdefault(row, {}), *entry[-3:])
-    return [
-        (*row, *span)
-        for rows in groups.values()
-        for since in [_since(rows.values(), passed)]
-        for row, steps in rows.items()
-        for span in _spans(_clipped(steps, since, passed))
-    ]
+        add_step(rows.setdefault(entry[:-3], {}), *entry[-3:])
+    since = _since(rows.values(), passed)
+    for row, steps in rows.items():
+        for span in _spans(_clipped(steps, since, passed)):
+            yield *row, *span
 
 
 def _since(rows: Iterable[Steps], passed: int) -> int:

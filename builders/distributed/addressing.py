@@ -12,7 +12,7 @@ import pyarrow
 
 from squall import functions
 from squall.builders.distributed.cut import Level
-from squall.builders.distributed.messages import ROW, STATE, Message, Parcel, Step, apart, parcels, to_arrow
+from squall.builders.distributed.messages import ROW, STATE, Made, Message, Parcel, Step, apart, parcels, to_arrow
 from squall.builders.distributed.spread import EVERYWHERE, Address, Columns, groupings
 from squall.builders.packing import orders
 from squall.builders.rows.entries import UNIT, Entry
@@ -57,7 +57,7 @@ class Program:
     def step(
         self,
         name: str,
-        work: Callable[[Iterator[Parcel]], Iterable[Message | Parcel]],
+        work: Callable[[Iterator[Parcel]], Iterable[Made]],
         levels: Collection[int] | None = None,
     ) -> Step:
         """The worker's function of what makes messages of entries. levels: those whose messages it takes, the others

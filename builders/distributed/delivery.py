@@ -6,13 +6,13 @@ whole of an answer decides (whether it has changed, whether it is empty) the dri
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 
 from squall.builders.distributed.addressing import DELIVER, Program
-from squall.builders.distributed.messages import INSTANT, ROW, Message, Parcel, Step
+from squall.builders.distributed.messages import INSTANT, ROW, Answers, Made, Message, Parcel, Step
 from squall.builders.distributed.replicas import State
 from squall.builders.distributed.worker import PLAIN, Span, behind, figure_messages, gathered, in_time, worked_off
 from squall.builders.instants import Instants
@@ -70,8 +70,8 @@ def changes_only(op: Operator) -> bool:
 
 
 def delivery(program: Program, span: Span, evaluations: Evaluations, state: State) -> Step:
-    """The worker's function that ends a batch: new state, and answers out, of kind ``row``: start is their time; node,
-    bucket and weight say in which order those of a time are told. state: of the operation nodes."""
+    """The worker's function that ends a batch: new state, and answers out (`Answers`). state: of the operation
+    nodes."""
     return program.step("end", partial(_delivered, program, span, evaluations, state), [DELIVER])
 
 
@@ -89,7 +89,7 @@ def whole(program: Program, span: Span, evaluations: Evaluations, state: State, 
 
 def whole_of(
     program: Program, span: Span, evaluations: Evaluations, state: State, end: State, given: Iterable[Parcel]
-) -> Iterator[Message | Parcel]:
+) -> Iterator[Made]:
     """What `whole` makes of messages. Those whose time has not come are handed on as they are."""
     told: list[Parcel] = []
     rest: list[Parcel] = []
@@ -110,7 +110,7 @@ def whole_of(
 
 def _delivered(
     program: Program, span: Span, evaluations: Evaluations, state: State, given: Iterable[Parcel]
-) -> Iterator[Message | Parcel]:
+) -> Iterator[Made]:
     span, now, later = in_time(given, span)
     yield from later
     partition, fresh = gathered(now, state.owners)
@@ -135,16 +135,22 @@ def _delivered(
         outputs = at_work.flush(until, evaluations.instants.get(number, ()))
         if program.measure:
             yield from figure_messages(program, {node.id: NodeFigures(rows=len(outputs))})
-        for place, output in enumerate(outputs):
-            rank = ranks.get(output.rule, 0) if not op.name else min(len(ranks), 1)
-            row = pack_output(output)
-            yield Message(ROW, DELIVER, rank, number, 0, row, output.time, FOREVER, place if rank else 0)
+        if outputs:
+            yield _answers(number, outputs, ranks, min(len(ranks), 1) if op.name else None)
         passed = behind(span, state)
         for slot, entries in at_work.kept():
             yield from addressing.state(node.id, slot, lasting(entries, passed, at_work.together(slot)))
         at_work.expire(passed)
     if state.keep:
         yield state.put(partition, operators, sum(at_work.size() for at_work in operators.values()))
+
+
+def _answers(number: int, outputs: Sequence[Output], ranks: Mapping[str, int], rank: int | None) -> Answers:
+    """What an operation node answers. ranks: by the rule that makes an answer; rank: that of all of them."""
+    found = [ranks.get(output.rule, 0) if rank is None else rank for output in outputs]
+    places = [place if rank else 0 for place, rank in enumerate(found)]
+    times = [output.time for output in outputs]
+    return Answers(DELIVER, number, list(map(pack_output, outputs)), times, found, places)
 
 
 def _operators(program: Program) -> dict[int, AtWork]:

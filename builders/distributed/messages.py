@@ -23,6 +23,7 @@ from pyarrow import compute
 from squall.builders.packing import Orders, pack_all, unpack_all
 from squall.builders.rows.entries import Entry
 from squall.errors import BuilderError, SquallError
+from squall.rdf import FOREVER
 
 ROW, DUE, HELD, STATE, LOST = "row", "due", "held", "state", "lost"
 TIME, CLOCK, COUNT, INSTANT = "time", "clock", "count", "instant"
@@ -82,6 +83,33 @@ class Parcel(NamedTuple):
         return Message(*self[:-1], packed.text, packed.start, packed.end, 0, len(self.entries), packed.spans)
 
 
+class Answers(NamedTuple):
+    """What an operation node answers, in order, many at a time. texts: the answers as strings; times: of each (integer
+    ms); ranks, places: in which order those of a time are told (0: in none)."""
+
+    level: int
+    node: int
+    texts: Sequence[str]
+    times: Sequence[int]
+    ranks: Sequence[int]
+    places: Sequence[int]
+
+    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+        """The same as records, of kind `ROW`: start is the time, bucket the rank, weight the place."""
+        alike = Message(ROW, self.level, 0, self.node, 0, "", 0, FOREVER, 0)
+        of_each = {"bucket": self.ranks, "row": self.texts, "start": self.times, "weight": self.places}
+        for first in range(0, len(self.texts), _CHUNK):
+            here = slice(first, first + _CHUNK)
+            size = len(self.texts[here])
+            columns = [
+                column(of_each[field.name][here], field.type)
+                if field.name in of_each
+                else pyarrow.repeat(pyarrow.scalar(getattr(alike, field.name), field.type), size)
+                for field in ARROW
+            ]
+            yield pyarrow.RecordBatch.from_arrays(columns, schema=ARROW)
+
+
 ARROW = pyarrow.schema(
     [
         ("kind", pyarrow.string()), ("level", pyarrow.int32()), ("bucket", pyarrow.int32()), ("node", pyarrow.int32()),
@@ -93,12 +121,19 @@ _CHUNK = 20_000
 """How many entries go together over Arrow, about."""
 
 
-def to_arrow(messages: Iterable[Message | Parcel]) -> Iterator[pyarrow.RecordBatch]:
+Made = Message | Parcel | Answers
+"""What workers make."""
+
+
+def to_arrow(messages: Iterable[Made]) -> Iterator[pyarrow.RecordBatch]:
     """Messages in batches. A BuilderError on the way is raised as `Failed`."""
     chunk: list[Message] = []
     size = 0
     try:
         for one in messages:
+            if isinstance(one, Answers):
+                yield from one.batches()
+                continue
             message = one.message() if isinstance(one, Parcel) else one
             chunk.append(message)
             size += message.many

@@ -18,7 +18,7 @@ from squall.builders.distributed.addressing import DELIVER, WAKE, Addressing, Pr
 from squall.builders.distributed.delivery import Evaluations, whole_of
 from squall.builders.distributed.exchange import Folder
 from squall.builders.distributed.lines import Parse
-from squall.builders.distributed.messages import CLOCK, DUE, HELD, ROW, TIME, Message, Parcel, parcels, to_arrow
+from squall.builders.distributed.messages import CLOCK, DUE, HELD, ROW, TIME, Made, Message, Parcel, parcels, to_arrow
 from squall.builders.distributed.replicas import State
 from squall.builders.distributed.worker import Span, source_messages, wanted
 from squall.builders.machine import Machine
@@ -57,7 +57,7 @@ class Straight:
         self.program.prepare()
         return to_arrow(self._messages())
 
-    def _messages(self) -> Iterator[Message | Parcel]:
+    def _messages(self) -> Iterator[Made]:
         rows: list[Parcel] = []
         latest = ALWAYS
         for made in self._coming():
@@ -73,8 +73,8 @@ class Straight:
             rows.append(Parcel(CLOCK, 0, _HERE, 0, WAKE, [(latest - 1, FOREVER, 1)]))
         rows += (Parcel(ROW, level, _HERE, 0, WAKE, [UNIT]) for level in (0, DELIVER))
         addressing = self.program.addressing()
-        for made in whole_of(self.program, self.span, Evaluations(), self.state, self.end, rows):
-            yield from _to_wait(made, addressing) if isinstance(made, Parcel) and made.kind == HELD else (made,)
+        for one in whole_of(self.program, self.span, Evaluations(), self.state, self.end, rows):
+            yield from _to_wait(one, addressing) if isinstance(one, Parcel) and one.kind == HELD else (one,)
 
     def _coming(self) -> Iterator[Message | Parcel]:
         """What the program starts with, and what sources hold."""

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow
-from pyarrow import parquet
+from pyarrow import compute
 
 from squall.builders.distributed import leaving
 from squall.builders.distributed.addressing import BUCKETS, EVERY, WAKE, Owners, waking
 from squall.builders.distributed.exchange import Folder, Read, Told
-from squall.builders.distributed.messages import ROW, SCHEMA, Step, from_arrow
-from squall.builders.spark.outputs import merged, write
+from squall.builders.distributed.messages import ROW, SCHEMA, Step, column, from_arrow
+from squall.builders.spark.outputs import batches, merged, write
 from squall.builders.spark.store import Store, pattern_of
 from squall.builders.spark.workers import by_one_worker, by_workers
 
@@ -97,9 +97,8 @@ class SparkExchange:
 
     def texts(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
         for part in leaving.files(self.store, kind, level, folders):
-            with parquet.ParquetFile(self.store.path(*part)) as file:
-                for batch in file.iter_batches(columns=["row"]):
-                    yield from batch["row"].to_pylist()
+            for batch in batches(self.store.path(*part), ["row"]):
+                yield from batch["row"].to_pylist()
 
     def answering(self, step: Step, folder: Folder) -> Step:
         return leaving.answering(step, partial(_answer, self.store.path(*folder)))
@@ -122,8 +121,9 @@ def _answer(folder: Path, _: leaving.Place, answers: pyarrow.Table) -> str:
 
 def _read(root: Path, file: Folder, buckets: Collection[int] | None) -> Iterator[pyarrow.RecordBatch]:
     """What a file of the store holds of some buckets: read by a worker itself, for Spark cannot know what it holds."""
-    chosen = None if buckets is None else [("bucket", "in", buckets)]
-    yield from parquet.read_table(Path(root, *map(str, file)), partitioning=None, filters=chosen).to_batches()
+    chosen = None if buckets is None else column(tuple(buckets), pyarrow.int32())
+    for batch in batches(Path(root, *map(str, file))):
+        yield batch if chosen is None else batch.filter(compute.is_in(batch["bucket"], chosen))
 
 
 def _owners(spark: SparkSession, partitions: int) -> Owners:

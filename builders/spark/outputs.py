@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 
@@ -34,7 +34,12 @@ def merged(paths: Iterable[Path]) -> Iterator[tuple[int, int, str]]:
     return map(itemgetter(0, 1, -1), heapq.merge(*map(_read, paths)))
 
 
-def _read(path: Path) -> Iterator[tuple[int, int, int, int, str]]:
+def batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pyarrow.RecordBatch]:
+    """What is in such a file, some at a time. columns: those that are wanted, if not all are."""
     with parquet.ParquetFile(path) as file:
-        for batch in file.iter_batches(_GROUP, columns=ORDER):
-            yield from zip(*(batch.column(name).to_pylist() for name in ORDER), strict=True)
+        yield from file.iter_batches(_GROUP, columns=columns)
+
+
+def _read(path: Path) -> Iterator[tuple[int, int, int, int, str]]:
+    for batch in batches(path, ORDER):
+        yield from zip(*(batch.column(name).to_pylist() for name in ORDER), strict=True)
