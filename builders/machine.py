@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from squall.builders.alpha import Alpha, by_kind
@@ -26,7 +27,7 @@ from squall.builders.rows.sets import RecursiveDistinct, Timed
 from squall.builders.rows.star import Star
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.rows.update import Demand, Update, Working
-from squall.builders.stars import addresses, stars
+from squall.builders.stars import Fused, addresses
 from squall.operators import AntiJoin, Emit, Join, LeftJoin, Match, Read, Unit, Where, is_stateful
 from squall.operators import Feed as FeedNode
 from squall.operators import Operator as Kind
@@ -50,12 +51,13 @@ class Target(NamedTuple):
 
 class Machine(Network[Sequence[Entry]]):
     """The nodes of a plan at work. `hosted`: the ids of those that keep rows (None: all); others work everywhere.
-    fuses: joins on the same columns are done as one (`squall.builders.stars`), by the last of them."""
+    fused: joins that are done as one (`squall.builders.stars`), by the last of them; all are hosted."""
 
-    def __init__(self, plan: Plan, hosted: Collection[str] | None = None, fuses: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, hosted: Collection[str] | None = None, fused: Mapping[str, Fused] = MappingProxyType({})
+    ) -> None:
         super().__init__(plan)
         self.hosted = set(plan.by_id) if hosted is None else set(hosted)
-        fused = stars(plan) if fuses else {}
         self.moved = dict(addresses(fused))
         """Where rows go that would go to a join which is done together with others."""
         inner = {id for star in fused.values() for id in star.joins}
@@ -342,7 +344,7 @@ class Machine(Network[Sequence[Entry]]):
             yield from ((id, slot, entries) for slot, entries in memory.kept())
 
     def restore(self, passed: int, state: Mapping[tuple[str, int], Sequence[Entry]]) -> None:
-        """Takes back all that a machine of this plan, with the same `hosted` and `fuses`, ever told by `kept`, when it
+        """Takes back all that a machine of this plan, with the same `hosted` and `fused`, ever told by `kept`, when it
         had worked off the time up to `passed` (integer ms). To be called before anything else; or again, between two
         batches, with what such a machine has told since, where all that it hosts can be spread over workers. `keep` has
         to be called anew then."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from time import perf_counter
+from types import MappingProxyType
 
 from squall.builders.machine import Machine, Target
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.plain import Plain, Step
 from squall.builders.rows.read import Facts
+from squall.builders.stars import Fused
 from squall.figures import NodeFigures
 from squall.operators import Deliver, Match, Read, Union, is_stateful
 from squall.plan import Node, Plan
@@ -18,10 +20,12 @@ from squall.plan import Node, Plan
 class Measured(Machine):
     """rows: the entries that each node has made; seconds: the time that it took by itself."""
 
-    def __init__(self, plan: Plan, hosted: Collection[str] | None = None) -> None:
+    def __init__(
+        self, plan: Plan, hosted: Collection[str] | None = None, fused: Mapping[str, Fused] = MappingProxyType({})
+    ) -> None:
         self.rows: Counter[str] = Counter()
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        super().__init__(plan, hosted)
+        super().__init__(plan, hosted, fused)
 
     def figures(self, outputs: int) -> dict[str, NodeFigures]:
         """The figures of each node. outputs: how many have been handed on. The time of a `Match` is not known: facts

@@ -19,6 +19,7 @@ from squall.builders.measured import Measured
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.rows.entries import Entry, Row, fact_row, row_fact
 from squall.builders.rows.memory import Keeping, Whole
+from squall.builders.stars import stars
 from squall.builders.updating import Updating
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -59,7 +60,11 @@ class Running:
     @cached_property
     def machine(self) -> Machine:
         """What works otherwise; it takes over what the other has done."""
-        machine = Measured(self.plan) if self.options.measure else Machine(self.plan, fuses=not self.bulk)
+        machine = (
+            Measured(self.plan)
+            if self.options.measure
+            else Machine(self.plan, fused={} if self.bulk else stars(self.plan))
+        )
         if self.bulk:
             for id, slot, entries in self.bulk.kept():
                 machine.keeping[id].restore(slot, entries)

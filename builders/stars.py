@@ -6,7 +6,7 @@ each row. The plan stays as it is: the last join of the tree works for all of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -42,24 +42,25 @@ class Fused:
         return Shape(tuple(leg.width for leg in self.legs), tuple(leg.on for leg in self.legs), keep)
 
 
-def stars(plan: Plan) -> dict[str, Fused]:
-    """The trees of joins that can be done as one, by their last join."""
+def stars(plan: Plan, apart: Collection[str] = ()) -> dict[str, Fused]:
+    """The trees of joins that can be done as one, by their last join. apart: nodes whose rows are to be had by
+    themselves, so that no join behind them is done together with them."""
     found: dict[str, Fused] = {}
     for node in plan.nodes:
         if isinstance(node.op, Join) and node.op.on and node.id not in plan.retractable:
-            found[node.id] = _fused(node, node.op, plan, found)
+            found[node.id] = _fused(node, node.op, plan, found, apart)
             for inner in found[node.id].joins[1:]:
                 found.pop(inner, None)
     return {id: one for id, one in found.items() if len(one.legs) >= LEAST}
 
 
-def _fused(node: Node, op: Join, plan: Plan, known: dict[str, Fused]) -> Fused:
+def _fused(node: Node, op: Join, plan: Plan, known: Mapping[str, Fused], apart: Collection[str]) -> Fused:
     """The join together with those below it that join on the same."""
     joins, legs, origins = [node.id], list[Leg](), list[tuple[int, int]]()
     pairs = sorted(op.on)
     for port, edge in enumerate(node.inputs):
         on = tuple(pair[port] for pair in pairs)
-        below = known.get(edge.node)
+        below = known.get(edge.node) if edge.node not in apart else None
         order = None if below is None or len(plan.consumers[edge.node]) > 1 else _same(on, below)
         first = len(legs)
         if below is None or order is None:
@@ -87,7 +88,7 @@ def _place(below: Fused, column: int) -> int | None:
     return on.index(inner) if inner in on else None
 
 
-def addresses(stars: dict[str, Fused]) -> Iterator[tuple[Address, Address]]:
+def addresses(stars: Mapping[str, Fused]) -> Iterator[tuple[Address, Address]]:
     """Where rows go, by where they go in the plan."""
     for id, star in stars.items():
         for port, leg in enumerate(star.legs):

@@ -6,7 +6,8 @@ What Spark adds is left out (sources, Parquet, processes), so that many programs
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from operator import attrgetter
 from random import Random
@@ -195,23 +196,25 @@ def run(
     tally: Tally | None = None,
     workers: Workers | None = None,
     spread: frozenset[Address] = frozenset(),
+    measures: Callable[[], bool] = lambda: False,
 ) -> list[Output]:
     """The outputs of a plan, each of the batches a micro-batch. One batch is worked off with all that is static, and
     nothing is kept of it. together, few: up to how many rows, and of how many events, one task works a batch off.
     tally: takes down what nodes do. workers: where tasks are done, the job going on from batch to batch mostly; None:
     the job starts anew before each of them, and no worker holds anything. spread: the inputs whose rows go to all
-    tasks."""
+    tasks. measures: asked whenever the job starts, whether nodes are measured also where there is no tally."""
     files = MemoryFiles()
     exchange = MemoryExchange(files, workers=workers)
-    program = Program(plan, levels(plan, spread), measure=tally is not None, spread=spread)
+    program = Program(plan, levels(plan, spread), spread=spread)
     found: list[Output] = []
     most = workers.most if workers is not None else 0
     at_work: list[Batches | SingleTask] = []
 
     def anew() -> Batches | SingleTask:
         if alone(plan):
-            return SingleTask(exchange, files, program, Options.steps)
-        return Batches(exchange, files, program, together, most, few)
+            return SingleTask(exchange, files, replace(program, measure=tally is not None), Options.steps)
+        measured = replace(program, measure=tally is not None or measures())
+        return Batches(exchange, files, measured, together, most, few)
 
     def going_on() -> Batches | SingleTask:
         if workers is None or not at_work or workers.is_trouble():

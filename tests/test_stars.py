@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import product
+from functools import partial
+from itertools import accumulate, chain, product
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,8 @@ from hypothesis import strategies as st
 
 import squall
 from squall import operators as ops
+from squall.builders.distributed.cut import fused, levels
+from squall.builders.distributed.spread import chosen, spreadable
 from squall.builders.iterator import IteratorJob
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.memory import SWEPT
@@ -23,6 +27,7 @@ from squall.stages import Options
 from squall.system import Source
 from squall.testing import assert_as_oracle
 from squall.windows import Range
+from tests.in_memory import Workers, run
 from tests.snapshots import INSTANTS, Bag, at, entries, forget
 
 # The operator
@@ -199,6 +204,47 @@ def test_a_star_of_a_program_answers_as_the_oracle(
     before = [Event(squall.ALWAYS, tuple(static))]
     batches = [[event] for event in events] if alone else [events]
     assert_as_oracle(system, list(squall.build(found).run(batches, before)), events, before)
+
+
+@pytest.mark.parametrize("many", [60, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("window", ["LANDMARK", "RANGE 4ms", "RANGE 4ms STEP 2ms"])
+def test_a_star_that_is_spread_over_workers_answers_as_the_oracle(window: str, many: int) -> None:
+    """They hold it or read it, work it off by one task or by many, and measure each of its joins or do them as one, in
+    turns; some of its inputs go to all tasks."""
+    system = squall.compile(STAR, lexer="jena", window=window)
+    found = squall.plan(system)
+    entries = sorted(frozenset().union(*spreadable(found).values()))
+
+    def law(steps: list[tuple[int, list[Triple]]], static: list[Triple], seed: int) -> None:
+        draw = Random(seed)
+        spread = chosen(found, dict.fromkeys(entries, 1), [entry for entry in entries if draw.random() < 0.7], 10)
+        times = accumulate(gap for gap, _ in steps)
+        batches = [[Event(time, tuple(facts))] for time, (_, facts) in zip(times, steps, strict=True)]
+        before = [Event(squall.ALWAYS, tuple(static))]
+        workers = Workers(draw, draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
+        together, few = draw.choice([0, 10, 1_000_000]), draw.choice([-1, 2, 1_000_000])
+        measures = partial(draw.choice, [[False], [True], [False, True]][draw.randrange(3)])
+        outputs = run(found, batches, before, together, few, workers=workers, spread=spread, measures=measures)
+        assert_as_oracle(system, outputs, list(chain.from_iterable(batches)), before)
+
+    drawn = given(steps=EVENTS, static=st.lists(FACT, max_size=4), seed=st.integers(0, 1 << 32))
+    settings(max_examples=many, deadline=None)(drawn(law))()
+
+
+def test_between_levels_joins_are_not_done_as_one() -> None:
+    found = squall.plan(squall.compile(STAR, lexer="jena", window="RANGE 4ms"))
+    cuts = levels(found)
+    places = {id: level.number for level in cuts for id in level.nodes}
+    assert sorted(len({places[id] for id in star.joins}) for star in stars(found).values()) == [1, 2]
+    assert [len({places[id] for id in star.joins}) for star in fused(found, cuts).values()] == [1]
+
+
+def test_in_rounds_joins_are_not_done_as_one() -> None:
+    rule = "@prefix : <urn:>.\n[(?x :p ?a) (?x :q ?b) (?x :r ?c) -> (?c :p ?a)]"
+    found = squall.plan(squall.compile(rule, lexer="jena", window="RANGE 4ms"))
+    assert stars(found)
+    assert any(level.recursive for level in levels(found))
+    assert not fused(found, levels(found))
 
 
 def test_joins_that_are_done_as_one_are_one_operator() -> None:

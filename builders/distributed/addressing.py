@@ -11,11 +11,12 @@ from operator import itemgetter
 import pyarrow
 
 from squall import functions
-from squall.builders.distributed.cut import Level
+from squall.builders.distributed.cut import Level, fused
 from squall.builders.distributed.messages import ROW, STATE, Made, Message, Parcel, Step, apart, parcels, to_arrow
 from squall.builders.distributed.spread import EVERYWHERE, Address, Columns, groupings
 from squall.builders.packing import orders
 from squall.builders.rows.entries import UNIT, Entry
+from squall.builders.stars import Fused
 from squall.plan import Plan
 
 WAKE = -1
@@ -49,6 +50,11 @@ class Program:
     def groupings(self) -> dict[Address, Columns | None]:
         """By which of their columns the rows of each input of a node that keeps rows are grouped."""
         return groupings(self.plan, self.spread)
+
+    @cached_property
+    def fused(self) -> dict[str, Fused]:
+        """The joins that workers do as one."""
+        return fused(self.plan, self.levels, self.spread)
 
     def prepare(self) -> None:
         """Makes the users' functions known in this process."""

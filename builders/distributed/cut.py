@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from squall.builders.distributed.spread import EVERYWHERE, Address, Keys, grouped, groupings, ways
+from squall.builders.stars import Fused, stars
 from squall.operators import (
     AntiJoin,
     Deliver,
@@ -70,6 +71,18 @@ def hops(plan: Plan, spread: Collection[Address] = ()) -> Iterator[Hop]:
             for way in ways(plan, node.id, grouped(plan, node, keys)):
                 wanted = keys[way.consumer, way.port]
                 yield Hop(node.id, way.consumer, way.port, way.key is None or way.key != wanted)
+
+
+def fused(plan: Plan, levels: Sequence[Level], spread: Collection[Address] = ()) -> dict[str, Fused]:
+    """The joins that are done as one (`squall.builders.stars`): inside of a level without rounds, between which no rows
+    move."""
+    place = {id: level.number for level in levels if not level.recursive for id in level.nodes}
+    lying = {
+        hop.producer
+        for hop in hops(plan, spread)
+        if not hop.moves and hop.producer in place and place[hop.producer] == place.get(hop.consumer)
+    }
+    return stars(plan, apart=plan.by_id.keys() - lying)
 
 
 def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:

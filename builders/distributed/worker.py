@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow
@@ -36,8 +37,9 @@ from squall.builders.machine import Machine
 from squall.builders.measured import Measured
 from squall.builders.network import Address
 from squall.builders.packing import orders, pack
-from squall.builders.rows.entries import Entry
+from squall.builders.rows.entries import Entry, singly
 from squall.builders.rows.read import needed
+from squall.builders.stars import Fused
 from squall.builders.state import compacted, lasting
 from squall.figures import Figures
 from squall.operators import Group, Operator
@@ -273,7 +275,8 @@ def worked_off(
         return
     machine, since = state.take(partition)
     if machine is None:
-        machine = (_MeasuredPartition if program.measure else _Partition)(program, levels, state.owners, partition)
+        made = _MeasuredPartition if program.measure else _FusedPartition
+        machine = made(program, levels, state.owners, partition)
         machine.begin(program.begin)
     addressing: Addressing = machine.addressing
     kept = state.entries(since, partition, orders(program.plan))
@@ -281,14 +284,11 @@ def worked_off(
     if state.keep:
         machine.keep()
     for (number, port), entries in fresh.items():
-        machine.receive((addressing.ids[number], port), entries)
+        machine.come((addressing.ids[number], port), entries)
     machine.work(phase, span.now)
     is_first = state.owners[0] == partition
     passed = state.passed if any(level.recursive for level in levels) else behind(span, state)
-    told = (
-        addressing.state(id, slot, lasting(entries, passed, machine.memories[id].together(slot)))
-        for id, slot, entries in machine.kept()
-    )
+    told = (addressing.state(id, slot, entries) for (id, slot), entries in machine.lasting(passed))
     for parcel in chain(_outbox(machine, addressing), chain.from_iterable(told)):
         if is_first or parcel.bucket != EVERY:  # what every task makes for itself, one of them tells of
             yield parcel
@@ -319,10 +319,21 @@ def gathered(given: Iterable[Parcel], owners: Owners) -> tuple[int | None, dict[
 
 
 class _Partition(Machine):
-    """A machine for the buckets of one partition, on some levels: what belongs to others goes to the outbox."""
+    """A machine for the buckets of one partition, on some levels: what belongs to others goes to the outbox.
 
-    def __init__(self, program: Program, levels: Sequence[Level], owners: Owners, partition: int) -> None:
-        super().__init__(program.plan, hosted=[id for level in levels for id in level.nodes])
+    What it keeps is told by the addresses of the plan, whether joins are done as one or not: what such joins would hand
+    on to each other is not told.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        levels: Sequence[Level],
+        owners: Owners,
+        partition: int,
+        fused: Mapping[str, Fused] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(program.plan, [id for level in levels for id in level.nodes], fused)
         self.addressing = program.addressing()
         self.owners = owners
         self.partition = partition
@@ -334,6 +345,16 @@ class _Partition(Machine):
 
     def _is_here(self, address: Address, row: Sequence[str | None]) -> bool:
         return self.owners[self.addressing.bucket(address, row)] == self.partition
+
+    def come(self, address: Address, entries: Sequence[Entry]) -> None:
+        """Puts entries from elsewhere on an input of a node that works here."""
+        self.receive(address, entries)
+
+    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Entry]]]:
+        """What has gone into memories since this was asked last, and may matter from the time `passed` on (integer
+        ms)."""
+        for id, slot, entries in self.kept():
+            yield (id, slot), lasting(entries, passed, self.memories[id].together(slot))
 
     def put(self, address: Address, entries: Sequence[Entry]) -> None:
         if not self.moves or address not in self.addressing.keys or address[0] not in self.operators:  # or it is spread
@@ -364,8 +385,50 @@ class _Partition(Machine):
                 self._advance(component[0], self.driven[component[0]], now)
 
 
+class _FusedPartition(_Partition):
+    """The same, with joins that are done as one."""
+
+    def __init__(self, program: Program, levels: Sequence[Level], owners: Owners, partition: int) -> None:
+        hosted = {id for level in levels for id in level.nodes}
+        fused = {id: star for id, star in program.fused.items() if id in hosted}
+        super().__init__(program, levels, owners, partition, fused)
+        self.came_as = {to: address for address, to in self.moved.items()}
+
+    def come(self, address: Address, entries: Sequence[Entry]) -> None:
+        super().come(self.moved.get(address, address), entries)
+
+    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Entry]]]:
+        for address, entries in super().lasting(passed):
+            yield self.came_as.get(address, address), entries
+
+    def restore(self, passed: int, state: Mapping[Address, Sequence[Entry]]) -> None:
+        super().restore(passed, {self.moved.get(address, address): entries for address, entries in state.items()})
+
+
 class _MeasuredPartition(_Partition, Measured):
-    """The same, which counts and times."""
+    """The same, which counts and times, join by join."""
+
+    def __init__(self, program: Program, levels: Sequence[Level], owners: Owners, partition: int) -> None:
+        super().__init__(program, levels, owners, partition)
+        self.inner = {id: self.plan.consumers[id][0] for star in program.fused.values() for id in star.joins[:0:-1]}
+        """Of joins that others do as one those whose rows others read, and where these come; what is read is first."""
+
+    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Entry]]]:
+        between = {*self.inner.values()}
+        yield from (kept for kept in super().lasting(passed) if kept[0] not in between)
+
+    def restore(self, passed: int, state: Mapping[Address, Sequence[Entry]]) -> None:
+        """What joins hand on to each other is made anew."""
+        whole = {address: list(entries) for address, entries in state.items()}
+        for id, address in self.inner.items():
+            if id in self.operators:
+                whole.setdefault(address, []).extend(self._made_anew(id, whole))
+        super().restore(passed, whole)
+
+    def _made_anew(self, id: str, state: dict[Address, list[Entry]]) -> list[Entry]:
+        """What a join makes of its rows, which are taken out of the state, and kept by it."""
+        join = self.operators[id]
+        return [made for port in (0, 1) for made in join.apply(port, singly(state.pop((id, port), [])))]
 
 
 # State

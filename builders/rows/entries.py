@@ -116,6 +116,11 @@ def key_of(columns: Sequence[int]) -> Callable[[Sequence[Any]], Hashable]:
     return itemgetter(*columns) if columns else lambda row: ()
 
 
+def singly(entries: Iterable[Entry]) -> list[Entry]:
+    """Entries of weight 1: a store that adds entries up makes one of several."""
+    return [(*one[:-1], 1) for one in entries for _ in range(one[-1])]
+
+
 def settle(entries: Iterable[Entry]) -> list[Entry]:
     """Entries that add up to the same, none of which take back another."""
     steps: dict[Entry, Steps] = {}

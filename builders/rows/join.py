@@ -20,7 +20,7 @@ from squall.builders.intervals import (
 )
 from squall.builders.rows import plain
 from squall.builders.rows.code import column_names, compiled, entry
-from squall.builders.rows.entries import Entry, key_of
+from squall.builders.rows.entries import Entry, key_of, singly
 from squall.builders.rows.memory import SWEPT, Index, Keeping, Waiting
 from squall.rdf import ALWAYS
 
@@ -122,7 +122,7 @@ class Join(Keeping):
         return found
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
-        for one in _singly(entries) if self.growing else entries:
+        for one in singly(entries) if self.growing else entries:
             self.indexes[slot].store(self.keys[slot](one), one)
 
     def expire(self, now: int) -> None:
@@ -132,11 +132,6 @@ class Join(Keeping):
 
     def size(self) -> int:
         return self.waiting.size + sum(index.size() for index in self.indexes)
-
-
-def _singly(entries: Sequence[Entry]) -> list[Entry]:
-    """Entries of weight 1: a store that adds entries up makes one of several."""
-    return [(*one[:-1], 1) for one in entries for _ in range(one[-1])]
 
 
 class AntiJoin(Keeping):
@@ -262,7 +257,7 @@ class LeftJoin(Keeping):
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         # What the pairs are is known only when both sides are there: the other slot may come before or after.
-        found = self.condition(self.join.apply(slot, _singly(entries) if self.join.growing else entries))
+        found = self.condition(self.join.apply(slot, singly(entries) if self.join.growing else entries))
         if slot == 0:
             self.alone.restore(0, entries)
         self.alone.restore(1, found)

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from squall.builders.rows.code import column_names, compiled, entry
-from squall.builders.rows.entries import Entry
+from squall.builders.rows.entries import Entry, singly
 from squall.builders.rows.memory import SWEPT, Keeping, oldest
 
 Record = list[Any]
@@ -66,7 +66,7 @@ class Star(Keeping):
         return found
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
-        self.apply(slot, [(*one[:-1], 1) for one in entries for _ in range(one[-1])])
+        self.apply(slot, singly(entries))
 
     def expire(self, now: int) -> None:
         # As an `Index` is swept: mostly the records that came first are the first to end.

@@ -29,9 +29,10 @@ from squall.errors import BuilderError
 from squall.plan import Plan
 
 META, BEGIN, RUN, READS, SPREAD = "meta.json", "begin.json", "run.json", "reads.json", "spread.json"
-FORMAT = 4
+FORMAT = 5
 """How messages and the spool are kept; 1 had no number, and a record for each row; of 2 Spark wrote messages, and read
-the spool as a folder of texts; 3 did not say how many rows wait in a folder."""
+the spool as a folder of texts; 3 did not say how many rows wait in a folder; 4 held what joins
+on the same columns hand on to each other."""
 
 
 def uri_of(path: Path) -> str:
