@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from squall.builders.rows.entries import Entry, Head, Row, answer_row, row_fact
+from squall.builders.rows.entries import Entry, Head, Row, answer_row, row_fact, triple
 from squall.builders.rows.timeline import order_name, ordering
 from squall.operators import Answer
 from squall.plan import Plan
@@ -137,6 +137,9 @@ def pack_output(output: Output) -> str:
 
 def unpack_output(text: str, time: int) -> Output:
     """The output of a string, at its time (integer ms)."""
+    if text[0] in "<_":  # a triple, as most are
+        *terms, maker = text.split("\n")
+        return Output(triple(terms), time, maker)
     *cells, rule = unpack(text)
     if cells[0] == _EVALUATED:
         return Output(Evaluated(tuple(map(str, cells[1:]))), time, str(rule))

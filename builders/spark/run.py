@@ -6,6 +6,7 @@ import gc
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain, islice
 from pathlib import Path
@@ -101,6 +102,8 @@ class Run:
         """Whether more would have come: the run goes on another time, or somebody has stopped the query."""
         self.ending = threading.Event()
         """Set when the run is to end."""
+        self.begun = threading.Event()
+        """Set when micro-batches may be worked off: what the program starts with has been."""
         self.at_work = threading.Lock()
         """Held while a micro-batch is worked off."""
         self.closed = False
@@ -160,10 +163,11 @@ class Run:
             return
         _check_frames(inputs)
         with self._reporting():
-            if self.batches.done == 0:
-                yield from self._directly(self._start(static, inputs))
+            first = self._start(static, inputs) if self.batches.done == 0 else None
             if inputs.documents:
-                yield from self._stream(inputs)
+                yield from self._stream(inputs, first)
+            elif first is not None:
+                yield from self._directly(first)
             if self.batches.unfinished and not self.stopped:
                 yield from self._directly(Coming(), last=True)
         if not self.stopped:
@@ -194,6 +198,10 @@ class Run:
     ) -> Iterator[Output]:
         """The outputs of a batch, its losses told."""
         self._take_in(coming, last, keep)
+        yield from self._answers(sources)
+
+    def _answers(self, sources: Sequence[Source | None] = ()) -> Iterator[Output]:
+        """The outputs of the batch that has been worked off, its losses told."""
         for lost in self.batches.losses():
             self._lose(lost)
         for number, count in self.batches.told.counts:
@@ -292,12 +300,20 @@ class Run:
 
     # The query
 
-    def _stream(self, inputs: Inputs) -> Iterator[Output]:
-        """The outputs of the streaming query. It runs in threads of its own and waits for whoever takes them."""
-        query = self._query(inputs)
+    def _stream(self, inputs: Inputs, first: Coming | None) -> Iterator[Output]:
+        """The outputs of what the program starts with, if it does, and of the streaming query. This runs in threads of
+        its own and waits for whoever takes them."""
+        with ThreadPoolExecutor(1) as beside:  # a query takes about as long to start as the first task does
+            begun = beside.submit(self._take_in, first, last=False, keep=True) if first is not None else None
+            query = self._query(inputs)
         watcher = threading.Thread(target=self._watch, args=(query, inputs), daemon=True)
         watcher.start()
         try:
+            if begun is not None:
+                begun.result()
+                yield from self._answers()
+                self._commit(None)
+            self.begun.set()
             while (item := self.waiting.get()) is not None:
                 if isinstance(item, threading.Event):
                     item.set()
@@ -311,6 +327,7 @@ class Run:
     def _end(self, query: StreamingQuery, watcher: threading.Thread) -> None:
         """Lets a batch in work fail, if the run is abandoned, and stops the query."""
         self.abandoned = True
+        self.begun.set()
         while watcher.is_alive():
             with suppress(queue.Empty):
                 item = self.waiting.get(timeout=0.1)
@@ -353,8 +370,9 @@ class Run:
 
     def _on_batch(self, frame: DataFrame, number: int, inputs: Inputs) -> None:
         """Works off one micro-batch; called by Spark, in a thread of its own."""
+        self.begun.wait()
         with self.at_work:
-            if self.closed:
+            if self.closed or self.abandoned:
                 raise RuntimeError("the run has ended")
             self._work(frame, number, inputs)
 
