@@ -51,10 +51,15 @@ class Target(NamedTuple):
 
 class Machine(Network[Sequence[Entry]]):
     """The nodes of a plan at work. `hosted`: the ids of those that keep rows (None: all); others work everywhere.
-    fused: joins that are done as one (`squall.builders.stars`), by the last of them; all are hosted."""
+    fused: joins that are done as one (`squall.builders.stars`), by the last of them; all are hosted. reading: the
+    `Read` nodes that read what comes (None: all)."""
 
     def __init__(
-        self, plan: Plan, hosted: Collection[str] | None = None, fused: Mapping[str, Fused] = MappingProxyType({})
+        self,
+        plan: Plan,
+        hosted: Collection[str] | None = None,
+        fused: Mapping[str, Fused] = MappingProxyType({}),
+        reading: Collection[str] | None = None,
     ) -> None:
         super().__init__(plan)
         self.hosted = set(plan.by_id) if hosted is None else set(hosted)
@@ -71,7 +76,8 @@ class Machine(Network[Sequence[Entry]]):
         self.switches = {node.id: self.switch(node.id) for node in plan.nodes}
         for id in self.switches:
             self.targets[id] += tuple(self._tables(id))
-        self.readers = {node.id: self._reader(node) for node in plan.nodes if isinstance(node.op, Read)}
+        at_work = (node for node in plan.nodes if reading is None or node.id in reading)
+        self.readers = {node.id: self._reader(node) for node in at_work if isinstance(node.op, Read)}
         self.units = [node.id for node in plan.nodes if isinstance(node.op, Unit)]
         self.timed = [op for op in self.operators.values() if isinstance(op, Timed)]
         self.driven = {id: op for id, op in self.operators.items() if isinstance(op, TimeDriven) and not _ends(op)}

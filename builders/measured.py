@@ -21,11 +21,15 @@ class Measured(Machine):
     """rows: the entries that each node has made; seconds: the time that it took by itself."""
 
     def __init__(
-        self, plan: Plan, hosted: Collection[str] | None = None, fused: Mapping[str, Fused] = MappingProxyType({})
+        self,
+        plan: Plan,
+        hosted: Collection[str] | None = None,
+        fused: Mapping[str, Fused] = MappingProxyType({}),
+        reading: Collection[str] | None = None,
     ) -> None:
         self.rows: Counter[str] = Counter()
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        super().__init__(plan, hosted, fused)
+        super().__init__(plan, hosted, fused, reading)
 
     def figures(self, outputs: int) -> dict[str, NodeFigures]:
         """The figures of each node. outputs: how many have been handed on. The time of a `Match` is not known: facts

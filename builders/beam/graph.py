@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from squall.builders.distributed.alone import alone
+from squall.builders.distributed.alone import in_order
 from squall.builders.distributed.cut import Hop, Level, chain, grouping, hops, levels
 from squall.builders.distributed.spread import groupings
 from squall.plan import Plan
@@ -54,7 +54,7 @@ class Graph:
 
 def graph(plan: Plan) -> Graph:
     """The steps of a plan."""
-    if (found := alone(plan)) is not None:
+    if (found := in_order(plan)) is not None:
         nodes = tuple(node.id for node in plan.nodes)
         sources, end = Step("sources", (), ()), Step(_all(plan), nodes, (), why=f"{found.node.id} {found.what}")
         return Graph(sources, (), end, {end.name: (sources.name,)})

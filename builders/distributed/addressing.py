@@ -5,8 +5,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
+from typing import Any
 
 import pyarrow
 
@@ -14,6 +15,7 @@ from squall import functions
 from squall.builders.distributed.cut import Level, fused
 from squall.builders.distributed.messages import ROW, STATE, Made, Message, Parcel, Step, apart, parcels, to_arrow
 from squall.builders.distributed.spread import EVERYWHERE, Address, Columns, groupings
+from squall.builders.distributed.turns import Turns, turns
 from squall.builders.packing import orders
 from squall.builders.rows.entries import UNIT, Entry
 from squall.builders.stars import Fused
@@ -25,10 +27,14 @@ EVERY = -1
 """The bucket of a message that goes to all tasks, as long as it is on its way to where it is repeated for each."""
 BUCKETS = 64
 """Into how many buckets keys are hashed: the finest that state can be spread over. Part of what a checkpoint means."""
+Key = Callable[[Sequence[Any]], str]
+"""What rows have in common that are in one bucket, as text."""
 Owners = tuple[int, ...]
 """For each bucket, the partition that its rows lie in after a shuffle."""
 TOGETHER: Owners = (0,) * BUCKETS
 """All rows in one task."""
+TURNS = -1
+"""The level of facts that are taken one after the other: before all others (`squall.builders.distributed.turns`)."""
 DELIVER = 1_000_000
 """The level of the operation node: after all others."""
 
@@ -50,6 +56,11 @@ class Program:
     def groupings(self) -> dict[Address, Columns | None]:
         """By which of their columns the rows of each input of a node that keeps rows are grouped."""
         return groupings(self.plan, self.spread)
+
+    @cached_property
+    def turns(self) -> Turns:
+        """What is taken in turn."""
+        return turns(self.plan)
 
     @cached_property
     def fused(self) -> dict[str, Fused]:
@@ -100,10 +111,14 @@ class Addressing:
         self.grouped = program.groupings
         self.keys = {address: _key(key or ()) for address, key in self.grouped.items() if key != EVERYWHERE}
         """Of those inputs whose rows do not go to all tasks."""
+        of_turns = program.turns.of_kept
+        self.kept = {(id, slot): partial(of_turns, slot) for id in program.turns.sources for slot in (0, 1)}
+        """The same for what is kept of facts that are taken in turn, by its slot."""
+        self.levels |= dict.fromkeys(program.turns.sources, TURNS)
 
     def bucket(self, address: Address, row: Sequence[str | None]) -> int:
         """The bucket of a row: a hash of its grouping columns that is the same in every process."""
-        return zlib.crc32(self.keys[address](row).encode()) % BUCKETS
+        return bucket_of(self.keys[address](row))
 
     def wake(self, id: str) -> Parcel:
         """The message that lets a node work whose rows all meet in one place, though none has come for it."""
@@ -112,13 +127,14 @@ class Addressing:
     def rows(self, address: Address, entries: Iterable[Entry]) -> Iterator[Parcel]:
         """Entries for an address, as messages."""
         id, port = address
-        for bucket, part in self._by_bucket(address, entries):
+        for bucket, part in _by_bucket(self.keys.get(address), entries):
             yield Parcel(ROW, self.levels[id], bucket, self.numbers[id], port, part)
 
     def state(self, id: str, slot: int, entries: Iterable[Entry]) -> Iterator[Parcel]:
         """What a node keeps, as messages. The bucket of a slot's rows is that of the input they came on."""
         address = (id, slot) if (id, slot) in self.grouped else (id, 0)
-        for bucket, part in self._by_bucket(address, entries):
+        key = self.kept.get((id, slot)) or self.keys.get(address)
+        for bucket, part in _by_bucket(key, entries):
             yield Parcel(STATE, self.levels[id], bucket, self.numbers[id], slot, part)
 
     def at_rest(self, parcel: Parcel) -> Iterator[Parcel]:
@@ -129,18 +145,24 @@ class Addressing:
         elif parcel.bucket == 0:
             yield parcel._replace(bucket=EVERY)
 
-    def _by_bucket(self, address: Address, entries: Iterable[Entry]) -> Iterator[tuple[int, list[Entry]]]:
-        key = self.keys.get(address)
-        if key is None:
-            whole = list(entries)
-            return iter([(EVERY, whole)] if whole else [])
-        found: tuple[list[Entry], ...] = tuple([] for _ in range(BUCKETS))
-        for entry in entries:
-            found[zlib.crc32(key(entry).encode()) % BUCKETS].append(entry)
-        return ((bucket, part) for bucket, part in enumerate(found) if part)
+
+def bucket_of(key: str) -> int:
+    """The bucket of what has this text in common."""
+    return zlib.crc32(key.encode()) % BUCKETS
 
 
-def _key(columns: Sequence[int]) -> Callable[[Sequence[str | None]], str]:
+def _by_bucket(key: Key | None, entries: Iterable[Entry]) -> Iterator[tuple[int, list[Entry]]]:
+    """Entries by the bucket of their key; if they have none, they all go to all tasks."""
+    if key is None:
+        whole = list(entries)
+        return iter([(EVERY, whole)] if whole else [])
+    found: tuple[list[Entry], ...] = tuple([] for _ in range(BUCKETS))
+    for entry in entries:
+        found[zlib.crc32(key(entry).encode()) % BUCKETS].append(entry)  # as `bucket_of`, for each row that moves
+    return ((bucket, part) for bucket, part in enumerate(found) if part)
+
+
+def _key(columns: Sequence[int]) -> Key:
     """What makes one text of the cells of a row in some columns, the same for rows that are alike there."""
     if not columns:
         return lambda _: ""

@@ -1,16 +1,16 @@
-"""Plans that one task has to run as a whole, inside a distributed engine: what they mean depends on the order of facts.
+"""Plans that one task has to run as a whole, inside a distributed engine: each of their instants decides the next.
 
-A window of the last so many triples, a removal, an update and a stream that the program makes take the facts of a
-stream one after the other. So the sources are read and parsed in parallel, as ever, and the facts that the plan reads
-go to one task, in order, which does with them what the iterator builder does (`squall.builders.running`). What that
-keeps goes into the store as messages, as all state does.
+What an update does at an instant is seen by all rules at the next one, which may be the time of no event. So the
+sources are read and parsed in parallel, as ever, and the facts that the plan reads go to one task, in order, which does
+with them what the iterator builder does (`squall.builders.running`). What that keeps goes into the store as messages,
+as all state does.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ import pyarrow
 from squall.builders.distributed import leaving
 from squall.builders.distributed.addressing import DELIVER, Program
 from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
-from squall.builders.distributed.lines import Lost, Parse, Parsed, event_of, late, lost_message
+from squall.builders.distributed.lines import Lost, Parse, Parsed, late, lost_message
 from squall.builders.distributed.messages import (
     COUNT,
     INSTANT,
@@ -35,10 +35,10 @@ from squall.builders.distributed.messages import (
     making,
     to_arrow,
 )
+from squall.builders.distributed.turns import Placing, facts_of, in_turn, why_in_turn
 from squall.builders.distributed.worker import figure_messages
 from squall.builders.measured import Measured
 from squall.builders.packing import orders, pack, pack_output, unpack, unpack_output
-from squall.builders.rows.entries import fact_row
 from squall.builders.rows.read import is_told_whole, wanted
 from squall.builders.running import Running
 from squall.builders.state import COMPACT, State
@@ -46,7 +46,6 @@ from squall.operators import Feed, Operator, Read, Update
 from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
 from squall.stages import Options, Output
-from squall.windows import Count
 
 _FACTS = _STATE = 0
 """The levels of the facts that the plan reads, and of what it keeps."""
@@ -61,21 +60,28 @@ class Reason(NamedTuple):
 
 def alone(plan: Plan) -> Reason | None:
     """Why one task has to run the plan; None: it need not."""
-    found = (Reason(node, what) for node in plan.nodes if (what := _in_order(node.op)) is not None)
+    whole = is_told_whole(plan)
+    return _first(plan, lambda op: _decides(op, whole))
+
+
+def in_order(plan: Plan) -> Reason | None:
+    """Why one task has to run the plan, where nothing takes facts in turn before it
+    (`squall.builders.distributed.turns`); None: it need not."""
+    return _first(plan, lambda op: why_in_turn(op.source) if isinstance(op, Read) else _decides(op, True))
+
+
+def _first(plan: Plan, why: Callable[[Operator], str | None]) -> Reason | None:
+    found = (Reason(node, what) for node in plan.nodes if (what := why(node.op)) is not None)
     return next(found, None)
 
 
-def _in_order(op: Operator) -> str | None:
-    """What it is for which an operator needs the facts of a stream in order."""
+def _decides(op: Operator, whole: bool) -> str | None:
+    """What it is that an operator does at an instant by which it decides what others do at it, or when the next one
+    is. whole: whether any answer is told whole, at instants of what is made as well."""
     match op:
-        case Read(source=source) if source.removals:
-            return "reads a stream that carries removals"
-        case Read(source=source):
-            window = next((window for window in source.all_windows if isinstance(window, Count)), None)
-            return None if window is None else f"reads through the window {window}"
         case Update():
             return "inserts or deletes facts"
-        case Feed():
+        case Feed() if whole:
             return "makes a stream that is read again"
     return None
 
@@ -221,14 +227,19 @@ class SingleTask:
 
 def start_message() -> Message:
     """The message that starts a program, whatever else comes."""
-    return _message(0, "", 0, 0, Event(ALWAYS, ()), "event", None)
+    return _event_alone(Event(ALWAYS, ()))
+
+
+def _event_alone(event: Event) -> Message:
+    """The message of an event that brings nothing."""
+    return Placing(_FACTS).message((0, "", 0), event, "event", None)
 
 
 def facts(plan: Plan, earliest: int, parsed: Iterable[Parsed]) -> Iterator[Message]:
     """The messages that come of what sources held: the facts that the plan reads, with the place of each. earliest: the
     time (integer ms) before which they are late."""
     predicates, whole = wanted(plan), is_told_whole(plan)
-    places: Counter[tuple[int, str, int]] = Counter()
+    placing = Placing(_FACTS)
     counts: Counter[int] = Counter()
     latest = ALWAYS
     for source, events, lost, _, file, block in parsed:
@@ -241,37 +252,23 @@ def facts(plan: Plan, earliest: int, parsed: Iterable[Parsed]) -> Iterator[Messa
                 continue
             latest = max(latest, event.time)
             for kind, fact in _parts(event, predicates, whole):
-                yield _message(source, file, block, places[source, file, block], event, kind, fact)
-                places[source, file, block] += 1
+                yield placing.message((source, file, block), event, kind, fact)
     if latest > ALWAYS:
-        yield _message(0, "", 0, 0, heartbeat(latest), "event", None)
+        yield _event_alone(heartbeat(latest))
     for source, count in (+counts).items():
         yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
 
 
 def _parts(event: Event, predicates: Collection[Term] | None, whole: bool) -> Iterator[tuple[str, Fact | None]]:
     """The facts of an event that are of use; if there are none, the event by itself where it is an instant."""
-    yield from (("removed", fact) for fact in event.removed)
     came = [fact for fact in event.facts if predicates is None or _is_wanted(fact, predicates)]
-    yield from (("fact", fact) for fact in came)
+    yield from facts_of(event._replace(facts=tuple(came)))
     if whole and not came and not event.removed:
         yield "event", None
 
 
 def _is_wanted(fact: Fact, predicates: Collection[Term]) -> bool:
     return not isinstance(fact, Triple) or fact.predicate in predicates
-
-
-def _message(source: int, file: str, block: int, place: int, event: Event, kind: str, fact: Fact | None) -> Message:
-    """A fact, or an event without any. (start: its time; end, weight: where in the file it is.)"""
-    cells = fact_row(fact)[:-1] if fact is not None else ()
-    row = pack((file, event.stream, event.graph, kind, *cells))
-    return Message(ROW, _FACTS, 0, source, 0, row, event.time, block, place)
-
-
-def _in_turn(message: Message) -> tuple[int, int, str, int, int]:
-    """Where among all facts one belongs: by time, then as its source brings it."""
-    return message.start, message.node, message.row.partition("\n")[0], message.end, message.weight
 
 
 @dataclass(frozen=True)
@@ -313,7 +310,7 @@ class Task:
             running.restore(self.progress.passed, self.program.begin, state.entries)
         if self.keep:
             running.keep()
-        for number, output in enumerate(self._outputs(running, list(map(_event, sorted(came, key=_in_turn))))):
+        for number, output in enumerate(self._outputs(running, in_turn(came))):
             yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, number)
         if not self.keep:
             return
@@ -337,8 +334,3 @@ class Task:
             yield from outputs
         for outputs in running.drain() if self.last else ():
             yield from outputs
-
-
-def _event(message: Message) -> Event:
-    _, stream, graph, kind, *cells = map(str, unpack(message.row))
-    return event_of(message.start, stream, graph, kind, cells)

@@ -16,6 +16,7 @@ from squall.operators import (
     AntiJoin,
     Deliver,
     Distinct,
+    Feed,
     Group,
     Join,
     LeftJoin,
@@ -106,7 +107,7 @@ def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:
 
 
 def _is_timely(node: Node) -> bool:
-    return isinstance(node.op, Group | Slice)
+    return isinstance(node.op, Feed | Group | Slice)
 
 
 def _level(plan: Plan, into: dict[str, list[Hop]], numbers: dict[str, int], number: int) -> Level:

@@ -44,13 +44,17 @@ class Evaluations:
     @staticmethod
     def of(known: Mapping[int, Instants], came: Iterable[tuple[str, int, int]], now: int) -> Evaluations:
         """Those up to `now` (integer ms). known: what is known of them, by number of the operation node; it goes on.
-        came: when streams brought something: stream and graph as one text, a number, and the time."""
+        came: when streams brought something: stream and graph as one text, 0, and the time; or when an answer is
+        evaluated anyhow: nothing, the number of its operation node, and the time."""
         last = {number: instants.passed for number, instants in known.items()}
         ordered = sorted(came, key=itemgetter(2))
-        for instants in known.values():
-            for place, _, time in ordered:
-                stream, graph = unpack(place)
-                instants.add([Event(time, (), str(stream), graph=str(graph))])
+        for number, instants in known.items():
+            for place, of, time in ordered:
+                if of == number:
+                    instants.add_instant(time)
+                elif not of:
+                    stream, graph = unpack(place)
+                    instants.add([Event(time, (), str(stream), graph=str(graph))])
         return Evaluations(last, {number: tuple(instants.upto(now)) for number, instants in known.items()})
 
     def reported(self, plan: Plan, changed: Collection[tuple[int, int]]) -> Evaluations:

@@ -14,12 +14,13 @@ from operator import itemgetter
 
 import pyarrow
 
-from squall.builders.distributed.addressing import DELIVER, WAKE, Addressing, Program
+from squall.builders.distributed.addressing import DELIVER, TURNS, WAKE, Addressing, Program
 from squall.builders.distributed.delivery import Evaluations, whole_of
 from squall.builders.distributed.exchange import Folder
 from squall.builders.distributed.lines import Parse
 from squall.builders.distributed.messages import CLOCK, DUE, HELD, ROW, TIME, Made, Message, Parcel, parcels, to_arrow
 from squall.builders.distributed.replicas import State
+from squall.builders.distributed.taking import taken
 from squall.builders.distributed.worker import Span, source_messages, wanted
 from squall.builders.machine import Machine
 from squall.builders.packing import orders
@@ -48,6 +49,7 @@ class Straight:
     waits: bool
     waited: Sequence[Folder]
     span: Span
+    turns: State
     state: State
     end: State
 
@@ -61,9 +63,9 @@ class Straight:
         rows: list[Parcel] = []
         latest = ALWAYS
         for made in self._coming():
-            if isinstance(made, Parcel):
+            if isinstance(made, Parcel) and made.kind == ROW:
                 rows.append(made._replace(kind=HELD) if self.waits else made)
-            elif made.kind == TIME:
+            elif isinstance(made, Message) and made.kind == TIME:
                 latest = max(latest, made.start)
             else:
                 yield made
@@ -78,8 +80,15 @@ class Straight:
 
     def _coming(self) -> Iterator[Message | Parcel]:
         """What the program starts with, and what sources hold."""
+        yield from self.first
+        facts: list[Message] = []
         parsed = self.parse(iter(()), wanted(self.program), self.earliest)
-        return chain(self.first, source_messages(self.program, self.earliest, parsed, _outbox))
+        for made in source_messages(self.program, self.earliest, parsed, _outbox):
+            if isinstance(made, Message) and made.level == TURNS:
+                facts.append(made)
+            else:
+                yield made
+        yield from taken(self.program, self.turns, facts, _outbox)
 
     def _waited(self) -> Iterable[Parcel]:
         """The rows that have waited."""

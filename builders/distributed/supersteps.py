@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from squall.builders.distributed import leaving
-from squall.builders.distributed.addressing import DELIVER, TOGETHER, Owners, Program
+from squall.builders.distributed.addressing import DELIVER, TOGETHER, TURNS, Owners, Program
 from squall.builders.distributed.cut import Level
 from squall.builders.distributed.delivery import Evaluations, changes_only, changing, delivery, told_whole, whole
 from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
@@ -38,6 +38,7 @@ from squall.builders.distributed.messages import (
 )
 from squall.builders.distributed.replicas import Lineage, State
 from squall.builders.distributed.straight import Straight
+from squall.builders.distributed.taking import taking
 from squall.builders.distributed.worker import (
     DELETE,
     PLAIN,
@@ -53,7 +54,7 @@ from squall.builders.instants import Instants
 from squall.builders.rows import deliver
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.state import COMPACT
-from squall.operators import windows_of
+from squall.operators import Feed, windows_of
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER
 from squall.stages import Output
@@ -186,7 +187,18 @@ class Batches:
         return self._entering(source_step(self.program, self.earliest, parse))
 
     def _entering(self, step: Step) -> Step:
-        """The function, what it makes being stored where a job of its own makes it."""
+        """The function, what it makes being stored where a job of its own makes it; later, where facts are taken in
+        turn first."""
+        return step if self.program.turns.sources else self._entered(step)
+
+    def _taken(self, messages: Frame) -> Frame:
+        """The messages of the sources, their facts taken in turn that have to be."""
+        if not self.program.turns.sources:
+            return messages
+        step = taking(self.program, self._state([TURNS], self.exchange.owners, self.keep))
+        return self.exchange.worked(messages, self._entered(step), self.exchange.partitions)
+
+    def _entered(self, step: Step) -> Step:
         if not self.at_once:
             return self.exchange.storing(step, self._next_step(0))
         levels = (*(level.number for level in self.program.levels), DELIVER)
@@ -199,6 +211,7 @@ class Batches:
         whole. keep: more batches follow, which have to know of this one.
         """
         self._begin(keep)
+        messages = None if messages is None else self._taken(messages)
         evaluations = Evaluations()
         if self.at_once and messages is not None:
             self._at_once(messages, last)
@@ -362,8 +375,8 @@ class Batches:
         places = [(kind, level) for kind in self.comes for level in levels]
         waited = [file for place in places for file in leaving.files(self.store, *place, self.progress.folders)]
         span = self._span_before(last)
-        state, end = (self._state(part, TOGETHER, keep) for part in (levels[:-1], [DELIVER]))
-        step = Straight(self.program, parse, self.earliest, first, self.whole_instants, waited, span, state, end)
+        states = (self._state(part, TOGETHER, keep) for part in ([TURNS], levels[:-1], [DELIVER]))
+        step = Straight(self.program, parse, self.earliest, first, self.whole_instants, waited, span, *states)
         self._whole_done(self.exchange.alone(self._ending(step)), last)
         self.held = self.told.held if keep else None
 
@@ -545,4 +558,5 @@ def waits(plan: Plan) -> bool:
     at_once = all(
         isinstance(window, Landmark | Nothing) or (isinstance(window, Range) and not window.delay) for window in windows
     )
-    return bool(plan.retractable) or not at_once or any(isinstance(op, TimeDriven) for op in told)
+    feeds = any(isinstance(node.op, Feed) for node in plan.nodes)
+    return bool(plan.retractable) or not at_once or feeds or any(isinstance(op, TimeDriven) for op in told)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pyarrow
 from pyarrow import compute
 
-from squall.builders.distributed.addressing import EVERY, WAKE, Addressing, Owners, Program
+from squall.builders.distributed.addressing import EVERY, TURNS, WAKE, Addressing, Owners, Program, bucket_of
 from squall.builders.distributed.cut import Level
 from squall.builders.distributed.lines import Parse, Parsed, late, lost_message
 from squall.builders.distributed.messages import (
@@ -33,18 +33,21 @@ from squall.builders.distributed.messages import (
     to_arrow,
 )
 from squall.builders.distributed.replicas import State
+from squall.builders.distributed.turns import Placing, Turns, facts_of
 from squall.builders.machine import Machine
 from squall.builders.measured import Measured
 from squall.builders.network import Address
 from squall.builders.packing import orders, pack
-from squall.builders.rows.entries import Entry, singly
+from squall.builders.rows.entries import Entry, fact_row, singly
+from squall.builders.rows.feed import Feed
 from squall.builders.rows.read import needed
 from squall.builders.stars import Fused
 from squall.builders.state import compacted, lasting
 from squall.figures import Figures
-from squall.operators import Group, Operator
+from squall.operators import Deliver, Group, Operator
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Columns, Event, Term
+from squall.system import Source
 from squall.windows import Count, Window
 
 _TIME = attrgetter("time")
@@ -78,8 +81,9 @@ def source_messages(
 ) -> Iterator[Message | Parcel]:
     """The messages that come of what sources held. outbox: takes the rows out of a machine; those that are worked off
     elsewhere if nothing else is said."""
-    outbox = outbox or _outbox
-    machine = _machine(program)
+    outbox = outbox or addressed
+    turns, placing = program.turns, Placing(TURNS)
+    machine = machine_of(program, [node.id for node in program.plan.nodes if node.id not in turns.sources])
     addressing = program.addressing()
     evaluations = _Evaluations(program.plan)
     counts: Counter[int] = Counter()
@@ -91,7 +95,10 @@ def source_messages(
         if not (isinstance(timely, Columns) and timely.times[0] >= passed):
             timely = [event for event in part.events if event.time >= passed]
             tardy = (event for event in part.events if event.time < passed)
-            yield from (lost_message(late(event.stream, event.time, fact)) for event in tardy for fact in event.facts)
+            parts = ((event, fact) for event in tardy for _, fact in facts_of(event))
+            yield from (lost_message(late(event.stream, event.time, fact)) for event, fact in parts)
+        for event in filter(turns.reads, timely) if turns.sources else ():
+            yield from _in_turn(turns, placing, part, event)
         machine.read(timely)
         latest = max(
             latest, timely.times[-1] if isinstance(timely, Columns) else max(map(_TIME, timely), default=ALWAYS)
@@ -106,7 +113,14 @@ def source_messages(
     yield from evaluations.messages()
     for source, count in (+counts).items():
         yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
-    yield from _figures(program, machine)
+    yield from figures_of(program, machine)
+
+
+def _in_turn(turns: Turns, placing: Placing, part: Parsed, event: Event) -> Iterator[Message]:
+    """The messages of an event's facts, which are taken in turn."""
+    for kind, fact in facts_of(event):
+        bucket = bucket_of(turns.together(event.stream, fact_row(fact)[:-1]))
+        yield placing.message((part.source, part.file, part.block), event, kind, fact, bucket)
 
 
 def timed(step: Step, places: Sequence[tuple[int, int]]) -> Step:
@@ -132,12 +146,13 @@ def _latest(times: pyarrow.Array) -> int:
     return max(times.to_pylist(), default=ALWAYS)
 
 
-def _machine(program: Program) -> Machine:
-    """What reads facts, and leaves all nodes that keep rows to others."""
-    return Measured(program.plan, hosted=()) if program.measure else Machine(program.plan, hosted=())
+def machine_of(program: Program, reading: Collection[str] | None = None) -> Machine:
+    """What reads facts, and leaves all nodes that keep rows to others. reading: the nodes that do (None: all)."""
+    made = Measured if program.measure else Machine
+    return made(program.plan, hosted=(), reading=reading)
 
 
-def _figures(program: Program, machine: Machine) -> Iterator[Message]:
+def figures_of(program: Program, machine: Machine) -> Iterator[Message]:
     """What the nodes of a machine have done since this was told last, if it measures."""
     if isinstance(machine, Measured):
         yield from figure_messages(program, machine.figures(0))
@@ -155,14 +170,17 @@ def figure_messages(program: Program, figures: Figures) -> Iterator[Message]:
 
 class _Evaluations:
     """Of the times at which streams bring something those that make a difference to when an answer is evaluated: where
-    windows have steps, the first of each step."""
+    windows have steps, the first of each step. (When a window of triples moves on, who takes them in turn knows.)"""
 
     def __init__(self, plan: Plan) -> None:
-        whole = (op for _, op in plan.deliveries if op.output == "rstream")
-        self.sources = tuple(dict.fromkeys(source for op in whole for source in op.sources))
+        ends = [(number, node.op) for number, node in enumerate(plan.nodes) if isinstance(node.op, Deliver)]
+        self.whole = {number: op.sources for number, op in ends if op.output == "rstream"}
+        self.sources = tuple(dict.fromkeys(source for sources in self.whole.values() for source in sources))
         self.windows: dict[tuple[str, str], tuple[Window, ...]] = {}
         """Those through which what a stream brings in a graph is read."""
         self.first: dict[tuple[Hashable, ...], tuple[int, str, str]] = {}
+        self.removed: dict[tuple[int, int], None] = {}
+        """The numbers of operation nodes whose answers removals say are to be evaluated, each with the time."""
 
     def add(self, events: Iterable[Event]) -> None:
         """Takes note of events."""
@@ -172,20 +190,38 @@ class _Evaluations:
             place = event.stream, event.graph
             windows = self.windows.get(place)
             if windows is None:
-                read = (source for source in self.sources if source.reads(*place))
+                read = (source for source in self.sources if _concerns(source, event))
                 windows = self.windows[place] = tuple(source.window_of(event.stream) for source in read)
-            spans = tuple(window.validity(event.time) for window in windows if not isinstance(window, Count))
+            spans = tuple(span for window in windows if (span := _span(window, event.time)) is not None)
             known = self.first.get((*place, spans))
             if windows and (known is None or event.time < known[0]):
                 self.first[*place, spans] = (event.time, *place)
+            for number, sources in self.whole.items() if event.removed else ():
+                if any(_concerns(source, event) for source in sources):
+                    self.removed[number, event.time] = None
 
     def messages(self) -> Iterator[Message]:
         """What has been noted."""
         for time, stream, graph in self.first.values():
             yield Message(INSTANT, 0, 0, 0, 0, pack((stream, graph)), time, 0, 0)
+        for number, time in self.removed:
+            yield Message(INSTANT, 0, 0, number, 0, "", time, 0, 0)
 
 
-def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
+def _concerns(source: Source, event: Event) -> bool:
+    """Whether an event has to do with when what reads a source is evaluated."""
+    return source.reads(event.stream, event.graph) or source.counts(event.stream)
+
+
+def _span(window: Window, time: int) -> Hashable:
+    """What the times have in common that make no difference in a window; None: none of them does."""
+    if not isinstance(window, Count):
+        return window.validity(time)
+    return time if window.step == 1 else None
+
+
+def addressed(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
+    """The rows that a machine has made for others, by where these are."""
     waiting, machine.outbox = machine.outbox, {}
     for address, entries in waiting.items():
         yield from addressing.rows(address, entries)
@@ -194,13 +230,13 @@ def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
 def axioms(program: Program) -> Iterator[Message | Parcel]:
     """The messages that start a program: what its axioms make; and what has a row of nothing is to tell it."""
     program.prepare()
-    machine = _machine(program)
+    machine = machine_of(program)
     machine.start(program.begin)
     machine.run()
     addressing = program.addressing()
-    yield from _outbox(machine, addressing)
+    yield from addressed(machine, addressing)
     yield from (addressing.wake(node.id) for node in program.plan.nodes if _tells_of_nothing(node.op))
-    yield from _figures(program, machine)
+    yield from figures_of(program, machine)
 
 
 def _tells_of_nothing(op: Operator) -> bool:
@@ -286,13 +322,16 @@ def worked_off(
     for (number, port), entries in fresh.items():
         machine.come((addressing.ids[number], port), entries)
     machine.work(phase, span.now)
+    ends = max((op.ends for op in machine.driven.values() if isinstance(op, Feed)), default=ALWAYS)
+    if ends > ALWAYS:
+        yield Message(TIME, 0, 0, 0, 0, "", ALWAYS, ends, 0)
     is_first = state.owners[0] == partition
     passed = state.passed if any(level.recursive for level in levels) else behind(span, state)
     told = (addressing.state(id, slot, entries) for (id, slot), entries in machine.lasting(passed))
-    for parcel in chain(_outbox(machine, addressing), chain.from_iterable(told)):
+    for parcel in chain(addressed(machine, addressing), chain.from_iterable(told)):
         if is_first or parcel.bucket != EVERY:  # what every task makes for itself, one of them tells of
             yield parcel
-    yield from _figures(program, machine)
+    yield from figures_of(program, machine)
     if state.keep:
         machine.expire(passed)
         yield state.put(partition, machine, sum(machine.state().values()))

@@ -36,6 +36,8 @@ class Feed(TimeDriven):
         self.content = Whole(self.counted) if self.counted is not None else None
         self.events: list[Event] = []
         """Those that the stream had when time went on last."""
+        self.ends = ALWAYS
+        """The latest time at which any of its facts begins to be valid or ends, if it does (integer ms)."""
 
     @property
     def due(self) -> int:
@@ -50,13 +52,15 @@ class Feed(TimeDriven):
             facts = sorted({_placed(output) for output in outputs})
             for graph, placed in groupby(facts, key=_graph):
                 self.events.append(Event(time, tuple(fact for _, fact in placed), self.stream, graph=graph))
-        return [
+        found = [
             entry
             for event in self.events
             if self._reads(event)
             for fact in event.facts
             for entry in self._read(fact, event)
         ]
+        self.ends = max([self.ends, *(time for entry in found for time in entry[-3:-1] if time != FOREVER)])
+        return found
 
     def _reads(self, event: Event) -> bool:
         counts = self.counted is not None and not event.is_static

@@ -80,8 +80,9 @@ class Differences:
         return found + [(*one, -count) for one, count in before.items() if one not in self.told]
 
     def restore(self, entries: Iterable[Entry]) -> list[Entry]:
-        """All there was, of all that was ever told."""
-        self.told = added(entries)
+        """All there was, of all that was ever told, or of what has been told since this was last asked."""
+        before = [(*one, count) for one, count in self.told.items()]
+        self.told = added([*before, *entries])
         return [(*one, count) for one, count in self.told.items()]
 
 

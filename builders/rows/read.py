@@ -333,10 +333,19 @@ class Reader(Keeping):
         if slot == 0:
             for (stream, graph, came, *cells, start, end), count in added(entries).items():
                 known = _Given(stream, graph, int(came), start, end)
-                self.given.setdefault(cast(Fact, row_fact(cells)), []).extend([known] * count)
+                self._count(cast(Fact, row_fact(cells)), known, count)
             return
         for stream, rows in groupby(sorted(entry[:-3] for entry in self.differences.restore(entries)), key=_FIRST):
             self._content(stream).take([row[1:] for row in rows])
+
+    def _count(self, fact: Fact, known: _Given, count: int) -> None:
+        """So many more are known of a fact, or less; of what has ended, none may be."""
+        found = self.given.setdefault(fact, [])
+        found += [known] * count
+        for _ in range(min(-count, found.count(known))):
+            found.remove(known)
+        if not found:
+            del self.given[fact]
 
     def expire(self, now: int) -> None:
         if len(self.given) < self.limit:

@@ -1,0 +1,83 @@
+"""The tasks that take facts one after the other, in front of all levels (`squall.builders.distributed.turns`).
+
+What their `Read` nodes make of a fact, or take back of others because of it, is rows for the first nodes that keep any,
+just as tasks make them that read all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow
+
+from squall.builders.distributed.addressing import TURNS, Program
+from squall.builders.distributed.messages import INSTANT, Message, Parcel, Step, apart, from_arrow, to_arrow
+from squall.builders.distributed.replicas import State
+from squall.builders.distributed.turns import in_turn
+from squall.builders.distributed.worker import Outbox, addressed, figures_of, machine_of
+from squall.builders.machine import Machine
+from squall.builders.packing import orders
+from squall.builders.state import lasting
+from squall.rdf import Event
+from squall.windows import Count
+
+
+def taking(program: Program, state: State) -> Step:
+    """The worker's function that takes the facts of a partition in turn, and leaves all other messages as they are.
+    state: of the level of such facts."""
+
+    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        program.prepare()
+        own: list[pyarrow.RecordBatch] = []
+        yield from apart(batches, [TURNS], own)
+        yield from to_arrow(taken(program, state, list(from_arrow(own))))
+
+    step.__name__ = "facts in turn"
+    return step
+
+
+def taken(
+    program: Program, state: State, given: Sequence[Message], outbox: Outbox = addressed
+) -> Iterator[Message | Parcel]:
+    """What comes of the facts of a partition. outbox: takes the rows out of a machine."""
+    if not given:
+        return
+    (partition,) = {state.owners[message.bucket] for message in given}
+    events = in_turn(given)
+    addressing = program.addressing()
+    machine, since = state.take(partition)
+    if machine is None:
+        machine = machine_of(program, program.turns.sources)
+    kept = state.entries(since, partition, orders(program.plan))
+    machine.restore(state.passed, {(addressing.ids[number], slot): part for (number, slot), part in kept.items()})
+    if state.keep:
+        machine.keep()
+    yield from _evaluations(program, machine, events)
+    machine.read(events)
+    machine.run()
+    yield from outbox(machine, addressing)
+    for id, slot, entries in machine.kept():
+        yield from addressing.state(id, slot, lasting(entries, state.passed))
+    yield from figures_of(program, machine)
+    if state.keep:
+        machine.expire(state.passed)
+        yield state.put(partition, machine, sum(machine.state().values()))
+
+
+def _evaluations(program: Program, machine: Machine, events: Iterable[Event]) -> Iterator[Message]:
+    """When answers that are told whole are evaluated since a window of triples has moved on by a step."""
+    numbers = program.addressing().numbers
+    for node, op in program.plan.deliveries:
+        stepped = [
+            (source, {stream: one.came for stream, one in machine.readers[id].counted.items()})
+            for id, source in program.turns.sources.items()
+            if op.output == "rstream" and source in op.sources
+        ]
+        for source, came in stepped:
+            for event in events:
+                window = source.window_of(event.stream)
+                if event.is_static or not isinstance(window, Count) or not source.counts(event.stream):
+                    continue
+                came[event.stream] = came.get(event.stream, 0) + len(event.facts)
+                if event.facts and window.step > 1 and came[event.stream] % window.step == 0:
+                    yield Message(INSTANT, 0, 0, numbers[node.id], 0, "", event.time, 0, 0)
