@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
-from squall.operators import Deliver
+from squall.operators import Deliver, Feed
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Event
 from squall.system import Source
 from squall.windows import Count, Landmark, Range, Stepped
@@ -14,9 +14,9 @@ from squall.windows import Count, Landmark, Range, Stepped
 class Instants:
     """The evaluation instants that events lead to, given in order as time passes."""
 
-    def __init__(self, deliver: Deliver) -> None:
-        self.sources = tuple(dict.fromkeys(deliver.sources))
-        self.report = deliver.report
+    def __init__(self, told: Deliver | Feed) -> None:
+        self.sources = tuple(dict.fromkeys(told.sources))
+        self.report = told.report
         self.single: list[int] = [ALWAYS]
         self.grids: list[tuple[int, int]] = []
         """(next instant, step) of the grids of windows that have instants to come."""

@@ -19,7 +19,7 @@ from squall.builders.beam.graph import Graph, Step
 from squall.builders.beam.quiet import beam
 from squall.builders.distributed.addressing import BUCKETS, DELIVER, TOGETHER, Program
 from squall.builders.distributed.alone import Task, facts, start_message
-from squall.builders.distributed.delivery import Evaluations, changes_only, changing, delivery
+from squall.builders.distributed.delivery import Evaluations, changes_only, changing, delivery, note
 from squall.builders.distributed.lines import Parse
 from squall.builders.distributed.messages import COUNT, INSTANT, LOST, TIME, Message, from_arrow, to_arrow
 from squall.builders.distributed.messages import Step as Worker
@@ -241,7 +241,8 @@ def _evaluated(program: Program, told: Collection[Message]) -> Evaluations:
     plan, numbers = program.plan, program.addressing().numbers
     instants = {numbers[node.id]: Instants(op) for node, op in plan.deliveries if op.output == "rstream"}
     came = {(one.row, one.node, one.start) for one in told if one.kind == INSTANT and one.row}
-    return Evaluations.of(instants, came, ALL.now)
+    note(instants, came)
+    return Evaluations.upto(instants, ALL.now)
 
 
 _OF_THE_END = State((DELIVER,), TOGETHER)

@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow
@@ -42,10 +43,12 @@ from squall.builders.packing import orders, pack, pack_output, unpack, unpack_ou
 from squall.builders.rows.read import is_told_whole, wanted
 from squall.builders.running import Running
 from squall.builders.state import COMPACT, State
-from squall.operators import Feed, Operator, Read, Update
+from squall.operators import Deliver, Feed, Operator, Read, Update
 from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
 from squall.stages import Options, Output
+from squall.system import Source
+from squall.windows import Count
 
 _FACTS = _STATE = 0
 """The levels of the facts that the plan reads, and of what it keeps."""
@@ -60,30 +63,52 @@ class Reason(NamedTuple):
 
 def alone(plan: Plan) -> Reason | None:
     """Why one task has to run the plan; None: it need not."""
-    whole = is_told_whole(plan)
-    return _first(plan, lambda op: _decides(op, whole))
+    return _first(plan, partial(_decides, plan))
+
+
+def _decides(plan: Plan, op: Operator) -> str | None:
+    """What it is that an operator does at an instant by which it decides what others do, or when they do it."""
+    match op:
+        case Update():
+            return "inserts or deletes facts"
+        case Feed(source=source) if any(_moves_on(one, source.stream) for one in _told_whole(plan)):
+            return "makes a stream that is read by triples and steps, and told whole"
+    return None
+
+
+def _told_whole(plan: Plan) -> Iterator[Source]:
+    """The sources of all that is told whole."""
+    for node in plan.nodes:
+        if isinstance(node.op, Deliver | Feed) and node.op.output == "rstream":
+            yield from node.op.sources
+
+
+def _moves_on(source: Source, stream: str) -> bool:
+    """Whether a stream is read by so many triples, and not triple by triple."""
+    window = source.window_of(stream)
+    return source.counts(stream) and isinstance(window, Count) and window.step > 1
 
 
 def in_order(plan: Plan) -> Reason | None:
-    """Why one task has to run the plan, where nothing takes facts in turn before it
-    (`squall.builders.distributed.turns`); None: it need not."""
-    return _first(plan, lambda op: why_in_turn(op.source) if isinstance(op, Read) else _decides(op, True))
+    """Why one task has to run the plan, where facts are not taken in turn (`squall.builders.distributed.turns`), and
+    streams not made, by tasks of their own; None: it need not."""
+    return _first(plan, _needs_order)
+
+
+def _needs_order(op: Operator) -> str | None:
+    match op:
+        case Read(source=source):
+            return why_in_turn(source)
+        case Update():
+            return "inserts or deletes facts"
+        case Feed():
+            return "makes a stream that is read again"
+    return None
 
 
 def _first(plan: Plan, why: Callable[[Operator], str | None]) -> Reason | None:
     found = (Reason(node, what) for node in plan.nodes if (what := why(node.op)) is not None)
     return next(found, None)
-
-
-def _decides(op: Operator, whole: bool) -> str | None:
-    """What it is that an operator does at an instant by which it decides what others do at it, or when the next one
-    is. whole: whether any answer is told whole, at instants of what is made as well."""
-    match op:
-        case Update():
-            return "inserts or deletes facts"
-        case Feed() if whole:
-            return "makes a stream that is read again"
-    return None
 
 
 @dataclass

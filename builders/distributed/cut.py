@@ -88,10 +88,11 @@ def fused(plan: Plan, levels: Sequence[Level], spread: Collection[Address] = ())
 
 def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:
     """The level of each node that keeps rows. A node that looks at whole instants is above all recursions that it
-    depends on: these take rounds, and it has to see their outcome."""
+    depends on: these take rounds, and it has to see their outcome; and above all streams that it depends on, which say
+    when it does so."""
     numbers: dict[str, int] = {}
     unsettled: set[str] = set()
-    """The nodes to which rounds of their own level may still bring something."""
+    """The nodes to which rounds of their own level, or streams made there, may still bring something."""
     for component in plan.components:
         members = [id for id in component if is_stateful(plan.by_id[id].op)]
         before = [hop for id in members for hop in into.get(id, []) if hop.producer not in component]
@@ -101,7 +102,8 @@ def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:
         steps = ((hop, hop.moves or deletes or (timely and hop.producer in unsettled)) for hop in before)
         number = max([1, *(numbers.get(hop.producer, 0) + moves for hop, moves in steps)])
         numbers.update({id: number for id in members if not isinstance(plan.by_id[id].op, Deliver)})
-        if recursive or any(hop.producer in unsettled and numbers[hop.producer] == number for hop in before):
+        makes = any(isinstance(plan.by_id[id].op, Feed) for id in members)
+        if recursive or makes or any(hop.producer in unsettled and numbers[hop.producer] == number for hop in before):
             unsettled.update(members)
     return numbers
 

@@ -42,19 +42,10 @@ class Evaluations:
     instants: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @staticmethod
-    def of(known: Mapping[int, Instants], came: Iterable[tuple[str, int, int]], now: int) -> Evaluations:
-        """Those up to `now` (integer ms). known: what is known of them, by number of the operation node; it goes on.
-        came: when streams brought something: stream and graph as one text, 0, and the time; or when an answer is
-        evaluated anyhow: nothing, the number of its operation node, and the time."""
+    def upto(known: Mapping[int, Instants], now: int) -> Evaluations:
+        """Those up to `now` (integer ms) that have not been given yet. known: what is known of them, by number of the
+        operation node; it goes on."""
         last = {number: instants.passed for number, instants in known.items()}
-        ordered = sorted(came, key=itemgetter(2))
-        for number, instants in known.items():
-            for place, of, time in ordered:
-                if of == number:
-                    instants.add_instant(time)
-                elif not of:
-                    stream, graph = unpack(place)
-                    instants.add([Event(time, (), str(stream), graph=str(graph))])
         return Evaluations(last, {number: tuple(instants.upto(now)) for number, instants in known.items()})
 
     def reported(self, plan: Plan, changed: Collection[tuple[int, int]]) -> Evaluations:
@@ -66,6 +57,18 @@ class Evaluations:
             for number, times in self.instants.items()
         }
         return Evaluations(self.last, instants)
+
+
+def note(known: Mapping[int, Instants], came: Iterable[tuple[str, int, int]]) -> None:
+    """Takes note of what says when answers are evaluated. came: when streams brought something: stream and graph as one
+    text, 0, and the time; or when an answer is evaluated anyhow: nothing, the number of its node, and the time."""
+    for place, of, time in sorted(came, key=itemgetter(2)):
+        if of:
+            known[of].add_instant(time)
+            continue
+        stream, graph = map(str, unpack(place))
+        for instants in known.values():
+            instants.add([Event(time, (), stream, graph=graph)])
 
 
 def changes_only(op: Operator) -> bool:

@@ -13,14 +13,22 @@ what looks at instants as a whole goes through all of them, in order.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from squall.builders.distributed import leaving
 from squall.builders.distributed.addressing import DELIVER, TOGETHER, TURNS, Owners, Program
 from squall.builders.distributed.cut import Level
-from squall.builders.distributed.delivery import Evaluations, changes_only, changing, delivery, told_whole, whole
+from squall.builders.distributed.delivery import (
+    Evaluations,
+    changes_only,
+    changing,
+    delivery,
+    note,
+    told_whole,
+    whole,
+)
 from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
 from squall.builders.distributed.lines import Lost, Parse
 from squall.builders.distributed.messages import (
@@ -54,7 +62,7 @@ from squall.builders.instants import Instants
 from squall.builders.rows import deliver
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.state import COMPACT
-from squall.operators import Feed, windows_of
+from squall.operators import Deliver, Feed, windows_of
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER
 from squall.stages import Output
@@ -133,7 +141,12 @@ class Batches:
         self.whole_instants = waits(plan)
         self.done = len(store.numbers("commits"))
         self.progress = Progress(**(store.read("commits", f"{self.done - 1}.json") or {}))
-        self.instants = {number: Instants(op) for number, op in self.deliveries.items() if op.output == "rstream"}
+        ends = ((numbers[node.id], node.op) for node in plan.nodes if isinstance(node.op, Deliver | Feed))
+        self.instants = {number: Instants(op) for number, op in ends if op.output == "rstream"}
+        """When what is told whole is evaluated, by the number of the node: answers, and streams that the plan makes."""
+        makers = [addressing.levels[node.id] for node in plan.nodes if isinstance(node.op, Feed)]
+        self.making = {*makers} if self.instants else set()
+        """The levels that make streams which may say when something is told whole."""
         self.at_once = not self.instants and not any(level.recursive for level in program.levels)
         self.comes = (HELD,) if self.at_once else (ROW, HELD)
         """As what the rows of the sources are stored."""
@@ -220,11 +233,11 @@ class Batches:
                 self.told = self._run(messages)
                 self.sources = self._of_batch(self.steps)
             self.span = Span(self.progress.worked, self._now(last))
-            evaluations = Evaluations.of(self.instants, self.told.instants, self.span.now)
-            if self.progress.known + self.told.rows <= self.together:
-                evaluations = self._in_one_task(evaluations)
+            note(self.instants, self.told.instants)
+            if self.progress.known + self.told.rows <= self.together and not self.making:
+                evaluations = self._in_one_task(self._evaluated(self.deliveries))
             else:
-                evaluations = self._by_levels(evaluations)
+                evaluations = self._by_levels()
         self.evaluations = evaluations
 
     def _begin(self, keep: bool) -> None:
@@ -274,6 +287,12 @@ class Batches:
         self.done += 1
         if self.done - 1 - self.base >= COMPACT:
             self._compact()
+
+    def _evaluated(self, numbers: Collection[int]) -> Evaluations:
+        """When what these nodes make is evaluated in this batch, if it is told whole."""
+        return Evaluations.upto(
+            {number: one for number, one in self.instants.items() if number in numbers}, self.span.now
+        )
 
     def _now(self, last: bool) -> int:
         """The time up to which instants are worked off."""
@@ -422,7 +441,7 @@ class Batches:
 
     # Level by level
 
-    def _by_levels(self, evaluations: Evaluations) -> Evaluations:
+    def _by_levels(self) -> Evaluations:
         """Works off level by level, those that follow each other without rounds in one job, and delivers. Answers with
         the instants at which something is told."""
         flow: Frame | None = None
@@ -433,7 +452,10 @@ class Batches:
                 self._rounds(level, (DELETE, REDERIVE) if level.deletes else (PLAIN,))
             else:
                 flow = self._through(level, flow)
-        return self._deliver(flow, evaluations)
+            if level.number in self.making:
+                self._end_job(flow, makes=True)
+                flow = None
+        return self._deliver(flow, self._evaluated(self.deliveries))
 
     def _through(self, level: Level, flow: Frame | None) -> Frame | None:
         """What is on its way when a level has been worked off. flow: before."""
@@ -454,12 +476,16 @@ class Batches:
     def _superstep(self, level: Level, phase: str, span: Span, keep: bool) -> Step:
         """What a worker does with rows for a level, in one round. keep: a later one has to know of it."""
         state = self._state([level.number], self.exchange.owners, keep)
-        return superstep(self.program, [level], phase, span, state)
+        numbers = self.program.addressing().numbers
+        instants = self._evaluated({numbers[id] for id in level.nodes}).instants if self.making else {}
+        return superstep(self.program, [level], phase, span, state, instants)
 
-    def _end_job(self, flow: Frame | None) -> None:
-        """What is on its way is stored."""
+    def _end_job(self, flow: Frame | None, makes: bool = False) -> None:
+        """What is on its way is stored. makes: streams have been made on the way."""
         if flow is not None:
-            self._run(self.exchange.passed(flow, self.exchange.storing(same, self._next_step())))
+            told = self._run(self.exchange.passed(flow, self.exchange.storing(same, self._next_step())))
+            if makes:
+                note(self.instants, told.instants)
 
     def _rounds(self, level: Level, phases: Sequence[str]) -> None:
         """Works a level off, in rounds. Time passes in the first of them."""
@@ -473,7 +499,9 @@ class Batches:
                 rows = self.exchange.union([rows, self._wakes([level.number], self.exchange.owners)])
             while rows is not None:
                 step = self.exchange.storing(self._superstep(level, phase, span, keep=True), self._next_step())
-                self._run(self._worked(rows, step, [level.number], self.exchange.owners))
+                told = self._run(self._worked(rows, step, [level.number], self.exchange.owners))
+                if level.number in self.making:
+                    note(self.instants, told.instants)
                 span, timely = Span(span.now, span.now), False
                 rows = self.exchange.stored(ROW, level.number, self._of_batch(self.steps[-1:]))
 

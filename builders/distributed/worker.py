@@ -41,6 +41,7 @@ from squall.builders.packing import orders, pack
 from squall.builders.rows.entries import Entry, fact_row, singly
 from squall.builders.rows.feed import Feed
 from squall.builders.rows.read import needed
+from squall.builders.rows.timeline import TimeDriven
 from squall.builders.stars import Fused
 from squall.builders.state import compacted, lasting
 from squall.figures import Figures
@@ -51,6 +52,9 @@ from squall.system import Source
 from squall.windows import Count, Window
 
 _TIME = attrgetter("time")
+Instants = Mapping[int, Sequence[int]]
+"""By the number of a node the instants at which it is evaluated (integer ms)."""
+NONE: Instants = MappingProxyType({})
 Outbox = Callable[[Machine, Addressing], Iterator[Parcel]]
 _ROWS = 50_000
 """How many rows of the sources are gathered, so that those of a bucket are together."""
@@ -283,13 +287,16 @@ def in_time(given: Iterable[Parcel], span: Span) -> Work:
     return Work(span, now, later)
 
 
-def superstep(program: Program, levels: Sequence[Level], phase: str, span: Span, state: State) -> Step:
+def superstep(
+    program: Program, levels: Sequence[Level], phase: str, span: Span, state: State, instants: Instants = NONE
+) -> Step:
     """The worker's function for one round of some levels: a partition's new rows in, what they lead to out, and
     messages for other levels as they are.
 
     Rows whose bucket is here are worked off at once; others are left for the next round. state: of these levels.
+    instants: at which what is made there is told whole.
     """
-    work = partial(worked_off, program, levels, phase, span, state)
+    work = partial(worked_off, program, levels, phase, span, state, instants=instants)
     return program.step(_name(levels, phase), work, state.levels)
 
 
@@ -301,7 +308,13 @@ def _name(levels: Sequence[Level], phase: str) -> str:
 
 
 def worked_off(
-    program: Program, levels: Sequence[Level], phase: str, span: Span, state: State, given: Iterable[Parcel]
+    program: Program,
+    levels: Sequence[Level],
+    phase: str,
+    span: Span,
+    state: State,
+    given: Iterable[Parcel],
+    instants: Instants = NONE,
 ) -> Iterator[Message | Parcel]:
     """What one round of some levels makes of the messages of a partition."""
     span, now, later = in_time(given, span)
@@ -321,10 +334,9 @@ def worked_off(
         machine.keep()
     for (number, port), entries in fresh.items():
         machine.come((addressing.ids[number], port), entries)
+    machine.evaluate({addressing.ids[number]: times for number, times in instants.items()})
     machine.work(phase, span.now)
-    ends = max((op.ends for op in machine.driven.values() if isinstance(op, Feed)), default=ALWAYS)
-    if ends > ALWAYS:
-        yield Message(TIME, 0, 0, 0, 0, "", ALWAYS, ends, 0)
+    yield from _of_streams(machine)
     is_first = state.owners[0] == partition
     passed = state.passed if any(level.recursive for level in levels) else behind(span, state)
     told = (addressing.state(id, slot, entries) for (id, slot), entries in machine.lasting(passed))
@@ -335,6 +347,16 @@ def worked_off(
     if state.keep:
         machine.expire(passed)
         yield state.put(partition, machine, sum(machine.state().values()))
+
+
+def _of_streams(machine: _Partition) -> Iterator[Message]:
+    """What is to be known of the streams that have been made: until when they matter, and when they brought
+    something."""
+    ends = max((op.ends for op in machine.driven.values() if isinstance(op, Feed)), default=ALWAYS)
+    if ends > ALWAYS:
+        yield Message(TIME, 0, 0, 0, 0, "", ALWAYS, ends, 0)
+    for stream, graph, time in dict.fromkeys((one.stream, one.graph, one.time) for one in machine.told()):
+        yield Message(INSTANT, 0, 0, 0, 0, pack((stream, graph)), time, 0, 0)
 
 
 def behind(span: Span, state: State) -> int:
@@ -361,7 +383,7 @@ class _Partition(Machine):
     """A machine for the buckets of one partition, on some levels: what belongs to others goes to the outbox.
 
     What it keeps is told by the addresses of the plan, whether joins are done as one or not: what such joins would hand
-    on to each other is not told.
+    on to each other is not told. When streams are told whole that are made here others say.
     """
 
     def __init__(
@@ -378,6 +400,10 @@ class _Partition(Machine):
         self.partition = partition
         self.moves = len(set(owners)) > 1 and any(level.recursive for level in levels)
         """Whether rows move inside of these levels."""
+        self.instants = []
+        self.memories = {id: memory for id, memory in self.memories.items() if id in self.plan.by_id}
+        self.made: list[Event] = []
+        """What has come of the streams that are made here."""
         for node in program.plan.nodes:
             if node.id in self.driven and _tells_of_nothing(node.op) and not self._is_here((node.id, 0), ()):
                 del self.driven[node.id]
@@ -388,6 +414,22 @@ class _Partition(Machine):
     def come(self, address: Address, entries: Sequence[Entry]) -> None:
         """Puts entries from elsewhere on an input of a node that works here."""
         self.receive(address, entries)
+
+    def evaluate(self, instants: Mapping[str, Sequence[int]]) -> None:
+        """Says at which instants (integer ms) streams are told whole, by the nodes that make them."""
+        for id, op in self.driven.items():
+            if isinstance(op, Feed) and op.told.instants is not None:
+                op.instants = instants.get(id, ())
+
+    def told(self) -> Iterator[Event]:
+        """What has come of the streams that are made here since this was asked last."""
+        made, self.made = self.made, []
+        return iter(made)
+
+    def _advance(self, id: str, op: TimeDriven, now: int) -> None:
+        super()._advance(id, op, now)
+        if isinstance(op, Feed) and id in self.heralds:
+            self.made += op.events
 
     def lasting(self, passed: int) -> Iterator[tuple[Address, list[Entry]]]:
         """What has gone into memories since this was asked last, and may matter from the time `passed` on (integer

@@ -38,17 +38,20 @@ class Feed(TimeDriven):
         """Those that the stream had when time went on last."""
         self.ends = ALWAYS
         """The latest time at which any of its facts begins to be valid or ends, if it does (integer ms)."""
+        self.instants: Sequence[int] | None = None
+        """The evaluation instants that are to come (integer ms), if others say at which it is told whole."""
 
     @property
     def due(self) -> int:
-        return self.told.due
+        return self.told.due if self.instants is None else min(self.told.changes.due, *self.instants[:1], FOREVER)
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
         return self.told.apply(port, entries)
 
     def advance(self, now: int) -> list[Entry]:
         self.events = []
-        for time, outputs in groupby(self.told.flush(now), key=_time):
+        instants, self.instants = self.instants, None if self.instants is None else ()
+        for time, outputs in groupby(self.told.flush(now, instants), key=_time):
             facts = sorted({_placed(output) for output in outputs})
             for graph, placed in groupby(facts, key=_graph):
                 self.events.append(Event(time, tuple(fact for _, fact in placed), self.stream, graph=graph))
