@@ -2,9 +2,9 @@
 
 A join groups by all the columns it joins on, or by those of them by which one of its inputs is grouped already: joins
 on the same variables then need no data moved between them. The same goes for the keys of a `Group` or a `Slice`, and
-for all columns where an expression takes the time. Facts are grouped by their subject where it varies. What looks at
-all rows of an instant (a `Slice` without keys, `Update`, `Feed`) or follows paths through them (`Closure`) has them all
-in one place.
+for all columns where an expression takes the time. Facts are grouped by their subject where it varies, also those of
+streams that the program makes. What looks at all rows of an instant (a `Slice` without keys, `Update`, a `Feed` that is
+read by triples) or follows paths through them (`Closure`) has them all in one place.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from squall.operators import (
     is_timed,
 )
 from squall.plan import Input, Node, Plan
+from squall.windows import Count
 
 Columns = tuple[int, ...]
 
@@ -76,8 +77,10 @@ class _Grouping:
                 return self._group(node, keys)
             case Slice(keys=keys):
                 return self._within(node, keys)
-            case Closure() | Update() | Feed():
+            case Closure() | Update():
                 return self._want(node, ())
+            case Feed():
+                return self._want(node, () if _is_whole(node.op) else (0,))
             case Test() | Extend() if is_timed(node.op):
                 return self._within(node, tuple(range(self.widths[node.inputs[0].node])))
             case Where() | Test() | Extend() | Apply():
@@ -120,6 +123,12 @@ class _Grouping:
             return None
         varying = [column for column, cell in enumerate(first.template) if isinstance(cell, int)]
         return tuple(varying[:1])
+
+
+def _is_whole(op: Feed) -> bool:
+    """Whether what a stream brings depends on all of its facts: on their order, or on whether any of them has
+    changed."""
+    return isinstance(op.source.window, Count) or op.report.policy == "change"
 
 
 def _aligned(

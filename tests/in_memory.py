@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from operator import attrgetter
 from random import Random
 from typing import Any
@@ -258,6 +258,12 @@ def read(job: Batches | SingleTask, files: Sequence[Parsed]) -> Iterator[Message
     """What tasks make of files, one each, when the batch is worked off."""
     for file in files:
         yield from from_arrow(job.reading(lambda *_, file=file: iter([file]))(iter(())))
+
+
+def cut(events: list[Event], cuts: list[int]) -> list[list[Event]]:
+    """Events as batches: cut at these places."""
+    places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
+    return [events[begin:end] for begin, end in pairwise(places)]
 
 
 def in_files(events: Sequence[Event]) -> list[Parsed]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,11 +34,6 @@ WAYS = [(0, -1), (1_000_000, -1), (1_000_000, 1_000_000)]
 CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-def cut(events: list[Event], cuts: list[int]) -> list[list[Event]]:
-    places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
-    return [events[begin:end] for begin, end in pairwise(places)]
-
-
 def data(features: frozenset[str]) -> dict[str, Any]:
     return {
         "system": systems(features=features),
@@ -59,7 +54,7 @@ def test_any_program_in_any_batches_is_as_the_oracle_says(
         monkeypatch.setattr(supersteps, "COMPACT", compact)
         plan = squall.plan(system, planner)
         assume(alone.alone(plan) is None)
-        assert_as_oracle(system, in_memory.run(plan, cut(events, cuts), facts, together, few), events, facts)
+        assert_as_oracle(system, in_memory.run(plan, in_memory.cut(events, cuts), facts, together, few), events, facts)
 
     settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART))(law))()
 
@@ -76,7 +71,7 @@ def test_it_means_the_same_whatever_workers_hold(many: int, monkeypatch: pytest.
         draw = Random(seed)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
         few = draw.choice([-1, 2, 1_000_000])
-        found = in_memory.run(squall.plan(system), cut(events, cuts), facts, together, few, workers=workers)
+        found = in_memory.run(squall.plan(system), in_memory.cut(events, cuts), facts, together, few, workers=workers)
         assert_as_oracle(system, found, events, facts)
 
     more = {"together": st.sampled_from([0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
@@ -103,7 +98,7 @@ def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int, m
         assert spread <= can_be.keys()
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
         few = draw.choice([-1, -1, 2, 1_000_000])
-        found = in_memory.run(plan, cut(events, cuts), facts, together, few, workers=workers, spread=spread)
+        found = in_memory.run(plan, in_memory.cut(events, cuts), facts, together, few, workers=workers, spread=spread)
         assert_as_oracle(system, found, events, facts)
 
     more = {"together": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
@@ -119,7 +114,7 @@ def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
         monkeypatch.setattr(alone, "COMPACT", compact)
         plan = squall.plan(system, planner)
         assume(alone.alone(plan))
-        assert_as_oracle(system, in_memory.run(plan, cut(events, cuts), facts), events, facts)
+        assert_as_oracle(system, in_memory.run(plan, in_memory.cut(events, cuts), facts), events, facts)
 
     settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(ALL))(law))()
 

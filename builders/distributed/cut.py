@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from squall.builders.distributed.spread import EVERYWHERE, Address, Keys, grouped, groupings, ways
+from squall.builders.distributed.turns import turns
 from squall.builders.stars import Fused, stars
 from squall.operators import (
     AntiJoin,
@@ -142,7 +143,9 @@ def describe(plan: Plan, spread: Collection[Address] = ()) -> str:
     keys = groupings(plan, spread)
     ends = [node.id for node, _ in plan.deliveries]
     lines = ["sources", "  lines are parsed where they are read"]
-    lines += _row_by_row(plan, [node.id for node in plan.nodes if not node.inputs])
+    in_turn = turns(plan)
+    lines += [f"  {line}" for line in in_turn.describe()]
+    lines += _row_by_row(plan, [node.id for node in plan.nodes if not node.inputs], in_turn.sources)
     for level in levels(plan, spread):
         rounds = ", in rounds until nothing moves" if level.recursive else ""
         phases = ", deleting first and rederiving then" if level.deletes else ""
@@ -154,9 +157,9 @@ def describe(plan: Plan, spread: Collection[Address] = ()) -> str:
     return "\n".join(lines)
 
 
-def _row_by_row(plan: Plan, starts: Sequence[str]) -> list[str]:
-    """What is done where rows are made, since it needs no other rows."""
-    found = chain(plan, starts)
+def _row_by_row(plan: Plan, starts: Sequence[str], shown: Collection[str] = ()) -> list[str]:
+    """What is done where rows are made, since it needs no other rows. shown: is said already."""
+    found = [id for id in chain(plan, starts) if id not in shown]
     return [f"  then, row by row: {', '.join(found)}"] if found else []
 
 

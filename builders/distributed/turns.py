@@ -50,6 +50,13 @@ class Turns:
         stream = str(entry[0])
         return stream if slot == _COUNTED else self.together(stream, entry[3:-3])
 
+    def describe(self) -> Iterator[str]:
+        """What is taken in turn, and by which task, as text: a line each."""
+        for id, source in self.sources.items():
+            counts = any(isinstance(window, Count) for window in source.all_windows)
+            task = "all of a stream in one task" if counts else "each by the task of its own"
+            yield f"then, facts in turn, {task}: {id} {why_in_turn(source)}"
+
 
 def turns(plan: Plan) -> Turns:
     """What a plan takes in turn."""

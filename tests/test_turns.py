@@ -1,0 +1,294 @@
+"""Facts that are taken in turn by tasks of their own, and streams that a program makes, in a distributed builder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import squall
+from squall.builders.distributed import supersteps
+from squall.builders.distributed.addressing import TURNS, Program
+from squall.builders.distributed.alone import alone
+from squall.builders.distributed.cut import levels
+from squall.builders.distributed.messages import from_arrow
+from squall.builders.distributed.turns import turns
+from squall.builders.rows.memory import Differences
+from squall.builders.rows.read import Reader
+from squall.operators import Feed
+from squall.plan import Plan
+from squall.rdf import Event, Term, Triple, iri
+from squall.stages import Output
+from squall.streams import Sources, open_source
+from squall.system import Construct, Pattern, Report, Source, System, Variable, over
+from squall.testing import assert_as_oracle, stream
+from squall.testing.strategies import ALL, event_streams, static_data, systems
+from squall.windows import LANDMARK, Count, Range
+from tests import in_memory
+from tests.file_by_file import PREFIX, file_by_file
+
+X, Y, Z = map(Variable, "xyz")
+P, Q, R, S = (iri(f"http://example.org/{name}") for name in "pqrs")
+RULES = "@prefix : <http://example.org/>.\n[(?x :p ?y) (?y :p ?z) -> (?x :q ?z)]"
+CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+def makes(subject: Variable, predicate: Term, object: Variable) -> tuple[Construct]:
+    return (Construct((Pattern(subject, predicate, object),)),)
+
+
+def made(output: str, report: Report | None = None, window: Any = LANDMARK) -> System:
+    """A rule that makes a stream of what comes, and one that joins what that tells with what comes."""
+    copy = System("m", joinables=(Pattern(X, P, Y),), consequences=makes(Y, Q, X), reentrant=False)
+    maker = System(subsystems=(copy,), stream="urn:s", output=output, report=report)
+    reads = System(
+        "r", (Source("urn:s", window), Source()), (Pattern(X, Q, Y), Pattern(Y, P, Z)),
+        consequences=makes(X, R, Z),
+    )  # fmt: skip
+    return System(subsystems=(maker, reads))
+
+
+# Laws
+
+
+@pytest.mark.parametrize("many", [60, pytest.param(2000, marks=pytest.mark.slow)])
+def test_what_is_taken_in_turn_is_as_the_oracle_says(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Removals and windows of triples, in any batches, whatever workers hold and whichever task fails."""
+
+    def of_turns(plan: Plan) -> bool:
+        return bool(turns(plan).sources)
+
+    _law(of_turns, many, monkeypatch)
+
+
+@pytest.mark.parametrize("many", [25, pytest.param(500, marks=pytest.mark.slow)])
+def test_streams_that_are_made_are_as_the_oracle_says(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_streams(plan: Plan) -> bool:
+        return any(isinstance(node.op, Feed) for node in plan.nodes)
+
+    _law(of_streams, many, monkeypatch)
+
+
+def _law(concerns: Any, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def law(
+        system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, seed: int, planner: str
+    ) -> None:
+        monkeypatch.setattr(supersteps, "COMPACT", compact)
+        plan = squall.plan(system, planner)
+        assume(concerns(plan) and alone(plan) is None)
+        draw = Random(seed)
+        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.6 else None
+        together, few = draw.choice([0, 0, 10, 1_000_000]), draw.choice([-1, -1, 2, 1_000_000])
+        found = in_memory.run(plan, in_memory.cut(events, cuts), facts, together, few, workers=workers)
+        assert_as_oracle(system, found, events, facts)
+
+    features = ALL - {"delete", "insert"}
+    data: dict[str, Any] = {
+        "system": systems(features=features),
+        "events": event_streams(features=features),
+        "facts": static_data(features=features),
+        "cuts": st.lists(st.integers(0, 12), max_size=5),
+        "compact": st.sampled_from([1, 2, 100]),
+        "seed": st.integers(0, 1 << 32),
+        "planner": st.sampled_from(["rete", "greedy"]),
+    }
+    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data)(law))()
+
+
+@pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
+@pytest.mark.parametrize("told", ["istream", "dstream", "rstream"])
+@pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
+def test_streams_are_told_and_read_in_all_ways(told: str, output: str, report: Report | None) -> None:
+    system = replace(made(told, report, Range(4)), output=output)
+    plan = squall.plan(over(system, window=Range(5)))
+    assert alone(plan) is None
+    events = stream("".join(f"{time} :n{time % 3} :p :n{time * 7 % 3}\n" for time in range(12)))
+    for size in (1, 5, 12):
+        batches = [events[at : at + size] for at in range(0, 12, size)]
+        assert_as_oracle(over(system, window=Range(5)), in_memory.run(plan, batches), events)
+
+
+def test_a_stream_that_is_made_of_another_is_told_in_time() -> None:
+    """Each is told whole, at instants of the one before."""
+    of_first, of_second = (Source("urn:a", Range(3)),), (Source("urn:b", Range(2)),)
+    first = System("a", joinables=(Pattern(X, P, Y),), consequences=makes(X, Q, Y), reentrant=False)
+    second = System("b", of_first, (Pattern(X, Q, Y),), consequences=makes(Y, R, X), reentrant=False)
+    last = System("c", of_second, (Pattern(X, R, Y),), consequences=makes(X, S, Y), reentrant=False)
+    system = System(
+        subsystems=(
+            System(subsystems=(first,), stream="urn:a", output="rstream"),
+            System(subsystems=(second,), stream="urn:b", output="rstream"),
+            last,
+        ),
+        output="rstream",
+    )
+    events = stream("1 :a :p :b\n3 :b :p :c\n8 :c :p :d")
+    plan = squall.plan(system)
+    assert (
+        len({level.number for level in levels(plan) for id in level.nodes if isinstance(plan.by_id[id].op, Feed)}) == 2
+    )
+    for batches in ([events], [[event] for event in events]):
+        assert_as_oracle(system, in_memory.run(plan, batches), events)
+
+
+@pytest.mark.parametrize(
+    ("window", "few"), [(Count(3, 2), -1), (Count(4, 4), -1), (Count(2), -1), (Count(3), 1_000_000)], ids=str
+)
+def test_an_answer_is_evaluated_when_a_window_of_triples_moves_on(window: Count, few: int) -> None:
+    query = PREFIX + "SELECT ?y (COUNT(*) AS ?often) { ?x :p ?y } GROUP BY ?y"
+    system = replace(squall.compile(query, lexer="sparql", window=window), output="rstream")
+    events = stream("".join(f"{time} :n{time} :p :m{time % 2}\n" for time in range(11)))
+    for size in (1, 3, 11):
+        batches = [events[at : at + size] for at in range(0, 11, size)]
+        found = in_memory.run(squall.plan(system), batches, few=few)
+        assert found
+        assert_as_oracle(system, found, events)
+
+
+# Which task
+
+
+def placed(plan: Plan, events: Sequence[Event]) -> dict[str, set[int]]:
+    """The partitions that take facts in turn, by the stream of these."""
+    files = in_memory.MemoryFiles()
+    exchange = in_memory.MemoryExchange(files)
+    job = supersteps.Batches(exchange, files, Program(plan, levels(plan)), 0, most=0)
+    found: dict[str, set[int]] = {}
+    for part in in_memory.in_files(events):
+        for message in from_arrow(job.reading(lambda *_, part=part: iter([part]))(iter(()))):
+            if message.level == TURNS:
+                found.setdefault(message.row.split("\n")[1], set()).add(exchange.owners[message.bucket])
+    return found
+
+
+def test_what_is_said_of_one_fact_is_taken_by_one_task_and_others_by_others() -> None:
+    plan = squall.plan(squall.compile(RULES, lexer="jena", removals=True))
+    events = [Event(time, (_fact(time),)) for time in range(30)]
+    assert placed(plan, events) == {"": {0, 1, 2}}
+    again = [Event(time, (), removed=(_fact(7),)) for time in range(30)]
+    assert len(placed(plan, [Event(0, (_fact(7),)), *again])[""]) == 1
+
+
+def test_a_stream_that_is_read_by_triples_is_taken_by_one_task() -> None:
+    plan = squall.plan(squall.compile(RULES, lexer="jena", windows={f"urn:{name}": Count(3) for name in range(20)}))
+    events = [Event(time, (_fact(time),), f"urn:{time % 20}") for time in range(100)]
+    found = placed(plan, events)
+    assert {len(partitions) for partitions in found.values()} == {1}
+    assert set().union(*found.values()) == {0, 1, 2}
+
+
+def test_the_levels_behind_are_spread() -> None:
+    plan = squall.plan(squall.compile(RULES, lexer="jena", window=Count(40)))
+    files = in_memory.MemoryFiles()
+    job = supersteps.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), 0, most=0)
+    events = [Event(time, (Triple(_node(time), P, _node(time + 1)),)) for time in range(60)]
+    job.work([message for part in in_memory.in_files(events) for message in in_memory.read(job, [part])])
+    tasks = {text.split("/")[0] for text, _ in job.told.tokens}
+    assert {"-1", "1"} <= tasks
+    assert len([partition for text, partition in job.told.tokens if text.startswith("-1/")]) == 1
+    assert len([partition for text, partition in job.told.tokens if text.startswith("1/")]) == 3
+
+
+def test_it_is_said_who_takes_what_in_turn() -> None:
+    pytest.importorskip("pyspark")
+
+    def described(**how: Any) -> str:
+        return str(squall.build(squall.plan(squall.compile(RULES, lexer="jena", **how)), "spark").describe())  # type: ignore[attr-defined]
+
+    assert "facts in turn, all of a stream in one task: read-" in described(window=Count(5))
+    assert "reads through the window TRIPLES 5" in described(window=Count(5))
+    assert "facts in turn, each by the task of its own: read-" in described(removals=True)
+    assert "in turn" not in described()
+
+
+def _node(number: int) -> Term:
+    return iri(f"http://example.org/n{number}")
+
+
+def _fact(number: int) -> Triple:
+    return Triple(_node(number), P, _node(number))
+
+
+# What is kept
+
+
+def test_a_reader_goes_on_with_what_others_have_read_since() -> None:
+    """A removal that another one took in takes back what this one has."""
+    readers = [Reader(Source(removals=True), (P,), False, False, True) for _ in range(2)]
+    for reader in readers:
+        reader.keep()
+    readers[0].read([Event(1, (_fact(1), _fact(2)))])
+    before = _kept(readers[0])
+    readers[1].restore(0, before)
+    readers[1].keep()
+    readers[1].read([Event(2, (_fact(3),), removed=(_fact(1),))])
+    readers[0].restore(0, _kept(readers[1]))
+    assert readers[0].given.keys() == readers[1].given.keys() == {_fact(2), _fact(3)}
+
+
+def _kept(reader: Reader) -> list[Any]:
+    return [entry for slot, entries in reader.kept() if slot == 0 for entry in entries]
+
+
+def test_differences_go_on_with_what_has_been_told_since() -> None:
+    ones, others = Differences(), Differences()
+    first = ones.of([("a", 1, 2, 1), ("b", 1, 2, 1)])
+    others.restore(first)
+    since = ones.of([("b", 1, 2, 2)])
+    assert others.restore(since) == [("b", 1, 2, 2)]
+    assert others.of([("b", 1, 2, 2)]) == []
+
+
+# On Spark
+
+
+def stream_of_triples() -> System:
+    says = Pattern(X, iri("http://example.org/says"), Y)
+    maker = System("m", (Source(),), (says,), consequences=makes(Y, P, X), reentrant=False)
+    reads = System("r", (Source("urn:s", Count(4)),), (Pattern(Y, P, X),), consequences=makes(X, Q, Y))
+    return System(subsystems=(System(subsystems=(maker,), stream="urn:s", output="rstream"), reads), output="dstream")
+
+
+QUERY = PREFIX + "SELECT ?what (COUNT(*) AS ?often) { ?room :says ?what } GROUP BY ?what ORDER BY ?what"
+PROGRAMS = {
+    "the last three triples": replace(squall.compile(QUERY, lexer="sparql", window=Count(3)), output="rstream"),
+    "a stream that is read again": stream_of_triples(),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("rows", ["0", "50000"])
+def test_on_spark_it_is_as_in_process(name: str, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """File by file, and started again in between, the state written as a whole now and then."""
+    pytest.importorskip("pyspark")
+    from squall.builders.spark import ROWS_TOGETHER, session
+
+    monkeypatch.setattr(supersteps, "COMPACT", 2)
+    session().conf.set(ROWS_TOGETHER, rows)
+    found, expected = file_by_file(squall.plan(PROGRAMS[name]), tmp_path)
+    session().conf.unset(ROWS_TOGETHER)
+    assert found
+    assert found == expected
+
+
+@pytest.mark.spark
+def test_removals_are_spooled_for_spark(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    path = tmp_path / "in.rdfp"
+    fact = "<http://example.org/a> <urn:p> <http://example.org/b>"
+    rows = ['H time "1" .', f"A {fact} .", 'H time "4" .', f"D {fact} .", 'H time "6" .', f"A {fact} ."]
+    path.write_text("".join(f"{row}\n" for row in rows))
+    system = squall.compile("[(?x <urn:p> ?y) -> (?x <urn:q> ?y)]", lexer="jena", removals=True)
+    outputs: dict[str, list[Output]] = {}
+    for builder in ("iterator", "spark"):
+        plan = squall.plan(replace(system, output="dstream"))
+        outputs[builder] = list(squall.build(plan, builder).run(Sources([open_source(str(path))])))
+    assert [output.time for output in outputs["spark"]] == [4]
+    assert outputs["spark"] == outputs["iterator"]
