@@ -25,8 +25,9 @@ from squall.testing.strategies import ALL, event_streams, static_data, systems
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.spark
 
-FEATURES = ALL - {"count", "removals", "delete", "insert", "tellings", "streams", "graphs", "named", "now"}
-"""What needs no order of facts, and no stream but one: files of lines are of the stream that their address says."""
+FEATURES = ALL - {"removals", "delete", "insert", "streams", "graphs", "named", "now"}
+"""What needs no stream but one, since files of lines are of the stream that their address says, and nothing that lines
+cannot say."""
 
 
 @pytest.fixture
