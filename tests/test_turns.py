@@ -151,6 +151,17 @@ def test_an_answer_is_evaluated_when_a_window_of_triples_moves_on(window: Count,
         assert_as_oracle(system, found, events)
 
 
+@pytest.mark.parametrize("few", [-1, 1_000_000])
+def test_removals_find_what_came_before_with_whoever_kept_it(few: int) -> None:
+    """No worker holds anything: all of it is read back."""
+    system = replace(squall.compile(RULES, lexer="jena", removals=True, window=Range(100)), output="dstream")
+    came = [Event(time, (_fact(time),)) for time in range(20)]
+    gone = [Event(30 + time, (), removed=(_fact(time),)) for time in range(20)]
+    found = in_memory.run(squall.plan(system), [came, gone[:10], gone[10:]], few=few)
+    assert [output.time for output in found] == [event.time for event in gone]
+    assert_as_oracle(system, found, [*came, *gone])
+
+
 # Which task
 
 
