@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from squall.builders import packing
+from squall.builders.belonging import LESS, differences
 from squall.builders.packing import Orders
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.memory import Keeping
@@ -193,12 +194,12 @@ class Checkpoint:
                 f"the checkpoint `{self.folder}` has the format {known['format']}, and this version of squall {FORMAT}",
                 hint=f"go on with the version that wrote it, or {_OTHER}",
             )
-        changes = list(_changes(known["belongs"], self.head.belongs))
+        changes = list(differences(known["belongs"], self.head.belongs))
         if not changes:
             if known["memories"] == self.head.memories:
                 return
             changes = ["what its nodes keep"]
-        has_less = all(change.startswith(_LESS) for change in changes)
+        has_less = all(change.startswith(LESS) for change in changes)
         if not has_less or self._migrate is None:
             found = "; ".join(changes)
             hint = f"`--migrate` goes on without them; or {_OTHER}" if has_less else _OTHER
@@ -209,7 +210,6 @@ class Checkpoint:
         return BuilderError(f"`{self.path}` holds no whole checkpoint", hint=_OTHER)
 
 
-_LESS = "without rules "
 _OTHER = "a run that has changed starts from a new checkpoint: name another folder, or remove this one"
 
 
@@ -248,18 +248,3 @@ def _value(line: bytes) -> Any:
         return json.loads(line) if line.endswith(b"\n") else None
     except ValueError:
         return None
-
-
-def _changes(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """What is there no more, new, or another; and sources in another order, by which it is known where each stands."""
-    for kind in now.keys() | before.keys():
-        old, new = before.get(kind, {}), now.get(kind, {})
-        for word, names in (
-            ("without", [name for name in old if name not in new]),
-            ("with", [name for name in new if name not in old]),
-            ("changed", [name for name in new if name in old and new[name] != old[name]]),
-        ):
-            if names:
-                yield f"{word} {kind} {', '.join(f'`{name}`' for name in names)}"
-        if kind == "sources" and old == new and list(old) != list(new):
-            yield "sources in another order"

@@ -8,21 +8,19 @@ when the checkpoint is on disk.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from squall.builders.belonging import rules
 from squall.builders.checkpoint import Checkpoint, Head, Step
 from squall.builders.given import Given
-from squall.builders.migration import carried, described, kinds
+from squall.builders.migration import carried, kinds
 from squall.builders.packing import orders
 from squall.builders.running import Outputs, Running
-from squall.plan import Plan
 from squall.rdf import Columns, Event
-from squall.show.words import served
 from squall.stages import Delivering, Interval, Output, Recoverable
 from squall.streams import Sources
 
@@ -119,7 +117,7 @@ def _statements(batch: Sequence[Event]) -> int:
 
 def _belongs(running: Running, batches: Iterable[Sequence[Event]]) -> dict[str, dict[str, str]]:
     """What a checkpoint belongs to (`Head`)."""
-    found = {"rules": _rules(running.plan), "options": {"measure": str(running.options.measure)}}
+    found = {"rules": rules(running.plan), "options": {"measure": str(running.options.measure)}}
     if isinstance(batches, Sources):
         found["options"]["clock"] = type(batches.clock).__name__
         found["sources"] = _numbered((source.uri, type(source).__name__) for source in batches.sources)
@@ -135,13 +133,3 @@ def _numbered(kinds: Iterable[tuple[str, str]]) -> dict[str, str]:
         counts[uri] += 1
         found[uri if counts[uri] == 1 else f"{uri} #{counts[uri]}"] = kind
     return found
-
-
-def _rules(plan: Plan) -> dict[str, str]:
-    """A digest of the nodes that work for each rule."""
-    found: dict[str, list[str]] = {}
-    by_node = served(plan)
-    for node in plan.nodes:
-        for rule in by_node[node.id] or ("",):
-            found.setdefault(rule, []).append(described(node))
-    return {rule: hashlib.sha256("\n".join(nodes).encode()).hexdigest() for rule, nodes in found.items()}

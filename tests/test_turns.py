@@ -23,6 +23,7 @@ from squall.builders.rows.memory import Differences
 from squall.builders.rows.read import Reader
 from squall.operators import Feed
 from squall.plan import Plan
+from squall.profiles import apply
 from squall.rdf import Event, Term, Triple, iri
 from squall.stages import Output
 from squall.streams import Sources, open_source
@@ -118,7 +119,7 @@ def test_a_stream_that_is_made_of_another_is_told_in_time() -> None:
     """Each is told whole, at instants of the one before."""
     of_first, of_second = (Source("urn:a", Range(3)),), (Source("urn:b", Range(2)),)
     first = System("a", joinables=(Pattern(X, P, Y),), consequences=makes(X, Q, Y), reentrant=False)
-    second = System("b", of_first, (Pattern(X, Q, Y),), consequences=makes(Y, R, X), reentrant=False)
+    second = System("b", of_first, (Pattern(X, Q, Y),), consequences=makes(X, R, Y), reentrant=False)
     last = System("c", of_second, (Pattern(X, R, Y),), consequences=makes(X, S, Y), reentrant=False)
     system = System(
         subsystems=(
@@ -142,7 +143,7 @@ def test_a_stream_that_is_made_of_another_is_told_in_time() -> None:
 )
 def test_an_answer_is_evaluated_when_a_window_of_triples_moves_on(window: Count, few: int) -> None:
     query = PREFIX + "SELECT ?y (COUNT(*) AS ?often) { ?x :p ?y } GROUP BY ?y"
-    system = replace(squall.compile(query, lexer="sparql", window=window), output="rstream")
+    system = apply(squall.compile(query, lexer="sparql"), window=window, output="rstream")
     events = stream("".join(f"{time} :n{time} :p :m{time % 2}\n" for time in range(11)))
     for size in (1, 3, 11):
         batches = [events[at : at + size] for at in range(0, 11, size)]
@@ -268,7 +269,7 @@ def stream_of_triples() -> System:
 
 QUERY = PREFIX + "SELECT ?what (COUNT(*) AS ?often) { ?room :says ?what } GROUP BY ?what ORDER BY ?what"
 PROGRAMS = {
-    "the last three triples": replace(squall.compile(QUERY, lexer="sparql", window=Count(3)), output="rstream"),
+    "the last three triples": apply(squall.compile(QUERY, lexer="sparql"), window=Count(3), output="rstream"),
     "a stream that is read again": stream_of_triples(),
 }
 

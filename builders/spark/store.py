@@ -1,6 +1,6 @@
 """The folder in which a Spark job keeps what must outlive it, on a file system that all workers have mounted.
 
-meta.json               what the folder belongs to: the plan, the number of buckets
+meta.json               what the folder belongs to: the plan and its rules, the number of buckets
 begin.json              what functions of time take for the time of what always holds (integer ms)
 run.json                the name of the run: a folder that is its sink has it as well
 reads.json              the source that executors read by themselves, if there is one, by what, and where it begins
@@ -19,20 +19,22 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from squall.builders.belonging import differences, rules
 from squall.builders.distributed.addressing import BUCKETS
 from squall.builders.distributed.spread import Address
 from squall.errors import BuilderError
 from squall.plan import Plan
 
 META, BEGIN, RUN, READS, SPREAD = "meta.json", "begin.json", "run.json", "reads.json", "spread.json"
-FORMAT = 5
+FORMAT = 6
 """How messages and the spool are kept; 1 had no number, and a record for each row; of 2 Spark wrote messages, and read
 the spool as a folder of texts; 3 did not say how many rows wait in a folder; 4 held what joins
-on the same columns hand on to each other."""
+on the same columns hand on to each other; 5 did not say of which rules the plan was, and had the facts of plans that
+one task ran."""
 
 
 def uri_of(path: Path) -> str:
@@ -121,9 +123,10 @@ class Store:
         return str(self.read(RUN))
 
 
-def _meaning(plan: Plan) -> dict[str, object]:
+def _meaning(plan: Plan) -> dict[str, Any]:
     """What a checkpoint belongs to."""
-    return {"format": FORMAT, "plan": hashlib.sha256(repr(plan.nodes).encode()).hexdigest(), "buckets": BUCKETS}
+    digest = hashlib.sha256(repr(plan.nodes).encode()).hexdigest()
+    return {"format": FORMAT, "rules": rules(plan), "planner": plan.planner, "plan": digest, "buckets": BUCKETS}
 
 
 def check_owner(plan: Plan, checkpoint: Path) -> None:
@@ -138,8 +141,17 @@ def check_owner(plan: Plan, checkpoint: Path) -> None:
             hint="go on with the version that wrote it, or start from a new checkpoint: name another folder, or remove "
             "this one",
         )
-    if known != _meaning(plan):
+    now = _meaning(plan)
+    if known != now:
         raise BuilderError(
-            f"the checkpoint `{checkpoint}` is that of another program, or of another planner's plan",
+            f"the checkpoint `{checkpoint}` is that of another run: {_changed(known, now)}",
             hint="a plan that has changed starts from a new checkpoint: name another folder, or remove this one",
         )
+
+
+def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """How the plans of two runs differ."""
+    if before["planner"] != now["planner"]:
+        return f"its planner was `{before['planner']}`"
+    found = differences({"rules": before["rules"]}, {"rules": now["rules"]})
+    return "; ".join(found) or "its plan does the same in another way"

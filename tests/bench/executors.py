@@ -58,7 +58,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args(given)
     if asked.only:
-        print(rate(f"spark-{asked.work[0]}", asked.only, *asked.data, asked.triples))
+        print(rate(f"spark-{asked.work[0]}", asked.only, asked.data[0], asked.data[1], asked.triples))
         return 0
     print("work  one executor  two executors  times as many triples per second")
     for name in asked.work:

@@ -2,12 +2,14 @@
 
     python -m tests.bench.microbatches --triples 10000 --live 50000 --live 500000
 
-All in one session, the first micro-batches of each being left out: the Java machine is warm.
+All in one session, the first micro-batches of each being left out: the Java machine is warm. It shows what the Python
+workers hold in memory then, and the files of the checkpoint.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +24,8 @@ from squall.stages import Options
 from squall.streams import Sources, open_source
 from tests.bench import data
 from tests.bench.ours import triple
-from tests.bench.works import OBSERVATION, Q3, Q9, Rule, parted, statement, write_parts
+from tests.bench.watch import resident
+from tests.bench.works import OBSERVATION, PART, Q3, Q9, Rule, parted, statement, write_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,6 +94,27 @@ def ours(rule: Rule, window: str, folder: Path, state: Path) -> None:
         pass
 
 
+def in_workers() -> int:
+    """The bytes of memory of the session's Python workers."""
+    return sum(map(_of_worker, Path("/proc").glob("[0-9]*")))
+
+
+def _of_worker(process: Path) -> int:
+    try:
+        is_one = (
+            os.getsid(int(process.name)) == os.getsid(0)
+            and b"-m\0squall.builders.spark_daemon" in (process / "cmdline").read_bytes()
+        )
+        return resident(process) if is_one else 0
+    except (FileNotFoundError, ProcessLookupError):
+        return 0  # it has ended in the meantime
+
+
+def in_files(folder: Path) -> int:
+    """The bytes of the files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
 def length(facts: int) -> str:
     """How long so many triples are live, one after the other."""
     return f"{facts // OBSERVATION * data.STEP}ms"
@@ -113,10 +137,12 @@ def main(given: Iterable[str] | None = None) -> int:
             state = Path(tempfile.mkdtemp(dir=place))
             folder = state / "in"
             lines = list(data.sensors(before + asked.triples * (FIRST + asked.batches)))
-            write_parts(folder, [*filter(None, [lines[:before]]), *parted(lines[before:], asked.triples)])
+            write_parts(folder, [*parted(lines[:before], PART), *parted(lines[before:], asked.triples)])
             seconds = triggers(spark, lambda: run(folder, state))[-asked.batches :]
-            print(f"{name:28} {median(seconds):7.2f} s", flush=True)
+            memory, files = in_workers() / 1e6, in_files(state / "checkpoint") / 1e6
+            print(f"{name:28} {median(seconds):6.2f} s {memory:7.1f} MB {files:6.1f} MB", flush=True)
 
+        print("                             a micro-batch  in workers  in files")
         measured("nothing, 3 shuffles", partial(nothing, spark, 3))
         measured("stepped", partial(ours, rule, f"RANGE {step} STEP {step}"))
         for live in asked.live or [50_000]:

@@ -45,7 +45,7 @@ class Usage:
             if int(fields[3]) != self.session:
                 return 0
             self.cpu[int(folder.name)] = (int(fields[11]) + int(fields[12])) / _TICK
-            return _resident(folder)
+            return resident(folder)
         except (FileNotFoundError, ProcessLookupError):
             return 0  # it has ended in the meantime
 
@@ -54,7 +54,8 @@ class Usage:
         return sum(self.cpu.values())
 
 
-def _resident(folder: Path) -> int:
+def resident(folder: Path) -> int:
+    """The bytes of memory that a process has, by its folder in ``/proc``; what several share counts once."""
     for line in (folder / "smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
