@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import Protocol, TypeVar
+from typing import Any, Protocol
 
+from squall.builders.rows.code import compiled
 from squall.builders.rows.entries import Entry, Row, settle
 from squall.rdf import ALWAYS, FOREVER
 
-Key = TypeVar("Key", bound=Hashable)
 Kept = tuple[int, list[Entry]]
 """A slot of an operator's memory, and the entries that went into it."""
 PATIENCE = 64
@@ -123,21 +123,28 @@ class Whole(Keeping):
         self.part.take([entry[:-3] for entry in self.differences.restore(entries) for _ in range(entry[-1])])
 
 
-def oldest(ends: Iterable[tuple[Key, int]], most: int, now: int) -> list[Key]:
-    """The keys of what ended at `now` or before, from those that came first until too many are met that did not.
+def _oldest(end: str) -> Callable[..., list[Any]]:
+    """The function that gives the keys of what ended at `now` or before, from those that came first until too many are
+    met that did not: mostly all that have ended come first. end: the source of the end of one of the rows."""
+    source = f"""\
+def run(rows, now, place=0):
+ ended, enough, patience = [], len(rows) // {PATIENCE}, {PATIENCE}
+ for key, row in rows.items():
+  if {end} <= now:
+   ended.append(key)
+  elif len(ended) > enough or not patience:
+   break
+  else:
+   patience -= 1
+ return ended
+"""
+    return compiled(source, {})
 
-    ends: keys with their ends, as they came. most: how many there are. Mostly all that have ended come first.
-    """
-    ended: list[Key] = []
-    patience = PATIENCE
-    for key, end in ends:
-        if end <= now:
-            ended.append(key)
-        elif len(ended) > most // PATIENCE or not patience:
-            break
-        else:
-            patience -= 1
-    return ended
+
+oldest = _oldest("row[place]")
+"""Of rows by key, whose ends are at a place, counted from the front: that is quicker than from the end."""
+oldest_ends = _oldest("row")
+"""Of ends by key."""
 
 
 class Waiting:
@@ -241,8 +248,8 @@ class Index:
             return
         self.sweeps += 1
         if self.stored < self.full:
-            ends = zip(self.first, map(_END, self.first.values()), strict=True)
-            self._forget(oldest(ends, len(self.first), now), now)
+            place = len(next(iter(self.first.values()))) - 2
+            self._forget(oldest(self.first, now, place), now)
         if self.stored >= self.full:
             self._forget([key for key, entry in self.first.items() if entry[-2] <= now or key in self.more], now)
             self._settle()
