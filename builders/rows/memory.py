@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from squall.builders.rows.code import compiled
 from squall.builders.rows.entries import Entry, Row, settle
 from squall.rdf import ALWAYS, FOREVER
 
+Key = TypeVar("Key", bound=Hashable)
 Kept = tuple[int, list[Entry]]
 """A slot of an operator's memory, and the entries that went into it."""
 PATIENCE = 64
@@ -123,28 +123,33 @@ class Whole(Keeping):
         self.part.take([entry[:-3] for entry in self.differences.restore(entries) for _ in range(entry[-1])])
 
 
-def _oldest(end: str) -> Callable[..., list[Any]]:
-    """The function that gives the keys of what ended at `now` or before, from those that came first until too many are
-    met that did not: mostly all that have ended come first. end: the source of the end of one of the rows."""
-    source = f"""\
-def run(rows, now, place=0):
- ended, enough, patience = [], len(rows) // {PATIENCE}, {PATIENCE}
- for key, row in rows.items():
-  if {end} <= now:
-   ended.append(key)
-  elif len(ended) > enough or not patience:
-   break
-  else:
-   patience -= 1
- return ended
-"""
-    return compiled(source, {})
+def oldest(rows: Mapping[Key, Sequence[Any]], place: int, now: int) -> list[Key]:
+    """The keys of what ended at `now` or before, from those that came first until too many are met that did not: mostly
+    all that have ended come first. place: of the ends in rows, from the front, which is quicker than from the end."""
+    ended: list[Key] = []
+    enough, patience = len(rows) // PATIENCE, PATIENCE
+    for key, row in rows.items():
+        if row[place] <= now:
+            ended.append(key)
+        elif len(ended) > enough or not patience:
+            break
+        else:
+            patience -= 1
+    return ended
 
 
-oldest = _oldest("row[place]")
-"""Of rows by key, whose ends are at a place, counted from the front: that is quicker than from the end."""
-oldest_ends = _oldest("row")
-"""Of ends by key."""
+def oldest_ends(ends: Mapping[Key, int], now: int) -> list[Key]:
+    """As `oldest`, where the ends are all that there is."""
+    ended: list[Key] = []
+    enough, patience = len(ends) // PATIENCE, PATIENCE
+    for key, end in ends.items():
+        if end <= now:
+            ended.append(key)
+        elif len(ended) > enough or not patience:
+            break
+        else:
+            patience -= 1
+    return ended
 
 
 class Waiting:
@@ -247,9 +252,9 @@ class Index:
         if self.stored < self.limit:
             return
         self.sweeps += 1
-        if self.stored < self.full:
+        if self.first and self.stored < self.full:
             place = len(next(iter(self.first.values()))) - 2
-            self._forget(oldest(self.first, now, place), now)
+            self._forget(oldest(self.first, place, now), now)
         if self.stored >= self.full:
             self._forget([key for key, entry in self.first.items() if entry[-2] <= now or key in self.more], now)
             self._settle()

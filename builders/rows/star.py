@@ -72,7 +72,7 @@ class Star(Keeping):
             return
         records = self.records
         if self._stored() < self.full:
-            self._drop(oldest(records, now, len(self.shape.widths)))
+            self._drop(oldest(records, len(self.shape.widths), now))
         if self._stored() >= self.full:
             self._look_at_all(now)
             self.full = 2 * max(SWEPT, self._stored())
