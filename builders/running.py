@@ -101,8 +101,9 @@ class Running:
     def take(self, batch: Sequence[Event]) -> Iterator[Outputs]:
         """Works off what is at hand."""
         if isinstance(batch, Columns) and self._takes(batch):
-            self.machine.read(batch)
-            yield from self._advance(batch.times[-1])
+            for columns in batch.parts(TOGETHER):
+                self.machine.read(columns)
+                yield from self._advance(columns.times[-1])
             return
         for first in range(0, len(batch), TOGETHER):
             part = batch[first : first + TOGETHER]

@@ -20,7 +20,7 @@ from squall.collecting import no_collection
 from squall.errors import SquallError, UsageError, raise_all
 from squall.plan import Plan, check
 from squall.programs import read, together
-from squall.rdf import ALWAYS, FOREVER, Atom, Event, Fact, Term, Triple
+from squall.rdf import ALWAYS, FOREVER, Atom, Columns, Event, Fact, Term, Triple
 from squall.stages import Builder, Job, Lexer, Options, Output, Planner
 from squall.system import System, over
 from squall.windows import LANDMARK, Window, as_window
@@ -124,8 +124,9 @@ def run(
 ) -> Iterator[Output]:
     """Runs a plan over events in non-decreasing time and gives its outputs in the order of time.
 
-    A list or tuple of events is taken as a whole; of any other iterable each event is handled as it comes.
+    A list or tuple of events, or `squall.rdf.Columns`, is taken as a whole; of any other iterable each event is
+    handled as it comes.
     """
     batches: Iterable[Sequence[Event]]
-    batches = [events] if isinstance(events, list | tuple) else ([event] for event in events)
+    batches = [events] if isinstance(events, list | tuple | Columns) else ([event] for event in events)
     return build(plan, builder, options).run(batches, static)

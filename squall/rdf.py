@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import islice, repeat
+from itertools import accumulate, islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, NewType, cast, overload
 
 import pyoxigraph
@@ -134,7 +134,8 @@ class Columns(Sequence[Event]):
     events and triples of them.
 
     times (integer ms, each once), sizes: when triples come, and how many then, of which there may be none.
-    subjects, predicates, objects: of the triples.
+    subjects, predicates, objects: of the triples; stream: the IRI of their stream. None of it is looked at here: `of`
+    makes columns of events, and says where that cannot be done.
     """
 
     def __init__(
@@ -152,6 +153,45 @@ class Columns(Sequence[Event]):
         self.predicates = predicates
         self.objects = objects
         self.stream = stream
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Columns:
+        """Events of one stream as columns, those of one time as one event.
+
+        Raises ValueError where there is none, or one is of another stream, not in the order of time, static, in a named
+        graph, or takes facts out or brings others than triples, or nothing.
+        """
+        given = list(events)
+        if not given:
+            raise ValueError("there are no events to make columns of")
+        sizes: dict[int, int] = {}
+        latest = ALWAYS
+        for event in given:
+            if reason := _apart(event, given[0].stream, latest):
+                raise ValueError(f"the event at {event.time} cannot be in columns: {reason}")
+            latest = event.time
+            sizes[latest] = sizes.get(latest, 0) + len(event.facts)
+        facts = [fact for event in given for fact in event.facts]
+        subjects, predicates, objects = ([cast(Term, fact[place]) for fact in facts] for place in range(3))
+        return cls(list(sizes), list(sizes.values()), subjects, predicates, objects, given[0].stream)
+
+    def parts(self, most: int) -> Iterator[Columns]:
+        """The same, at most so many events at a time."""
+        if len(self.times) <= most:
+            yield self
+            return
+        starts = [0, *accumulate(self.sizes)]
+        for first in range(0, len(self.times), most):
+            last = min(first + most, len(self.times))
+            triples = slice(starts[first], starts[last])
+            yield Columns(
+                self.times[first:last],
+                self.sizes[first:last],
+                self.subjects[triples],
+                self.predicates[triples],
+                self.objects[triples],
+                self.stream,
+            )
 
     @cached_property
     def period(self) -> int:
@@ -190,6 +230,24 @@ class Columns(Sequence[Event]):
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
+
+
+def _apart(event: Event, stream: str, latest: int) -> str | None:
+    """Why an event cannot be in the columns of a stream; None: it can. latest: the time of the one before it."""
+    if event.is_static:
+        return "static data are given by themselves (`static`)"
+    if event.stream != stream:
+        return f"it is of the stream `{event.stream or DEFAULT_STREAM}`, others are of `{stream or DEFAULT_STREAM}`"
+    if event.time < latest:
+        return f"it comes after one at {latest}"
+    if event.removed:
+        return "it takes facts out of the stream"
+    if event.graph:
+        return f"it is in the graph {event.graph}"
+    if not event.facts:
+        return "it brings nothing"
+    other = next((fact for fact in event.facts if not isinstance(fact, Triple)), None)
+    return None if other is None else f"it brings `{other}`, which is no triple"
 
 
 HEARTBEAT = "urn:x-squall:heartbeat"

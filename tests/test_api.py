@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 import squall
+from squall.builders.iterator import IteratorJob
 from squall.errors import BuilderError, Errors, PluginError, UsageError, each
-from squall.rdf import Event, Triple, iri
+from squall.rdf import Columns, Event, Triple, iri
+from squall.stages import Output
 from squall.system import rules
 
 FAMILY = "@prefix : <http://example.org/>.\n[up: (?a :parent ?b) -> (?b :child ?a)]\n"
@@ -82,6 +84,21 @@ def test_a_generator_is_answered_event_by_event() -> None:
     outputs = squall.run(squall.plan(squall.compile(FAMILY, lexer="jena")), events())
     assert next(outputs).time == 0
     assert seen == [0]
+
+
+def test_columns_are_taken_as_a_whole() -> None:
+    events = [Event(time, (fact(f"p{time}", "parent", f"p{time + 1}"),)) for time in range(3)]
+    plan = squall.plan(squall.compile(FAMILY, lexer="jena"))
+    batches: list[Sequence[Event]] = []
+
+    class Noted(IteratorJob):
+        def run(self, given: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
+            batches.extend(given)
+            return super().run(batches, static)
+
+    came = list(squall.run(plan, columns := Columns.of(events), builder=Noted))
+    assert batches == [columns]
+    assert came == list(squall.run(plan, events))
 
 
 def test_a_late_event_needs_a_ledger() -> None:

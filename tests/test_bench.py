@@ -9,11 +9,14 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from squall.builders.rows.read import Facts, Reader
+from squall.rdf import Columns
 from tests.bench import __main__ as bench
-from tests.bench import data, peers, report
+from tests.bench import data, ours, peers, report
 from tests.bench.child import digest, prepare, waits
 from tests.bench.soak import Soak, soak
 from tests.bench.watch import Failed, Measured, measure
@@ -76,6 +79,37 @@ def test_peers_agree_with_us(name: str, run: str, tmp_path: Path) -> None:
     expected = digest(answer(OURS, work, tmp_path).facts)
     assert expected["outputs"] > 0
     assert digest(answer(run, work, tmp_path).facts) == expected
+
+
+@pytest.mark.parametrize("name", ["q3", "q9", "many-100", "rdfs"])
+def test_a_stream_in_memory_is_given_as_columns_or_as_events(name: str, tmp_path: Path) -> None:
+    work = WORKS[name]
+    work.write(tmp_path, 4000)
+    task = Task(work, work.files(tmp_path), work.slide)
+    given, as_events = (list(ours.batched(task, columns)) for columns in (True, False))
+    assert {isinstance(batch, Columns) for batch in given} == {work.timed}
+    assert list(map(list, given)) == list(map(list, as_events))
+    found = [digest(answer(run, work, tmp_path).facts) for run in (OURS, ours.GIVEN_EVENTS)]
+    assert found[0] == found[1]
+    assert found[0]["outputs"] > 0
+
+
+@pytest.mark.parametrize("form", ["columns", "events"])
+def test_the_form_of_a_run_says_what_it_is_given(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def noted(name: str, read_as: Callable[[Reader, Any], Facts]) -> Callable[[Reader, Any], Facts]:
+        def reading(reader: Reader, batch: Any) -> Facts:
+            read.append(name)
+            return read_as(reader, batch)
+
+        return reading
+
+    WORKS["q3"].write(tmp_path, 4000)
+    monkeypatch.setattr(Reader, "read_columns", noted("columns", Reader.read_columns))
+    monkeypatch.setattr(Reader, "read", noted("events", Reader.read))
+    list(answer(OURS if form == "columns" else ours.GIVEN_EVENTS, WORKS["q3"], tmp_path).facts)
+    assert read == ["events", *[form] * 4]  # the first are static data
 
 
 @pytest.mark.parametrize("name", AGREEING)
@@ -235,22 +269,30 @@ def test_an_unknown_run_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
         bench.main(["tree", "--run", "rete:nothing"])
     assert caught.value.code == 2
     assert "no `nothing` among" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        bench.main(["tree", "--run", "rete:iterator:rows"])
+    assert "no `rows` behind a builder" in capsys.readouterr().err
+    assert bench.pair(ours.GIVEN_EVENTS) == ours.GIVEN_EVENTS
 
 
 # -- what is written ---------------------------------------------------------------------------------------------------
 
 
-def row(run: str, rate: float, ours: float = 1000) -> dict[str, object]:
+def row(run: str, rate: float, own: float = 1000) -> dict[str, object]:
     return {
         "work": "q3-small", "run": run, "triples": 100_000, "repetitions": 3, "outputs": 7, "peak_mb": 50.2,
-        "triples_per_s": rate, "triples_per_cpu_s": rate, "ratio": rate / ours, "cpu_ratio": rate / ours, "same": True,
+        "triples_per_s": rate, "triples_per_cpu_s": rate, "ratio": rate / own, "cpu_ratio": rate / own, "same": True,
     }  # fmt: skip
 
 
 FIGURES = {
     "machine": "Measured.",
     "parts": [
-        {"title": report.PARTS[0].title, "rows": [row(OURS, 1000), row("jena", 200)], "left_out": {"bytewax": "why"}}
+        {
+            "title": report.PARTS[0].title,
+            "rows": [row(OURS, 1000), row(ours.GIVEN_EVENTS, 800), row("jena", 200)],
+            "left_out": {"bytewax": "why"},
+        }
     ],
 }
 
@@ -258,6 +300,7 @@ FIGURES = {
 def test_the_page_has_a_table_for_each_part() -> None:
     lines = report.page(FIGURES).splitlines()
     assert "| **squall** | 1,000 | 1,000 |  |  |  | 50 | yes |" in lines
+    assert "| squall, given events | 800 | 800 | 1.25 | 1.25 |  | 50 | yes |" in lines
     assert "| jena | 200 | 200 | 5.00 | 5.00 | 5 | 50 | yes |" in lines
     assert "| *C-SPARQL* |  | 62 |  | 16.1 | 10 |  | not run |" in lines
     assert "Left out: bytewax, because: why." in lines

@@ -22,7 +22,7 @@ from squall.builders.rows.memory import Keeping
 from squall.errors import BuilderError
 from squall.operators import AntiJoin, Join, is_stateful
 from squall.plan import Input, Node, Plan, check
-from squall.rdf import ALWAYS, FOREVER, Event, Term, Triple, iri
+from squall.rdf import ALWAYS, FOREVER, Columns, Event, Term, Triple, iri
 from squall.stages import Options, Output
 from squall.system import Construct, Delete, Pattern, Source, System, Variable
 from squall.testing.check import Losses, assert_as_oracle
@@ -516,3 +516,19 @@ def test_a_large_batch_is_worked_off_in_parts(monkeypatch: pytest.MonkeyPatch) -
     whole = told(job(OPEN + REACHES).run([events]))
     monkeypatch.setattr(running, "TOGETHER", 7)
     assert told(job(OPEN + REACHES).run([events])) == whole
+
+
+def test_large_columns_are_worked_off_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [Event(time, (Triple(NODES[time % 4], EDGE, NODES[time % 3]),)) for time in range(40)]
+    whole = told(job(OPEN + REACHES).run([events]))
+    monkeypatch.setattr(running, "TOGETHER", 7)
+    reading, lots = Machine.read, list[int]()
+
+    def read(machine: Machine, batch: Sequence[Event]) -> None:
+        lots.append(len(batch))
+        reading(machine, batch)
+
+    monkeypatch.setattr(Machine, "read", read)
+    assert told(job(OPEN + REACHES).run([Columns.of(events)])) == whole
+    assert sum(lots) == 40
+    assert max(lots) == 7

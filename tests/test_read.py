@@ -390,6 +390,55 @@ def test_events_with_the_same_predicates_are_read_as_others_are(
     assert in_order(found) == in_order(reader(source, [P], False, False).read(list(columns)))
 
 
+@given(events=streams())
+@settings(max_examples=40, deadline=None)
+def test_columns_are_made_of_events(events: list[Event]) -> None:
+    timed = [event for event in events if event.stream == S and not event.is_static]
+    brought = [(event.time, tuple(fact for fact in event.facts if isinstance(fact, Triple))) for event in timed]
+    plain = [Event(time, facts, S) for time, facts in brought if facts]
+    if not plain:
+        return
+    columns = Columns.of(plain)
+    told = [(event.time, fact) for event in plain for fact in event.facts]
+    assert [(event.time, fact) for event in columns for fact in event.facts] == told
+    assert columns.times == sorted({event.time for event in plain})
+    assert columns.stream == S
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+def test_columns_are_cut_between_events(most: int) -> None:
+    events = [Event(time, (Triple(A, P, C),) * (1 + time % 3), S) for time in (1, 3, 4, 5, 8)]
+    parts = list(Columns.of(events).parts(most))
+    assert [time for part in parts for time in part.times] == [1, 3, 4, 5, 8]
+    assert max(len(part.times) for part in parts) == most
+    assert [event for part in parts for event in part] == events
+    assert {part.stream for part in parts} == {S}
+
+
+FACTS = (Triple(A, P, C),)
+
+
+@pytest.mark.parametrize(
+    ("events", "reason"),
+    [
+        ([], "there are no events"),
+        ([Event(ALWAYS, FACTS, S)], "static data are given by themselves"),
+        (
+            [Event(1, FACTS, S), Event(2, FACTS)],
+            "the event at 2 .* is of the stream `the default stream`",
+        ),
+        ([Event(2, FACTS, S), Event(1, FACTS, S)], "the event at 1 .* comes after one at 2"),
+        ([Event(1, (), S, FACTS)], "takes facts out"),
+        ([Event(1, FACTS, S, (), A)], f"in the graph {A}"),
+        ([Event(1, FACTS, S), Event(2, (), S)], "the event at 2 .* brings nothing"),
+        ([Event(1, (Atom(P, (A, C)),), S)], r"it brings `<.*>\(.*\) \.`, which is no triple"),
+    ],
+)
+def test_what_is_in_no_columns_is_refused(events: list[Event], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        Columns.of(events)
+
+
 def in_order(facts: Facts) -> Facts:
     """The same, whatever the order in which they were found."""
     return replace(facts, boxes={predicate: sorted(box) for predicate, box in facts.boxes.items()})

@@ -419,6 +419,16 @@ def test_an_index_is_swept_when_as_much_again_has_come() -> None:
     assert len(swept) < 40
 
 
+def test_an_index_from_which_all_has_gone_can_be_swept() -> None:
+    index = Index()
+    index.limit = 0
+    index.sweep(0)
+    index.store(A, (A, 0, 1, 1))
+    index.limit = 0
+    index.sweep(1)
+    assert index.size() == 0
+
+
 @pytest.mark.parametrize("grows", [True, False])
 def test_memories_of_what_ends_stay_small(grows: bool) -> None:
     """However long a stream of ever new rows is, what is kept is a few times what is valid."""

@@ -10,7 +10,7 @@ from typing import Any
 from squall import operators as ops
 from squall.builders.instants import Instants
 from squall.builders.rows.entries import SOLUTION, Entry, Head, Row, is_rdf, new, row_fact
-from squall.builders.rows.memory import SWEPT, Differences, Keeping, Kept, oldest
+from squall.builders.rows.memory import SWEPT, Differences, Keeping, Kept, oldest_ends
 from squall.builders.rows.timeline import Change, TimeDriven
 from squall.rdf import ALWAYS, FOREVER, Evaluated, Triple
 from squall.stages import Output
@@ -263,7 +263,7 @@ class GrowingDeliver(Keeping):
         if len(until) < self.limit:
             return
         if len(until) < self.full:
-            for row in oldest(until.items(), len(until), now - 1):
+            for row in oldest_ends(until, now - 1):
                 del until[row]
         if len(until) >= self.full:
             self.until = until = {row: end for row, end in until.items() if end >= now}

@@ -56,7 +56,8 @@ def probe(op: ops.Join, widths: tuple[int, int], side: int, growing: bool) -> Ca
     mine, theirs = (left, right) if side == 0 else (right, left)
     key = _key([mine[pair[side]] for pair in op.on])
     kept = [(left + right)[column] for column in op.keep]
-    made = entry(kept, "s if s > t else t", "e if e < f else f", "1" if growing else "w * v")
+    # Mostly both are of one event, and their times the same objects.
+    made = entry(kept, "s if s is t or s > t else t", "e if e is f or e < f else f", "1" if growing else "w * v")
     outer, inner = f"for {entry(mine)} in ", f"for {entry(theirs, 't', 'f', 'v')} in "
     # An entry to which nothing is added and of whose time nothing is taken away is handed on as it is.
     if kept == mine:

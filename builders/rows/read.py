@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby, repeat
-from operator import itemgetter
+from operator import ge, itemgetter
 from typing import NamedTuple, cast
 
 from squall.builders.rows.counted import Counted
@@ -146,8 +146,8 @@ class Reader(Keeping):
 
         Every statement of every stream passes here: most are of no interest, and have to cost little.
         """
-        facts = Facts()
-        wanted, boxes, is_plain = self.wanted, facts.boxes, self.source.is_plain
+        boxes: defaultdict[Term, list[Entry]] = defaultdict(list)
+        facts, wanted, is_plain = Facts(boxes), self.wanted, self.source.is_plain
         for event in events:
             time, given, stream, removed, graph = event
             if graph:
@@ -167,10 +167,7 @@ class Reader(Keeping):
                 continue
             for fact in given:
                 if (predicate := fact[1]) in wanted:
-                    if predicate in boxes:
-                        boxes[predicate].append((fact[0], fact[2], start, end, 1))  # type: ignore[misc]
-                    else:
-                        boxes[predicate] = [(fact[0], fact[2], start, end, 1)]  # type: ignore[index, misc]
+                    boxes[predicate].append((fact[0], fact[2], start, end, 1))  # type: ignore[index, misc]
             if self.every or self.atoms:
                 self._take_whole(given, start, end, facts)
         return facts
@@ -180,26 +177,31 @@ class Reader(Keeping):
         validity = self.validity.get(columns.stream) or self._validity(columns.stream)
         if validity in (_UNREAD, _CAREFUL) or self.every or self.atoms or not self.source.is_plain:
             return self.read(columns)
-        spans = list(map(validity, columns.times))
-        if any(start >= end for start, end in spans):
+        starts, ends = zip(*map(validity, columns.times), strict=True)
+        if any(map(ge, starts, ends)):
             return self.read(columns)
         found: defaultdict[Term, list[Entry]] = defaultdict(list)
         if period := columns.period:
             first, behind = columns.sizes[0], len(columns.subjects) - columns.sizes[-1]
-            _take(columns, slice(first), map(repeat, spans[0]), found)
-            self._take_periodic(columns, slice(first, behind, period), spans[1:-1], found)
-            _take(columns, slice(behind, None), map(repeat, spans[-1]), found)
+            _take(columns, slice(first), repeat(starts[0]), repeat(ends[0]), found)
+            self._take_periodic(columns, slice(first, behind, period), starts[1:-1], ends[1:-1], found)
+            _take(columns, slice(behind, None), repeat(starts[-1]), repeat(ends[-1]), found)
         else:
-            sides = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in zip(*spans, strict=True))
-            _take(columns, slice(None), sides, found)
+            since, until = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in (starts, ends))
+            _take(columns, slice(None), since, until, found)
         return Facts({predicate: found[predicate] for predicate in found if predicate in self.wanted})
 
     def _take_periodic(
-        self, columns: Columns, which: slice, spans: Sequence[tuple[int, int]], found: defaultdict[Term, list[Entry]]
+        self,
+        columns: Columns,
+        which: slice,
+        starts: Sequence[int],
+        ends: Sequence[int],
+        found: defaultdict[Term, list[Entry]],
     ) -> None:
         """Takes the triples of events that have the same predicates in the same order. which: from the first one to the
-        last, and of how many there are each time. spans: when those of each event are valid."""
-        starts, ends = zip(*spans, strict=True)
+        last, and of how many there are each time. starts, ends: since when, and until when, those of each event are
+        valid."""
         for place in range(which.start, which.start + which.step):
             if (predicate := columns.predicates[place]) in self.wanted:
                 alike = slice(place, which.stop, which.step)
@@ -363,9 +365,9 @@ class Reader(Keeping):
 
 
 def _take(
-    columns: Columns, which: slice, sides: Iterable[Iterable[int]], found: defaultdict[Term, list[Entry]]
+    columns: Columns, which: slice, starts: Iterable[int], ends: Iterable[int], found: defaultdict[Term, list[Entry]]
 ) -> None:
-    """Takes triples one by one. sides: since when, and until when, each is valid."""
-    pairs = zip(columns.subjects[which], columns.objects[which], *sides, repeat(1), strict=False)
+    """Takes triples one by one. starts, ends: since when, and until when, each is valid."""
+    pairs = zip(columns.subjects[which], columns.objects[which], starts, ends, repeat(1), strict=False)
     for predicate, pair in zip(columns.predicates[which], pairs, strict=False):
         found[predicate].append(pair)

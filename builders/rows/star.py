@@ -9,7 +9,6 @@ Sources", VLDB 2003).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from squall.builders.rows.code import column_names, compiled, entry
@@ -18,7 +17,6 @@ from squall.builders.rows.memory import SWEPT, Keeping, oldest
 
 Record = list[Any]
 """For each input the first entry with the record's key (None: there is none), and the latest end of all entries."""
-_END = itemgetter(-1)
 
 
 class Shape(NamedTuple):
@@ -74,7 +72,7 @@ class Star(Keeping):
             return
         records = self.records
         if self._stored() < self.full:
-            self._drop(oldest(zip(records, map(_END, records.values()), strict=True), len(records), now))
+            self._drop(oldest(records, len(self.shape.widths), now))
         if self._stored() >= self.full:
             self._look_at_all(now)
             self.full = 2 * max(SWEPT, self._stored())

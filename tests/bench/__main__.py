@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from squall import plugins
-from tests.bench import peers
+from tests.bench import ours, peers
 from tests.bench.plans import sizes
 from tests.bench.watch import Failed, Measured, measure
 from tests.bench.works import WORKS
@@ -39,7 +39,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m tests.bench", description="Measures workloads, runs side by side.")
     parser.add_argument("work", nargs="+", choices=[*WORKS, PLANS], metavar="WORK", help=", ".join([*WORKS, PLANS]))
     parser.add_argument("--size", type=int, help="triples of the stream (for `plans`: rules)")
-    parser.add_argument("--run", action="append", type=pair, metavar="PLANNER:BUILDER", help="rete:iterator")
+    parser.add_argument("--run", action="append", type=pair, metavar="PLANNER:BUILDER[:events]", help="rete:iterator")
     parser.add_argument("--peer", action="append", choices=peers.PEERS, default=[], help=", ".join(peers.PEERS))
     parser.add_argument("--repeat", type=int, default=3, help="times that each is run (3)")
     parser.add_argument("--limit", type=float, default=3600, help="seconds that a run may take (3600)")
@@ -48,10 +48,13 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def pair(text: str) -> str:
-    planner, _, builder = text.partition(":")
+    planner, _, rest = text.partition(":")
+    builder, _, form = rest.partition(":")
     for group, name in ((plugins.PLANNERS, planner), (plugins.BUILDERS, builder)):
         if name not in plugins.names(group):
             raise argparse.ArgumentTypeError(f"no `{name}` among {', '.join(plugins.names(group))}")
+    if form not in ("", ours.EVENTS):
+        raise argparse.ArgumentTypeError(f"no `{form}` behind a builder, only `{ours.EVENTS}`")
     return text
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
+from tests.bench.ours import NAMES
+
 matplotlib.rcParams.update({"svg.hashsalt": "squall", "svg.fonttype": "none", "font.size": 9})
 
 OURS, OTHERS = "#d1495b", "#8d99ae"
@@ -22,9 +24,9 @@ def rates(parts: Sequence[Mapping[str, Any]], path: Path) -> None:
     panels = figure.subplots(len(parts), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     for panel, part in zip(panels, parts, strict=True):
         rows = part["rows"][::-1]
-        names = ["squall" if ":" in row["run"] else row["run"] for row in rows]
+        names = [NAMES.get(row["run"], row["run"]) for row in rows]
         values = [row["triples_per_cpu_s"] for row in rows]
-        bars = panel.barh(names, values, color=[OURS if name == "squall" else OTHERS for name in names])
+        bars = panel.barh(names, values, color=[OURS if name in NAMES.values() else OTHERS for name in names])
         panel.bar_label(bars, [f" {value:,.0f}" for value in values])
         panel.set_title(part["title"], loc="left", fontsize=9)
         panel.set_xscale("log")

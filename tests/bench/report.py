@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.__main__ import ROOT, able, compare
+from tests.bench.ours import GIVEN_EVENTS, NAMES, OURS
 from tests.bench.watch import Failed
+from tests.bench.works import WORKS
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 FOLDER = ROOT / "docs" / "benchmarks"
-OURS = "rete:iterator"
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->"
 
 Row = dict[str, Any]
@@ -94,7 +95,9 @@ PARTS = (
 def measured(part: Part, repeat: int, scale: float, limit: float) -> dict[str, Any]:
     """A part's figures. scale: for a quick look, the part of the size that is run."""
     missing: dict[str, str] = {}
-    runs = [OURS, *able(list(part.peers), part.work, missing.__setitem__)]
+    work = WORKS[part.work]
+    ours = [OURS, GIVEN_EVENTS] if work.timed and work.fed == "memory" else [OURS]
+    runs = [*ours, *able(list(part.peers), part.work, missing.__setitem__)]
     size = int(part.size * scale)
     print(f"{part.title}: {part.work}, {size:,} triples, {', '.join(runs)}", file=sys.stderr)
     try:
@@ -149,7 +152,8 @@ def line(cells: Iterable[str]) -> str:
 
 def cells(one: Row, aim: float | None, waits: bool) -> Iterator[str]:
     ours = one["run"] == OURS
-    yield "**squall**" if ours else one["run"]
+    name = NAMES.get(one["run"], str(one["run"]))
+    yield f"**{name}**" if ours else name
     yield f"{one['triples_per_s']:,.0f}"
     yield f"{one['triples_per_cpu_s']:,.0f}"
     yield "" if ours else times(1 / one["ratio"])
