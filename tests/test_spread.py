@@ -18,7 +18,7 @@ from squall.builders.distributed.arriving import Arriving
 from squall.builders.distributed.cut import describe, groupings, hops, levels
 from squall.builders.distributed.hot import Hot, hottest, scatterable
 from squall.builders.distributed.lines import Parsed
-from squall.builders.distributed.lying import EVERYWHERE, goes_everywhere
+from squall.builders.distributed.lying import EVERYWHERE, Apart, goes_everywhere
 from squall.builders.distributed.messages import HELD, Parcel
 from squall.builders.distributed.spread import chosen, general, spreadable
 from squall.builders.distributed.worker import source_messages
@@ -230,6 +230,26 @@ def test_joins_on_a_hot_key_are_done_as_one() -> None:
     placed = groupings(plan, hot=hot)
     scattered = [leg.address for leg in star.legs if not goes_everywhere(placed[leg.address])]
     assert len(scattered) == 1, "the others' rows with this key go to all tasks"
+
+
+def test_of_what_waits_the_rows_of_a_hot_key_are_handed_on_once() -> None:
+    plan = squall.plan(of_sensors("a join", "LANDMARK"))
+    hot = found_hot(plan, stream(skewed(120)), 0.2)
+    addressing = Program(plan, levels(plan, hot=hot), hot=hot).addressing()
+    ((id, port),) = hot
+    address = (id, 1 - port)
+    key = addressing.grouped[address]
+    assert isinstance(key, Apart)
+    (column,) = key.columns
+    rows = [tuple(text if place == column else "<x>" for place in (0, 1)) for text in (*HOT, "<b>", "<c>")]
+    entries = [(*row, 1, 2, 1) for row in rows]
+    found = [parcel._replace(kind=HELD) for parcel in addressing.rows(address, entries)]
+    (every,) = (parcel for parcel in found if parcel.bucket == EVERY)
+    assert every.entries == entries[:1]
+    tasks = [every._replace(bucket=bucket) for bucket in (0, 1, 5)]
+    rest = [parcel for parcel in found if parcel != every]
+    assert [one for task in (*tasks, *rest) for one in addressing.at_rest(task)] == [every, *rest]
+    assert {addressing.bucket(address, row) for row in rows} == {parcel.bucket for parcel in found}
 
 
 def test_what_is_hot() -> None:
