@@ -18,12 +18,13 @@ import pyarrow
 from squall.builders.distributed import leaving, replicas
 from squall.builders.distributed.addressing import BUCKETS, EVERY, Program, waking
 from squall.builders.distributed.alone import SingleTask, alone
-from squall.builders.distributed.cut import levels
+from squall.builders.distributed.cut import NONE, levels
 from squall.builders.distributed.exchange import Folder, Read, Tally, Told
+from squall.builders.distributed.hot import Hot
 from squall.builders.distributed.lines import Parsed
+from squall.builders.distributed.lying import Address
 from squall.builders.distributed.messages import STATE, Message, Step, from_arrow, to_arrow
 from squall.builders.distributed.replicas import Replicas
-from squall.builders.distributed.spread import Address
 from squall.builders.distributed.supersteps import Batches
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
@@ -196,16 +197,18 @@ def run(
     tally: Tally | None = None,
     workers: Workers | None = None,
     spread: frozenset[Address] = frozenset(),
+    hot: Hot = NONE,
     measures: Callable[[], bool] = lambda: False,
 ) -> list[Output]:
     """The outputs of a plan, each of the batches a micro-batch. One batch is worked off with all that is static, and
     nothing is kept of it. together, few: up to how many rows, and of how many events, one task works a batch off.
     tally: takes down what nodes do. workers: where tasks are done, the job going on from batch to batch mostly; None:
     the job starts anew before each of them, and no worker holds anything. spread: the inputs whose rows go to all
-    tasks. measures: asked whenever the job starts, whether nodes are measured also where there is no tally."""
+    tasks. hot: the keys whose rows are scattered, by input. measures: asked whenever the job starts, whether nodes are
+    measured also where there is no tally."""
     files = MemoryFiles()
     exchange = MemoryExchange(files, workers=workers)
-    program = Program(plan, levels(plan, spread), spread=spread)
+    program = Program(plan, levels(plan, spread, hot), spread=spread, hot=dict(hot))
     found: list[Output] = []
     most = workers.most if workers is not None else 0
     at_work: list[Batches | SingleTask] = []

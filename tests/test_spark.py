@@ -262,6 +262,39 @@ def test_the_static_side_of_a_join_goes_to_all_tasks(tmp_path: Path, most: str |
     assert (tmp_path / "checkpoint" / "spread.json").exists() is (most is None)
 
 
+@pytest.mark.parametrize("share", [None, "0"])
+def test_a_key_that_half_of_a_stream_has_is_not_left_to_one_task(tmp_path: Path, share: str | None) -> None:
+    """It is seen when the run begins; what goes on from its checkpoint goes on with it, and keys that are hot later are
+    not."""
+    from squall.builders.spark import session
+
+    program = "@prefix : <http://example.org/>.\n[r: (?o :by ?s) (?s :in ?r) -> (?o :on ?r)]"
+    plan = squall.plan(squall.compile(program, lexer="jena"))
+    options = Options(checkpoint=tmp_path / "checkpoint")
+    said = [(n, triple(f"o{n}", "by", f"s{n if n % 2 else 0}")) for n in range(100)]
+    write(tmp_path / "in", [*said, *((n, triple(f"s{n}", "in", f"r{n % 3}")) for n in range(100))], files=1)
+    more = [(100 + n, triple(f"o{100 + n}", "by", "s1")) for n in range(50)] + [(150, triple("s0", "in", "r9"))]
+    conf, found = session().conf, []
+    conf.set("spark.squall.singleTaskRows", "0")
+    if share is not None:
+        conf.set("spark.squall.skewShare", share)
+    try:
+        for part in ([], more):
+            if part:
+                (tmp_path / "in" / "later.ntt").write_text("".join(f"{time} {fact}\n" for time, fact in part))
+            job = squall.build(plan, "spark", options)
+            found += plain(job.run(Sources([open_source(str(tmp_path / "in"))])))
+            shown = job.describe()  # type: ignore[attr-defined]
+            assert ("; of the hot <http://example.org/s0>: input" in shown) is (share is None)
+            assert "s1>" not in shown
+    finally:
+        conf.unset("spark.squall.singleTaskRows")
+        conf.unset("spark.squall.skewShare")
+    assert sorted(found) == sorted(set(found))
+    assert len(found) == 100 + 50 + 50
+    assert (tmp_path / "checkpoint" / "hot.json").exists() is (share is None)
+
+
 def test_a_checkpoint_may_have_any_name(tmp_path: Path) -> None:
     """Spark reads a path as a pattern, and Hadoop decodes none."""
     folder = tmp_path / "a b, {c} [d]%20^"

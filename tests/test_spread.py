@@ -1,7 +1,9 @@
-"""Rows that go to all tasks: which inputs are spread, and that answers are the same, each of them once."""
+"""Rows that go to all tasks, and keys that many rows have: which they are, and that answers are the same, each of them
+once."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -13,11 +15,16 @@ from squall import functions
 from squall.builders.distributed import supersteps
 from squall.builders.distributed.addressing import EVERY, Program
 from squall.builders.distributed.arriving import Arriving
-from squall.builders.distributed.cut import describe, hops, levels
-from squall.builders.distributed.messages import HELD
-from squall.builders.distributed.spread import EVERYWHERE, chosen, general, groupings, spreadable
+from squall.builders.distributed.cut import describe, groupings, hops, levels
+from squall.builders.distributed.hot import Hot, hottest, scatterable
+from squall.builders.distributed.lines import Parsed
+from squall.builders.distributed.lying import EVERYWHERE, Apart, goes_everywhere
+from squall.builders.distributed.messages import HELD, Parcel
+from squall.builders.distributed.spread import chosen, general, spreadable
+from squall.builders.distributed.worker import source_messages
 from squall.operators import Join
-from squall.rdf import Term
+from squall.plan import Plan
+from squall.rdf import Event, Term
 from squall.testing import assert_as_oracle, static, stream
 from tests import in_memory
 
@@ -146,3 +153,117 @@ def test_what_waits_in_every_task_is_handed_on_once() -> None:
     other = next(iter(addressing.keys))
     parcels = list(addressing.rows(other, [("<a>", "<b>", 1, 2, 1)]))
     assert [one for held in parcels for one in addressing.at_rest(held)] == parcels
+
+
+STREAMS = {
+    "a join": "SELECT ?o ?r { ?o :by ?s . ?s :in ?r }",
+    "a star": "SELECT ?o ?r ?f { ?o :by ?s . ?s :in ?r . ?s :at ?f }",
+    "behind another join": "SELECT ?v ?r { ?o :value ?v . ?o :by ?s . ?s :in ?r }",
+    "where there is one": "SELECT ?o ?r { ?o :by ?s OPTIONAL { ?s :in ?r } }",
+    "where there is none": "SELECT ?o { ?o :by ?s FILTER NOT EXISTS { ?s :in ?r } }",
+    "how many": "SELECT ?s (COUNT(?o) AS ?n) { ?o :by ?s . ?s :in ?r } GROUP BY ?s",
+}
+HOT = ("<http://example.org/s0>",)
+
+
+def of_sensors(name: str, window: str) -> squall.System:
+    return replace(squall.compile(PREFIX + STREAMS[name], lexer="sparql", window=window), output="istream")
+
+
+def skewed(count: int) -> str:
+    """Where sensors are comes by the stream as well; half of all is of one sensor."""
+    return "".join(
+        f"{time} :o{time} :by :s{time % 8 if time % 2 else 0}\n{time} :o{time} :value :v{time}\n"
+        + (f"{time} :s{time % 8} :in :r{time % 3}\n{time} :s{time % 8} :at :f{time % 5}\n" if time % 3 == 0 else "")
+        for time in range(count)
+    )
+
+
+def found_hot(plan: Plan, events: list[Event], share: float) -> dict[tuple[str, int], tuple[str, ...]]:
+    arriving = Arriving(plan, scatterable(plan, groupings(plan)))
+    arriving.count(events)
+    return hottest(arriving.keys, share)
+
+
+@pytest.mark.parametrize("window", ["RANGE 20ms", "RANGE 12ms STEP 4ms", "LANDMARK"])
+@pytest.mark.parametrize("name", STREAMS)
+def test_streams_with_a_hot_key(name: str, window: str) -> None:
+    """It is seen at the beginning of the stream, and what is answered is the same."""
+    query, events = of_sensors(name, window), stream(skewed(120))
+    plan = squall.plan(query)
+    hot = found_hot(plan, events[: len(events) // 2], 0.2)
+    assert {*hot.values()} == {HOT}
+    draw = Random(1)
+    batches = [events[at : at + 40] for at in range(0, len(events), 40)]
+    assert_as_oracle(query, in_memory.run(plan, batches, workers=in_memory.Workers(draw), hot=hot), events)
+    assert f"; of the hot {HOT[0]}: input 1 by [" in describe(plan, hot=hot)
+    assert HOT[0] not in describe(plan)
+
+
+@pytest.mark.parametrize("name", ["a join", "a star", "where there is one", "where there is none"])
+def test_no_task_has_all_rows_of_a_hot_key(name: str) -> None:
+    """They would be if it were not known to be hot. Nothing else moves than moved before."""
+    plan = squall.plan(of_sensors(name, "LANDMARK"))
+    events = stream(skewed(400))
+    hot = found_hot(plan, events, 0.2)
+    assert len(levels(plan, hot=hot)) == len(levels(plan)) == 1
+    assert most_in_one_task(plan, events, {}) > 0.45
+    assert most_in_one_task(plan, events, hot) < 0.2
+
+
+def most_in_one_task(plan: Plan, events: list[Event], hot: Hot) -> float:
+    """Which share of what sensors say one of eight tasks gets."""
+    program = Program(plan, levels(plan, hot=hot), hot=hot)
+    rows = Counter[int]()
+    for made in source_messages(program, 0, [Parsed(0, events, [], len(events))]):
+        if isinstance(made, Parcel) and made.level == 1:
+            rows[made.bucket % 8] += sum(entry[0] is not None and "/o" in entry[0] for entry in made.entries)
+    return max(rows.values()) / rows.total()
+
+
+def test_joins_on_a_hot_key_are_done_as_one() -> None:
+    plan = squall.plan(of_sensors("a star", "LANDMARK"))
+    hot = found_hot(plan, stream(skewed(120)), 0.2)
+    (star,) = Program(plan, levels(plan, hot=hot), hot=hot).fused.values()
+    assert len(star.legs) == 3
+    assert len(star.joins) == 2
+    placed = groupings(plan, hot=hot)
+    scattered = [leg.address for leg in star.legs if not goes_everywhere(placed[leg.address])]
+    assert len(scattered) == 1, "the others' rows with this key go to all tasks"
+
+
+def test_of_what_waits_the_rows_of_a_hot_key_are_handed_on_once() -> None:
+    plan = squall.plan(of_sensors("a join", "LANDMARK"))
+    hot = found_hot(plan, stream(skewed(120)), 0.2)
+    addressing = Program(plan, levels(plan, hot=hot), hot=hot).addressing()
+    ((id, port),) = hot
+    address = (id, 1 - port)
+    key = addressing.grouped[address]
+    assert isinstance(key, Apart)
+    (column,) = key.columns
+    rows = [tuple(text if place == column else "<x>" for place in (0, 1)) for text in (*HOT, "<b>", "<c>")]
+    entries = [(*row, 1, 2, 1) for row in rows]
+    found = [parcel._replace(kind=HELD) for parcel in addressing.rows(address, entries)]
+    (every,) = (parcel for parcel in found if parcel.bucket == EVERY)
+    assert every.entries == entries[:1]
+    tasks = [every._replace(bucket=bucket) for bucket in (0, 1, 5)]
+    rest = [parcel for parcel in found if parcel != every]
+    assert [one for task in (*tasks, *rest) for one in addressing.at_rest(task)] == [every, *rest]
+    assert {addressing.bucket(address, row) for row in rows} == {parcel.bucket for parcel in found}
+
+
+def test_what_is_hot() -> None:
+    left, right = ("a", 0), ("a", 1)
+    counts = {left: Counter(x=50, y=30, z=20), right: Counter(x=60, y=25, w=1000)}
+    assert hottest(counts, 0.25) == {left: ("y",), right: ("w", "x")}
+    assert hottest({left: Counter(x=10, y=1)}, 0.25) == {}, "too little has been seen"
+
+
+def test_hot_keys_are_in_no_recursion() -> None:
+    rules = "[(?a :edge ?b) -> (?a :path ?b)]\n[(?a :path ?b) (?b :edge ?c) (?c :good ?z) -> (?a :path ?c)]"
+    plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rules}", lexer="jena"))
+    apart = {
+        id for level in levels(plan) if level.recursive for part in plan.components if len(part) > 1 for id in part
+    }
+    assert apart
+    assert not {id for id, _ in scatterable(plan, groupings(plan))} & apart

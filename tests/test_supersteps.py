@@ -15,10 +15,13 @@ from hypothesis import strategies as st
 import squall
 from squall.builders.distributed import alone, supersteps
 from squall.builders.distributed.addressing import Program
-from squall.builders.distributed.cut import levels
+from squall.builders.distributed.cut import groupings, levels
 from squall.builders.distributed.exchange import Tally
+from squall.builders.distributed.hot import scatterable
+from squall.builders.distributed.lying import Address
 from squall.builders.distributed.spread import chosen, spreadable
 from squall.figures import Figures
+from squall.plan import Plan
 from squall.rdf import Event
 from squall.stages import Options
 from squall.system import System
@@ -102,6 +105,47 @@ def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int, m
         assert_as_oracle(system, found, events, facts)
 
     more = {"together": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
+    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART), **more)(law))()
+
+
+def any_hot(
+    draw: Random, plan: Plan, spread: frozenset[Address], events: list[Event]
+) -> dict[Address, tuple[str, ...]]:
+    """Some keys, of terms that events have, that are taken to be hot."""
+    terms = sorted({term for event in events for fact in event.facts for term in fact if isinstance(term, str)})
+    found: dict[Address, tuple[str, ...]] = {}
+    for (id, port), columns in scatterable(plan, groupings(plan, spread)).items():
+        keys = {"\n".join(draw.choices(terms, k=len(columns))) for _ in range(draw.randrange(4)) if terms}
+        found[id, port] = tuple(sorted(keys - {*found.get((id, 1 - port), ())}))
+    return {address: keys for address, keys in found.items() if keys}
+
+
+@pytest.mark.parametrize("many", [80, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
+def test_it_means_the_same_whatever_keys_are_hot(planner: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever rows are scattered, and joined with what goes to all tasks for them alone; other inputs may be spread
+    as a whole; and all may go wrong meanwhile."""
+
+    def law(
+        system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, together: int, seed: int
+    ) -> None:
+        monkeypatch.setattr(supersteps, "COMPACT", compact)
+        draw = Random(seed)
+        plan = squall.plan(system, planner)
+        entries = sorted(frozenset().union(*spreadable(plan).values()))
+        few_rows = {entry: 1 for entry in entries if draw.random() < 0.4}
+        spread = chosen(plan, few_rows, [], 1000) if draw.random() < 0.5 else frozenset()
+        hot = any_hot(draw, plan, spread, [*events, *facts])
+        assume(hot)
+        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
+        few = draw.choice([-1, -1, -1, 2, 1_000_000])
+        found = in_memory.run(
+            plan, in_memory.cut(events, cuts), facts, together, few, workers=workers, spread=spread, hot=hot,
+            measures=lambda: draw.random() < 0.2,
+        )  # fmt: skip
+        assert_as_oracle(system, found, events, facts)
+
+    more = {"together": st.sampled_from([0, 0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
     settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART), **more)(law))()
 
 

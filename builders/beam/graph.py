@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from squall.builders.distributed.alone import in_order
-from squall.builders.distributed.cut import Hop, Level, chain, grouping, hops, levels
-from squall.builders.distributed.spread import groupings
+from squall.builders.distributed.cut import Hop, Level, chain, grouping, groupings, hops, levels
 from squall.plan import Plan
 
 _SHOWN = 3

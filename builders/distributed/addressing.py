@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from operator import itemgetter
 from typing import Any
 
 import pyarrow
 
 from squall import functions
-from squall.builders.distributed.cut import Level, fused
+from squall.builders.distributed.cut import Level, fused, groupings
+from squall.builders.distributed.hot import Hot
+from squall.builders.distributed.lying import (
+    EVERYWHERE,
+    Address,
+    Apart,
+    Columns,
+    Grouping,
+    goes_everywhere,
+    made_alike,
+    text_of,
+)
 from squall.builders.distributed.messages import ROW, STATE, Made, Message, Parcel, Step, apart, parcels, to_arrow
-from squall.builders.distributed.spread import EVERYWHERE, Address, Columns, groupings
 from squall.builders.distributed.turns import Turns, turns
 from squall.builders.packing import orders
 from squall.builders.rows.entries import UNIT, Entry
@@ -43,7 +52,8 @@ DELIVER = 1_000_000
 class Program:
     """What every worker knows. own: the functions that users registered by hand (workers do not import their
     modules). begin: what functions of time take for the time of what always holds (integer ms). measure: count and time
-    what each node does. spread: the inputs whose rows go to all tasks (`squall.builders.distributed.spread`)."""
+    what each node does. spread: the inputs whose rows go to all tasks (`squall.builders.distributed.spread`). hot: the
+    keys that many rows have (`squall.builders.distributed.hot`)."""
 
     plan: Plan
     levels: tuple[Level, ...]
@@ -51,11 +61,17 @@ class Program:
     begin: int = 0
     measure: bool = False
     spread: frozenset[Address] = frozenset()
+    hot: Hot = field(default_factory=dict)
 
     @cached_property
-    def groupings(self) -> dict[Address, Columns | None]:
+    def groupings(self) -> dict[Address, Grouping | None]:
         """By which of their columns the rows of each input of a node that keeps rows are grouped."""
-        return groupings(self.plan, self.spread)
+        return groupings(self.plan, self.spread, self.hot)
+
+    @cached_property
+    def alike(self) -> frozenset[Address]:
+        """The inputs for which every task makes the rows that go to all tasks."""
+        return made_alike(self.plan, self.groupings) if self.spread or self.hot else frozenset()
 
     @cached_property
     def turns(self) -> Turns:
@@ -65,7 +81,7 @@ class Program:
     @cached_property
     def fused(self) -> dict[str, Fused]:
         """The joins that workers do as one."""
-        return fused(self.plan, self.levels, self.spread)
+        return fused(self.plan, self.levels, self.spread, self.hot)
 
     def prepare(self) -> None:
         """Makes the users' functions known in this process."""
@@ -109,16 +125,33 @@ class Addressing:
         self.levels = {id: level.number for level in program.levels for id in level.nodes}
         self.levels |= {node.id: DELIVER for node, _ in plan.deliveries}
         self.grouped = program.groupings
-        self.keys = {address: _key(key or ()) for address, key in self.grouped.items() if key != EVERYWHERE}
-        """Of those inputs whose rows do not go to all tasks."""
+        self.keys = {address: text_of(_columns(key)) for address, key in self.grouped.items() if key != EVERYWHERE}
+        """Of those inputs whose rows do not all go to all tasks."""
+        self.apart = {
+            address: {text: None if by == EVERYWHERE else text_of(by) for text, by in key.hot}
+            for address, key in self.grouped.items()
+            if isinstance(key, Apart)
+        }
+        """Of inputs some of whose keys are hot: what tells where a row with such a key lies; None: in all tasks."""
+        self.repeated = {self.levels[id] for (id, _), key in self.grouped.items() if goes_everywhere(key)}
+        """The levels to which rows come that go to all tasks."""
+        self.alike = program.alike
         of_turns = program.turns.of_kept
         self.kept = {(id, slot): partial(of_turns, slot) for id in program.turns.sources for slot in (0, 1)}
-        """The same for what is kept of facts that are taken in turn, by its slot."""
+        """What tells where that lies which is kept of facts that are taken in turn, by its slot."""
         self.levels |= dict.fromkeys(program.turns.sources, TURNS)
 
     def bucket(self, address: Address, row: Sequence[str | None]) -> int:
-        """The bucket of a row: a hash of its grouping columns that is the same in every process."""
-        return bucket_of(self.keys[address](row))
+        """The bucket of a row: a hash of its grouping columns that is the same in every process. `EVERY`: it is in all
+        tasks."""
+        text = self.keys[address](row)
+        apart = self.apart.get(address)
+        if apart and text in apart:
+            by = apart[text]
+            if by is None:
+                return EVERY
+            text = by(row)
+        return bucket_of(text)
 
     def wake(self, id: str) -> Parcel:
         """The message that lets a node work whose rows all meet in one place, though none has come for it."""
@@ -127,51 +160,57 @@ class Addressing:
     def rows(self, address: Address, entries: Iterable[Entry]) -> Iterator[Parcel]:
         """Entries for an address, as messages."""
         id, port = address
-        for bucket, part in _by_bucket(self.keys.get(address), entries):
+        for bucket, part in self._by_bucket(address, entries):
             yield Parcel(ROW, self.levels[id], bucket, self.numbers[id], port, part)
 
     def state(self, id: str, slot: int, entries: Iterable[Entry]) -> Iterator[Parcel]:
         """What a node keeps, as messages. The bucket of a slot's rows is that of the input they came on."""
         address = (id, slot) if (id, slot) in self.grouped else (id, 0)
-        key = self.kept.get((id, slot)) or self.keys.get(address)
-        for bucket, part in _by_bucket(key, entries):
+        of_turns = self.kept.get((id, slot))
+        parts = self._by_bucket(address, entries) if of_turns is None else _by_bucket(of_turns, entries)
+        for bucket, part in parts:
             yield Parcel(STATE, self.levels[id], bucket, self.numbers[id], slot, part)
 
     def at_rest(self, parcel: Parcel) -> Iterator[Parcel]:
-        """A message for one of the nodes as it is handed on: of one that all tasks have got, that of the first
-        bucket's."""
-        if (self.ids[parcel.node], parcel.port) in self.keys:
+        """A message for one of the nodes as it is handed on: of what all tasks have got, that of the first bucket's."""
+        address = self.ids[parcel.node], parcel.port
+        if address in self.keys and address not in self.apart:
             yield parcel
-        elif parcel.bucket == 0:
-            yield parcel._replace(bucket=EVERY)
+            return
+        for bucket, part in self._by_bucket(address, parcel.entries):
+            if bucket != EVERY or parcel.bucket == 0:
+                yield parcel._replace(bucket=bucket, entries=part)
+
+    def is_everywhere(self, parcel: Parcel) -> bool:
+        """Whether what a task has made, or keeps, all tasks have."""
+        return parcel.bucket == EVERY and (parcel.kind == STATE or (self.ids[parcel.node], parcel.port) in self.alike)
+
+    def _by_bucket(self, address: Address, entries: Iterable[Entry]) -> Iterator[tuple[int, list[Entry]]]:
+        key = self.keys.get(address)
+        if key is None:
+            whole = list(entries)
+            return iter([(EVERY, whole)] if whole else [])
+        if address in self.apart:
+            parts: dict[int, list[Entry]] = {}
+            for entry in entries:
+                parts.setdefault(self.bucket(address, entry), []).append(entry)
+            return iter(parts.items())
+        return _by_bucket(key, entries)
 
 
-def bucket_of(key: str) -> int:
+def bucket_of(text: str) -> int:
     """The bucket of what has this text in common."""
-    return zlib.crc32(key.encode()) % BUCKETS
+    return zlib.crc32(text.encode()) % BUCKETS
 
 
-def _by_bucket(key: Key | None, entries: Iterable[Entry]) -> Iterator[tuple[int, list[Entry]]]:
-    """Entries by the bucket of their key; if they have none, they all go to all tasks."""
-    if key is None:
-        whole = list(entries)
-        return iter([(EVERY, whole)] if whole else [])
+def _by_bucket(key: Key, entries: Iterable[Entry]) -> Iterator[tuple[int, list[Entry]]]:
+    """Entries by the bucket of their key."""
     found: tuple[list[Entry], ...] = tuple([] for _ in range(BUCKETS))
     for entry in entries:
         found[zlib.crc32(key(entry).encode()) % BUCKETS].append(entry)  # as `bucket_of`, for each row that moves
     return ((bucket, part) for bucket, part in enumerate(found) if part)
 
 
-def _key(columns: Sequence[int]) -> Key:
-    """What makes one text of the cells of a row in some columns, the same for rows that are alike there."""
-    if not columns:
-        return lambda _: ""
-    of = itemgetter(*columns)
-    if len(columns) == 1:
-        return lambda row: of(row) or ""
-
-    def key(row: Sequence[str | None]) -> str:
-        cells = of(row)
-        return "\n".join(cells if None not in cells else [cell or "" for cell in cells])
-
-    return key
+def _columns(key: Grouping | None) -> Columns:
+    """By which columns rows are grouped whose keys are not hot."""
+    return (key.columns if isinstance(key, Apart) else key) or ()

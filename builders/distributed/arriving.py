@@ -1,14 +1,17 @@
-"""How many rows events bring to the first nodes that keep rows: counted by the driver, to choose what goes to all
-tasks."""
+"""How many rows events bring to the first nodes that keep rows, and with which keys: counted by the driver, to choose
+what goes to all tasks."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
+from types import MappingProxyType
+from typing import NamedTuple
 
-from squall.builders.distributed.spread import Address, ways
+from squall.builders.distributed.hot import deciding
+from squall.builders.distributed.lying import Address, Columns, text_of, ways
 from squall.builders.machine import Machine
 from squall.operators import Distinct, Match, Project, Read, Where, is_stateful
 from squall.plan import Input, Node, Plan
@@ -22,17 +25,21 @@ call them, and rows that would not pass are counted as well."""
 
 
 class Arriving:
-    """Counts, by input, the rows that come there from the sources. rows: so far."""
+    """Counts, by input, the rows that come there from the sources. rows: so far. wanted: inputs of which is counted how
+    many rows have a key, with the columns of that; keys: so far. They may be behind joins as well: what counts there
+    are the rows that bring the key."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, wanted: Mapping[Address, Columns] = MappingProxyType({})) -> None:
         self.rows: Counter[Address] = Counter()
+        self.keys: dict[Address, Counter[str]] = {}
         self._plan = plan
+        self._wanted = wanted
 
     @cached_property
-    def _counting(self) -> tuple[Machine, dict[str, list[Address]]]:
+    def _counting(self) -> tuple[Machine, dict[str, _End]]:
         """What is made when there is something to be counted: of many rules it takes its time."""
-        fits, behind = _entrances(self._plan)
-        return Machine(fits, hosted=()), behind
+        fits, ends = _entrances(self._plan, self._wanted)
+        return Machine(fits, hosted=()), ends
 
     def seen(self, events: Iterable[Event]) -> Iterator[Event]:
         """The events, which are counted when they are taken."""
@@ -43,31 +50,43 @@ class Arriving:
 
     def count(self, events: Sequence[Event]) -> None:
         """Counts what events bring."""
-        machine, behind = self._counting
+        machine, ends = self._counting
         machine.read(events)
         machine.run()
         waiting, machine.outbox = machine.outbox, {}
         for (id, _), entries in waiting.items():
-            self.rows.update(dict.fromkeys(behind[id], len(entries)))
+            self.rows.update(dict.fromkeys(ends[id].behind, len(entries)))
+            for address, columns in ends[id].deciding.items():
+                self.keys.setdefault(address, Counter()).update(map(text_of(columns), entries))
 
 
-def _entrances(plan: Plan) -> tuple[Plan, dict[str, list[Address]]]:
-    """The nodes of a plan that say which facts fit, each with an end where rows leave them; and by end the inputs that
-    these rows may come to."""
+class _End(NamedTuple):
+    """Where rows leave the nodes that say which facts fit. behind: the inputs that they may come to; deciding: those
+    whose keys they decide, each with the columns that are the key there."""
+
+    behind: list[Address]
+    deciding: dict[Address, Columns]
+
+
+def _entrances(plan: Plan, wanted: Mapping[Address, Columns]) -> tuple[Plan, dict[str, _End]]:
+    """The nodes of a plan that say which facts fit, each with an end where rows leave them; and what is known of these
+    ends."""
     kept: dict[str, Node] = {}
     for node in plan.nodes:
         if isinstance(node.op, _FITS):
             inputs = tuple(edge for edge in node.inputs if edge.node in kept)
             if inputs or not node.inputs:
                 kept[node.id] = Node(node.id, node.op, inputs)
-    behind: dict[str, list[Address]] = {}
+    found: dict[str, _End] = {}
     ends: list[Node] = []
     for id in kept:
         leaving = [address for address in plan.consumers[id] if address[0] not in kept]
         if leaving:
             ends.append(Node(f"{id} ends", Distinct(plan.widths[id]), (Input(id, ()),)))
-            behind[ends[-1].id] = [one for address in leaving for one in _inputs(plan, address)]
-    return Plan((*kept.values(), *ends)), behind
+            behind = [one for address in leaving for one in _inputs(plan, address)]
+            keys = deciding(plan, wanted, plan.widths[id], leaving) if wanted else {}
+            found[ends[-1].id] = _End(behind, keys)
+    return Plan((*kept.values(), *ends)), found
 
 
 def _inputs(plan: Plan, address: Address) -> list[Address]:

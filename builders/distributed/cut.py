@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from squall.builders.distributed.spread import EVERYWHERE, Address, Keys, grouped, groupings, ways
+from squall.builders.distributed.hot import Hot, scattered
+from squall.builders.distributed.lying import EVERYWHERE, Address, Apart, Columns, Grouping, Keys, grouped, ways
+from squall.builders.distributed.spread import spread_out
 from squall.builders.distributed.turns import turns
 from squall.builders.stars import Fused, stars
 from squall.operators import (
@@ -25,6 +28,11 @@ from squall.operators import (
     is_stateful,
 )
 from squall.plan import Node, Plan
+
+NONE: Hot = MappingProxyType({})
+"""No key is hot."""
+_KEYS = 3
+"""So many hot keys of a kind are shown."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +62,33 @@ class Level:
     timely: bool
 
 
-def levels(plan: Plan, spread: Collection[Address] = ()) -> tuple[Level, ...]:
+def groupings(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> dict[Address, Grouping | None]:
+    """By which of their columns the rows of each input of a node that keeps rows are grouped. spread, hot: as
+    `levels` takes them."""
+    keys: dict[Address, Grouping | None] = {
+        (node.id, port): edge.columns
+        for node in plan.nodes if is_stateful(node.op)
+        for port, edge in enumerate(node.inputs)
+    }  # fmt: skip
+    keys = spread_out(plan, keys, spread) if spread else keys
+    return scattered(plan, keys, hot) if hot else keys
+
+
+def levels(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> tuple[Level, ...]:
     """The levels in the order in which they are worked off, numbered from 1. `Deliver` is in none: it ends a batch.
 
-    spread: the inputs whose rows go to all tasks (`squall.builders.distributed.spread`)."""
+    spread: the inputs whose rows go to all tasks (`squall.builders.distributed.spread`). hot: the keys that many rows
+    have (`squall.builders.distributed.hot`)."""
     into: dict[str, list[Hop]] = {}
-    for hop in hops(plan, spread):
+    for hop in hops(plan, spread, hot):
         into.setdefault(hop.consumer, []).append(hop)
     numbers = _numbers(plan, into)
     return tuple(_level(plan, into, numbers, number) for number in sorted(set(numbers.values())))
 
 
-def hops(plan: Plan, spread: Collection[Address] = ()) -> Iterator[Hop]:
+def hops(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> Iterator[Hop]:
     """Every way between nodes that keep rows, and from the sources to them."""
-    keys = groupings(plan, spread)
+    keys = groupings(plan, spread, hot)
     for node in plan.nodes:
         if is_stateful(node.op) or not node.inputs:
             for way in ways(plan, node.id, grouped(plan, node, keys)):
@@ -75,13 +96,13 @@ def hops(plan: Plan, spread: Collection[Address] = ()) -> Iterator[Hop]:
                 yield Hop(node.id, way.consumer, way.port, way.key is None or way.key != wanted)
 
 
-def fused(plan: Plan, levels: Sequence[Level], spread: Collection[Address] = ()) -> dict[str, Fused]:
+def fused(plan: Plan, levels: Sequence[Level], spread: Collection[Address] = (), hot: Hot = NONE) -> dict[str, Fused]:
     """The joins that are done as one (`squall.builders.stars`): inside of a level without rounds, between which no rows
     move."""
     place = {id: level.number for level in levels if not level.recursive for id in level.nodes}
     lying = {
         hop.producer
-        for hop in hops(plan, spread)
+        for hop in hops(plan, spread, hot)
         if not hop.moves and hop.producer in place and place[hop.producer] == place.get(hop.consumer)
     }
     return stars(plan, apart=plan.by_id.keys() - lying)
@@ -138,15 +159,15 @@ def chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
     return tuple(node.id for node in plan.nodes if node.id in found)
 
 
-def describe(plan: Plan, spread: Collection[Address] = ()) -> str:
+def describe(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> str:
     """What runs where, as text: the nodes behind the sources, the levels with their stages, and the ends."""
-    keys = groupings(plan, spread)
+    keys = groupings(plan, spread, hot)
     ends = [node.id for node, _ in plan.deliveries]
     lines = ["sources", "  lines are parsed where they are read"]
     in_turn = turns(plan)
     lines += [f"  {line}" for line in in_turn.describe()]
     lines += _row_by_row(plan, [node.id for node in plan.nodes if not node.inputs], in_turn.sources)
-    for level in levels(plan, spread):
+    for level in levels(plan, spread, hot):
         rounds = ", in rounds until nothing moves" if level.recursive else ""
         phases = ", deleting first and rederiving then" if level.deletes else ""
         lines.append(f"level {level.number}{rounds}{phases}")
@@ -170,13 +191,35 @@ def grouping(node: Node, keys: Keys) -> str:
         return " in every task, for itself"
     if EVERYWHERE in wanted:
         port = wanted.index(EVERYWHERE)
-        return f" with all rows of input {port + 1} in every task, the others by {list(wanted[1 - port] or ())}"
+        return f" with all rows of input {port + 1} in every task, the others by {_shown(wanted[1 - port])}"
     if any(columns == () for columns in wanted):
         return " (a single task: all its rows have to meet)"
-    shown = " and ".join(dict.fromkeys(str(list(columns or ())) for columns in wanted))
     match node.op:
         case Join() | LeftJoin() | AntiJoin():
-            return f" grouped by {' = '.join(str(list(columns or ())) for columns in wanted)}"
+            return f" grouped by {' = '.join(map(_shown, wanted))}{_but_for(wanted)}"
         case Distinct() | Group() | Deliver():
-            return f" grouped by {shown}"
+            return f" grouped by {' and '.join(dict.fromkeys(map(_shown, wanted)))}{_but_for(wanted[:1])}"
     return ""
+
+
+def _shown(key: Grouping | None) -> str:
+    return str(list((key.columns if isinstance(key, Apart) else key) or ()))
+
+
+def _but_for(wanted: Sequence[Grouping | None]) -> str:
+    """How the rows of hot keys lie, as text: many keys of the same kind are counted."""
+    by = [dict(key.hot) if isinstance(key, Apart) else {} for key in wanted]
+    alike: dict[str, list[str]] = {}
+    for key in by[0]:
+        ways = (f"input {port + 1} {_placed(one[key])}" for port, one in enumerate(by) if key in one)
+        alike.setdefault(", ".join(ways), []).append(key.replace("\n", " "))
+    return "".join(f"; of the hot {_few(keys)}: {how}" for how, keys in alike.items())
+
+
+def _placed(columns: Columns) -> str:
+    return "in every task" if columns == EVERYWHERE else f"by {list(columns)}"
+
+
+def _few(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - _KEYS} more" if len(keys) > _KEYS else ""
+    return ", ".join(keys[:_KEYS]) + more

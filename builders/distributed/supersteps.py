@@ -134,7 +134,7 @@ class Batches:
         plan = program.plan
         addressing = program.addressing()
         numbers = addressing.numbers
-        self.repeats = {addressing.levels[id] for id, port in addressing.grouped if (id, port) not in addressing.keys}
+        self.repeats = addressing.repeated
         """The levels to which rows come that go to all tasks."""
         self.deliveries = {numbers[node.id]: op for node, op in plan.deliveries}
         self.changing = {number for number, op in self.deliveries.items() if changes_only(op)}

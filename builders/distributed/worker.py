@@ -318,7 +318,7 @@ def worked_off(
 ) -> Iterator[Message | Parcel]:
     """What one round of some levels makes of the messages of a partition."""
     span, now, later = in_time(given, span)
-    yield from chain.from_iterable(map(program.addressing().at_rest, later)) if program.spread else later
+    yield from chain.from_iterable(map(program.addressing().at_rest, later)) if program.spread or program.hot else later
     partition, fresh = gathered(now, state.owners)
     if partition is None:
         return
@@ -341,7 +341,7 @@ def worked_off(
     passed = state.passed if any(level.recursive for level in levels) else behind(span, state)
     told = (addressing.state(id, slot, entries) for (id, slot), entries in machine.lasting(passed))
     for parcel in chain(addressed(machine, addressing), chain.from_iterable(told)):
-        if is_first or parcel.bucket != EVERY:  # what every task makes for itself, one of them tells of
+        if is_first or not addressing.is_everywhere(parcel):  # what every task makes for itself, one of them tells of
             yield parcel
     yield from figures_of(program, machine)
     if state.keep:
@@ -409,7 +409,8 @@ class _Partition(Machine):
                 del self.driven[node.id]
 
     def _is_here(self, address: Address, row: Sequence[str | None]) -> bool:
-        return self.owners[self.addressing.bucket(address, row)] == self.partition
+        bucket = self.addressing.bucket(address, row)
+        return bucket == EVERY or self.owners[bucket] == self.partition
 
     def come(self, address: Address, entries: Sequence[Entry]) -> None:
         """Puts entries from elsewhere on an input of a node that works here."""

@@ -77,10 +77,13 @@ class SparkJob:
 
     def describe(self) -> str:
         """The job as text: levels, stages, and what moves rows; or why there is one task. Of a run, once it has
-        begun, also what goes to all tasks."""
+        begun, also what goes to all tasks, and which keys are hot."""
         why = alone(self.plan)
         if why is None:
-            return describe(self.plan, self.at_work.batches.program.spread if self.at_work is not None else ())
+            if self.at_work is None:
+                return describe(self.plan)
+            program = self.at_work.batches.program
+            return describe(self.plan, program.spread, program.hot)
         nodes = sum(is_stateful(node.op) for node in self.plan.nodes)
         return f"a single task of {nodes} nodes that keep rows, in the order of time: {why.node.id} {why.what}"
 

@@ -16,11 +16,13 @@ from squall import functions
 from squall.builders.distributed.addressing import Program
 from squall.builders.distributed.alone import SingleTask, alone
 from squall.builders.distributed.arriving import Arriving
-from squall.builders.distributed.cut import levels
+from squall.builders.distributed.cut import groupings, levels
+from squall.builders.distributed.hot import Hot, hottest, scatterable
 from squall.builders.distributed.intake import is_live, lose
 from squall.builders.distributed.lines import Document, Lost, lines_parser, spool_lines
+from squall.builders.distributed.lying import Address
 from squall.builders.distributed.parts import all_parser, parts_parser, weight
-from squall.builders.distributed.spread import Address, chosen, general
+from squall.builders.distributed.spread import chosen, general
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
 from squall.builders.spark import direct
@@ -44,13 +46,14 @@ from squall.builders.spark.session import (
     FILES_PER_BATCH,
     ROWS_IN_WORKER,
     ROWS_TO_ALL,
+    SKEW_SHARE,
     bytes_together,
     is_local,
     rows_together,
 )
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, show, written
-from squall.builders.spark.store import SPREAD, Store, uri_of
+from squall.builders.spark.store import HOT, SPREAD, Store, uri_of
 from squall.builders.spark.workers import by_workers
 from squall.builders.state import COMPACT
 from squall.errors import BuilderError
@@ -87,7 +90,7 @@ class Run:
         self.plan = plan
         self.begin = self.store.belong(plan, begin)
         self.exchange = exchange(spark, self.store)
-        self.batches = self._batches(self.store.spread())
+        self.batches = self._batches(self.store.spread(), self.store.hot())
         self.folder = self._folder(plan, options.sink) if isinstance(options.sink, Folder) else None
         self.ends = Ends(options, self.store)
         self.place = folder.absolute()
@@ -109,10 +112,11 @@ class Run:
         self.closed = False
         """Whether no further one is."""
 
-    def _batches(self, spread: frozenset[Address]) -> Batches | SingleTask:
-        """What works micro-batches off. spread: the inputs whose rows go to all tasks."""
-        cuts = levels(self.plan, spread)
-        program = Program(self.plan, cuts, functions.own(), self.begin, self.options.measure, spread)
+    def _batches(self, spread: frozenset[Address], hot: Hot) -> Batches | SingleTask:
+        """What works micro-batches off. spread: the inputs whose rows go to all tasks; hot: the keys of inputs whose
+        rows are scattered."""
+        cuts = levels(self.plan, spread, hot)
+        program = Program(self.plan, cuts, functions.own(), self.begin, self.options.measure, spread, hot)
         if alone(self.plan):
             return SingleTask(self.exchange, self.store, program, self.options.steps)
         most = int(self.spark.conf.get(ROWS_IN_WORKER, "1000000") or 0)
@@ -241,25 +245,34 @@ class Run:
         arriving = Arriving(self.plan)
         known = arriving.seen(event._replace(time=ALWAYS) for event in static)
         draft = written(file, chain.from_iterable(map(spool_lines, known)))
-        self._spread(arriving.rows, inputs)
+        self._choose(arriving.rows, inputs)
         first = self.batches.first()
         if draft is None:
             return Coming(first=first)
         show(draft)
         return Coming(parts=shared(self.spark, [(len(inputs.documents), str(file))]), first=first)
 
-    def _spread(self, rows: Mapping[Address, int], inputs: Inputs) -> None:
-        """Chooses what goes to all tasks. rows: how many static data bring to each input."""
-        most = int(self.spark.conf.get(ROWS_TO_ALL, "10000") or 0)
-        if not rows or not most or alone(self.plan):
+    def _choose(self, rows: Mapping[Address, int], inputs: Inputs) -> None:
+        """Chooses what goes to all tasks, and which keys are hot. rows: how many static data bring to each input."""
+        if alone(self.plan):
             return
-        streamed = Arriving(self.plan)
+        share = _share(self.spark, self.exchange.partitions)
+        most = int(self.spark.conf.get(ROWS_TO_ALL, "10000") or 0) if rows else 0
+        wanted = scatterable(self.plan, groupings(self.plan)) if share else {}
+        if not most and not wanted:
+            return
+        streamed = Arriving(self.plan, wanted)
         for head in heads(inputs):
             streamed.count(head)
-        spread = chosen(self.plan, rows, {*streamed.rows, *general(self.plan)}, most)
+        spread = chosen(self.plan, rows, {*streamed.rows, *general(self.plan)}, most) if most else frozenset()
+        left = scatterable(self.plan, groupings(self.plan, spread))
+        hot = {address: keys for address, keys in hottest(streamed.keys, share).items() if address in left}
         if spread:
             self.store.write(sorted(spread), SPREAD)
-            self.batches = self._batches(spread)
+        if hot:
+            self.store.write([[*address, keys] for address, keys in hot.items()], HOT)
+        if spread or hot:
+            self.batches = self._batches(spread, hot)
 
     # Sources
 
@@ -405,6 +418,11 @@ class Run:
         if self.abandoned:
             raise RuntimeError("the run was abandoned")
         self.waiting.put(item)
+
+
+def _share(spark: SparkSession, tasks: int) -> float:
+    """The share of rows with the same key from which on this key is hot; 0: none is."""
+    return float(spark.conf.get(SKEW_SHARE, "") or 1 / (2 * tasks))
 
 
 def _rest(batches: Iterable[Sequence[Event]], own: Sequence[Source]) -> Sources | Given | None:

@@ -36,6 +36,10 @@ most: what it does not hold it reads. 1,000,000 if it is not set; 0: none."""
 ROWS_TO_ALL = "spark.squall.broadcastRows"
 """The setting that says how many rows that static data make of one side of a join go to all tasks, at most, so that the
 other side stays where it is. 10,000 if it is not set; 0: none."""
+SKEW_SHARE = "spark.squall.skewShare"
+"""The setting that says which share of the rows of one side of a join has to have the same key, so that these rows are
+scattered over all tasks, and the other side's with this key go to all of them. Half of what is a task's share if it is
+not set; 0: never."""
 LOG4J = Path(__file__).absolute().with_name("log4j2.properties")  # in a zip file, workers find this by a relative path
 KEPT_FOR_UI = (
     "spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.ui.retainedTasks", "spark.sql.ui.retainedExecutions",

@@ -25,11 +25,12 @@ from typing import Any
 
 from squall.builders.belonging import differences, rules
 from squall.builders.distributed.addressing import BUCKETS
-from squall.builders.distributed.spread import Address
+from squall.builders.distributed.lying import Address
 from squall.errors import BuilderError
 from squall.plan import Plan
 
-META, BEGIN, RUN, READS, SPREAD = "meta.json", "begin.json", "run.json", "reads.json", "spread.json"
+META, BEGIN, RUN, READS = "meta.json", "begin.json", "run.json", "reads.json"
+SPREAD, HOT = "spread.json", "hot.json"
 FORMAT = 6
 """How messages and the spool are kept; 1 had no number, and a record for each row; of 2 Spark wrote messages, and read
 the spool as a folder of texts; 3 did not say how many rows wait in a folder; 4 held what joins
@@ -115,6 +116,10 @@ class Store:
     def spread(self) -> frozenset[Address]:
         """The inputs whose rows go to all tasks, as was chosen when the run began."""
         return frozenset((id, port) for id, port in self.read(SPREAD) or ())
+
+    def hot(self) -> dict[Address, tuple[str, ...]]:
+        """The keys whose rows are scattered, by input, as was chosen when the run began."""
+        return {(id, port): tuple(keys) for id, port, keys in self.read(HOT) or ()}
 
     def run(self) -> str:
         """The name of the run, the same after each restart."""

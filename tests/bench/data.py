@@ -58,6 +58,18 @@ def skewed(size: int) -> Iterator[str]:
         yield line
 
 
+def skewed_streams(size: int) -> Iterator[str]:
+    """The same, and behind each of the first observations which platform one more sensor is on."""
+    lines: list[str] = []
+    for number, line in enumerate(skewed(size)):
+        lines.append(line)
+        sensor, last = divmod(number, 8)
+        if last == 7 and sensor < SENSORS:
+            place = statement(s(f"sensor{sensor}"), s("onPlatform"), s(f"platform{sensor % PLATFORMS}"))
+            lines.append(f"{line.partition(' ')[0]} {place}")
+    yield from lines[:size]
+
+
 def observations() -> Iterator[list[str]]:
     """N-Triples, without end: the eight triples of each observation."""
     random = Random(1)

@@ -277,6 +277,10 @@ WORKS = {
         *(over_sensors_on_spark(f"spark-{rule.name}", rule, "landmark", 0, "files") for rule in (Q3, Q9)),
         over_sensors_on_spark("spark-q4", Q4, "landmark", 0, "files"),
         replace(over_sensors_on_spark("spark-q4-skewed", Q4, "landmark", 0, "files"), stream=data.skewed),
+        replace(
+            over_sensors_on_spark("spark-q4-skewed-streams", Q4, "skewed", 0, "files"), stream=data.skewed_streams,
+            static=nothing,
+        ),
         *(over_sensors_on_spark(f"spark-{rule.name}-stepped", rule, "stepped", 10_000, "folder") for rule in (Q3, Q9)),
         Work(
             "spark-rdfs", "rdfs", 100_000, RDFS_RULES, data.university, data.hierarchy, fed="files",

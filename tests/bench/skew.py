@@ -1,0 +1,71 @@
+"""How evenly rows are spread over tasks: of those that the first level gets, how many times its share the busiest has.
+
+    python -m tests.bench.skew spark-q4-skewed-streams --size 80000
+
+With hot keys as they are found at the beginning of the stream, and without. Buckets are dealt out to tasks in turns;
+a row that goes to all tasks is one of each. No engine is started.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+
+import squall
+from squall.builders.distributed.addressing import EVERY, Program
+from squall.builders.distributed.arriving import Arriving
+from squall.builders.distributed.cut import groupings, levels
+from squall.builders.distributed.hot import hottest, scatterable
+from squall.builders.distributed.lines import Document, Parsed, parsed
+from squall.builders.distributed.messages import Parcel
+from squall.builders.distributed.worker import source_messages
+from squall.plan import Plan
+from squall.rdf import ALWAYS, Event
+from tests.bench.works import WORKS, Work
+
+TASKS = (2, 4, 8, 16, 64)
+_HEAD = 1 << 18
+"""How many bytes are looked at to see which keys are hot."""
+
+
+def busiest(plan: Plan, events: Sequence[Event], head: Sequence[Event], tasks: int, share: float) -> float:
+    """How many times its share of the rows of level 1 the busiest of so many tasks gets. share: of the rows, from which
+    on a key is hot; 0: none is."""
+    arriving = Arriving(plan, scatterable(plan, groupings(plan)))
+    arriving.count(head)
+    hot = hottest(arriving.keys, share) if share else {}
+    program = Program(plan, levels(plan, hot=hot), hot=hot)
+    counts: Counter[int] = Counter()
+    for made in source_messages(program, ALWAYS, [Parsed(0, events, [], len(events))]):
+        if isinstance(made, Parcel) and made.level == 1:
+            places = range(tasks) if made.bucket == EVERY else [made.bucket % tasks]
+            counts.update(dict.fromkeys(places, len(made.entries)))
+    return max(counts.values()) / (counts.total() / tasks)
+
+
+def measured(work: Work, size: int) -> list[tuple[str, list[float]]]:
+    """Of a workload, without and with hot keys, for each number of tasks."""
+    plan = squall.plan(squall.compile(work.text, lexer="jena"))
+    lines = "".join(f"{line}\n" for line in work.stream(size)).encode()
+    document = Document("stream.ntt")
+    events, head = (parsed(document, "stream.ntt", 0, 0, part, None)[0] for part in (lines, lines[:_HEAD]))
+    return [
+        (how, [busiest(plan, events, head, tasks, share / (2 * tasks)) for tasks in TASKS])
+        for how, share in (("without", 0), ("with", 1))
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.skew")
+    parser.add_argument("works", nargs="*", default=["spark-q4-skewed-streams"], help="workloads")
+    parser.add_argument("--size", type=int, default=80_000, help="triples of the stream")
+    args = parser.parse_args()
+    print("tasks", *TASKS, sep="\t")
+    for name in args.works:
+        for how, found in measured(WORKS[name], args.size):
+            print(f"{name} {how}", *(f"{times:.2f}" for times in found), sep="\t")
+
+
+if __name__ == "__main__":
+    main()
