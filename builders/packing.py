@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -72,7 +73,7 @@ def unpack_all(text: str, spans: bytes, orders: Orders) -> list[Entry]:
         rows = (_row(cells, orders) for cells in json.loads(text[1:]))
         return [(*row, *span) for row, *span in zip(rows, *times, strict=True)]
     size = width // _WIDTH
-    cells = text.split("\n") if text else []
+    cells = list(map(sys.intern, text.split("\n"))) if text else []
     columns = (cells[first : first + size] for first in range(0, len(cells), size))
     return list(zip(*columns, *times, strict=True))
 
