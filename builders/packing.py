@@ -66,7 +66,8 @@ def pack_all(entries: Sequence[Entry]) -> Packed:
 
 
 def unpack_all(text: str, spans: bytes, orders: Orders) -> list[Entry]:
-    """The entries of which `pack_all` made this. orders: needed where solutions have an order."""
+    """The entries of which `pack_all` made this; equal cells are one object. orders: needed where solutions have an
+    order."""
     width = len(spans) // 3
     times = [_all_integers(spans[first : first + width]) for first in range(0, 3 * width, width)]
     if text[:1] == _JSON:
