@@ -163,6 +163,21 @@ def test_removals_find_what_came_before_with_whoever_kept_it(few: int) -> None:
     assert_as_oracle(system, found, [*came, *gone])
 
 
+@pytest.mark.parametrize("few", [-1, 1_000_000])
+def test_time_has_passed_the_end_of_what_was_made_when_all_sources_have_ended(few: int) -> None:
+    """What comes later is late: it would change what has been told."""
+    plan = squall.plan(over(made("istream", window=Range(50)), window=Range(2)))
+    files = in_memory.MemoryFiles()
+    job = supersteps.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), 0, most=0, few=few)
+    parts = in_memory.in_files(stream("1 :a :p :b\n3 :b :p :c"))
+    if job.fits(0):
+        job.work_straight(lambda *_: iter(parts), job.first(), last=True)
+    else:
+        job.work([*in_memory.start(job), *in_memory.read(job, parts)], last=True)
+    job.commit(None)
+    assert job.progress.worked == 53
+
+
 # Which task
 
 

@@ -171,6 +171,8 @@ class Batches:
         """How many rows this process has seen added to the state since it was compacted."""
         self.held: int | None = None
         """How many rows operators hold behind it, if they hold all of the state."""
+        self.ends = ALWAYS
+        """The latest time at which anything begins or ends that has come, or has been made of it, if it does."""
         self.keep = True
         self.span = Span(ALWAYS - 1, ALWAYS)
 
@@ -246,6 +248,7 @@ class Batches:
         self.store.delete(*self._outputs())
         self.steps, self.sources, self.answered, self.told, self.kept = [], [], (), Told(), 0
         self.evaluations = Evaluations()
+        self.ends = ALWAYS
         self.lineage.begin()
         self.keep = keep
         self.held = None
@@ -262,7 +265,7 @@ class Batches:
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
         before = self.progress
-        passed, ends = max(before.passed, self.told.latest), max(before.ends, self.told.ends)
+        passed, ends = max(before.passed, self.told.latest), max(before.ends, self.ends)
         is_last = self.span.now == FOREVER - 1
         worked = self._end_of_all(max(passed, ends)) if is_last else self.span.now
         held = [] if is_last or not self.whole_instants else [one for one in before.held if one[1] > worked]
@@ -323,6 +326,7 @@ class Batches:
         self.steps.append(str(folder[-1]))
         self.lineage.add(folder, told)
         self.kept += told.kept
+        self.ends = max(self.ends, told.ends)
         self.tally.add(told)
         self.answered += told.answers
         return told

@@ -40,7 +40,7 @@ from squall.builders.network import Address
 from squall.builders.packing import orders, pack
 from squall.builders.rows.entries import Entry, fact_row, singly
 from squall.builders.rows.feed import Feed
-from squall.builders.rows.read import needed
+from squall.builders.rows.read import is_told_whole, needed
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.stars import Fused
 from squall.builders.state import compacted, lasting
@@ -402,8 +402,9 @@ class _Partition(Machine):
         """Whether rows move inside of these levels."""
         self.instants = []
         self.memories = {id: memory for id, memory in self.memories.items() if id in self.plan.by_id}
+        self.is_told_whole = is_told_whole(program.plan)
         self.made: list[Event] = []
-        """What has come of the streams that are made here."""
+        """What has come of the streams that are made here, where it may say when something is told whole."""
         for node in program.plan.nodes:
             if node.id in self.driven and _tells_of_nothing(node.op) and not self._is_here((node.id, 0), ()):
                 del self.driven[node.id]
@@ -423,13 +424,13 @@ class _Partition(Machine):
                 op.instants = instants.get(id, ())
 
     def told(self) -> Iterator[Event]:
-        """What has come of the streams that are made here since this was asked last."""
+        """The same since this was asked last."""
         made, self.made = self.made, []
         return iter(made)
 
     def _advance(self, id: str, op: TimeDriven, now: int) -> None:
         super()._advance(id, op, now)
-        if isinstance(op, Feed) and id in self.heralds:
+        if self.is_told_whole and isinstance(op, Feed) and id in self.heralds:
             self.made += op.events
 
     def lasting(self, passed: int) -> Iterator[tuple[Address, list[Entry]]]:
