@@ -41,7 +41,7 @@ def physical(plan: Plan, options: Options, spark: SparkSession) -> str:
     """The jobs of a batch as text, an empty folder being all that is read. Where a batch of little is worked off in
     another way than one of much, all ways are shown."""
     options = Options(steps=options.steps, measure=options.measure)
-    rows, size = f"{rows_together(spark):,}", f"{max(bytes_together(spark), 0):,}"
+    rows, size = f"{rows_together(spark):,}", f"{max(bytes_together(spark, levels(plan)), 0):,}"
     ways = [
         (f"# Up to {size} bytes of files, where the state is small", _jobs(plan, options, spark, 1, straight=True)),
         (f"# Up to {rows} rows, with the state", _jobs(plan, options, spark, 1)),

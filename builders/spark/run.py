@@ -120,7 +120,7 @@ class Run:
         if alone(self.plan):
             return SingleTask(self.exchange, self.store, program, self.options.steps)
         most = int(self.spark.conf.get(ROWS_IN_WORKER, "1000000") or 0)
-        few = bytes_together(self.spark)
+        few = bytes_together(self.spark, cuts)
         state = most if is_local(self.spark) else 0  # there is one worker for it, which holds what it has done
         return Batches(self.exchange, self.store, program, rows_together(self.spark), most, few, state)
 

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,8 @@ from squall.builders.spark import java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from squall.builders.distributed.cut import Level
 
 logger = logging.getLogger("squall")
 
@@ -30,6 +32,9 @@ BYTES_TOGETHER = "spark.squall.singleTaskBytes"
 by one task, from lines to answers, where the state has no more rows than `ROWS_TOGETHER` says, or, on one machine, than
 a worker may hold: then nothing is moved at all. What is compressed counts ten times. 0: never; 16,777,216 if it is not
 set."""
+ROUNDS = 16
+"""So many times as many bytes one task works off on one machine where a plan has a recursion inside which rows move:
+as long as that is less work than rounds, in which all that is derived is moved, and its joins' state stored."""
 ROWS_IN_WORKER = "spark.squall.workerRows"
 """The setting that says how many rows of state a Python worker holds in memory from one micro-batch to the next, at
 most: what it does not hold it reads. 1,000,000 if it is not set; 0: none."""
@@ -124,9 +129,11 @@ def rows_together(spark: SparkSession) -> int:
     return int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
 
 
-def bytes_together(spark: SparkSession) -> int:
-    """What `BYTES_TOGETHER` says; -1: never."""
-    return int(spark.conf.get(BYTES_TOGETHER, str(1 << 24)) or 0) or -1
+def bytes_together(spark: SparkSession, levels: Iterable[Level]) -> int:
+    """What `BYTES_TOGETHER` says, of a plan with these levels; -1: never."""
+    found = int(spark.conf.get(BYTES_TOGETHER, str(1 << 24)) or 0) or -1
+    takes_rounds = is_local(spark) and any(level.recursive for level in levels)
+    return found * ROUNDS if takes_rounds and found > 0 else found
 
 
 def _is_local(master: str | None) -> bool:

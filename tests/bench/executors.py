@@ -24,8 +24,8 @@ from squall.streams import Sources, open_source, open_static
 from squall.streams.folders import FolderSink
 from tests.bench.works import WORKS, Files
 
-WARM = 100_000
-"""Triples of the job that is left out."""
+WARM = 400_000
+"""Triples of the job that is left out: so many that all executors have work."""
 
 
 def rate(work: str, executors: int, small: Path, large: Path, triples: int) -> float:
