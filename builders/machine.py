@@ -87,7 +87,8 @@ class Machine(Network[Sequence[Entry]]):
         self.instants = list(whole.values())
         """Those of what is told whole."""
         feeds = [node for node in plan.nodes if isinstance(node.op, FeedNode)]
-        self.heralds = set({node.inputs: node.id for node in reversed(feeds)}.values())
+        made = {tuple(edge.node for edge in node.inputs): node.id for node in reversed(feeds)}
+        self.heralds = set(made.values())
         """Of the nodes that read one stream the program makes, each through a window, the first one: it says when the
         stream has events, before any of them hands them on."""
         self.waits = any(isinstance(op, TimeDriven) for op in self.operators.values())

@@ -21,6 +21,7 @@ from squall.testing import assert_as_oracle, static, stream
 pytest.importorskip("pyspark")
 
 from squall.builders.spark import BYTES_TOGETHER, FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_TOGETHER, session
+from squall.builders.spark.session import ROUNDS
 
 pytestmark = pytest.mark.spark
 
@@ -73,7 +74,7 @@ def test_a_small_micro_batch_is_one_task_and_moves_nothing(tmp_path: Path, spark
 
 
 def test_larger_ones_and_smaller_ones_follow_each_other(tmp_path: Path, conf: Any, spark_jobs: list[str]) -> None:
-    conf.set(BYTES_TOGETHER, "600")
+    conf.set(BYTES_TOGETHER, str(608 // ROUNDS))
     system = squall.compile(PATHS, lexer="jena", window="RANGE 9ms STEP 3ms")
     folder = written(tmp_path / "in", EVENTS, files=8)
     sizes = {3: 10, 4: 10, 6: 10}
