@@ -133,7 +133,7 @@ class Batches:
         self.small = max(together, state)
         plan = program.plan
         addressing = program.addressing()
-        numbers = addressing.numbers
+        self.numbers = numbers = addressing.numbers
         self.repeats = addressing.repeated
         """The levels to which rows come that go to all tasks."""
         self.deliveries = {numbers[node.id]: op for node, op in plan.deliveries}
@@ -480,8 +480,7 @@ class Batches:
     def _superstep(self, level: Level, phase: str, span: Span, keep: bool) -> Step:
         """What a worker does with rows for a level, in one round. keep: a later one has to know of it."""
         state = self._state([level.number], self.exchange.owners, keep)
-        numbers = self.program.addressing().numbers
-        instants = self._evaluated({numbers[id] for id in level.nodes}).instants if self.making else {}
+        instants = self._evaluated({self.numbers[id] for id in level.nodes}).instants if self.making else {}
         return superstep(self.program, [level], phase, span, state, instants)
 
     def _end_job(self, flow: Frame | None, makes: bool = False) -> None:
