@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -335,6 +336,29 @@ def test_workers_do_not_look_for_cycles_all_the_time() -> None:
 
     (found,) = by_workers(session().range(0, 1, 1, 1), step).collect()
     assert found["row"] == "(100000, 50, 100)"
+
+
+@pytest.mark.parametrize("partitions", [2, 5, 64, 100])
+def test_buckets_are_dealt_out_evenly(tmp_path: Path, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.sql import functions as f
+
+    from squall.builders.distributed.addressing import BUCKETS
+    from squall.builders.spark import session
+    from squall.builders.spark.exchange import SparkExchange
+    from squall.builders.spark.store import Store
+
+    spark = session()
+    exchange = SparkExchange(spark, Store(spark._jvm, spark._jsc.hadoopConfiguration(), str(tmp_path)))
+    exchange.partitions = partitions
+    monkeypatch.setattr(exchange, "passed", lambda messages, step: messages)
+    rows = spark.range(-1, BUCKETS).selectExpr("cast(id as int) as bucket")
+    shuffled = exchange.worked(rows, iter, partitions).withColumn("place", f.spark_partition_id())
+    lies = {row.bucket: row.place for row in shuffled.collect()}
+    assert lies.pop(-1) in range(partitions), "what is for all, but for a later step, is kept"
+    assert [lies[bucket] for bucket in range(BUCKETS)] == list(exchange.owners)
+    many = Counter(exchange.owners).values()
+    assert len(many) == min(partitions, BUCKETS)
+    assert max(many) - min(many) <= 1
 
 
 def test_a_session_of_our_own_has_our_settings() -> None:

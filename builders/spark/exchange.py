@@ -20,7 +20,7 @@ from squall.builders.spark.workers import by_one_worker, by_workers
 
 if TYPE_CHECKING:
     from pyspark import RDD
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 class SparkExchange:
@@ -33,8 +33,14 @@ class SparkExchange:
 
     @cached_property
     def owners(self) -> Owners:
-        """A job of Spark's tells: a run whose batches are all worked off by one task does without."""
-        return _owners(self.spark, self.partitions)
+        """As many buckets for each partition, as near as can be. (Spark's own hash gives some twice as many.)"""
+        return tuple(bucket % self.partitions for bucket in range(BUCKETS))
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        """For each partition that has a bucket a number that Spark's hash puts there. A job of Spark's tells: a run
+        whose batches are all worked off by one task does without."""
+        return _numbers(self.spark, self.partitions, max(self.owners) + 1)
 
     @cached_property
     def nothing(self) -> RDD[int]:
@@ -78,7 +84,16 @@ class SparkExchange:
         return messages.withColumn("bucket", f.explode(places))
 
     def worked(self, messages: DataFrame, step: Step, partitions: int) -> DataFrame:
-        return self.passed(messages.repartition(partitions, "bucket"), step)
+        return self.passed(messages.repartition(partitions, *self._by(partitions)), step)
+
+    def _by(self, partitions: int) -> list[Column]:
+        """By what messages are shuffled. Where those go that are for all, but for a later step, is all the same."""
+        from pyspark.sql import functions as f
+
+        if partitions == 1:
+            return []
+        owner = f.pmod("bucket", f.lit(len(self._numbers)))
+        return [f.element_at(f.array(*map(f.lit, self._numbers)), owner + 1)]
 
     def passed(self, messages: DataFrame, step: Step) -> DataFrame:
         return by_workers(messages, step)
@@ -126,8 +141,14 @@ def _read(root: Path, file: Folder, buckets: Collection[int] | None) -> Iterator
         yield batch if chosen is None else batch.filter(compute.is_in(batch["bucket"], chosen))
 
 
-def _owners(spark: SparkSession, partitions: int) -> Owners:
-    """The partition in which each bucket's rows lie after ``repartition(partitions, bucket)``: Spark's own
-    arithmetic."""
-    where = f"cast(pmod(hash(cast(id as int)), {partitions}) as int)"
-    return tuple(row[0] for row in spark.range(BUCKETS).selectExpr(where, "id").orderBy("id").collect())
+def _numbers(spark: SparkSession, partitions: int, first: int) -> list[int]:
+    """For each of the first partitions a number whose rows lie in it after ``repartition(partitions, number)``: Spark's
+    own arithmetic."""
+    tried = 32 * partitions
+    while True:
+        place = f"cast(pmod(hash(cast(id as int)), {partitions}) as int)"
+        rows = spark.range(0, tried, 1, 1).selectExpr(place).collect()
+        found = {place: number for number, (place,) in enumerate(rows)}
+        if all(place in found for place in range(first)):
+            return [found[place] for place in range(first)]
+        tried *= 2

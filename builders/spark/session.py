@@ -62,6 +62,7 @@ DEFAULTS = {
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()} {QUICK_START}",
+    "spark.executor.extraJavaOptions": QUICK_START,
 }
 """Our settings for a session of our own; a session that is there already is left as it is."""
 DAEMON = ("spark.python.daemon.module", "squall.builders.spark_daemon")

@@ -2,8 +2,9 @@
 
     python -m tests.bench.executors q3 q9 --triples 2000000 --repeat 3
 
-Executors are processes (`local-cluster`). All of a run, the driver too, has as many cores as there are executors. The
-Java machines are warm: a first, smaller job is left out. Facts are written by the executors, into a folder.
+Executors are processes (`local-cluster`), each bound to its core with its Python workers; Java is told of one core. All
+of a run, the driver too, has as many cores as there are executors. The Java machines are warm: the same job
+has run twice, which is left out. Facts are written by the executors, into a folder.
 """
 
 from __future__ import annotations
@@ -24,18 +25,45 @@ from squall.streams import Sources, open_source, open_static
 from squall.streams.folders import FolderSink
 from tests.bench.works import WORKS, Files
 
-WARM = 400_000
-"""Triples of the job that is left out: so many that all executors have work."""
 
-
-def rate(work: str, executors: int, small: Path, large: Path, triples: int) -> float:
+def rate(work: str, executors: int, data: Path, triples: int) -> float:
     """The triples per second of a job in this process: from files to a folder."""
-    from squall.builders.spark import session
+    from squall.builders.spark.session import QUICK_START, session
 
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:executors])
-    session([("spark.master", f"local-cluster[{executors},1,4096]"), ("spark.executor.memory", "4g")])
-    seconds(WORKS[work].files(small))
-    return triples / seconds(WORKS[work].files(large))
+    cores = sorted(os.sched_getaffinity(0))[:executors]
+    os.sched_setaffinity(0, cores)
+    session(
+        [
+            ("spark.master", f"local-cluster[{executors},1,4096]"),
+            ("spark.executor.memory", "4g"),
+            ("spark.executor.extraJavaOptions", f"{QUICK_START} -XX:ActiveProcessorCount=1"),
+        ]
+    )
+    files = WORKS[work].files(data)
+    seconds(files)
+    bind(os.getpid(), cores)
+    seconds(files)
+    return triples / seconds(files)
+
+
+def bind(driver: int, cores: Sequence[int]) -> None:
+    """Binds each executor of a driver, and what it has started, to a core of its own."""
+    found = [
+        id for id in descendants(driver) if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{id}/cmdline").read_bytes()
+    ]
+    if len(found) != len(cores):
+        raise AssertionError(f"there are {len(found)} executors, not {len(cores)}")
+    for core, executor in zip(cores, found, strict=True):
+        for process in (executor, *descendants(executor)):
+            for thread in Path(f"/proc/{process}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), [core])
+
+
+def descendants(process: int) -> list[int]:
+    """The processes that a process has started, and those that these have started."""
+    threads = Path(f"/proc/{process}/task").iterdir()
+    children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    return [*children, *(found for child in children for found in descendants(child))]
 
 
 def seconds(files: Files) -> float:
@@ -55,19 +83,16 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--triples", type=int, default=2_000_000, help="of the stream (2,000,000)")
     parser.add_argument("--repeat", type=int, default=3, help="times that each is run, in turns (3)")
     parser.add_argument("--only", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--data", type=Path, nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args(given)
     if asked.only:
-        print(rate(f"spark-{asked.work[0]}", asked.only, asked.data[0], asked.data[1], asked.triples))
+        print(rate(f"spark-{asked.work[0]}", asked.only, asked.data, asked.triples))
         return 0
     print("work  one executor  two executors  times as many triples per second")
     for name in asked.work:
         with tempfile.TemporaryDirectory() as folder:
-            places = [Path(folder, size) for size in ("small", "large")]
-            for place, size in zip(places, (WARM, asked.triples), strict=True):
-                place.mkdir()
-                WORKS[f"spark-{name}"].write(place, size)
-            again = ["--triples", str(asked.triples), "--data", *map(str, places)]
+            WORKS[f"spark-{name}"].write(Path(folder), asked.triples)
+            again = ["--triples", str(asked.triples), "--data", folder]
             rates: dict[int, list[float]] = {1: [], 2: []}
             for _ in range(asked.repeat):
                 for executors, found in rates.items():
