@@ -96,7 +96,7 @@ def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int, m
         entries = sorted(frozenset().union(*can_be.values()))
         rows = {entry: draw.randrange(1, 4) for entry in entries}
         streamed = [entry for entry in entries if draw.random() < 0.3]
-        spread = chosen(plan, rows, streamed, draw.choice([3, 1000]))
+        spread = chosen(plan, rows, streamed, draw.choice([3, 1000]), can_be)
         assume(spread)
         assert spread <= can_be.keys()
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
@@ -134,7 +134,7 @@ def test_it_means_the_same_whatever_keys_are_hot(planner: str, many: int, monkey
         plan = squall.plan(system, planner)
         entries = sorted(frozenset().union(*spreadable(plan).values()))
         few_rows = {entry: 1 for entry in entries if draw.random() < 0.4}
-        spread = chosen(plan, few_rows, [], 1000) if draw.random() < 0.5 else frozenset()
+        spread = chosen(plan, few_rows, [], 1000, spreadable(plan)) if draw.random() < 0.5 else frozenset()
         hot = any_hot(draw, plan, spread, [*events, *facts])
         assume(hot)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))

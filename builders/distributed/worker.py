@@ -440,8 +440,11 @@ class _Partition(Machine):
             yield (id, slot), lasting(entries, passed, self.memories[id].together(slot))
 
     def put(self, address: Address, entries: Sequence[Entry]) -> None:
-        if not self.moves or address not in self.addressing.keys or address[0] not in self.operators:  # or it is spread
+        if not self.moves or address in self.addressing.alike or address[0] not in self.operators:
             super().put(address, entries)
+            return
+        if address not in self.addressing.keys:  # it goes to all tasks, this one included
+            self.outbox.setdefault(address, []).extend(entries)
             return
         here: list[Entry] = []
         for entry in entries:

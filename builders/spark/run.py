@@ -22,7 +22,7 @@ from squall.builders.distributed.intake import is_live, lose
 from squall.builders.distributed.lines import Document, Lost, lines_parser, spool_lines
 from squall.builders.distributed.lying import Address
 from squall.builders.distributed.parts import all_parser, parts_parser, weight
-from squall.builders.distributed.spread import chosen, general
+from squall.builders.distributed.spread import chosen, general, vocabularies
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
 from squall.builders.spark import direct
@@ -264,7 +264,8 @@ class Run:
         streamed = Arriving(self.plan, wanted)
         for head in heads(inputs):
             streamed.count(head)
-        spread = chosen(self.plan, rows, {*streamed.rows, *general(self.plan)}, most) if most else frozenset()
+        known = {*streamed.rows, *general(self.plan)}
+        spread = chosen(self.plan, rows, known, most, vocabularies(self.plan)) if most else frozenset()
         left = scatterable(self.plan, groupings(self.plan, spread))
         hot = {address: keys for address, keys in hottest(streamed.keys, share).items() if address in left}
         if spread:

@@ -1,0 +1,196 @@
+"""Vocabularies that grow by what rules derive, in all tasks: which they are, and that answers are the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import squall
+from squall.builders.distributed import supersteps
+from squall.builders.distributed.cut import Hop, describe, groupings, hops
+from squall.builders.distributed.lying import EVERYWHERE, Address, grouped
+from squall.builders.distributed.spread import chosen, general, spreadable, vocabularies
+from squall.operators import Distinct, Emit, Join, Match, Read
+from squall.plan import Input, Node, Plan
+from squall.rdf import Event, iri
+from squall.system import Source
+from squall.testing import assert_as_oracle, static, stream
+from tests import in_memory
+
+PREFIX = "@prefix : <http://example.org/>.\n@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>.\n"
+VOCABULARY = {
+    "domains": "[(?p :domain ?c) (?s ?p ?o) -> (?s rdf:type ?c)]",
+    "ranges": "[(?p :range ?c) (?s ?p ?o) -> (?o rdf:type ?c)]",
+    "classes": "[(?c :under ?d) (?s rdf:type ?c) -> (?s rdf:type ?d)]",
+    "properties": "[(?p :implies ?q) (?s ?p ?o) -> (?s ?q ?o)]",
+    "inverses": "[(?p :inverse ?q) (?s ?p ?o) -> (?o ?q ?s)]",
+}
+OTHERS = {
+    "chains": "[(?p :implies ?q) (?q :implies ?r) -> (?p :implies ?r)]",
+    "equal": "[(?c :same ?d) -> (?c :under ?d) (?d :under ?c)]",
+    "mutual": "[(?c :under ?d) (?d :under ?c) -> (?c :same ?d)]",
+    "what is new": "[(?s rdf:type :c0) (?s :to ?o) -> (?s :implies ?o)]",
+}
+QUERIES = [
+    "SELECT ?c (COUNT(?s) AS ?n) { ?s a ?c } GROUP BY ?c",
+    "SELECT ?s { ?s a :c1 FILTER NOT EXISTS { ?s a :c2 } }",
+    "SELECT ?c ?o { ?c :under ?d . ?d :under ?e OPTIONAL { ?o a ?e } }",
+]
+
+
+TAKEN_BACK = VOCABULARY["classes"] + "[(?c :same ?d) noValue(?c, :implies) -> (?c :under ?d)]"
+
+
+def rules(draw: Random) -> str:
+    if draw.random() < 0.1:
+        return PREFIX + TAKEN_BACK
+    names = draw.sample([*VOCABULARY], draw.randrange(1, 5)) + draw.sample([*OTHERS], draw.randrange(3))
+    return PREFIX + "\n".join({**VOCABULARY, **OTHERS}[name] for name in names)
+
+
+def program(draw: Random, folder: Path, window: str) -> squall.System:
+    """Rules, and now and then a query that reads what they derive."""
+    files = [folder / "rules.jena", folder / "query.rq"]
+    files[0].write_text(rules(draw))
+    files[1].write_text("PREFIX : <http://example.org/>\n" + draw.choice(QUERIES))
+    return squall.compile(*files[: draw.choice([1, 2, 2])], window=window)
+
+
+def said(draw: Random, count: int, about: float) -> str:
+    """What is said of few things, and, of so large a share, of predicates and classes."""
+    terms = ["to", "at", "implies", "p0", "p1"]
+    lines = []
+    for time in range(count):
+        if draw.random() < about:
+            fact = (draw.choice(terms), draw.choice(["domain", "range", "under", "implies", "inverse", "same"]),
+                    draw.choice([*terms, "c0", "c1", "c2"]))  # fmt: skip
+        else:
+            fact = (draw.choice(["a", "b", "c", "to"]), draw.choice(terms), draw.choice(["a", "b", "c", "c1"]))
+        lines.append(f"{time} " + " ".join(f":{name}" for name in fact))
+    return "\n".join(lines)
+
+
+def told_at_once(draw: Random, count: int) -> list[Event]:
+    lines = (line.partition(" ")[2] for line in said(draw, count, 1.0).splitlines())
+    return static("\n".join(lines))
+
+
+@pytest.mark.parametrize("many", [12, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
+@pytest.mark.parametrize("window", ["RANGE 9ms", "RANGE 12ms STEP 4ms", "LANDMARK"])
+def test_each_answer_is_there_once(
+    window: str, output: str, many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever vocabularies are in all tasks, and whoever adds to them; with all that may go wrong meanwhile."""
+    tried = Counter[bool]()
+    for seed in range(many):
+        draw = Random(f"{seed} {window} {output}")
+        monkeypatch.setattr(supersteps, "COMPACT", draw.choice([1, 2, 100]))
+        system = replace(program(draw, tmp_path, window), output=output)
+        plan = squall.plan(system, draw.choice(["rete", "greedy"]))
+        can_be = spreadable(plan)
+        entries = sorted(frozenset().union(*can_be.values()))
+        rows = {entry: 1 for entry in entries if draw.random() < 0.9}
+        spread = chosen(plan, rows, [], 1000, can_be)
+        tried[any(is_copied(plan, address, spread) for address in spread)] += 1
+        assert_told_apart(plan, spread)
+        facts, events = told_at_once(draw, 6), stream(said(draw, 24, 0.2))
+        places = sorted(draw.sample(range(len(events)), 3))
+        batches = [events[begin:end] for begin, end in pairwise([0, *places, len(events)])]
+        workers = in_memory.Workers(draw, draw.choice([0, 1_000_000]))
+        found = in_memory.run(plan, batches, facts, draw.choice([0, 0, 0, 20]), workers=workers, spread=spread)
+        assert_as_oracle(system, found, events, facts)
+    assert tried[True] > many // 6
+
+
+def assert_told_apart(plan: Plan, spread: frozenset[Address]) -> None:
+    """Of the rows for an input either every task makes all that it does not get from the sources, or one task each."""
+    keys = groupings(plan, spread)
+    made: dict[Address, set[bool]] = {}
+    for hop in hops(plan, spread):
+        if plan.by_id[hop.producer].inputs:
+            alike = grouped(plan, plan.by_id[hop.producer], keys) == EVERYWHERE
+            made.setdefault((hop.consumer, hop.port), set()).add(alike)
+    assert all(len(found) == 1 for found in made.values())
+
+
+def is_copied(plan: Plan, address: Address, spread: frozenset[Address]) -> bool:
+    """Whether in front of an input is a set in every task to which others bring rows."""
+    id, port = address
+    return any(
+        isinstance(plan.by_id[hop.producer].op, Distinct)
+        and any(one.moves and plan.by_id[one.producer].inputs for one in into(plan, hop.producer, spread))
+        for hop in into(plan, id, spread)
+        if hop.port == port
+    )
+
+
+def into(plan: Plan, id: str, spread: frozenset[Address]) -> list[Hop]:
+    return [hop for hop in hops(plan, spread) if hop.consumer == id]
+
+
+def test_what_facts_say_of_anything_stays_where_it_is() -> None:
+    """Of RDFS only what is said of objects moves."""
+    text = "\n".join(VOCABULARY[name] for name in ("domains", "ranges", "classes", "properties"))
+    plan = squall.plan(squall.compile(PREFIX + text, lexer="jena"))
+    rows = dict.fromkeys(frozenset().union(*spreadable(plan).values()), 3)
+    spread = chosen(plan, rows, general(plan), 10, vocabularies(plan))
+    assert spread == vocabularies(plan)
+    assert len(spread) == 4
+    copies = {id for id, _ in groupings(plan, spread) if f"{id} in every task, for itself" in describe(plan, spread)}
+    moving = [hop for hop in hops(plan, spread) if hop.moves and plan.by_id[hop.producer].inputs]
+    (to_objects,) = {hop.consumer for hop in moving} - copies
+    assert f"{to_objects} with all rows of input " in describe(plan, spread)
+    assert not chosen(plan, rows, general(plan), 10), "unless they are named"
+    assert not chosen(plan, rows, general(plan), 2, vocabularies(plan)), "there are too many"
+
+
+def test_what_is_said_of_any_fact_is_no_vocabulary() -> None:
+    path = "[(?a :edge ?b) -> (?a :path ?b)] [(?a :path ?b) (?b :path ?c) (?c :good ?d) -> (?a :path ?c)]"
+    assert not vocabularies(squall.plan(squall.compile(PREFIX + path, lexer="jena")))
+    any_two = "[(?s ?p ?o) (?o ?q ?r) -> (?s :near ?r)]"
+    assert not vocabularies(squall.plan(squall.compile(PREFIX + any_two, lexer="jena")))
+
+
+def test_what_may_be_taken_back_is_not_copied() -> None:
+    def found(body: str) -> frozenset[Address]:
+        text = f"{PREFIX}{VOCABULARY['classes']} [{body} -> (?c :under ?d)]"
+        return vocabularies(squall.plan(squall.compile(text, lexer="jena")))
+
+    assert found("(?c :same ?d)")
+    assert not found("(?c :same ?d) noValue(?c, :alone)")
+
+
+def test_what_every_task_makes_and_what_one_makes_do_not_meet() -> None:
+    """`mixed` would get rows that every task makes of `static`, and such as one makes of `derived`."""
+    read = Node("read", Read(Source()))
+    cells = {name: (0, iri(f"http://example.org/{name}"), 1) for name in ("static", "facts", "more")}
+    again = {"facts": (Input("derived", feedback=True),)}
+    matches = [Node(name, Match(fits), (Input("read"), *again.get(name, ()))) for name, fits in cells.items()]
+    sets = [
+        Node("own", Distinct(2), (Input("static", (0,)),)),
+        Node("any", Distinct(2), (Input("facts", (0,)),)),
+        Node("derived", Distinct(2), (Input("paired", (0,)),)),
+        Node("mixed", Distinct(2), (Input("both", (0,)), Input("more", (0,)))),
+    ]
+    made = [
+        Node(f"facts of {id}", Emit((0, cells["more"][1], 1), ("rule",)), (Input(id),)) for id in ("own", "derived")
+    ]
+    both = Node("both", Match(cells["more"]), tuple(Input(node.id) for node in made))
+    joins = [
+        Node("paired", Join(((0, 0),), (1, 3)), (Input("own", (0,)), Input("any", (0,)))),
+        Node("last", Join(((0, 0),), (1, 3)), (Input("mixed", (0,)), Input("any", (0,)))),
+    ]
+    plan = Plan((read, *matches, *sets[:2], joins[0], sets[2], *made, both, sets[3], joins[1]))
+    rows = dict.fromkeys(frozenset().union(*spreadable(plan).values()), 1)
+    assert {("paired", 0), ("last", 0)} <= spreadable(plan).keys()
+    spread = chosen(plan, rows, [("any", 0)], 10, spreadable(plan))
+    assert_told_apart(plan, spread)
+    alone = chosen(plan, rows, [("any", 0), ("own", 0)], 10, spreadable(plan))
+    assert alone == {("last", 0)}
+    assert_told_apart(plan, alone)
