@@ -263,6 +263,34 @@ def test_the_static_side_of_a_join_goes_to_all_tasks(tmp_path: Path, most: str |
     assert (tmp_path / "checkpoint" / "spread.json").exists() is (most is None)
 
 
+def test_a_vocabulary_goes_to_all_tasks_though_rules_and_streams_add_to_it(tmp_path: Path) -> None:
+    """In a recursion, in which `:likes` comes to imply something at once, and `:meets` later."""
+    program = """
+    @prefix : <http://example.org/>.
+    [(?p :implies ?q) (?s ?p ?o) -> (?s ?q ?o)]
+    [(?p :range ?c) (?s ?p ?o) -> (?o :is ?c)]
+    [(?p :near ?q) -> (?p :implies ?q)]
+    """
+    plan = squall.plan(squall.compile(program, lexer="jena"))
+    known = [("loves", "implies", "likes"), ("near", "implies", "implies"), ("likes", "near", "knows")]
+    known += [("knows", "range", "person")]
+    (tmp_path / "known.nt").write_text("".join(f"{triple(*fact)}\n" for fact in known))
+    facts = [(n, triple(f"s{n}", ["loves", "likes", "meets"][n % 3], f"s{n + 1}")) for n in range(60)]
+    write(tmp_path / "in", facts, files=2)
+    options = Options(checkpoint=tmp_path / "checkpoint")
+    found = []
+    for part in ("", f"100 {triple('meets', 'near', 'likes')}\n"):
+        if part:
+            (tmp_path / "in" / "later.ntt").write_text(part)
+        job = squall.build(plan, "spark", options)
+        found += plain(job.run(Sources([open_source(str(tmp_path / "in"))]), open_static(str(tmp_path / "known.nt"))))
+        assert "in every task, for itself" in job.describe()  # type: ignore[attr-defined]
+    events = [Event(time, (fact,)) for time, fact in [*facts, (100, triple("meets", "near", "likes"))]]
+    static = [Event(ALWAYS, (triple(*fact),)) for fact in known]
+    assert sorted(found) == sorted(plain(squall.build(plan).run([events], static)))
+    assert len(found) > 150
+
+
 @pytest.mark.parametrize("share", [None, "0"])
 def test_a_key_that_half_of_a_stream_has_is_not_left_to_one_task(tmp_path: Path, share: str | None) -> None:
     """It is seen when the run begins; what goes on from its checkpoint goes on with it, and keys that are hot later are
