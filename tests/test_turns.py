@@ -27,7 +27,7 @@ from squall.profiles import apply
 from squall.rdf import Event, Term, Triple, iri
 from squall.stages import Output
 from squall.streams import Sources, open_source
-from squall.system import Construct, Pattern, Report, Source, System, Variable, over
+from squall.system import Ask, Construct, Pattern, Report, Source, System, Variable, over
 from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.windows import LANDMARK, Count, Range
@@ -319,3 +319,27 @@ def test_removals_are_spooled_for_spark(tmp_path: Path) -> None:
         outputs[builder] = list(squall.build(plan, builder).run(Sources([open_source(str(path))])))
     assert [output.time for output in outputs["spark"]] == [4]
     assert outputs["spark"] == outputs["iterator"]
+
+
+@pytest.mark.parametrize("cuts", [[], [3, 5], [*range(9)]], ids=str)
+@pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
+@pytest.mark.parametrize("answer", ["istream", "rstream"])
+@pytest.mark.parametrize("output", ["istream", "rstream"])
+def test_what_is_told_whole_since_a_window_of_triples_has_moved_on(
+    output: str, answer: str, read: bool, cuts: list[int]
+) -> None:
+    """A stream that the program makes, and an answer beside it, whose source does not read what is made."""
+    blocks = (Source(window=Count(3, 3), removals=True),)
+    body = (Pattern(X, P, Y),)
+    maker = System("m", blocks, body, consequences=makes(X, Q, X), reentrant=False)
+    asking = System("asks", blocks, body, consequences=(Ask(),))
+    reader = System(
+        "r", (Source("urn:s", window=Range(5)),), (Pattern(X, Q, Y),), consequences=makes(X, R, Y), reentrant=False
+    )
+    parts = (asking, reader) if read else (asking,)
+    answers = (System(subsystems=(part,), output=answer) for part in parts)
+    system = System(subsystems=(System(subsystems=(maker,), output=output, stream="urn:s"), *answers))
+    events = stream("".join(f"{time} :a :p :b{time % 2}\n" * (1 + time % 3) for time in range(9)))
+    found = in_memory.run(squall.plan(system), in_memory.cut(events, cuts))
+    assert_as_oracle(system, found, events)
+    assert found

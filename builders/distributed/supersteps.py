@@ -56,13 +56,14 @@ from squall.builders.distributed.worker import (
     compaction,
     source_step,
     superstep,
+    tellers,
     timed,
 )
 from squall.builders.instants import Instants
 from squall.builders.rows import deliver
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.state import COMPACT
-from squall.operators import Deliver, Feed, windows_of
+from squall.operators import Feed, windows_of
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER
 from squall.stages import Output
@@ -141,8 +142,7 @@ class Batches:
         self.whole_instants = waits(plan)
         self.done = len(store.numbers("commits"))
         self.progress = Progress(**(store.read("commits", f"{self.done - 1}.json") or {}))
-        ends = ((numbers[node.id], node.op) for node in plan.nodes if isinstance(node.op, Deliver | Feed))
-        self.instants = {number: Instants(op) for number, op in ends if op.output == "rstream"}
+        self.instants = {number: Instants(op) for number, op in tellers(plan).items()}
         """When what is told whole is evaluated, by the number of the node: answers, and streams that the plan makes."""
         makers = [addressing.levels[node.id] for node in plan.nodes if isinstance(node.op, Feed)]
         self.making = {*makers} if self.instants else set()

@@ -14,11 +14,12 @@ from squall.builders.distributed.addressing import TURNS, Program
 from squall.builders.distributed.messages import INSTANT, Message, Parcel, Step, apart, from_arrow, to_arrow
 from squall.builders.distributed.replicas import State
 from squall.builders.distributed.turns import in_turn
-from squall.builders.distributed.worker import Outbox, addressed, figures_of, machine_of
+from squall.builders.distributed.worker import Outbox, addressed, figures_of, machine_of, tellers
 from squall.builders.machine import Machine
 from squall.builders.packing import orders
 from squall.builders.state import lasting
 from squall.rdf import Event
+from squall.system import Source
 from squall.windows import Count
 
 
@@ -65,19 +66,21 @@ def taken(
 
 
 def _evaluations(program: Program, machine: Machine, events: Iterable[Event]) -> Iterator[Message]:
-    """When answers that are told whole are evaluated since a window of triples has moved on by a step."""
-    numbers = program.addressing().numbers
-    for node, op in program.plan.deliveries:
-        stepped = [
-            (source, {stream: one.came for stream, one in machine.readers[id].counted.items()})
-            for id, source in program.turns.sources.items()
-            if op.output == "rstream" and source in op.sources
-        ]
-        for source, came in stepped:
+    """When what is told whole is evaluated since a window of triples has moved on by a step."""
+    for number, op in tellers(program.plan).items():
+        for id, source in program.turns.sources.items():
+            came = {stream: one.came for stream, one in machine.readers[id].counted.items()}
             for event in events:
                 window = source.window_of(event.stream)
-                if event.is_static or not isinstance(window, Count) or not source.counts(event.stream):
+                told = any(_reads_as(source, one, event.stream) for one in op.sources)
+                if event.is_static or not told or not isinstance(window, Count):
                     continue
                 came[event.stream] = came.get(event.stream, 0) + len(event.facts)
                 if event.facts and window.step > 1 and came[event.stream] % window.step == 0:
-                    yield Message(INSTANT, 0, 0, numbers[node.id], 0, "", event.time, 0, 0)
+                    yield Message(INSTANT, 0, 0, number, 0, "", event.time, 0, 0)
+
+
+def _reads_as(source: Source, other: Source, stream: str) -> bool:
+    """Whether two sources count the same of a stream; of others they may read different things."""
+    alike = source.iri == other.iri and source.window_of(stream) == other.window_of(stream)
+    return alike and source.counts(stream) and other.counts(stream)

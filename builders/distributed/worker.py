@@ -46,6 +46,7 @@ from squall.builders.stars import Fused
 from squall.builders.state import compacted, lasting
 from squall.figures import Figures
 from squall.operators import Deliver, Group, Operator
+from squall.operators import Feed as Feeding
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Columns, Event, Term
 from squall.system import Source
@@ -172,19 +173,24 @@ def figure_messages(program: Program, figures: Figures) -> Iterator[Message]:
             yield Message(FIGURE, 0, 0, numbers[id], 0, "", figure.rows or 0, seconds, 0)
 
 
+def tellers(plan: Plan) -> dict[int, Deliver | Feeding]:
+    """What is told whole, answers and streams that the plan makes, by the number of the node."""
+    ends = ((number, node.op) for number, node in enumerate(plan.nodes) if isinstance(node.op, Deliver | Feeding))
+    return {number: op for number, op in ends if op.output == "rstream"}
+
+
 class _Evaluations:
     """Of the times at which streams bring something those that make a difference to when an answer is evaluated: where
     windows have steps, the first of each step. (When a window of triples moves on, who takes them in turn knows.)"""
 
     def __init__(self, plan: Plan) -> None:
-        ends = [(number, node.op) for number, node in enumerate(plan.nodes) if isinstance(node.op, Deliver)]
-        self.whole = {number: op.sources for number, op in ends if op.output == "rstream"}
+        self.whole = {number: op.sources for number, op in tellers(plan).items()}
         self.sources = tuple(dict.fromkeys(source for sources in self.whole.values() for source in sources))
         self.windows: dict[tuple[str, str], tuple[Window, ...]] = {}
         """Those through which what a stream brings in a graph is read."""
         self.first: dict[tuple[Hashable, ...], tuple[int, str, str]] = {}
         self.removed: dict[tuple[int, int], None] = {}
-        """The numbers of operation nodes whose answers removals say are to be evaluated, each with the time."""
+        """The numbers of nodes of which removals say that what they tell is to be evaluated, each with the time."""
 
     def add(self, events: Iterable[Event]) -> None:
         """Takes note of events."""
