@@ -48,7 +48,7 @@ from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
 from squall.stages import Options, Output
 from squall.system import Source
-from squall.windows import Count
+from squall.windows import Count, Window
 
 _FACTS = _STATE = 0
 """The levels of the facts that the plan reads, and of what it keeps."""
@@ -73,7 +73,23 @@ def _decides(plan: Plan, op: Operator) -> str | None:
             return "inserts or deletes facts"
         case Feed(source=source) if any(_moves_on(one, source.stream) for one in _told_whole(plan)):
             return "makes a stream that is read by triples and steps, and told whole"
+        case Deliver(output="rstream", sources=sources) if any(not _is_counted(plan, one) for one in sources):
+            return "is told whole when a window of triples moves on that nobody reads"
     return None
+
+
+def _is_counted(plan: Plan, source: Source) -> bool:
+    """Whether somebody counts the triples of a source's windows that move on by steps."""
+    read = [node.op.source for node in plan.nodes if isinstance(node.op, Read)]
+    places = ("", *(stream for stream, _ in source.windows))
+    stepped = [(place, window) for place in places if _has_steps(window := source.window_of(place))]
+    return all(
+        any(one.iri == source.iri and one.window_of(place) == window for one in read) for place, window in stepped
+    )
+
+
+def _has_steps(window: Window) -> bool:
+    return isinstance(window, Count) and window.step > 1
 
 
 def _told_whole(plan: Plan) -> Iterator[Source]:
@@ -86,7 +102,7 @@ def _told_whole(plan: Plan) -> Iterator[Source]:
 def _moves_on(source: Source, stream: str) -> bool:
     """Whether a stream is read by so many triples, and not triple by triple."""
     window = source.window_of(stream)
-    return source.counts(stream) and isinstance(window, Count) and window.step > 1
+    return source.counts(stream) and _has_steps(window)
 
 
 def in_order(plan: Plan) -> Reason | None:
