@@ -37,7 +37,7 @@ from squall.builders.distributed.messages import (
     to_arrow,
 )
 from squall.builders.distributed.turns import Placing, facts_of, in_turn, why_in_turn
-from squall.builders.distributed.worker import figure_messages
+from squall.builders.distributed.worker import figure_messages, tellers
 from squall.builders.measured import Measured
 from squall.builders.packing import orders, pack, pack_output, unpack, unpack_output
 from squall.builders.rows.read import is_told_whole, wanted
@@ -73,7 +73,7 @@ def _decides(plan: Plan, op: Operator) -> str | None:
             return "inserts or deletes facts"
         case Feed(source=source) if any(_moves_on(one, source.stream) for one in _told_whole(plan)):
             return "makes a stream that is read by triples and steps, and told whole"
-        case Deliver(output="rstream", sources=sources) if any(not _is_counted(plan, one) for one in sources):
+        case Deliver() | Feed() if op.output == "rstream" and any(not _is_counted(plan, one) for one in op.sources):
             return "is told whole when a window of triples moves on that nobody reads"
     return None
 
@@ -94,9 +94,8 @@ def _has_steps(window: Window) -> bool:
 
 def _told_whole(plan: Plan) -> Iterator[Source]:
     """The sources of all that is told whole."""
-    for node in plan.nodes:
-        if isinstance(node.op, Deliver | Feed) and node.op.output == "rstream":
-            yield from node.op.sources
+    for op in tellers(plan).values():
+        yield from op.sources
 
 
 def _moves_on(source: Source, stream: str) -> bool:

@@ -6,7 +6,7 @@ just as tasks make them that read all else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow
 
@@ -65,15 +65,16 @@ def taken(
         yield state.put(partition, machine, sum(machine.state().values()))
 
 
-def _evaluations(program: Program, machine: Machine, events: Iterable[Event]) -> Iterator[Message]:
+def _evaluations(program: Program, machine: Machine, events: Sequence[Event]) -> Iterator[Message]:
     """When what is told whole is evaluated since a window of triples has moved on by a step."""
+    streams = {event.stream for event in events}
     for number, op in tellers(program.plan).items():
         for id, source in program.turns.sources.items():
             came = {stream: one.came for stream, one in machine.readers[id].counted.items()}
+            told = {stream for stream in streams if any(_reads_as(source, one, stream) for one in op.sources)}
             for event in events:
                 window = source.window_of(event.stream)
-                told = any(_reads_as(source, one, event.stream) for one in op.sources)
-                if event.is_static or not told or not isinstance(window, Count):
+                if event.is_static or event.stream not in told or not isinstance(window, Count):
                     continue
                 came[event.stream] = came.get(event.stream, 0) + len(event.facts)
                 if event.facts and window.step > 1 and came[event.stream] % window.step == 0:
