@@ -19,7 +19,8 @@ from squall.builders.beam.graph import Graph, Step
 from squall.builders.beam.quiet import beam
 from squall.builders.distributed.addressing import BUCKETS, DELIVER, TOGETHER, Program
 from squall.builders.distributed.alone import Task, facts, start_message
-from squall.builders.distributed.delivery import Evaluations, changes_only, changing, delivery, note
+from squall.builders.distributed.delivery import changing, delivery
+from squall.builders.distributed.evaluations import Evaluations, changes_only, note
 from squall.builders.distributed.lines import Parse
 from squall.builders.distributed.messages import COUNT, INSTANT, LOST, TIME, Message, from_arrow, to_arrow
 from squall.builders.distributed.messages import Step as Worker

@@ -19,6 +19,7 @@ import pyarrow
 
 from squall.builders.distributed import leaving
 from squall.builders.distributed.addressing import DELIVER, Program
+from squall.builders.distributed.evaluations import tellers
 from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
 from squall.builders.distributed.lines import Lost, Parse, Parsed, late, lost_message
 from squall.builders.distributed.messages import (
@@ -37,7 +38,7 @@ from squall.builders.distributed.messages import (
     to_arrow,
 )
 from squall.builders.distributed.turns import Placing, facts_of, in_turn, why_in_turn
-from squall.builders.distributed.worker import figure_messages, tellers
+from squall.builders.distributed.worker import figure_messages
 from squall.builders.measured import Measured
 from squall.builders.packing import orders, pack, pack_output, unpack, unpack_output
 from squall.builders.rows.read import is_told_whole, wanted

@@ -6,74 +6,28 @@ whole of an answer decides (whether it has changed, whether it is empty) the dri
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from operator import itemgetter
 
 from squall.builders.distributed.addressing import DELIVER, Program
-from squall.builders.distributed.messages import INSTANT, ROW, Answers, Made, Message, Parcel, Step
+from squall.builders.distributed.evaluations import Evaluations, changes_only, evaluated
+from squall.builders.distributed.messages import ROW, Answers, Made, Message, Parcel, Step
 from squall.builders.distributed.replicas import State
 from squall.builders.distributed.worker import PLAIN, Span, behind, figure_messages, gathered, in_time, worked_off
-from squall.builders.instants import Instants
-from squall.builders.packing import orders, pack_output, unpack, unpack_output
+from squall.builders.packing import orders, pack_output, unpack_output
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.state import lasting
 from squall.figures import NodeFigures
-from squall.operators import Answer, Operator
+from squall.operators import Answer
 from squall.operators import Deliver as DeliverNode
 from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER, Evaluated, Event
+from squall.rdf import ALWAYS, FOREVER, Evaluated
 from squall.stages import Output
 from squall.system import CLOSE
 
 AtWork = Deliver | GrowingDeliver
-
-
-@dataclass(frozen=True)
-class Evaluations:
-    """When the answers that are told whole are evaluated, by the number of the operation node.
-
-    last: the latest instant before this batch (integer ms). instants: those of the batch, in order.
-    """
-
-    last: Mapping[int, int] = field(default_factory=dict)
-    instants: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-
-    @staticmethod
-    def upto(known: Mapping[int, Instants], now: int) -> Evaluations:
-        """Those up to `now` (integer ms) that have not been given yet. known: what is known of them, by number of the
-        operation node; it goes on."""
-        last = {number: instants.passed for number, instants in known.items()}
-        return Evaluations(last, {number: tuple(instants.upto(now)) for number, instants in known.items()})
-
-    def reported(self, plan: Plan, changed: Collection[tuple[int, int]]) -> Evaluations:
-        """Only those at which something is told. changed: (number of the operation node, instant) where an answer has
-        changed."""
-        changing = {number for number, node in enumerate(plan.nodes) if changes_only(node.op)}
-        instants = {
-            number: tuple(time for time in times if number not in changing or (number, time) in changed)
-            for number, times in self.instants.items()
-        }
-        return Evaluations(self.last, instants)
-
-
-def note(known: Mapping[int, Instants], came: Iterable[tuple[str, int, int]]) -> None:
-    """Takes note of what says when answers are evaluated. came: when streams brought something: stream and graph as one
-    text, 0, and the time; or when an answer is evaluated anyhow: nothing, the number of its node, and the time."""
-    for place, of, time in sorted(came, key=itemgetter(2)):
-        if of:
-            known[of].add_instant(time)
-            continue
-        stream, graph = map(str, unpack(place))
-        for instants in known.values():
-            instants.add([Event(time, (), stream, graph=graph)])
-
-
-def changes_only(op: Operator) -> bool:
-    """Whether an answer is told whole, but only where it has changed."""
-    return isinstance(op, DeliverNode) and op.output == "rstream" and op.report.policy == "change"
 
 
 def delivery(program: Program, span: Span, evaluations: Evaluations, state: State) -> Step:
@@ -190,7 +144,7 @@ def _changes(
         at_work.flush(span.before, (last,) if last >= ALWAYS else ())
         at_work.apply(0, fresh.get((number, 0), []))
         for time in at_work.changed_at(evaluations.instants.get(number, ())):
-            yield Message(INSTANT, 0, 0, number, 0, "", time, 0, 0)
+            yield evaluated(number, time)
 
 
 def _ranks(plan: Plan) -> dict[str, int]:

@@ -15,7 +15,8 @@ from operator import itemgetter
 import pyarrow
 
 from squall.builders.distributed.addressing import DELIVER, TURNS, WAKE, Addressing, Program
-from squall.builders.distributed.delivery import Evaluations, whole_of
+from squall.builders.distributed.delivery import whole_of
+from squall.builders.distributed.evaluations import Evaluations
 from squall.builders.distributed.exchange import Folder
 from squall.builders.distributed.lines import Parse
 from squall.builders.distributed.messages import CLOCK, DUE, HELD, ROW, TIME, Made, Message, Parcel, parcels, to_arrow

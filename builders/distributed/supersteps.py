@@ -20,15 +20,8 @@ from typing import Any
 from squall.builders.distributed import leaving
 from squall.builders.distributed.addressing import DELIVER, TOGETHER, TURNS, Owners, Program
 from squall.builders.distributed.cut import Level
-from squall.builders.distributed.delivery import (
-    Evaluations,
-    changes_only,
-    changing,
-    delivery,
-    note,
-    told_whole,
-    whole,
-)
+from squall.builders.distributed.delivery import changing, delivery, told_whole, whole
+from squall.builders.distributed.evaluations import Evaluations, changes_only, note, tellers
 from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
 from squall.builders.distributed.lines import Lost, Parse
 from squall.builders.distributed.messages import (
@@ -56,7 +49,6 @@ from squall.builders.distributed.worker import (
     compaction,
     source_step,
     superstep,
-    tellers,
     timed,
 )
 from squall.builders.instants import Instants

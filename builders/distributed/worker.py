@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -15,6 +15,7 @@ from pyarrow import compute
 
 from squall.builders.distributed.addressing import EVERY, TURNS, WAKE, Addressing, Owners, Program, bucket_of
 from squall.builders.distributed.cut import Level
+from squall.builders.distributed.evaluations import NEVER, Noting, Times, brought
 from squall.builders.distributed.lines import Parse, Parsed, late, lost_message
 from squall.builders.distributed.messages import (
     ARROW,
@@ -23,7 +24,6 @@ from squall.builders.distributed.messages import (
     DUE,
     FIGURE,
     HELD,
-    INSTANT,
     ROW,
     SOURCES,
     TIME,
@@ -37,7 +37,7 @@ from squall.builders.distributed.turns import Placing, Turns, facts_of
 from squall.builders.machine import Machine
 from squall.builders.measured import Measured
 from squall.builders.network import Address
-from squall.builders.packing import orders, pack
+from squall.builders.packing import orders
 from squall.builders.rows.entries import Entry, fact_row, singly
 from squall.builders.rows.feed import Feed
 from squall.builders.rows.read import is_told_whole, needed
@@ -45,17 +45,10 @@ from squall.builders.rows.timeline import TimeDriven
 from squall.builders.stars import Fused
 from squall.builders.state import compacted, lasting
 from squall.figures import Figures
-from squall.operators import Deliver, Group, Operator
-from squall.operators import Feed as Feeding
-from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Columns, Event, Term
-from squall.system import Source
-from squall.windows import Count, Window
+from squall.operators import Group, Operator
+from squall.rdf import ALWAYS, FOREVER, Columns, Event, Term
 
 _TIME = attrgetter("time")
-Instants = Mapping[int, Sequence[int]]
-"""By the number of a node the instants at which it is evaluated (integer ms)."""
-NONE: Instants = MappingProxyType({})
 Outbox = Callable[[Machine, Addressing], Iterator[Parcel]]
 _ROWS = 50_000
 """How many rows of the sources are gathered, so that those of a bucket are together."""
@@ -90,7 +83,7 @@ def source_messages(
     turns, placing = program.turns, Placing(TURNS)
     machine = machine_of(program, [node.id for node in program.plan.nodes if node.id not in turns.sources])
     addressing = program.addressing()
-    evaluations = _Evaluations(program.plan)
+    evaluations = Noting(program.plan)
     counts: Counter[int] = Counter()
     latest = ALWAYS
     for part in parsed:
@@ -173,63 +166,6 @@ def figure_messages(program: Program, figures: Figures) -> Iterator[Message]:
             yield Message(FIGURE, 0, 0, numbers[id], 0, "", figure.rows or 0, seconds, 0)
 
 
-def tellers(plan: Plan) -> dict[int, Deliver | Feeding]:
-    """What is told whole, answers and streams that the plan makes, by the number of the node."""
-    ends = ((number, node.op) for number, node in enumerate(plan.nodes) if isinstance(node.op, Deliver | Feeding))
-    return {number: op for number, op in ends if op.output == "rstream"}
-
-
-class _Evaluations:
-    """Of the times at which streams bring something those that make a difference to when an answer is evaluated: where
-    windows have steps, the first of each step. (When a window of triples moves on, who takes them in turn knows.)"""
-
-    def __init__(self, plan: Plan) -> None:
-        self.whole = {number: op.sources for number, op in tellers(plan).items()}
-        self.sources = tuple(dict.fromkeys(source for sources in self.whole.values() for source in sources))
-        self.windows: dict[tuple[str, str], tuple[Window, ...]] = {}
-        """Those through which what a stream brings in a graph is read."""
-        self.first: dict[tuple[Hashable, ...], tuple[int, str, str]] = {}
-        self.removed: dict[tuple[int, int], None] = {}
-        """The numbers of nodes of which removals say that what they tell is to be evaluated, each with the time."""
-
-    def add(self, events: Iterable[Event]) -> None:
-        """Takes note of events."""
-        for event in events if self.sources else ():
-            if event.stream == HEARTBEAT or event.time == ALWAYS:
-                continue
-            place = event.stream, event.graph
-            windows = self.windows.get(place)
-            if windows is None:
-                read = (source for source in self.sources if _concerns(source, event))
-                windows = self.windows[place] = tuple(source.window_of(event.stream) for source in read)
-            spans = tuple(span for window in windows if (span := _span(window, event.time)) is not None)
-            known = self.first.get((*place, spans))
-            if windows and (known is None or event.time < known[0]):
-                self.first[*place, spans] = (event.time, *place)
-            for number, sources in self.whole.items() if event.removed else ():
-                if any(_concerns(source, event) for source in sources):
-                    self.removed[number, event.time] = None
-
-    def messages(self) -> Iterator[Message]:
-        """What has been noted."""
-        for time, stream, graph in self.first.values():
-            yield Message(INSTANT, 0, 0, 0, 0, pack((stream, graph)), time, 0, 0)
-        for number, time in self.removed:
-            yield Message(INSTANT, 0, 0, number, 0, "", time, 0, 0)
-
-
-def _concerns(source: Source, event: Event) -> bool:
-    """Whether an event has to do with when what reads a source is evaluated."""
-    return source.reads(event.stream, event.graph) or source.counts(event.stream)
-
-
-def _span(window: Window, time: int) -> Hashable:
-    """What the times have in common that make no difference in a window; None: none of them does."""
-    if not isinstance(window, Count):
-        return window.validity(time)
-    return time if window.step == 1 else None
-
-
 def addressed(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
     """The rows that a machine has made for others, by where these are."""
     waiting, machine.outbox = machine.outbox, {}
@@ -294,7 +230,7 @@ def in_time(given: Iterable[Parcel], span: Span) -> Work:
 
 
 def superstep(
-    program: Program, levels: Sequence[Level], phase: str, span: Span, state: State, instants: Instants = NONE
+    program: Program, levels: Sequence[Level], phase: str, span: Span, state: State, instants: Times = NEVER
 ) -> Step:
     """The worker's function for one round of some levels: a partition's new rows in, what they lead to out, and
     messages for other levels as they are.
@@ -320,7 +256,7 @@ def worked_off(
     span: Span,
     state: State,
     given: Iterable[Parcel],
-    instants: Instants = NONE,
+    instants: Times = NEVER,
 ) -> Iterator[Message | Parcel]:
     """What one round of some levels makes of the messages of a partition."""
     span, now, later = in_time(given, span)
@@ -362,7 +298,7 @@ def _of_streams(machine: _Partition) -> Iterator[Message]:
     if ends > ALWAYS:
         yield Message(TIME, 0, 0, 0, 0, "", ALWAYS, ends, 0)
     for stream, graph, time in dict.fromkeys((one.stream, one.graph, one.time) for one in machine.told()):
-        yield Message(INSTANT, 0, 0, 0, 0, pack((stream, graph)), time, 0, 0)
+        yield brought(stream, graph, time)
 
 
 def behind(span: Span, state: State) -> int:
