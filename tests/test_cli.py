@@ -551,6 +551,22 @@ def test_explain_the_job(squall: Squall) -> None:
     assert "iterator" in out
 
 
+@pytest.mark.parametrize("builder", ["iterator", "spark", "beam"])
+def test_explain_shows_the_plan_and_the_job_of_a_builder_that_is_named(squall: Squall, builder: str) -> None:
+    named = "explain", "family.jena", "--builder", builder
+    plan, job = (squall(*named, "--stage", stage)[1] for stage in ("pps", "job"))
+    assert job
+    assert squall(*named) == (0, f"{plan}\njob for {builder}:\n\n{job}", "")
+    drawn = squall("explain", "family.jena", "--format", "dot")
+    assert squall("explain", "family.jena", "--format", "dot", "--builder", builder) == drawn
+
+
+def test_explain_names_the_builder_that_there_is_not(squall: Squall) -> None:
+    code, _, err = squall("explain", "family.jena", "--builder", "sparc")
+    assert code == 2
+    assert "`spark`" in err
+
+
 @pytest.mark.parametrize("format", ["mermaid", "dot", "json", "svg", "html"])
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 def test_explain_in_other_formats(squall: Squall, format: str, planner: str) -> None:

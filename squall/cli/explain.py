@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from squall.cli.programs import (
     BUILDER,
@@ -43,9 +44,9 @@ JOBS = {"job": "describe", "physical": "physical"}
 @BUILDER
 @with_semantics
 @click.option("--source", "sources", multiple=True, metavar="URI", help="A stream; its name, window and format count.")
-@click.option("--stage", type=click.Choice(["tree", "tps", "pps", *JOBS]), default="pps", show_default=True,
-              help="After the lexer, the translator, the planner or the builder; or what the builder's engine makes of "
-              "the job.")  # fmt: skip
+@click.option("--stage", type=click.Choice(["tree", "tps", "pps", *JOBS]), help="After the lexer, the translator, the "
+              "planner or the builder; or what the builder's engine makes of the job.  [default: pps; if a builder is "
+              "named also, behind it, job]")  # fmt: skip
 @click.option(
     "--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a document is that a program imports."
 )
@@ -61,7 +62,7 @@ def explain(
     planner: str,
     builder: str,
     sources: tuple[str, ...],
-    stage: str,
+    stage: str | None,
     graphs: tuple[str, ...],
     format: str,
     figures: Path | None,
@@ -74,13 +75,15 @@ def explain(
     Examples:
       squall explain family.jena                      the plan
       squall explain family.jena --stage tps          what the rules mean
-      squall explain family.jena --stage job --builder spark
+      squall explain family.jena --builder spark      and where each node of it runs
       squall explain family.jena --stage physical --builder spark   Spark's own plans
       squall explain family.jena --format dot | dot -Tsvg > plan.svg
       squall explain family.jena --format html > plan.html
       squall explain family.jena --window 'RANGE 10s STEP 5s' --profile csparql
       squall explain family.rif --stage tree --format rifps   the same in another syntax
     """
+    job_too = stage is None and format == "text" and _is_given("builder")
+    stage = stage or "pps"
     _check_format(stage, format)
     if stage != "pps" and figures:
         raise UsageError("figures are those of a plan: `--figures` goes with `--stage pps`")
@@ -92,11 +95,15 @@ def explain(
     else:
         mean = meaning(sources, **semantics)
         system = mean(compiled(programs, lexer, rules, graphs, semantics["profile"]), removals=_removals(sources))
-        texts = _explained(system, make, builder, stage, format, figures, statistics)
+        texts = _explained(system, make, builder, stage, job_too, format, figures, statistics)
         if format == "text" and semantics["profile"] != "default":
             texts = chain([_profile(semantics["profile"])], texts)
     for text in texts:
         click.echo(text)
+
+
+def _is_given(option: str) -> bool:
+    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
 
 
 def _profile(name: str) -> str:
@@ -117,6 +124,7 @@ def _explained(
     make: Callable[[System], Plan],
     builder: str,
     stage: str,
+    job_too: bool,
     format: str,
     figures: Path | None,
     statistics: Path | None,
@@ -132,6 +140,9 @@ def _explained(
         yield show.FORMATS[format](plan, _figures(plan, figures, statistics))
     else:
         yield _told(job_of(plan, builder, Options()), stage, builder)
+    if job_too:
+        yield f"\njob for {builder}:\n"
+        yield _told(job_of(plan, builder, Options()), "job", builder)
 
 
 def _figures(plan: Plan, measured: Path | None, statistics: Path | None) -> Figures | None:
