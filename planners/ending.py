@@ -68,7 +68,8 @@ def ended(draft: Draft, system: System, ends: Iterable[End], planner: str, order
 
 class _Way(NamedTuple):
     """How facts and solutions are told; what is told alike ends in one `Deliver`. name, stream: of what makes facts,
-    since each query has a set of its own. whole: the answer of which it matters whether it has changed."""
+    since each query has a set of its own. whole: the answer, where it shows whether all of it has changed, or is
+    empty."""
 
     output: str
     report: Report
@@ -90,8 +91,14 @@ def _ways(system: System, ends: Iterable[End]) -> dict[Telling, _Way]:
 def _way_of(telling: Telling, made: Mapping[str, Shapes[str | None]]) -> _Way:
     read = _with_instants(telling, made) if telling.output == "rstream" else ()
     own = (telling.name, telling.stream) if telling.has_facts else ("", "")
-    whole = telling if telling.output == "rstream" and telling.report.policy == "change" else None
+    whole = telling if telling.output == "rstream" and _is_looked_at(telling.report) else None
     return _Way(telling.output, telling.report, read, *own, whole)
+
+
+def _is_looked_at(report: Report) -> bool:
+    """Whether it shows which rules an answer is of that is told whole: it is told only where it has changed, or it is
+    said that all has been told, but not of one that is empty."""
+    return report.policy == "change" or (report.policy == "nonempty" and report.empty)
 
 
 def _with_instants(telling: Telling, made: Mapping[str, Shapes[str | None]]) -> tuple[Source, ...]:

@@ -11,7 +11,7 @@ import pytest
 import squall
 from squall.errors import SquallError
 from squall.operators import Deliver, Feed
-from squall.rdf import ALWAYS, XSD, Event, Quad, Triple, iri, literal
+from squall.rdf import ALWAYS, XSD, Evaluated, Event, Quad, Triple, iri, literal
 from squall.streams import Sources, open_source
 from squall.system import (
     Construct,
@@ -412,3 +412,14 @@ def test_each_query_is_told_when_its_own_answer_has_changed(planner: str) -> Non
     found = told(both, planner)
     assert [time for time, _, fact in found if "false" in fact] == [ALWAYS]
     assert [time for time, _, fact in found if "false" not in fact] == [1000, 7000, 7000, 101_000]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_of_each_query_it_is_told_that_its_own_answer_is_complete_unless_that_is_empty(planner: str) -> None:
+    """Also where another one that is told in the same way is not."""
+    texts = ("SELECT ?r { ?r ex:t ?t }", "ASK { ?r ex:cold ?t }")
+    compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=Range(100_000)) for text in texts]
+    queries = [replace(query, output="rstream", report=None) for one in compiled for query in one.subsystems]
+    both = System(subsystems=tuple(queries), output="rstream", report=Report("nonempty", empty=True))
+    complete = [time for time, _, fact in told(both, planner) if fact == str(Evaluated(()))]
+    assert complete[:3] == [ALWAYS, 1000, 1000]

@@ -27,7 +27,9 @@ from squall.builders.distributed.messages import ROW, STATE, Made, Message, Parc
 from squall.builders.distributed.turns import Turns, turns
 from squall.builders.packing import orders
 from squall.builders.rows.entries import UNIT, Entry
+from squall.builders.rows.timeline import combiner
 from squall.builders.stars import Fused
+from squall.operators import Group
 from squall.plan import Plan
 
 WAKE = -1
@@ -140,6 +142,8 @@ class Addressing:
         self.kept = {(id, slot): partial(of_turns, slot) for id in program.turns.sources for slot in (0, 1)}
         """What tells where that lies which is kept of facts that are taken in turn, by its slot."""
         self.levels |= dict.fromkeys(program.turns.sources, TURNS)
+        self.combiners = {(node.id, 0): combiner(node.op) for node in plan.nodes if isinstance(node.op, Group)}
+        """What adds up the rows that move, by where they go."""
 
     def bucket(self, address: Address, row: Sequence[str | None]) -> int:
         """The bucket of a row: a hash of its grouping columns that is the same in every process. `EVERY`: it is in all
@@ -160,6 +164,8 @@ class Addressing:
     def rows(self, address: Address, entries: Iterable[Entry]) -> Iterator[Parcel]:
         """Entries for an address, as messages."""
         id, port = address
+        if combined := self.combiners.get(address):
+            entries = combined(entries)
         for bucket, part in self._by_bucket(address, entries):
             yield Parcel(ROW, self.levels[id], bucket, self.numbers[id], port, part)
 

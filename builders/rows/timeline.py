@@ -11,13 +11,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from heapq import heappop, heappush
+from itertools import chain
 from typing import Any
 
 from squall import operators as ops
 from squall.builders.aggregates import Accumulator, accumulator
-from squall.builders.rows.code import computed, computed_at_once
+from squall.builders.rows.code import compiled, computed, computed_at_once
 from squall.builders.rows.entries import Entry, Row
-from squall.builders.rows.memory import Keeping
+from squall.builders.rows.memory import Keeping, added
 from squall.functions.ordering import key as order_key
 from squall.rdf import ALWAYS, FOREVER
 
@@ -148,6 +149,7 @@ class Group(TimeDriven):
         self.cells_of = computed_at_once(
             f"def run(entries):\n return [{_values(cells)} for x in entries]", cells, *_ROW
         )
+        self.combined = combiner(op)
         self.aggregates = op.aggregates
         self.width = len(op.keys)
         self.always = not op.keys
@@ -162,6 +164,10 @@ class Group(TimeDriven):
 
     def _made(self) -> list[Accumulator]:
         return [accumulator(aggregate) for aggregate in self.aggregates]
+
+    def note(self, slot: int, entries: Iterable[Entry]) -> None:
+        if self.log is not None:
+            super().note(slot, self.combined(entries))
 
     def rows_of(self, entries: Sequence[Entry]) -> list[Row]:
         found: list[Row] = self.cells_of(entries)
@@ -212,6 +218,35 @@ class Group(TimeDriven):
 
     def size(self) -> int:
         return self.changes.size() + len(self.members)
+
+
+def combiner(op: ops.Group) -> Callable[[Iterable[Entry]], list[Entry]]:
+    """The function that adds up entries which are the same to a group, before they move and where they are kept (the
+    combiner of Dean and Ghemawat, MapReduce, 2004, section 4.3).
+
+    Cells that no key and no aggregate reads are blank, or left out behind all others; of one that is only counted it is
+    left whether it is bound.
+    """
+    counted = [_counted(aggregate) for aggregate in op.aggregates]
+    bound = {column for column in counted if column is not None}
+    read = (ops.columns_of(one.expression) for one in op.aggregates if _counted(one) is None)
+    whole = {*op.keys, *chain.from_iterable(read)}
+    cells = (
+        f"x[{column}]" if column in whole else f"x[{column}] and ''" if column in bound else "''"
+        for column in range(max(whole | bound, default=-1) + 1)
+    )
+    cut = compiled(f"def run(entries):\n return [({', '.join([*cells, '*x[-3:],'])}) for x in entries]", {})
+
+    def combined(entries: Iterable[Entry]) -> list[Entry]:
+        return [(*one, weight) for one, weight in added(cut(entries)).items()]
+
+    return combined
+
+
+def _counted(aggregate: ops.Aggregate) -> int | None:
+    """The column of which an aggregate counts how many values there are, if it does."""
+    is_count = aggregate.kind == "count" and not aggregate.distinct
+    return aggregate.expression.index if is_count and isinstance(aggregate.expression, ops.Column) else None
 
 
 class Slice(TimeDriven):

@@ -1,0 +1,154 @@
+"""Entries that are the same to a group are added up before they move, and where they are kept."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+import squall
+from squall.builders.distributed import supersteps
+from squall.builders.distributed.addressing import Program
+from squall.builders.distributed.cut import levels
+from squall.builders.distributed.messages import ROW, STATE, Message, Step
+from squall.builders.rows.entries import Entry
+from squall.builders.rows.timeline import combiner
+from squall.operators import Aggregate, Column, Group, Invoke
+from squall.plan import Plan
+from squall.profiles import apply
+from squall.rdf import Event, iri
+from squall.stages import Output
+from squall.testing import assert_as_oracle, stream
+from squall.windows import LANDMARK, Count, Range, Stepped, Window
+from tests import in_memory
+
+PREFIX = "PREFIX : <http://example.org/>\n"
+ONE = ("a", "k", "u", "1", 0, 5, 1)
+OTHER = ("b", "k", "v", "1", 0, 5, 1)
+UNBOUND = (None, "k", "v", "1", 0, 5, 1)
+LATER = ("a", "k", "u", "1", 2, 5, 1)
+TAKEN_BACK = ("c", "k", "w", "1", 2, 5, -1)
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        (Group((), (Aggregate("count"),)), [(0, 5, 3)]),
+        (Group((1,), (Aggregate("count"),)), [("", "k", 0, 5, 3)]),
+        (Group((), (Aggregate("count", Column(0)),)), [("", 0, 5, 2), (None, 0, 5, 1), ("", 2, 5, 0)]),
+        (Group((), (Aggregate("count", Column(0), distinct=True),)), [("a", 0, 5, 1), ("b", 0, 5, 1), (None, 0, 5, 1)]),
+        (Group((0,), (Aggregate("count", Column(0)),)), [("a", 0, 5, 1), ("b", 0, 5, 1), (None, 0, 5, 1)]),
+        (
+            Group((1,), (Aggregate("count", Column(0)), Aggregate("sum", Column(3)))),
+            [("", "k", "", "1", 0, 5, 2), (None, "k", "", "1", 0, 5, 1)],
+        ),
+        (
+            Group((), (Aggregate("count", Column(0)), Aggregate("max", Invoke(iri("urn:f"), (Column(0), Column(3)))))),
+            [("a", "", "", "1", 0, 5, 1), ("b", "", "", "1", 0, 5, 1), (None, "", "", "1", 0, 5, 1)],
+        ),
+    ],
+)
+def test_what_a_group_does_not_read_is_blank(group: Group, expected: list[Entry]) -> None:
+    combined = combiner(group)
+    found = combined([ONE, OTHER, UNBOUND])
+    assert found == [entry for entry in expected if entry[-1]]
+    assert combined(found) == found
+
+
+def test_what_comes_to_nothing_is_left_out_and_times_are_kept_apart() -> None:
+    combined = combiner(Group((), (Aggregate("count"),)))
+    assert combined([LATER, TAKEN_BACK]) == []
+    assert combined([ONE, OTHER, LATER]) == [(0, 5, 2), (2, 5, 1)]
+
+
+# Distributed
+
+QUERIES = {
+    "all": "SELECT (COUNT(*) AS ?n) { ?x :p ?y }",
+    "few read": "SELECT ?y (COUNT(?x) AS ?n) (SUM(?v) AS ?sum) { ?x :p ?y ; :v ?v } GROUP BY ?y",
+    "distinct": "SELECT ?y (COUNT(DISTINCT ?v) AS ?n) (COUNT(?v) AS ?m) { ?x :p ?y ; :v ?v } GROUP BY ?y",
+    "distinct solutions": "SELECT ?y (COUNT(DISTINCT *) AS ?n) { ?x :p ?y ; :v ?v } GROUP BY ?y",
+    "unbound": """SELECT ?y (COUNT(?w) AS ?n) (COUNT(*) AS ?m) (SAMPLE(?w) AS ?one)
+        { ?x :p ?y OPTIONAL { ?x :w ?w } } GROUP BY ?y""",
+    "computed": "SELECT (AVG(IF(BOUND(?w), ?v + ?w, ?v)) AS ?mean) { ?x :v ?v OPTIONAL { ?x :w ?w } }",
+    "chosen": "SELECT ?y (MAX(?v) AS ?most) { ?x :p ?y ; :v ?v } GROUP BY ?y HAVING (COUNT(?x) > 1)",
+    "by what is computed": "SELECT ?k (GROUP_CONCAT(?v) AS ?all) { ?x :v ?v } GROUP BY (?v > 2 AS ?k)",
+    "of a group": "SELECT (MAX(?n) AS ?most) { SELECT ?y (COUNT(?x) AS ?n) { ?x :p ?y } GROUP BY ?y }",
+}
+WINDOWS: list[Window] = [LANDMARK, Range(7), Stepped(8, 4), Count(9)]
+
+
+def events(draw: Random, many: int) -> list[Event]:
+    """People with values, some of which say the same again later."""
+    lines = []
+    for time in range(many):
+        who = draw.randrange(8)
+        about = {"p": f":c{draw.randrange(2)}", "v": str(draw.randrange(5)), "w": str(draw.randrange(3))}
+        said = draw.sample(["p", "p", "v", "v", "w"], 2)
+        lines += [f"{time // 3} :n{who} :{one} {about[one]}" for one in dict.fromkeys(said)]
+    return stream("\n".join(lines))
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@pytest.mark.parametrize("name", QUERIES)
+def test_groups_come_to_the_same(name: str, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supersteps, "COMPACT", 2)
+    system = squall.compile(PREFIX + QUERIES[name], lexer="sparql")
+    for seed, output in enumerate(("istream", "dstream", "rstream", "istream")):
+        told = apply(system, window=window, output=output)
+        draw = Random(seed)
+        came = events(draw, 40)
+        cuts = [draw.randrange(len(came)) for _ in range(4)]
+        workers = in_memory.Workers(draw, most=draw.choice([0, 1_000_000])) if seed % 2 else None
+        found = in_memory.run(squall.plan(told), in_memory.cut(came, cuts), workers=workers)
+        assert_as_oracle(told, found, came)
+
+
+class Counting(in_memory.MemoryExchange):
+    """Says how many entries come to a group, and how many it keeps."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(in_memory.MemoryFiles())
+        self.group = next(number for number, node in enumerate(plan.nodes) if isinstance(node.op, Group))
+        self.came = 0
+
+    def worked(self, messages: list[Message], step: Step, partitions: int) -> list[Message]:
+        self.came += sum(one.many for one in messages if one.kind == ROW and one.node == self.group and one.port == 0)
+        return super().worked(messages, step, partitions)
+
+    def kept(self) -> int:
+        stored = [one for path, value in self.files.values.items() if STATE in path for one in value]
+        return sum(one.many for one in stored if one.node == self.group)
+
+
+@pytest.mark.parametrize(
+    ("query", "window", "came", "kept"),
+    [
+        ("SELECT (COUNT(*) AS ?n) { ?x :p ?y }", Stepped(100, 100), 9, 1),
+        ("SELECT ?y (COUNT(?x) AS ?n) { ?x :p ?y } GROUP BY ?y", Stepped(100, 100), 18, 2),
+        ("SELECT ?y (COUNT(?x) AS ?n) { ?x :p ?y } GROUP BY ?y", LANDMARK, 300, 3),
+    ],
+)
+def test_few_rows_move_to_a_group_and_few_are_kept(
+    query: str, window: Window, came: int, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three batches of a hundred instants, in three tasks."""
+    monkeypatch.setattr(supersteps, "COMPACT", 1)
+    system = apply(squall.compile(PREFIX + query, lexer="sparql"), window=window)
+    plan = squall.plan(system)
+    exchange = Counting(plan)
+    job = supersteps.Batches(exchange, exchange.files, Program(plan, levels(plan)), 0, most=0)
+    every = stream("".join(f"{time} :n{time} :p :c{time % 2}\n" for time in range(300)))
+    found: list[Output] = []
+    for batch in ([], every[:100], every[100:200], every[200:]):
+        messages = [] if batch else list(in_memory.start(job))
+        messages += in_memory.read(job, in_memory.in_files(batch))
+        job.work(messages)
+        found += job.outputs()
+        job.commit(None)
+    job.work(None, last=True)
+    found += job.outputs()
+    job.commit(None)
+    assert_as_oracle(system, found, every)
+    assert exchange.came == came
+    assert exchange.kept() <= kept
