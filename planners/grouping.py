@@ -31,7 +31,7 @@ from squall.operators import (
     Where,
     is_timed,
 )
-from squall.plan import Input, Node, Plan
+from squall.plan import Input, Node, Plan, feeds_triples
 from squall.windows import Count
 
 Columns = tuple[int, ...]
@@ -80,7 +80,8 @@ class _Grouping:
             case Closure() | Update():
                 return self._want(node, ())
             case Feed():
-                return self._want(node, () if _is_whole(node.op) else (0,))
+                key = self._want(node, () if _is_whole(node.op) else (0,))
+                return key if not key or feeds_triples(node, self.by_id) else None
             case Test() | Extend() if is_timed(node.op):
                 return self._within(node, tuple(range(self.widths[node.inputs[0].node])))
             case Where() | Test() | Extend() | Apply():

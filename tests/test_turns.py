@@ -24,10 +24,10 @@ from squall.builders.rows.read import Reader
 from squall.operators import Feed
 from squall.plan import Plan
 from squall.profiles import apply
-from squall.rdf import Event, Term, Triple, iri
+from squall.rdf import QUAD, Event, Term, Triple, iri
 from squall.stages import Output
 from squall.streams import Sources, open_source
-from squall.system import Ask, Construct, Pattern, Report, Source, System, Variable, over
+from squall.system import Ask, AtomPattern, Construct, Pattern, Report, Source, System, Variable, over
 from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.windows import LANDMARK, Count, Range
@@ -363,3 +363,24 @@ def test_a_window_of_triples_that_nobody_reads_says_when_something_is_told_whole
     found = in_memory.run(plan, [events[:3], events[3:]])
     assert found
     assert_as_oracle(system, found, events)
+
+
+@pytest.mark.parametrize("within", [X, iri("http://example.org/g")], ids=["in graphs", "in one graph"])
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
+def test_quads_of_a_stream_that_is_made_come_to_what_they_are_joined_with(
+    planner: str, within: Variable | Term
+) -> None:
+    """They are read as triples, of whose subjects the tasks are that know of these."""
+    quads = (Construct((AtomPattern(QUAD, (within, Y, Q, X)),)),)
+    copy = System("m", joinables=(Pattern(X, P, Y),), consequences=quads, reentrant=False)
+    maker = System(subsystems=(copy,), stream="urn:s", output="istream")
+    body = (Pattern(X, Q, Y), Pattern(X, S, Z))
+    reads = System("r", (Source("urn:s", Range(50)), Source()), body, consequences=makes(X, R, Z))
+    system = System(subsystems=(maker, reads))
+    lines = (f"{time} :n{time} :p :m{time % 7}\n{time} :m{time % 5} :s :k{time}\n" for time in range(20))
+    events = stream("".join(lines))
+    for size in (4, 40):
+        batches = [events[at : at + size] for at in range(0, len(events), size)]
+        found = in_memory.run(squall.plan(system, planner), batches)
+        assert_as_oracle(system, found, events)
+        assert any(output.rule == "r" for output in found)

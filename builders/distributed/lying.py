@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
 
-from squall.operators import Apply, Emit, Extend, Group, Join, LeftJoin, Match, Project, Test, Where, is_stateful
-from squall.plan import Node, Plan
+from squall.operators import Apply, Emit, Extend, Feed, Group, Join, LeftJoin, Match, Project, Test, Where, is_stateful
+from squall.plan import Node, Plan, feeds_triples
 
 Columns = tuple[int, ...]
 Address = tuple[str, int]
@@ -93,6 +93,8 @@ def grouped(plan: Plan, node: Node, keys: Keys) -> Grouping | None:
             return _paired(columns, plan.widths[node.inputs[0].node], found)
         case Group(keys=columns):
             return _moved(found[0], lambda key: places(columns, key))
+        case Feed() if found[0] != () and not feeds_triples(node, plan.by_id):
+            return None
     return found[0]
 
 
