@@ -561,6 +561,13 @@ def test_explain_shows_the_plan_and_the_job_of_a_builder_that_is_named(squall: S
     assert squall("explain", "family.jena", "--format", "dot", "--builder", builder) == drawn
 
 
+def test_explain_shows_the_plan_alone_where_jobs_tell_nothing(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("squall.builders.iterator.IteratorJob.describe")
+    shown = squall("explain", "family.jena", "--builder", "iterator")
+    assert shown == squall("explain", "family.jena")
+    assert squall("explain", "family.jena", "--builder", "iterator", "--stage", "job")[0] == 2
+
+
 def test_explain_names_the_builder_that_there_is_not(squall: Squall) -> None:
     code, _, err = squall("explain", "family.jena", "--builder", "sparc")
     assert code == 2

@@ -140,9 +140,9 @@ def _explained(
         yield show.FORMATS[format](plan, _figures(plan, figures, statistics))
     else:
         yield _told(job_of(plan, builder, Options()), stage, builder)
-    if job_too:
+    if job_too and hasattr(job := job_of(plan, builder, Options()), JOBS["job"]):
         yield f"\njob for {builder}:\n"
-        yield _told(job_of(plan, builder, Options()), "job", builder)
+        yield _told(job, "job", builder)
 
 
 def _figures(plan: Plan, measured: Path | None, statistics: Path | None) -> Figures | None:
