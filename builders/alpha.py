@@ -13,7 +13,7 @@ from squall.builders.rows.entries import Boxes, Entry
 from squall.builders.rows.factored import Factored
 from squall.builders.rows.plain import match
 from squall.functions.values import value_key
-from squall.operators import Cell, Distinct, Emit, Match, Value
+from squall.operators import Cell, Distinct, Emit, Match, Value, mark_of
 from squall.plan import Node, Plan
 from squall.rdf import Term
 
@@ -70,9 +70,9 @@ class Alpha:
                 self._add(consumer, op.cells)
 
     def _add(self, id: str, cells: Cells) -> None:
-        first = cells[0]
-        if isinstance(first, str) and first[0] == "@":
-            self.atoms.setdefault((first, len(cells)), self._tests((0,))).add(id, cells)
+        mark = mark_of(cells)
+        if mark is not None:
+            self.atoms.setdefault((mark, len(cells)), self._tests((0,))).add(id, cells)
         elif len(cells) != 3 or not isinstance(cells[1], str):
             self.anything = self.anything or self._tests(())
             self.anything.add(id, cells)
@@ -226,8 +226,7 @@ def _shapes(plan: Plan, id: str) -> set[tuple[Kind, Term | None]]:
     """The kinds of the facts that a node makes, each with their predicate where it is always the same."""
     made: set[tuple[Kind, Term | None]] = set()
     for emit in _emits(plan, plan.by_id[id]):
-        first = emit.template[0]
-        mark = first if isinstance(first, str) and first[0] == "@" else None
+        mark = mark_of(emit.template)
         second = emit.template[1] if len(emit.template) > 1 else None
         predicate = second if isinstance(second, str) and mark is None else None
         made.add(((mark, len(emit.template)), predicate))

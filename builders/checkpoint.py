@@ -29,7 +29,8 @@ Migrate = Callable[
 ]
 Kept = tuple[str, int, Sequence[Entry]]
 """A memory, one of its slots, and entries that went into it."""
-FORMAT = 2
+FORMAT = 3
+"""How memories are kept; 2 had another mark in front of solutions."""
 NAME = "checkpoint.jsonl"
 _LEAST = 1 << 20
 """Bytes that may be added before the file is written anew."""

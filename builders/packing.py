@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from squall.builders.rows.entries import Entry, Head, Row, answer_row, row_fact, triple
+from squall.builders.rows.entries import NAMED, Entry, Head, Row, answer_row, row_fact, triple
 from squall.builders.rows.timeline import order_name, ordering
 from squall.operators import Answer
 from squall.plan import Plan
@@ -27,12 +27,12 @@ Orders = Mapping[str, Callable[[Row], Any]]
 
 def pack(row: Sequence[str | None]) -> str:
     """A row as one string: its cells divided by line feeds, which no term's text has inside (N-Triples escapes them).
-    As JSON where that could not be told apart again."""
+    As JSON where that could not be told apart again, or a cell is more than its text."""
     try:
         text = "\n".join(row)  # type: ignore[arg-type]  # that a cell is None is rare, and shows
     except TypeError:
         return _as_json(row)
-    if text.count("\n") != len(row) - 1 or not text or text[0] == _JSON:
+    if text.count("\n") != len(row) - 1 or not text or text[0] == _JSON or isinstance(row[0], Head):
         return _as_json(row) if row else ""
     return text
 
@@ -92,8 +92,11 @@ def _all_integers(packed: bytes) -> Sequence[int]:
 
 
 def _text(columns: Sequence[Sequence[str]], count: int) -> str | None:
-    """So many rows, column by column, if they can be told apart again. Raises TypeError if a cell is None."""
+    """So many rows, column by column, if they can be told apart again, and no cell is more than its text. Raises
+    TypeError if a cell is None."""
     text = "\n".join(["\n".join(column) for column in columns])
+    if NAMED in text and Head in set(map(type, columns[0])):
+        return None
     plain = text and text[0] != _JSON and text.count("\n") == len(columns) * count - 1
     return text if plain or not columns else None
 

@@ -3,21 +3,23 @@
 A join groups by all the columns it joins on, or by those of them by which one of its inputs is grouped already: joins
 on the same variables then need no data moved between them. The same goes for the keys of a `Group` or a `Slice`, and
 for all columns where an expression takes the time. Facts are grouped by their subject where it varies, also those of
-streams that the program makes. What looks at all rows of an instant (a `Slice` without keys, `Update`, a `Feed` that is
-read by triples) or follows paths through them (`Closure`) has them all in one place.
+streams that the program makes. What is told stays where it lies, if that tells rows that are alike to one place: else
+facts go by their subject, and solutions by all of their values. What looks at all rows of an instant (a `Slice` without
+keys, `Update`, a `Feed` that is read by triples, a query whose solutions are told in order) or follows paths through
+them (`Closure`) has them all in one place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from squall.operators import (
+    Answer,
     AntiJoin,
     Apply,
     Closure,
     Deliver,
     Distinct,
-    Emit,
     Extend,
     Feed,
     Group,
@@ -29,12 +31,12 @@ from squall.operators import (
     Union,
     Update,
     Where,
+    is_stateful,
     is_timed,
 )
-from squall.plan import Input, Node, Plan, feeds_triples
+from squall.placement import Columns, as_read, kind_of, places, subject_in, template_of, through
+from squall.plan import Input, Node, Plan
 from squall.windows import Count
-
-Columns = tuple[int, ...]
 
 
 def group(nodes: Sequence[Node]) -> list[Node]:
@@ -68,7 +70,7 @@ class _Grouping:
     def _key(self, node: Node) -> Columns | None:
         match node.op:
             case Join(on=on) | LeftJoin(on=on):
-                return _moved([left for left, _ in self._join(node, on)], node.op.keep)
+                return places(node.op.keep, tuple(left for left, _ in self._join(node, on)))
             case AntiJoin(on=on):
                 return tuple(left for left, _ in self._join(node, on))
             case Distinct():
@@ -80,23 +82,20 @@ class _Grouping:
             case Closure() | Update():
                 return self._want(node, ())
             case Feed():
-                key = self._want(node, () if _is_whole(node.op) else (0,))
-                return key if not key or feeds_triples(node, self.by_id) else None
+                return self._want(node, ()) if _is_whole(node.op) else self._feed(node, node.op)
             case Test() | Extend() if is_timed(node.op):
                 return self._within(node, tuple(range(self.widths[node.inputs[0].node])))
-            case Where() | Test() | Extend() | Apply():
-                return self.keys[node.inputs[0].node]
-            case Project(columns=columns):
-                return _moved(self.keys[node.inputs[0].node], columns)
+            case Where() | Test() | Extend() | Apply() | Project():
+                return through(node.op, self.keys[node.inputs[0].node])
             case Union():
                 first, *others = (self.keys[edge.node] for edge in node.inputs)
                 return first if all(key == first for key in others) else None
             case Deliver():
-                return self._want(node, (0,))
+                self._told(node, node.op)
         return None
 
     def _group(self, node: Node, keys: Columns) -> Columns | None:
-        return _moved(self._within(node, keys), keys)
+        return places(keys, self._within(node, keys))
 
     def _within(self, node: Node, keys: Columns) -> Columns:
         """By all keys, or by those of them by which the rows lie together already."""
@@ -108,6 +107,48 @@ class _Grouping:
             self.wanted[node.id, port] = columns
         return columns
 
+    def _feed(self, node: Node, op: Feed) -> Columns | None:
+        """By what the facts of a stream that is made lie as they are read."""
+        self._told(node, op)
+        templates = (template_of(edge.node, self.by_id) for edge in node.inputs)
+        read = {as_read(op, one, self.wanted[node.id, port]) for port, one in enumerate(templates)}
+        return read.pop() if len(read) == 1 else None
+
+    def _told(self, node: Node, op: Feed | Deliver) -> None:
+        """What is told of one kind goes by the same columns: to one place if some of it has to, by those by which all of
+        it lies already, else facts by their subject, and solutions by all of their values."""
+        made = [self.by_id[edge.node] for edge in node.inputs]
+        lying: dict[Hashable, set[Columns | None]] = {}
+        for one in made:
+            lying.setdefault(kind_of(one.id, self.by_id), set()).add(self._lies(op, one))
+        for port, one in enumerate(made):
+            alike = lying[kind_of(one.id, self.by_id)]
+            known = () if () in alike else next(iter(alike)) if len(alike) == 1 else None
+            self.wanted[node.id, port] = self._apart(one) if known is None else known
+
+    def _lies(self, op: Feed | Deliver, node: Node) -> Columns | None:
+        """By what rows that are told lie already, if that is known of all that are alike. (A query's, where they are
+        told in order, have to be in one place.)"""
+        if not isinstance(node.op, Answer):
+            return self.keys[node.id]
+        return () if op.output == "rstream" and node.op.order else through(node.op, self._settled(node.inputs[0].node))
+
+    def _apart(self, node: Node) -> Columns:
+        """By what rows that are told can be told apart."""
+        if isinstance(node.op, Answer):
+            return tuple(range(1, len(node.op.columns) + 1))
+        return (subject_in(template_of(node.id, self.by_id)),)
+
+    def _settled(self, id: str) -> Columns | None:
+        """By what the rows of a node lie, once a set for which nobody has decided lies by all of its columns."""
+        node = self.by_id[id]
+        match node.op:
+            case Distinct(by=by) if self.keys[id] is None:
+                self.keys[id] = tuple(range(by))
+            case Where() | Test() | Extend() | Apply() | Project() if not is_stateful(node.op):
+                self.keys[id] = through(node.op, self._settled(node.inputs[0].node))
+        return self.keys[id]
+
     def _join(self, node: Node, on: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
         left, right = (edge.node for edge in node.inputs)
         pairs = _aligned(on, self.keys[left], self.keys[right])
@@ -118,12 +159,14 @@ class _Grouping:
         return pairs
 
     def _facts_key(self, node: Node) -> Columns | None:
-        """The first column that varies in facts made by rules; what holds a match's rows follows the first join."""
-        first = self.by_id[node.inputs[0].node].op
-        if not isinstance(first, Emit):
+        """The subject of facts made by rules, if that varies, else the first column that does; what holds a match's
+        rows follows the first join."""
+        template = template_of(node.inputs[0].node, self.by_id)
+        if template is None:
             return None
-        varying = [column for column, cell in enumerate(first.template) if isinstance(cell, int)]
-        return tuple(varying[:1])
+        varying = [column for column, cell in enumerate(template) if isinstance(cell, int)]
+        subject = subject_in(template)
+        return (subject,) if subject in varying or not varying else (varying[0],)
 
 
 def _is_whole(op: Feed) -> bool:
@@ -141,10 +184,3 @@ def _aligned(
         if key and len(chosen) == len(key):
             return tuple(chosen)
     return on
-
-
-def _moved(key: Sequence[int] | None, kept: Sequence[int | None]) -> Columns | None:
-    """Where the columns of a key lie in rows that keep these columns; None if they do not keep all."""
-    if key is None or not set(key) <= set(kept):
-        return None
-    return tuple(kept.index(column) for column in key)

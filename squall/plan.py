@@ -6,7 +6,7 @@ Nodes are listed inputs first (feedback apart). See docs/pps.md for the specific
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +18,6 @@ from squall.operators import (
     Answer,
     AntiJoin,
     Apply,
-    Cell,
     Closure,
     Deliver,
     Distinct,
@@ -394,14 +393,3 @@ def _growing(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
         if isinstance(node.op, Closure) and node.id in plan.retractable:
             yield f"`{node.id}` closes what may be withdrawn: `{node.inputs[0].node}`"
-
-
-def feeds_triples(node: Node, by_id: Mapping[str, Node]) -> bool:
-    """Whether all that comes to a stream that is made (a `Feed`) is triples of rules. Then its rows lie as these do:
-    both begin with the subject, while a quad, which is read as a triple, begins with a mark."""
-    made = [by_id[edge.node].op for input in node.inputs for edge in by_id[input.node].inputs]
-    return all(isinstance(op, Emit) and not _is_mark(op.template[0]) for op in made)
-
-
-def _is_mark(cell: Cell) -> bool:
-    return isinstance(cell, str) and cell.startswith("@")

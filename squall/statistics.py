@@ -250,14 +250,12 @@ def together(inputs: Sequence[Profile]) -> Profile:
 
 def _read(cells: Sequence[ops.Cell], source: Source) -> Profile:
     """Of the facts of a source that fit the cells."""
-    first = cells[0]
-    if first in _PLACED:
+    mark = ops.mark_of(cells)
+    if mark is None or mark in _PLACED:
         return _placed(cells, source)
-    if isinstance(first, str) and first[0] == "@":
-        counts = source.counts(first)
-        ends = (1.0, counts.subjects, *(counts.triples for _ in cells[2:-1]), counts.objects)
-        return _fitting(cells, Profile(counts.triples, (*ends[: len(cells)], 1.0)))
-    return _placed(cells, source)
+    counts = source.counts(mark)
+    ends = (1.0, counts.subjects, *(counts.triples for _ in cells[2:-1]), counts.objects)
+    return _fitting(cells, Profile(counts.triples, (*ends[: len(cells)], 1.0)))
 
 
 _PLACED = (relation_mark(GRAPH), relation_mark(CAME))

@@ -6,7 +6,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from squall.errors import Origin, TranslatorError, raise_all
-from squall.rdf import QUAD, Term, iri
+from squall.operators import QUAD_MARK, mark_of
+from squall.rdf import Term, iri
 from squall.system import (
     CAME,
     GRAPH,
@@ -30,7 +31,6 @@ from squall.system import (
     tellings,
 )
 
-_QUAD = f"@{QUAD}"
 Shape = tuple[Term | None, ...]
 """The constants of a pattern or a template, None for what varies; an atom starts with its relation, marked ``@``."""
 
@@ -51,11 +51,11 @@ def relation_mark(relation: Term) -> Term:
 
 def overlap(left: Shape, right: Shape) -> bool:
     """Whether some fact has both shapes. Literals agree by value (semantics.md 5)."""
-    return len(left) == len(right) and _is_atom(left) == _is_atom(right) and all(map(_agree, left, right))
-
-
-def _is_atom(made: Shape) -> bool:
-    return made[0] is not None and made[0][0] == "@"
+    return (
+        len(left) == len(right)
+        and (mark_of(left) is None) == (mark_of(right) is None)
+        and all(map(_agree, left, right))
+    )
 
 
 def _agree(left: Term | None, right: Term | None) -> bool:
@@ -96,7 +96,7 @@ class Shapes(Generic[T]):
 
 def _predicate(made: Shape) -> Term | None:
     """The constant by which shapes are told apart first: those that differ in it have no fact in common, None apart."""
-    return made[0] if _is_atom(made) else made[1]
+    return mark_of(made) or made[1]
 
 
 def _near(table: dict[Any, T], key: Hashable) -> Iterator[T]:
@@ -312,7 +312,7 @@ def read_of(rule: System, stream: str) -> Iterator[tuple[Shape, str | None]]:
 def placed(told: Shape) -> tuple[str | None, Shape]:
     """The name of the graph in which facts are that are told in a shape (``""``: none; None: any), and the shape of the
     facts without it."""
-    return (told[1], told[2:]) if told[0] == _QUAD else ("", told)
+    return (told[1], told[2:]) if told[0] == QUAD_MARK else ("", told)
 
 
 def as_read(told: Shape, source: Source) -> tuple[Shape, ...]:

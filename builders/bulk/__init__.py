@@ -319,7 +319,7 @@ def _keyed(node: Node, plan: Plan) -> int | None:
     their predicate. None: there is no such column."""
     match node.op:
         case ops.Match(cells=cells):
-            return cells[1] if len(cells) == 3 and isinstance(cells[1], int) and not _is_atom(cells) else None
+            return cells[1] if len(cells) == 3 and isinstance(cells[1], int) and ops.mark_of(cells) is None else None
         case ops.Project(columns=columns):
             column = _keyed(plan.by_id[node.inputs[0].node], plan)
             return columns.index(column) if column is not None and column in columns else None
@@ -360,7 +360,3 @@ def _is_pure(node: Node) -> bool:
 def _tells_facts_apart(op: ops.Operator) -> bool:
     """Whether different facts are different rows to a match."""
     return isinstance(op, ops.Match) and not any(cell is None or isinstance(cell, ops.Value) for cell in op.cells)
-
-
-def _is_atom(cells: Sequence[ops.Cell]) -> bool:
-    return isinstance(cells[0], str) and cells[0][0] == "@"

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from squall.builders.rows.entries import Row
 from squall.builders.rows.factored import LEAST, Factored, Rows
-from squall.rdf import Fact
+from squall.operators import mark_of
+from squall.rdf import Fact, Term
 
 SAMPLE = 1024
 """How many facts of a predicate are looked at to tell whether they have few objects."""
@@ -66,10 +67,10 @@ def by_object(rows: Sequence[Row]) -> Iterator[Rows]:
         yield others
 
 
-def emitted(template: Sequence[int | str], rows: Rows) -> Mapping[Hashable, Rows]:
+def emitted(template: Sequence[int | Term], rows: Rows) -> Mapping[Hashable, Rows]:
     """Facts of a template by key."""
-    if template[0].__class__ is not int and template[0][0] == "@":  # type: ignore[index]
-        return {(template[0], len(template)): rows}
+    if (mark := mark_of(template)) is not None:
+        return {(mark, len(template)): rows}
     if not isinstance(template[1], int):
         return {template[1]: rows}
     if isinstance(rows, Factored) and rows.place != 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -11,26 +11,18 @@ from typing import Any
 import pyarrow
 
 from squall import functions
-from squall.builders.distributed.cut import Level, fused, groupings
+from squall.builders.distributed.cut import Level, ending, fused, groupings
 from squall.builders.distributed.hot import Hot
-from squall.builders.distributed.lying import (
-    EVERYWHERE,
-    Address,
-    Apart,
-    Columns,
-    Grouping,
-    goes_everywhere,
-    made_alike,
-    text_of,
-)
+from squall.builders.distributed.lying import EVERYWHERE, Address, Apart, Grouping, goes_everywhere, made_alike, text_of
 from squall.builders.distributed.messages import ROW, STATE, Made, Message, Parcel, Step, apart, parcels, to_arrow
 from squall.builders.distributed.turns import Turns, turns
 from squall.builders.packing import orders
-from squall.builders.rows.entries import UNIT, Entry
+from squall.builders.rows.entries import MARKS, UNIT, Entry, answer_mark
 from squall.builders.rows.timeline import combiner
 from squall.builders.stars import Fused
-from squall.operators import Group
-from squall.plan import Plan
+from squall.operators import Answer, Deliver, Feed, Group
+from squall.placement import Columns, kind_of
+from squall.plan import Node, Plan
 
 WAKE = -1
 """The port of a message without a row: a node has something to do though nothing has come for it."""
@@ -81,6 +73,11 @@ class Program:
         return turns(self.plan)
 
     @cached_property
+    def ending(self) -> tuple[Level, ...]:
+        """The last level, if it is worked off together with the end."""
+        return ending(self.plan, self.levels, self.spread, self.hot)
+
+    @cached_property
     def fused(self) -> dict[str, Fused]:
         """The joins that workers do as one."""
         return fused(self.plan, self.levels, self.spread, self.hot)
@@ -129,6 +126,10 @@ class Addressing:
         self.grouped = program.groupings
         self.keys = {address: text_of(_columns(key)) for address, key in self.grouped.items() if key != EVERYWHERE}
         """Of those inputs whose rows do not all go to all tasks."""
+        for node in plan.nodes:
+            if isinstance(node.op, Deliver | Feed):
+                ports = ((node.id, port) for port in range(len(node.inputs)))
+                self.keys |= dict.fromkeys(ports, self._told(plan, node))
         self.apart = {
             address: {text: None if by == EVERYWHERE else text_of(by) for text, by in key.hot}
             for address, key in self.grouped.items()
@@ -144,6 +145,15 @@ class Addressing:
         self.levels |= dict.fromkeys(program.turns.sources, TURNS)
         self.combiners = {(node.id, 0): combiner(node.op) for node in plan.nodes if isinstance(node.op, Group)}
         """What adds up the rows that move, by where they go."""
+
+    def _told(self, plan: Plan, node: Node) -> Key:
+        """What tells where rows go that are told, whatever kind they are of: their inputs are not told apart."""
+        keys: dict[str, Key] = {}
+        for port, edge in enumerate(node.inputs):
+            made, kind = plan.by_id[edge.node].op, kind_of(edge.node, plan.by_id)
+            mark = answer_mark(made) if isinstance(made, Answer) else "" if kind is None else str(kind)
+            keys[mark] = self.keys[node.id, port]
+        return next(iter(keys.values())) if len(keys) == 1 else partial(_of_kind, keys)
 
     def bucket(self, address: Address, row: Sequence[str | None]) -> int:
         """The bucket of a row: a hash of its grouping columns that is the same in every process. `EVERY`: it is in all
@@ -202,6 +212,12 @@ class Addressing:
                 parts.setdefault(self.bucket(address, entry), []).append(entry)
             return iter(parts.items())
         return _by_bucket(key, entries)
+
+
+def _of_kind(keys: Mapping[str, Key], row: Sequence[Any]) -> str:
+    first = row[0]
+    key = keys.get(str(first)) if first[0] in MARKS else None
+    return (key or keys[""])(row)
 
 
 def bucket_of(text: str) -> int:

@@ -11,9 +11,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from squall.builders.distributed.hot import deciding
-from squall.builders.distributed.lying import Address, Columns, text_of, ways
+from squall.builders.distributed.lying import Address, text_of, ways
 from squall.builders.machine import Machine
 from squall.operators import Distinct, Match, Project, Read, Where, is_stateful
+from squall.placement import Columns
 from squall.plan import Input, Node, Plan
 from squall.rdf import Event
 

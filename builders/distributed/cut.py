@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from squall.builders.distributed.hot import Hot, scattered
-from squall.builders.distributed.lying import EVERYWHERE, Address, Apart, Columns, Grouping, Keys, grouped, ways
+from squall.builders.distributed.lying import EVERYWHERE, Address, Apart, Grouping, Keys, grouped, ways
 from squall.builders.distributed.spread import spread_out
 from squall.builders.distributed.turns import turns
 from squall.builders.stars import Fused, stars
@@ -27,6 +27,7 @@ from squall.operators import (
     Slice,
     is_stateful,
 )
+from squall.placement import Columns
 from squall.plan import Node, Plan
 
 NONE: Hot = MappingProxyType({})
@@ -94,6 +95,18 @@ def hops(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> Itera
             for way in ways(plan, node.id, grouped(plan, node, keys)):
                 wanted = keys[way.consumer, way.port]
                 yield Hop(node.id, way.consumer, way.port, way.key is None or way.key != wanted)
+
+
+def ending(plan: Plan, levels: Sequence[Level], spread: Collection[Address] = (), hot: Hot = NONE) -> tuple[Level, ...]:
+    """The level that is worked off together with the end, if there is one: the last, where it takes no rounds, and what
+    it makes is told where it lies."""
+    if not levels or levels[-1].recursive:
+        return ()
+    ends = {node.id for node, _ in plan.deliveries}
+    moving = any(
+        hop.moves and hop.consumer in ends and hop.producer in levels[-1].nodes for hop in hops(plan, spread, hot)
+    )
+    return () if moving else tuple(levels[-1:])
 
 
 def fused(plan: Plan, levels: Sequence[Level], spread: Collection[Address] = (), hot: Hot = NONE) -> dict[str, Fused]:
@@ -167,14 +180,16 @@ def describe(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> s
     in_turn = turns(plan)
     lines += [f"  {line}" for line in in_turn.describe()]
     lines += _row_by_row(plan, [node.id for node in plan.nodes if not node.inputs], in_turn.sources)
-    for level in levels(plan, spread, hot):
+    cut = levels(plan, spread, hot)
+    for level in cut:
         rounds = ", in rounds until nothing moves" if level.recursive else ""
         phases = ", deleting first and rederiving then" if level.deletes else ""
         lines.append(f"level {level.number}{rounds}{phases}")
         for stage in level.stages:
             lines += [f"  stage of {len(stage)}", *(f"    {id}{grouping(plan.by_id[id], keys)}" for id in stage)]
         lines += _row_by_row(plan, level.nodes)
-    lines += ["end", *(f"    {id}{grouping(plan.by_id[id], keys)}" for id in ends)]
+    where = "".join(f", in the tasks of level {level.number}" for level in ending(plan, cut, spread, hot))
+    lines += [f"end{where}", *(f"    {id}{grouping(plan.by_id[id], keys)}" for id in ends)]
     return "\n".join(lines)
 
 

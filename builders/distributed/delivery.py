@@ -1,7 +1,8 @@
 """The end of a micro-batch in a distributed builder: of what the operation nodes were told, the answers they hand on.
 
-Facts are spread by their keys; the solutions of a query lie together, so that one task puts them in order. What the
-whole of an answer decides (whether it has changed, whether it is empty) the driver says, of instants alone.
+Answers are spread as their rows lie; the solutions of a query that has an order lie together, so that one task puts
+them in it. What the whole of an answer decides (whether it has changed, whether it is empty) the driver says, of
+instants alone.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from squall.builders.distributed.addressing import DELIVER, Program
+from squall.builders.distributed.cut import Level
 from squall.builders.distributed.evaluations import Evaluations, changes_only, evaluated
 from squall.builders.distributed.messages import ROW, Answers, Made, Message, Parcel, Step
 from squall.builders.distributed.replicas import State
@@ -45,20 +47,38 @@ def changing(program: Program, span: Span, evaluations: Evaluations, state: Stat
 def whole(program: Program, span: Span, evaluations: Evaluations, state: State, end: State) -> Step:
     """The worker's function for a batch that one task works off: `superstep` for all levels, then `delivery`; and,
     since it has all of each answer, what `changing` says. state: of the levels; end: of the operation nodes."""
-    return program.step("all levels and the end", partial(whole_of, program, span, evaluations, state, end))
+    work = partial(worked_and_told, program, program.levels, span, evaluations, state, end)
+    return program.step("all levels and the end", work)
 
 
-def whole_of(
-    program: Program, span: Span, evaluations: Evaluations, state: State, end: State, given: Iterable[Parcel]
+def last_levels(
+    program: Program, levels: Sequence[Level], span: Span, evaluations: Evaluations, state: State, end: State
+) -> Step:
+    """The worker's function for levels whose rows are told where they lie: `superstep`, then `delivery`. state: of the
+    levels; end: of the operation nodes, none of which is told only where all of it has changed."""
+    name = ", ".join(f"level {level.number}" for level in levels)
+    work = partial(worked_and_told, program, levels, span, evaluations, state, end)
+    return program.step(f"{name} and the end", work, [*(level.number for level in levels), DELIVER])
+
+
+def worked_and_told(
+    program: Program,
+    levels: Sequence[Level],
+    span: Span,
+    evaluations: Evaluations,
+    state: State,
+    end: State,
+    given: Iterable[Parcel],
 ) -> Iterator[Made]:
-    """What `whole` makes of messages. Those whose time has not come are handed on as they are."""
+    """What messages of a partition lead to on these levels, and what is told of it, which lies there. Messages whose
+    time has not come are handed on as they are."""
     told: list[Parcel] = []
     rest: list[Parcel] = []
     span, now, later = in_time(given, span)
     yield from later
     for parcel in now:
         (told if parcel.level == DELIVER else rest).append(parcel)
-    for made in worked_off(program, program.levels, PLAIN, span, state, rest):
+    for made in worked_off(program, levels, PLAIN, span, state, rest):
         if isinstance(made, Parcel) and made.kind == ROW:
             told.append(made)
         else:
@@ -149,7 +169,8 @@ def _changes(
 
 def _ranks(plan: Plan) -> dict[str, int]:
     """In which order the answers of an instant are told that have an order: query by query, behind all others."""
-    answers = (node.op for node in plan.nodes if isinstance(node.op, Answer))
+    told = (edge.node for node, op in plan.deliveries if op.output == "rstream" for edge in node.inputs)
+    answers = (op for id in told if isinstance(op := plan.by_id[id].op, Answer))
     names = {name for op in answers if op.order for name in op.rules[:1]}
     return {name: rank for rank, name in enumerate(sorted(names), 1)}
 

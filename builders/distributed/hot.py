@@ -17,7 +17,6 @@ from squall.builders.distributed.lying import (
     EVERYWHERE,
     Address,
     Apart,
-    Columns,
     Grouping,
     Keys,
     Makers,
@@ -25,12 +24,12 @@ from squall.builders.distributed.lying import (
     goes_everywhere,
     lying,
     makers_of,
-    places,
     through,
     ways,
     ways_to,
 )
-from squall.operators import AntiJoin, Distinct, Join, LeftJoin, is_stateful
+from squall.operators import Answer, AntiJoin, Distinct, Join, LeftJoin, is_stateful
+from squall.placement import Columns, kind_of, places
 from squall.plan import Node, Plan
 
 Hot = Mapping[Address, tuple[str, ...]]
@@ -86,6 +85,8 @@ def scattered(plan: Plan, keys: Keys, hot: Hot) -> dict[Address, Grouping | None
         found |= apart
         for address in apart:
             found |= _in_front(plan, makers, found, address)
+    for node, _ in plan.deliveries:
+        found |= _told(plan, makers, found, node)
     return found
 
 
@@ -112,6 +113,22 @@ def _parted(plan: Plan, node: Node, keys: Keys, hot: Hot) -> dict[Address, Group
         others = tuple(column for column in range(plan.widths[node.inputs[port].node]) if column not in columns)
         by = {**dict.fromkeys(by_port[1 - port], EVERYWHERE), **dict.fromkeys(by_port[port], others)}
         found[node.id, port] = Apart(columns, tuple(sorted(by.items())))
+    return found
+
+
+def _told(plan: Plan, makers: Makers, keys: Keys, node: Node) -> dict[Address, Grouping | None]:
+    """The groupings of what is told where some of it has been scattered: a query's solutions go by all of their values
+    then, if they need not be in one place."""
+    kinds = [kind_of(edge.node, plan.by_id) for edge in node.inputs]
+    ports = [(node.id, port) for port in range(len(kinds))]
+    moved = {
+        kind for kind, port in zip(kinds, ports, strict=True) if isinstance(lying(plan, makers, keys, port), Apart)
+    }
+    found: dict[Address, Grouping | None] = {}
+    for kind, address, edge in zip(kinds, ports, node.inputs, strict=True):
+        answer = plan.by_id[edge.node].op
+        if kind in moved and keys[address] and isinstance(answer, Answer):
+            found[address] = tuple(range(1, len(answer.columns) + 1))
     return found
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
 
-from squall.operators import Apply, Emit, Extend, Feed, Group, Join, LeftJoin, Match, Project, Test, Where, is_stateful
-from squall.plan import Node, Plan, feeds_triples
+from squall import placement
+from squall.operators import Feed, Group, Join, LeftJoin, is_stateful
+from squall.placement import Columns, as_read, places, template_of
+from squall.plan import Node, Plan
 
-Columns = tuple[int, ...]
 Address = tuple[str, int]
 """A node, and the number of one of its inputs."""
 EVERYWHERE: Columns = (-1,)
@@ -93,9 +95,16 @@ def grouped(plan: Plan, node: Node, keys: Keys) -> Grouping | None:
             return _paired(columns, plan.widths[node.inputs[0].node], found)
         case Group(keys=columns):
             return _moved(found[0], lambda key: places(columns, key))
-        case Feed() if found[0] != () and not feeds_triples(node, plan.by_id):
-            return None
+        case Feed():
+            return _as_read(plan, node, node.op, found)
     return found[0]
+
+
+def _as_read(plan: Plan, node: Node, op: Feed, found: Sequence[Grouping | None]) -> Grouping | None:
+    """By what the rows lie as which a stream that is made is read, if those of all its inputs lie alike."""
+    templates = (template_of(edge.node, plan.by_id) for edge in node.inputs)
+    read = {_moved(key, partial(as_read, op, template)) for key, template in zip(found, templates, strict=True)}
+    return read.pop() if len(read) == 1 else None
 
 
 def _paired(keep: Columns, width: int, found: Sequence[Grouping | None]) -> Grouping | None:
@@ -115,7 +124,7 @@ def _paired(keep: Columns, width: int, found: Sequence[Grouping | None]) -> Grou
 
 def through(node: Node, key: Grouping | None) -> Grouping | None:
     """Where a node without memory puts the columns that its input is grouped by."""
-    return _moved(key, lambda columns: _through(node, columns))
+    return _moved(key, partial(placement.through, node.op))
 
 
 def _moved(key: Grouping | None, places: Callable[[Columns], Columns | None]) -> Grouping | None:
@@ -123,29 +132,6 @@ def _moved(key: Grouping | None, places: Callable[[Columns], Columns | None]) ->
     if key is None or key == EVERYWHERE:
         return key
     return key.mapped(places) if isinstance(key, Apart) else places(key)
-
-
-def _through(node: Node, key: Columns) -> Columns | None:
-    match node.op:
-        case Match(cells=cells):
-            found = tuple(cells[column] for column in key if column < len(cells))
-            return tuple(cell for cell in found if isinstance(cell, int)) if _all_numbers(found, key) else None
-        case Emit(template=template):
-            return places(template, key)
-        case Where() | Test() | Extend() | Apply():
-            return key
-        case Project(columns=columns):
-            return places(columns, key)
-    return None
-
-
-def _all_numbers(found: tuple[object, ...], key: Columns) -> bool:
-    return len(found) == len(key) and all(isinstance(cell, int) for cell in found)
-
-
-def places(cells: tuple[object, ...], columns: Columns) -> Columns | None:
-    """Where some columns are among cells; None: not all are."""
-    return tuple(cells.index(column) for column in columns) if all(column in cells for column in columns) else None
 
 
 def makers_of(plan: Plan) -> Makers:

@@ -18,7 +18,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from squall.builders.distributed.lying import (
     EVERYWHERE,
     Address,
-    Columns,
     Grouping,
     Keys,
     Makers,
@@ -30,6 +29,7 @@ from squall.builders.distributed.lying import (
     ways_to,
 )
 from squall.operators import AntiJoin, Cell, Distinct, Join, LeftJoin, Match
+from squall.placement import Columns
 from squall.plan import Plan
 from squall.statistics import TYPE
 

@@ -15,7 +15,7 @@ from operator import itemgetter
 import pyarrow
 
 from squall.builders.distributed.addressing import DELIVER, TURNS, WAKE, Addressing, Program
-from squall.builders.distributed.delivery import whole_of
+from squall.builders.distributed.delivery import worked_and_told
 from squall.builders.distributed.evaluations import Evaluations
 from squall.builders.distributed.exchange import Folder
 from squall.builders.distributed.lines import Parse
@@ -76,7 +76,8 @@ class Straight:
             rows.append(Parcel(CLOCK, 0, _HERE, 0, WAKE, [(latest - 1, FOREVER, 1)]))
         rows += (Parcel(ROW, level, _HERE, 0, WAKE, [UNIT]) for level in (0, DELIVER))
         addressing = self.program.addressing()
-        for one in whole_of(self.program, self.span, Evaluations(), self.state, self.end, rows):
+        program, states = self.program, (self.state, self.end)
+        for one in worked_and_told(program, program.levels, self.span, Evaluations(), *states, rows):
             yield from _to_wait(one, addressing) if isinstance(one, Parcel) and one.kind == HELD else (one,)
 
     def _coming(self) -> Iterator[Message | Parcel]:

@@ -20,7 +20,7 @@ from typing import Any
 from squall.builders.distributed import leaving
 from squall.builders.distributed.addressing import DELIVER, TOGETHER, TURNS, Owners, Program
 from squall.builders.distributed.cut import Level
-from squall.builders.distributed.delivery import changing, delivery, told_whole, whole
+from squall.builders.distributed.delivery import changing, delivery, last_levels, told_whole, whole
 from squall.builders.distributed.evaluations import Evaluations, changes_only, note, tellers
 from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
 from squall.builders.distributed.lines import Lost, Parse
@@ -139,6 +139,10 @@ class Batches:
         makers = [addressing.levels[node.id] for node in plan.nodes if isinstance(node.op, Feed)]
         self.making = {*makers} if self.instants else set()
         """The levels that make streams which may say when something is told whole."""
+        self.ending = tuple(level for level in program.ending if level.number not in self.making and not self.changing)
+        """The last level, if it is worked off together with the end,"""
+        self.before = program.levels[: len(program.levels) - len(self.ending)]
+        """and those before."""
         self.at_once = not self.instants and not any(level.recursive for level in program.levels)
         self.comes = (HELD,) if self.at_once else (ROW, HELD)
         """As what the rows of the sources are stored."""
@@ -412,7 +416,7 @@ class Batches:
         """Works the batch off from sources to answers, the sources' messages in the same job."""
         self.span = self._span_before(last)
         flow: Frame | None = messages
-        for level in self.program.levels:
+        for level in self.before:
             flow = self._through(level, flow)
         self._whole_done(self.exchange.told(self._delivered(flow, Evaluations())), last)
 
@@ -441,7 +445,7 @@ class Batches:
         """Works off level by level, those that follow each other without rounds in one job, and delivers. Answers with
         the instants at which something is told."""
         flow: Frame | None = None
-        for level in self.program.levels:
+        for level in self.before:
             if level.recursive:
                 self._end_job(flow)
                 flow = None
@@ -524,13 +528,18 @@ class Batches:
 
     def _delivered(self, flow: Frame | None, evaluations: Evaluations) -> Frame | None:
         """The answers, behind what is on its way; None: there are none."""
-        rows = self.exchange.union([flow, self._due(DELIVER)])
+        numbers = [level.number for level in self.ending]
+        rows = self.exchange.union([flow, *map(self._due, (*numbers, DELIVER))])
         if self._passes():
-            rows = self.exchange.union([rows, self._wakes([DELIVER], self.exchange.owners)])
+            timely = [level.number for level in self.ending if level.timely]
+            rows = self.exchange.union([rows, self._wakes([*timely, DELIVER], self.exchange.owners)])
         if rows is None:
             return None
-        step = self._ending(delivery(self.program, self.span, evaluations, self._end_state()))
-        return self.exchange.worked(rows, step, self.exchange.partitions)
+        step = delivery(self.program, self.span, evaluations, self._end_state())
+        if self.ending:
+            state = self._state(numbers, self.exchange.owners, self.keep)
+            step = last_levels(self.program, self.ending, self.span, evaluations, state, self._end_state())
+        return self._worked(rows, self._ending(step), numbers, self.exchange.owners)
 
     def _reported(self, evaluations: Evaluations, told: Told) -> Evaluations:
         return evaluations.reported(self.program.plan, {(number, time) for _, number, time in told.instants})

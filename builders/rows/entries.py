@@ -13,7 +13,8 @@ from typing import Any, cast
 
 from squall.builders.intervals import Steps, add_step, levels
 from squall.functions.sparql.names import TRUE
-from squall.rdf import ALWAYS, FOREVER, QUAD, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple
+from squall.operators import QUAD_MARK, Answer
+from squall.rdf import ALWAYS, FOREVER, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple
 
 Row = tuple[str | None, ...]
 Entry = tuple[Any, ...]
@@ -27,10 +28,10 @@ SOLUTION = "?"
 two queries that answer the same have answers of their own."""
 ASKED = "!"
 """What the first cell of the row of an ASK query's answer begins with; its name follows."""
-QUAD_MARK = f"@{QUAD}"
-"""The first cell of a quad's row; its graph, subject, predicate and object follow."""
-_NAMED = "\n"
-"""What stands in front of the name of a solution's query: no variable has it in its name."""
+MARKS = f"@{SOLUTION}{ASKED}"
+"""What the first cells of rows begin with that are no triples."""
+NAMED = "\t"
+"""What stands in front of the name of a solution's query: no variable has it in its name, and it divides no cells."""
 
 
 class Head(str):
@@ -64,7 +65,13 @@ def fact_row(fact: Fact, rule: str = "") -> Row:
 
 def solution_mark(names: Iterable[str], query: str) -> str:
     """The first cell of the rows of a query's solutions."""
-    return f"{SOLUTION}{' '.join(names)}{_NAMED}{query}"
+    return f"{SOLUTION}{' '.join(names)}{NAMED}{query}"
+
+
+def answer_mark(op: Answer) -> str:
+    """The first cell of the rows that an answer makes."""
+    query = op.rules[0] if op.rules else ""
+    return ASKED + query if op.asks else solution_mark(op.names, query)
 
 
 def row_fact(row: Sequence[Any]) -> Fact | Quad | Solution | Boolean:
@@ -76,7 +83,7 @@ def row_fact(row: Sequence[Any]) -> Fact | Quad | Solution | Boolean:
             return Quad(subject, predicate, object, graph)
         return Atom(Term(first[1:]), tuple(row[1:]))
     if first[0] == SOLUTION:
-        return Solution(tuple(first[1:].partition(_NAMED)[0].split()), tuple(row[1:]))
+        return Solution(tuple(first[1:].partition(NAMED)[0].split()), tuple(row[1:]))
     if first[0] == ASKED:
         return Boolean(row[1] == TRUE)
     return triple(row)
@@ -104,7 +111,7 @@ def is_rdf(row: Sequence[Any]) -> bool:
     if row[0] == QUAD_MARK:
         return row[1][0] != '"' and is_rdf(row[2:])
     first = row[0][0]
-    return first in "@?!" or (first != '"' and row[1][0] == "<")
+    return first in MARKS or (first != '"' and row[1][0] == "<")
 
 
 new = cast(Callable[[type[Any], Sequence[Any]], Any], tuple.__new__)  # faster than `_make` of a named tuple

@@ -8,7 +8,7 @@ from typing import Any
 from squall import functions
 from squall import operators as ops
 from squall.builders.rows.code import Names, bare, column_names, compiled, computed_at_once, entry, expression
-from squall.builders.rows.entries import ASKED, Entry, Head, solution_mark
+from squall.builders.rows.entries import Entry, Head, answer_mark
 from squall.builders.rows.timeline import order_name, ordering
 from squall.functions.values import value_key
 from squall.operators import Value
@@ -178,7 +178,7 @@ def answer(op: ops.Answer, width: int, ordered: bool) -> Step:
     """A solution from each row. ordered: with its place in the order."""
     row = column_names("a", width)
     rule = op.rules[0] if op.rules else ""
-    names: Names = {"first": ASKED + rule if op.asks else solution_mark(op.names, rule), "rule": rule}
+    names: Names = {"first": answer_mark(op), "rule": rule}
     first = "first"
     if ordered and op.order:
         names.update({"Head": Head, "key_of": ordering(op.order), "order": order_name(op.order)})

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from squall.operators import Cell, Closure, Distinct, Emit, Join, Match
+from squall.operators import Cell, Closure, Distinct, Emit, Join, Match, mark_of
 from squall.plan import Node, Plan
 from squall.planners.draft import digest
 from squall.planners.rewriting import Rewrite
@@ -44,10 +44,9 @@ def _is_relation(cells: Sequence[Cell]) -> bool:
     """Whether cells take all pairs of one predicate, or of one relation of two arguments."""
     if len(cells) != 3:
         return False
-    mark, predicate, _ = cells
-    if isinstance(mark, str) and mark[0] == "@":
+    if mark_of(cells) is not None:
         return cells[1:] == (0, 1)
-    return isinstance(predicate, str) and (cells[0], cells[2]) == (0, 1)
+    return isinstance(cells[1], str) and (cells[0], cells[2]) == (0, 1)
 
 
 def _filled(cells: Sequence[Cell], begin: int, end: int) -> tuple[Cell, ...]:

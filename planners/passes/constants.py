@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from squall.operators import Cell, Distinct, Join, Match, Project, Where
+from squall.operators import Cell, Distinct, Join, Match, Project, Where, mark_of
 from squall.plan import Input, Node, Plan
 from squall.planners.rewriting import Rewrite
 from squall.rdf import Term
@@ -85,8 +85,7 @@ def _kinds(plan: Plan, node: Node) -> Iterator[tuple[_Kind, Term]]:
 
 def _varied(op: Match, column: int) -> Iterator[tuple[tuple[Cell, ...], Term]]:
     """The cells with a variable in the place of each constant that may vary, with the constant."""
-    first = op.cells[0]
-    fixed = 0 if isinstance(first, str) and first[0] == "@" else 1
+    fixed = 1 if mark_of(op.cells) is None else 0
     for place, cell in enumerate(op.cells):
         if isinstance(cell, str) and place != fixed:
             yield (*op.cells[:place], column, *op.cells[place + 1 :]), cell
