@@ -20,6 +20,7 @@ from squall.operators import (
     Closure,
     Deliver,
     Distinct,
+    Emit,
     Extend,
     Feed,
     Group,
@@ -74,7 +75,7 @@ class _Grouping:
             case AntiJoin(on=on):
                 return tuple(left for left, _ in self._join(node, on))
             case Distinct():
-                return self._facts_key(node)
+                return self._facts_key(node.id)
             case Group(keys=keys):
                 return self._group(node, keys)
             case Slice(keys=keys):
@@ -115,8 +116,8 @@ class _Grouping:
         return read.pop() if len(read) == 1 else None
 
     def _told(self, node: Node, op: Feed | Deliver) -> None:
-        """What is told of one kind goes by the same columns: to one place if some of it has to, by those by which all of
-        it lies already, else facts by their subject, and solutions by all of their values."""
+        """What is told of one kind goes by the same columns: to one place if some of it has to, by those by which all
+        of it lies already, else facts by their subject, and solutions by all of their values."""
         made = [self.by_id[edge.node] for edge in node.inputs]
         lying: dict[Hashable, set[Columns | None]] = {}
         for one in made:
@@ -129,9 +130,12 @@ class _Grouping:
     def _lies(self, op: Feed | Deliver, node: Node) -> Columns | None:
         """By what rows that are told lie already, if that is known of all that are alike. (A query's, where they are
         told in order, have to be in one place.)"""
-        if not isinstance(node.op, Answer):
+        if isinstance(node.op, Answer) and node.op.order and op.output == "rstream":
+            return ()
+        if not isinstance(node.op, Answer | Emit):
             return self.keys[node.id]
-        return () if op.output == "rstream" and node.op.order else through(node.op, self._settled(node.inputs[0].node))
+        lies = through(node.op, self._settled(node.inputs[0].node))
+        return self._facts_key(node.id) if lies is None else lies
 
     def _apart(self, node: Node) -> Columns:
         """By what rows that are told can be told apart."""
@@ -158,10 +162,10 @@ class _Grouping:
                 self.keys[id] = self.wanted[node.id, port]
         return pairs
 
-    def _facts_key(self, node: Node) -> Columns | None:
+    def _facts_key(self, id: str) -> Columns | None:
         """The subject of facts made by rules, if that varies, else the first column that does; what holds a match's
         rows follows the first join."""
-        template = template_of(node.inputs[0].node, self.by_id)
+        template = template_of(id, self.by_id)
         if template is None:
             return None
         varying = [column for column, cell in enumerate(template) if isinstance(cell, int)]

@@ -24,6 +24,7 @@ from squall.operators import (
     is_stateful,
     is_timed,
 )
+from squall.placement import kind_of
 from squall.plan import Input, Node, Plan
 from squall.planners import rete
 from squall.rdf import Term, iri
@@ -173,7 +174,13 @@ def test_rows_that_have_to_meet_are_grouped_alike(planner: str, system: squall.S
             case Slice() | Update():
                 assert columns == [()]
             case Deliver():
-                assert set(columns) <= {(0,)}
+                alike = {(kind_of(edge.node, made.by_id), edge.columns) for edge in node.inputs}
+                assert len(alike) == len({kind for kind, _ in alike})
+                for edge in node.inputs:
+                    assert edge.columns is not None
+                    assert all(column < made.widths[edge.node] - 1 for column in edge.columns), (
+                        "rules are no part of it"
+                    )
             case op:
                 assert set(columns) <= ({()} if is_timed(op) else {None})
 

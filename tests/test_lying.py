@@ -1,0 +1,283 @@
+"""What is told is told where it lies, or goes by what tells it apart: by all tasks, unless it has an order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
+import pytest
+
+import squall
+from squall.builders.distributed import leaving, supersteps
+from squall.builders.distributed.addressing import Program
+from squall.builders.distributed.cut import describe, ending, hops, levels
+from squall.builders.distributed.exchange import Folder
+from squall.builders.distributed.hot import Hot
+from squall.builders.distributed.messages import Step
+from squall.operators import QUAD_MARK, Answer, Column, Deliver, Feed, Match, Read, Unit
+from squall.placement import as_read, subject_in, through
+from squall.plan import Input, Node, Plan
+from squall.planners.grouping import group
+from squall.profiles import apply
+from squall.rdf import QUAD, Event, Term, Triple, iri
+from squall.stages import Output
+from squall.system import (
+    CAME,
+    GRAPH,
+    Arrivals,
+    AtomPattern,
+    Construct,
+    Graphs,
+    Pattern,
+    Report,
+    Source,
+    System,
+    Variable,
+)
+from squall.testing import assert_as_oracle, stream
+from squall.windows import Range
+from tests import in_memory
+
+PREFIX = "PREFIX : <http://example.org/>\n"
+P, Q, R, S = (iri(f"http://example.org/{name}") for name in "pqrs")
+X, Y, Z = map(Variable, "xyz")
+COLUMNS = tuple[int, ...]
+
+
+def plan_of(query: str, output: str = "istream") -> Plan:
+    return squall.plan(apply(squall.compile(PREFIX + query, lexer="sparql"), output=output))
+
+
+def told_by(plan: Plan) -> list[COLUMNS | None]:
+    """By which columns the inputs of what ends a plan are grouped."""
+    return [edge.columns for node, _ in plan.deliveries for edge in node.inputs]
+
+
+# What is told
+
+
+@pytest.mark.parametrize(
+    ("query", "output", "columns", "stays"),
+    [
+        ("SELECT ?x ?y ?z { ?x :p ?y . ?y :q ?z }", "istream", (2,), True),
+        ("SELECT ?z ?y { ?x :p ?y . ?y :q ?z FILTER (?z > 1) }", "rstream", (2,), True),
+        ("SELECT ?x ?z { ?x :p ?y . ?y :q ?z }", "istream", (1, 2), False),
+        ("SELECT DISTINCT ?x ?z { ?x :p ?y . ?y :q ?z }", "dstream", (1, 2), True),
+        ("SELECT DISTINCT ?z ?x { ?x :p ?y . ?y :q ?z }", "istream", (2, 1), True),
+        ("SELECT ?y (COUNT(?x) AS ?n) { ?x :p ?y } GROUP BY ?y", "istream", (1,), True),
+        ("SELECT ?x ?y ?z { ?x :p ?y . ?y :q ?z } ORDER BY ?z", "rstream", (), True),
+        ("SELECT ?x ?y ?z { ?x :p ?y . ?y :q ?z } ORDER BY ?z LIMIT 3", "istream", (), True),
+        ("SELECT ?x ?y ?z ?w { ?x :p ?y . ?w :q ?z }", "istream", (), True),
+        ("CONSTRUCT { ?y :r ?z } { ?x :p ?y . ?y :q ?z }", "istream", (0,), True),
+        ("CONSTRUCT { ?x :r ?y } { ?x :p ?y . ?y :q ?z }", "istream", (2,), True),
+        ("CONSTRUCT { ?x :r ?z } { ?x :p ?y . ?y :q ?z }", "istream", (0,), False),
+        ("CONSTRUCT { :k :r ?z } { ?x :p ?y . ?y :q ?z }", "istream", (2,), False),
+    ],
+)
+def test_answers_are_told_where_they_lie_or_by_all_of_their_values(
+    query: str, output: str, columns: COLUMNS, stays: bool
+) -> None:
+    plan = plan_of(query, output)
+    assert told_by(plan) == [columns]
+    found = ending(plan, levels(plan))
+    assert bool(found) == stays
+    assert (f"end, in the tasks of level {found[0].number}" if found else "\nend\n") in describe(plan)
+
+
+def test_facts_that_may_be_alike_go_by_their_subject() -> None:
+    plan = plan_of("CONSTRUCT { :k :r ?z . ?z :r :k } { ?x :p ?y . ?y :q ?z }")
+    assert told_by(plan) == [(0,), (0,)]
+
+
+def test_a_recursion_ends_before_it_is_told() -> None:
+    plan = squall.plan(squall.compile("[(?x <urn:p> ?y) (?y <urn:q> ?z) -> (?x <urn:p> ?z)]", lexer="jena"))
+    (level, *_) = levels(plan)
+    assert level.recursive
+    assert ending(plan, levels(plan)) == ()
+
+
+def by_hand(orders: Iterable[bool], output: str = "rstream", names: tuple[str, ...] = ("x", "y")) -> Plan:
+    """A query that is answered in two places."""
+    order = ((Column(0), False),)
+    cells = ((0, P, 1), (1, P, 0))
+    nodes = [Node("r", Read(Source()))]
+    for number, ordered in enumerate(orders):
+        nodes.append(Node(f"m{number}", Match(cells[number]), (Input("r"),)))
+        answer = Answer(names, (0, 1), ("q",), order if ordered else ())
+        nodes.append(Node(f"a{number}", answer, (Input(f"m{number}"),)))
+    ends = tuple(Input(node.id) for node in nodes if isinstance(node.op, Answer))
+    return Plan(tuple(group([*nodes, Node("end", Deliver(output, sources=(Source(),)), ends)])), "by hand")
+
+
+def test_what_is_alike_goes_to_one_place_wherever_it_comes_from() -> None:
+    assert told_by(by_hand([False, False])) == [(1, 2), (1, 2)]
+    assert told_by(by_hand([True, False])) == [(), ()], "an order needs all that is alike"
+    assert told_by(by_hand([True, False], "istream")) == [(1, 2), (1, 2)]
+
+
+# By whom
+
+
+class Telling(in_memory.MemoryExchange):
+    """Counts what each task tells."""
+
+    def __init__(self) -> None:
+        super().__init__(in_memory.MemoryFiles())
+        self.told_by: list[int] = []
+
+    def answering(self, step: Step, folder: Folder) -> Step:
+        def put(_: Any, answers: Any) -> str:
+            self.told_by.append(len(answers))
+            return self._put(folder, answers)
+
+        return leaving.answering(step, put)
+
+
+def told(plan: Plan, events: list[Event], hot: Hot | None = None) -> tuple[list[Output], list[int]]:
+    """The outputs of a run of one batch, and how many of them each task has told."""
+    exchange = Telling()
+    program = Program(plan, levels(plan, (), hot or {}), hot=hot or {})
+    job = supersteps.Batches(exchange, exchange.files, program, 0, most=0)
+    messages = chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(events)))
+    job.work(messages, last=True, keep=False)
+    return list(job.outputs()), exchange.told_by
+
+
+PEOPLE = "".join(f"{time} :n{time} :p :m{time % 25}\n{time} :m{time % 25} :q {time}\n" for time in range(50))
+MANY = "".join(f"{time} :n{time} :p :one\n{time} :one :q {time}\n" for time in range(40))
+
+
+@pytest.mark.parametrize("output", ["istream", "rstream"])
+@pytest.mark.parametrize("shown", ["?x ?y ?z", "?x ?z", "DISTINCT ?z", "?y (COUNT(?x) AS ?n)"])
+def test_all_tasks_tell(shown: str, output: str) -> None:
+    grouping = " GROUP BY ?y" if "COUNT" in shown else ""
+    query = f"{PREFIX}SELECT {shown} {{ ?x :p ?y . ?y :q ?z }}{grouping}"
+    system = apply(squall.compile(query, lexer="sparql"), output=output)
+    events = stream(PEOPLE)
+    found, by = told(squall.plan(system), events)
+    assert_as_oracle(system, found, events)
+    assert len(by) == 3
+    assert max(by) < 0.6 * sum(by)
+
+
+def test_what_has_an_order_one_task_tells_in_it() -> None:
+    query = "SELECT ?x ?z { ?x :p ?y . ?y :q ?z } ORDER BY DESC(?z) ?x"
+    system = apply(squall.compile(PREFIX + query, lexer="sparql"), output="rstream")
+    events = stream(PEOPLE)
+    found, by = told(squall.plan(system), events)
+    assert len(by) == 1
+    assert found == list(squall.build(squall.plan(system), "iterator").run([events]))
+
+
+@pytest.mark.parametrize("shown", ["?x ?y ?z", "?y ?x", "?y ?z"])
+def test_solutions_with_a_hot_key_are_told_by_all_tasks(shown: str) -> None:
+    """Where they show the key, they would be one task's."""
+    system = squall.compile(f"{PREFIX}SELECT {shown} {{ ?x :p ?y . ?y :q ?z }}", lexer="sparql")
+    plan = squall.plan(system)
+    join = next(node for node in plan.nodes if len(node.inputs) == 2 and "join" in node.id)
+    key = iri("http://example.org/one")
+    events = stream(MANY)
+    assert len(told(plan, events)[1]) == 1
+    most = 0
+    for port in (0, 1):
+        found, by = told(plan, events, {(join.id, port): (key,)})
+        assert_as_oracle(system, found, events)
+        most = max(most, len(by))
+    assert most == 3
+
+
+def test_rows_of_several_kinds_are_told_by_one_node() -> None:
+    """Solutions of two queries, an answer to a question, atoms, quads and triples, as the oracle says."""
+    template = (AtomPattern(QUAD, (Y, X, R, Z)), AtomPattern(iri("urn:rel"), (Z, X)), Pattern(X, S, Z))
+    body = (Pattern(X, P, Y), Pattern(Y, Q, Z))
+    makes = System("m", (Source(),), body, consequences=(Construct(template),))
+    asked = ("SELECT ?y ?z { ?y :q ?z }", "SELECT ?x { ?x :p ?y . ?y :q ?z }", "ASK { ?x :p ?y }")
+    queries = (squall.compile(PREFIX + query, lexer="sparql") for query in asked)
+    system = System(subsystems=(makes, *queries))
+    events = stream(PEOPLE)
+    found, by = told(squall.plan(system), events)
+    assert_as_oracle(system, found, events)
+    assert len(by) == 3
+    assert len({type(output.fact) for output in found}) == 5
+
+
+# Streams that are made
+
+
+def of_quads(source: Source, reads: Pattern | AtomPattern, window: Range) -> System:
+    """A rule that makes a stream of quads of what is said of many, and one that joins these with that again."""
+    quads = (Construct((AtomPattern(QUAD, (X, Y, S, X)),)),)
+    maker = System("m", joinables=(Pattern(X, P, Y),), consequences=quads, reentrant=False)
+    body = (System("", (source,), (reads,), consequences=()), Pattern(Y, Q, Z))
+    rule = System("r", (Source(window=window),), body, consequences=(Construct((Pattern(Y, R, X),)),))
+    return System(subsystems=(System(subsystems=(maker,), stream="urn:s", output="istream"), rule))
+
+
+QUADS = Pattern(Y, S, X)
+IN_GRAPHS = AtomPattern(GRAPH, (X, Y, S, X))
+CAME_SO = AtomPattern(CAME, (Variable("g"), Variable("t"), Y, S, X))
+
+
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
+@pytest.mark.parametrize(
+    ("source", "reads"),
+    [
+        (Source("urn:s", Range(50)), QUADS),
+        (Graphs("urn:s", Range(50)), IN_GRAPHS),
+        (Arrivals("urn:s", Range(50)), CAME_SO),
+    ],
+    ids=["triples", "in graphs", "with when they came"],
+)
+def test_quads_that_are_read_again_are_spread_by_their_subject(
+    source: Source, reads: Pattern | AtomPattern, planner: str
+) -> None:
+    """So are the rows as which they are read: no row moves to what is joined by the subject."""
+    system = of_quads(source, reads, Range(50))
+    plan = squall.plan(system, planner)
+    (feed,) = (node for node in plan.nodes if isinstance(node.op, Feed))
+    assert [edge.columns for edge in feed.inputs] == [(2,)]
+    moved = {(hop.producer, hop.consumer) for hop in hops(plan) if hop.moves}
+    assert not any(producer == feed.id for producer, _ in moved)
+    events = stream(PEOPLE)
+    program = Program(plan, levels(plan))
+    buckets = {program.addressing().bucket((feed.id, 0), row) for row in quads(events)}
+    assert len(buckets) > 15
+    found = in_memory.run(plan, in_memory.cut(events, [30, 70]))
+    assert_as_oracle(system, found, events)
+    assert any(output.rule == "r" for output in found)
+
+
+def quads(events: Iterable[Event]) -> Iterable[tuple[str, ...]]:
+    triples = [fact for event in events for fact in event.facts if isinstance(fact, Triple)]
+    return [(QUAD_MARK, one.subject, one.object, S, one.subject) for one in triples if one.predicate == P]
+
+
+def test_where_subjects_are() -> None:
+    assert subject_in(None) == subject_in((0, P, 1)) == subject_in((P, P, 1)) == 0
+    assert subject_in((QUAD_MARK, P, 0, P, 1)) == 2
+    assert subject_in((Term("@urn:r"), 0)) == 1
+    assert subject_in((Term("@urn:r"),)) == 0
+
+
+def test_where_columns_are_as_a_stream_is_read() -> None:
+    def read(source: Source, template: COLUMNS | tuple[int | Term, ...], *columns: int) -> COLUMNS | None:
+        return as_read(Feed(source, "istream", Report(), ()), template, columns)
+
+    triple, quad = (0, P, 1), (QUAD_MARK, 2, 0, P, 1)
+    assert read(Source("s"), triple, 0, 2) == (0, 2)
+    assert read(Source("s"), quad, 2, 4) == (0, 2)
+    assert read(Source("s"), quad, 1) is None, "the graph is not read"
+    assert read(Graphs("s"), triple, 0) == (2,)
+    assert read(Graphs("s"), quad, 2) == (2,)
+    assert read(Arrivals("s"), quad, 2) == (3,)
+    assert as_read(Feed(Source("s"), "istream", Report(), ()), None, (0,)) is None
+
+
+def test_where_columns_are_behind_an_operator_without_memory() -> None:
+    assert through(Answer(("x", "y"), (1, 0)), (0, 1)) == (2, 1)
+    assert through(Answer(("x",), (1,)), (0,)) is None
+    assert through(Match((1, P, 0)), (0, 2)) == (1, 0)
+    assert through(Match((1, P, 0)), (1,)) is None
+    assert through(Unit(), (0,)) is None
+    assert through(Match((0, P, 1)), None) is None
