@@ -97,14 +97,14 @@ def test_a_recursion_ends_before_it_is_told() -> None:
     assert ending(plan, levels(plan)) == ()
 
 
-def by_hand(orders: Iterable[bool], output: str = "rstream", names: tuple[str, ...] = ("x", "y")) -> Plan:
-    """A query that is answered in two places."""
+def by_hand(orders: Iterable[bool], output: str = "rstream", queries: tuple[str, ...] = ("q", "q")) -> Plan:
+    """What two nodes answer, of one query or of two. orders: whether it has an order."""
     order = ((Column(0), False),)
     cells = ((0, P, 1), (1, P, 0))
     nodes = [Node("r", Read(Source()))]
     for number, ordered in enumerate(orders):
         nodes.append(Node(f"m{number}", Match(cells[number]), (Input("r"),)))
-        answer = Answer(names, (0, 1), ("q",), order if ordered else ())
+        answer = Answer(("x", "y"), (0, 1), (queries[number],), order if ordered else ())
         nodes.append(Node(f"a{number}", answer, (Input(f"m{number}"),)))
     ends = tuple(Input(node.id) for node in nodes if isinstance(node.op, Answer))
     return Plan(tuple(group([*nodes, Node("end", Deliver(output, sources=(Source(),)), ends)])), "by hand")
@@ -114,6 +114,12 @@ def test_what_is_alike_goes_to_one_place_wherever_it_comes_from() -> None:
     assert told_by(by_hand([False, False])) == [(1, 2), (1, 2)]
     assert told_by(by_hand([True, False])) == [(), ()], "an order needs all that is alike"
     assert told_by(by_hand([True, False], "istream")) == [(1, 2), (1, 2)]
+
+
+def test_what_meets_in_one_task_is_said_by_input() -> None:
+    plan = by_hand([False, True], queries=("q", "other"))
+    assert told_by(plan) == [(1, 2), ()]
+    assert describe(plan).endswith("end grouped by [1, 2]; a single task has all rows of input 2")
 
 
 # By whom

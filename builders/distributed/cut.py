@@ -202,18 +202,21 @@ def _row_by_row(plan: Plan, starts: Sequence[str], shown: Collection[str] = ()) 
 def grouping(node: Node, keys: Keys) -> str:
     """By which columns the rows of a node are grouped, as text."""
     wanted = [keys[node.id, port] for port in range(len(node.inputs))]
-    if all(columns == EVERYWHERE for columns in wanted):
+    if wanted and all(columns == EVERYWHERE for columns in wanted):
         return " in every task, for itself"
     if EVERYWHERE in wanted:
         port = wanted.index(EVERYWHERE)
         return f" with all rows of input {port + 1} in every task, the others by {_shown(wanted[1 - port])}"
-    if any(columns == () for columns in wanted):
+    if wanted and all(columns == () for columns in wanted):
         return " (a single task: all its rows have to meet)"
     match node.op:
         case Join() | LeftJoin() | AntiJoin():
             return f" grouped by {' = '.join(map(_shown, wanted))}{_but_for(wanted)}"
-        case Distinct() | Group() | Deliver():
-            return f" grouped by {' and '.join(dict.fromkeys(map(_shown, wanted)))}{_but_for(wanted[:1])}"
+        case Distinct() | Group() | Deliver() | Feed() if wanted:
+            shown = dict.fromkeys(_shown(columns) for columns in wanted if columns != ())
+            meeting = ", ".join(str(port) for port, columns in enumerate(wanted, 1) if columns == ())
+            apart = f"; a single task has all rows of input {meeting}" if meeting else ""
+            return f" grouped by {' and '.join(shown)}{_but_for(wanted[:1])}{apart}"
     return ""
 
 
