@@ -207,13 +207,13 @@ def run(
     tasks. hot: the keys whose rows are scattered, by input. measures: asked whenever the job starts, whether nodes are
     measured also where there is no tally."""
     files = MemoryFiles()
-    exchange = MemoryExchange(files, workers=workers)
     program = Program(plan, levels(plan, spread, hot), spread=spread, hot=dict(hot))
     found: list[Output] = []
     most = workers.most if workers is not None else 0
     at_work: list[Batches | SingleTask] = []
 
     def anew() -> Batches | SingleTask:
+        exchange = MemoryExchange(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3, workers)
         if alone(plan):
             return SingleTask(exchange, files, replace(program, measure=tally is not None), Options.steps)
         measured = replace(program, measure=tally is not None or measures())

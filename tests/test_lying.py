@@ -15,6 +15,7 @@ from squall.builders.distributed.cut import describe, ending, hops, levels
 from squall.builders.distributed.exchange import Folder
 from squall.builders.distributed.hot import Hot
 from squall.builders.distributed.messages import Step
+from squall.builders.distributed.spread import spreadable
 from squall.operators import QUAD_MARK, Answer, Column, Deliver, Feed, Match, Read, Unit
 from squall.placement import as_read, subject_in, through
 from squall.plan import Input, Node, Plan
@@ -36,7 +37,7 @@ from squall.system import (
     Variable,
 )
 from squall.testing import assert_as_oracle, stream
-from squall.windows import Range
+from squall.windows import Range, Stepped
 from tests import in_memory
 
 PREFIX = "PREFIX : <http://example.org/>\n"
@@ -287,3 +288,30 @@ def test_where_columns_are_behind_an_operator_without_memory() -> None:
     assert through(Match((1, P, 0)), (1,)) is None
     assert through(Unit(), (0,)) is None
     assert through(Match((0, P, 1)), None) is None
+
+
+@pytest.mark.parametrize("tasks", [(3, 2), (2, 5)], ids=str)
+def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
+    """Also where the last level and the end are one step; a run goes on with another number of tasks."""
+    query = "SELECT ?x ?y ?z { ?x :p ?y . ?y :q ?z }"
+    system = apply(squall.compile(PREFIX + query, lexer="sparql"), window=Stepped(10, 10), output="istream")
+    plan = squall.plan(system)
+    spread = frozenset(address for address in spreadable(plan) if address[1] == 1)
+    assert spread
+    lines = [f"1 :n{number} :p :m{number % 3}\n1 :m{number % 3} :q :o{number}\n" for number in range(12)]
+    events = stream("".join([*lines, "12 :n0 :p :k\n"]))
+    files = in_memory.MemoryFiles()
+    found: list[Output] = []
+    for number, time in zip(tasks, (1, 12), strict=True):
+        program = Program(plan, levels(plan, spread), spread=spread)
+        assert program.ending
+        exchange = in_memory.MemoryExchange(files, number)
+        job = supersteps.Batches(exchange, files, program, 0, most=0)
+        came = in_memory.in_files([event for event in events if event.time == time])
+        job.work(chain(() if job.done else in_memory.start(job), in_memory.read(job, came)))
+        found += job.outputs()
+        job.commit(None)
+    job.work(None, last=True)
+    found += job.outputs()
+    assert_as_oracle(system, found, events)
+    assert len(found) == 48

@@ -16,7 +16,16 @@ from squall.builders.distributed.cut import Level
 from squall.builders.distributed.evaluations import Evaluations, changes_only, evaluated
 from squall.builders.distributed.messages import ROW, Answers, Made, Message, Parcel, Step
 from squall.builders.distributed.replicas import State
-from squall.builders.distributed.worker import PLAIN, Span, behind, figure_messages, gathered, in_time, worked_off
+from squall.builders.distributed.worker import (
+    PLAIN,
+    Span,
+    behind,
+    figure_messages,
+    gathered,
+    in_time,
+    waiting,
+    worked_off,
+)
 from squall.builders.packing import orders, pack_output, unpack_output
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
@@ -75,7 +84,7 @@ def worked_and_told(
     told: list[Parcel] = []
     rest: list[Parcel] = []
     span, now, later = in_time(given, span)
-    yield from later
+    yield from waiting(program, later)
     for parcel in now:
         (told if parcel.level == DELIVER else rest).append(parcel)
     for made in worked_off(program, levels, PLAIN, span, state, rest):

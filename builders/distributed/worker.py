@@ -260,7 +260,7 @@ def worked_off(
 ) -> Iterator[Message | Parcel]:
     """What one round of some levels makes of the messages of a partition."""
     span, now, later = in_time(given, span)
-    yield from chain.from_iterable(map(program.addressing().at_rest, later)) if program.spread or program.hot else later
+    yield from waiting(program, later)
     partition, fresh = gathered(now, state.owners)
     if partition is None:
         return
@@ -305,6 +305,13 @@ def behind(span: Span, state: State) -> int:
     """The time (integer ms) before which nothing begins that is still to come, when a span has been worked off and no
     further rounds are to follow: what ends before need not be kept. At the end of all sources nobody knows it yet."""
     return state.passed if span.now == FOREVER - 1 else max(state.passed, span.now)
+
+
+def waiting(program: Program, later: Iterable[Parcel]) -> Iterable[Parcel]:
+    """Messages that wait for their time as they are kept, whichever tasks they have come to."""
+    if not (program.spread or program.hot):
+        return later
+    return chain.from_iterable(map(program.addressing().at_rest, later))
 
 
 def gathered(given: Iterable[Parcel], owners: Owners) -> tuple[int | None, dict[tuple[int, int], list[Entry]]]:
