@@ -26,6 +26,7 @@ from squall.operators import (
     Group,
     Join,
     LeftJoin,
+    Operator,
     Project,
     Slice,
     Test,
@@ -116,22 +117,20 @@ class _Grouping:
         return read.pop() if len(read) == 1 else None
 
     def _told(self, node: Node, op: Feed | Deliver) -> None:
-        """What is told of one kind goes by the same columns: to one place if some of it has to, by those by which all
-        of it lies already, else facts by their subject, and solutions by all of their values."""
+        """What is told of one kind goes by the same columns: by those by which all of it lies already, else facts by
+        their subject, and solutions by all of their values. What is told in an order has to be in one place."""
         made = [self.by_id[edge.node] for edge in node.inputs]
+        kinds = [kind_of(one.id, self.by_id) for one in made]
         lying: dict[Hashable, set[Columns | None]] = {}
-        for one in made:
-            lying.setdefault(kind_of(one.id, self.by_id), set()).add(self._lies(op, one))
-        for port, one in enumerate(made):
-            alike = lying[kind_of(one.id, self.by_id)]
-            known = () if () in alike else next(iter(alike)) if len(alike) == 1 else None
-            self.wanted[node.id, port] = self._apart(one) if known is None else known
+        for kind, one in zip(kinds, made, strict=True):
+            lying.setdefault(kind, set()).add(self._lies(one))
+        ordered = {kind for kind, one in zip(kinds, made, strict=True) if _has_order(op, one.op)}
+        for port, (kind, one) in enumerate(zip(kinds, made, strict=True)):
+            known = next(iter(lying[kind])) if len(lying[kind]) == 1 else None
+            self.wanted[node.id, port] = () if kind in ordered else self._apart(one) if known is None else known
 
-    def _lies(self, op: Feed | Deliver, node: Node) -> Columns | None:
-        """By what rows that are told lie already, if that is known of all that are alike. (A query's, where they are
-        told in order, have to be in one place.)"""
-        if isinstance(node.op, Answer) and node.op.order and op.output == "rstream":
-            return ()
+    def _lies(self, node: Node) -> Columns | None:
+        """By what rows that are told lie already, if that is known."""
         if not isinstance(node.op, Answer | Emit):
             return self.keys[node.id]
         lies = through(node.op, self._settled(node.inputs[0].node))
@@ -171,6 +170,11 @@ class _Grouping:
         varying = [column for column, cell in enumerate(template) if isinstance(cell, int)]
         subject = subject_in(template)
         return (subject,) if subject in varying or not varying else (varying[0],)
+
+
+def _has_order(told: Feed | Deliver, op: Operator) -> bool:
+    """Whether what an operator makes is told in an order."""
+    return told.output == "rstream" and isinstance(op, Answer) and bool(op.order)
 
 
 def _is_whole(op: Feed) -> bool:

@@ -91,6 +91,13 @@ def test_facts_that_may_be_alike_go_by_their_subject() -> None:
     assert told_by(plan) == [(0,), (0,)]
 
 
+def test_what_lies_in_one_place_does_not_make_others_come_there() -> None:
+    product = "[a: (?x <urn:p> ?y) (?z <urn:q> ?w) -> (?x <urn:r> ?w)]"
+    other = "[b: (?x <urn:s> ?y) (?y <urn:t> ?z) -> (?x <urn:u> ?z)]"
+    assert told_by(squall.plan(squall.compile(product, lexer="jena"))) == [()]
+    assert told_by(squall.plan(squall.compile(product + other, lexer="jena"))) == [(0,), (0,)]
+
+
 def test_a_recursion_ends_before_it_is_told() -> None:
     plan = squall.plan(squall.compile("[(?x <urn:p> ?y) (?y <urn:q> ?z) -> (?x <urn:p> ?z)]", lexer="jena"))
     (level, *_) = levels(plan)
@@ -177,10 +184,12 @@ def test_what_has_an_order_one_task_tells_in_it() -> None:
     assert found == list(squall.build(squall.plan(system), "iterator").run([events]))
 
 
-@pytest.mark.parametrize("shown", ["?x ?y ?z", "?y ?x", "?y ?z"])
-def test_solutions_with_a_hot_key_are_told_by_all_tasks(shown: str) -> None:
+@pytest.mark.parametrize(
+    "query", ["SELECT ?x ?y ?z", "SELECT ?y ?x", "SELECT ?y ?z", "CONSTRUCT { ?y :r ?x }", "CONSTRUCT { ?x :r ?y }"]
+)
+def test_answers_of_a_hot_key_are_told_by_all_tasks(query: str) -> None:
     """Where they show the key, they would be one task's."""
-    system = squall.compile(f"{PREFIX}SELECT {shown} {{ ?x :p ?y . ?y :q ?z }}", lexer="sparql")
+    system = squall.compile(f"{PREFIX}{query} {{ ?x :p ?y . ?y :q ?z }}", lexer="sparql")
     plan = squall.plan(system)
     join = next(node for node in plan.nodes if len(node.inputs) == 2 and "join" in node.id)
     key = iri("http://example.org/one")

@@ -28,7 +28,7 @@ from squall.builders.distributed.lying import (
     ways,
     ways_to,
 )
-from squall.operators import Answer, AntiJoin, Distinct, Join, LeftJoin, is_stateful
+from squall.operators import AntiJoin, Distinct, Join, LeftJoin, is_stateful
 from squall.placement import Columns, kind_of, places
 from squall.plan import Node, Plan
 
@@ -117,18 +117,15 @@ def _parted(plan: Plan, node: Node, keys: Keys, hot: Hot) -> dict[Address, Group
 
 
 def _told(plan: Plan, makers: Makers, keys: Keys, node: Node) -> dict[Address, Grouping | None]:
-    """The groupings of what is told where some of it has been scattered: a query's solutions go by all of their values
-    then, if they need not be in one place."""
-    kinds = [kind_of(edge.node, plan.by_id) for edge in node.inputs]
-    ports = [(node.id, port) for port in range(len(kinds))]
-    moved = {
-        kind for kind, port in zip(kinds, ports, strict=True) if isinstance(lying(plan, makers, keys, port), Apart)
-    }
+    """The groupings of what is told where some of it has been scattered: what is of the same kind goes by all of its
+    values then, if it need not be in one place."""
+    kinds = {(node.id, port): kind_of(edge.node, plan.by_id) for port, edge in enumerate(node.inputs)}
+    moved = {kind for address, kind in kinds.items() if isinstance(lying(plan, makers, keys, address), Apart)}
     found: dict[Address, Grouping | None] = {}
-    for kind, address, edge in zip(kinds, ports, node.inputs, strict=True):
-        answer = plan.by_id[edge.node].op
-        if kind in moved and keys[address] and isinstance(answer, Answer):
-            found[address] = tuple(range(1, len(answer.columns) + 1))
+    for (id, port), kind in kinds.items():
+        if kind in moved and keys[id, port]:
+            first = 0 if kind is None else 1  # behind the mark
+            found[id, port] = tuple(range(first, plan.widths[node.inputs[port].node] - 1))
     return found
 
 
