@@ -18,7 +18,7 @@ from squall.operators import Answer, Column, Deliver, Unit
 from squall.plan import Input, Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple, literal
 
-CELLS = st.one_of(st.none(), st.text(), st.sampled_from(["", "\n", "\0", "\0[]", "<a>", '"1"', "?x\nq"]))
+CELLS = st.one_of(st.none(), st.text(), st.sampled_from(["", "\n", "\0", "\0[]", "<a>", '"1"', "?x\nq", "?x\tq"]))
 
 
 @given(st.lists(CELLS))

@@ -272,10 +272,10 @@ CASES = {
     ),
     "answer": Case(
         lambda: ready(ops.Answer(("y", "x"), (1, 0), rules=("the query",)), 2),
-        (2,), linear(lambda row: ("?y x\nthe query", row[1], row[0], "the query")), cells=(A, B, None),
+        (2,), linear(lambda row: ("?y x\tthe query", row[1], row[0], "the query")), cells=(A, B, None),
     ),
     "answer of no variables": Case(
-        lambda: ready(ops.Answer((), (), rules=("q",)), 1), (1,), linear(lambda row: ("?\nq", "q"))
+        lambda: ready(ops.Answer((), (), rules=("q",)), 1), (1,), linear(lambda row: ("?\tq", "q"))
     ),
     "join": _join(((1, 0),), (0, 1, 3)),
     "join on two": _join(((1, 0), (0, 1)), (0, 1)),
