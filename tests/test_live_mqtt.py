@@ -18,7 +18,7 @@ from squall.stages import Output
 from squall.streams import LedgerFile, Sources, open_sink, open_source
 from squall.streams.outbox import Identifying
 from tests import brokers
-from tests.live import PATIENCE, Run, example, line, output, times
+from tests.live import PATIENCE, Run, example, line, output, times, wait
 
 pytest.importorskip("paho.mqtt.client")
 
@@ -90,8 +90,10 @@ def interrupted(source: MqttSource, broker: brokers.Broker, *payloads: bytes) ->
 def test_what_was_not_worked_off_comes_again_to_a_client_that_has_a_name(broker: brokers.Broker) -> None:
     assert times(interrupted(opened(broker, "t/1?format=ntt&client=c"), broker, line(1))) == [1]
     say(broker, line(2))
-    with Run(opened(broker, "t/1?format=ntt&client=c")) as run:
+    source = opened(broker, "t/1?format=ntt&client=c")
+    with Run(source) as run:
         assert run.until(1, 2) == [1, 2]
+        wait(lambda: not source._unacknowledged)
     say(broker, line(3))
     with Run(opened(broker, "t/1?format=ntt&client=c")) as run:
         assert run.until(3) == [3]

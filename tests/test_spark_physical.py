@@ -24,7 +24,7 @@ GRANDPARENTS = HEAD + "(?a :parent ?b) (?b :parent ?c) -> (?a :grandparent ?c)."
 ORPHANS = HEAD + "(?a :parent ?b) (?b :parent ?c) noValue(?c, :gone) -> (?a :grandparent ?c)."
 ANCESTORS = HEAD + "(?a :parent ?b) -> (?a :ancestor ?b). (?a :parent ?b) (?b :ancestor ?c) -> (?a :ancestor ?c)."
 LITTLE = ["# Up to 16,777,216 bytes of files, where the state is small", "job 1: all in one task"]
-LEVELS = "job 2: level 1, then level 2, then level 3, then end"
+LEVELS = "job 2: level 1, then level 2, then level 3 and the end"
 
 
 def planned(text: str, **how: Any) -> Plan:
@@ -50,7 +50,7 @@ def test_a_plan_without_rounds_is_one_job_whose_steps_spark_names() -> None:
 
 
 def test_a_negation_takes_no_job_of_its_own() -> None:
-    much = "job 1: sources, then level 1, then level 2, then level 3, then end"
+    much = "job 1: sources, then level 1, then level 2, then level 3 and the end"
     assert heads(physical(planned(ORPHANS))) == [*LITTLE, "# More", much]
 
 
