@@ -218,6 +218,15 @@ def test_rows_of_several_kinds_are_told_by_one_node() -> None:
     assert len({type(output.fact) for output in found}) == 5
 
 
+def test_kinds_that_lie_by_different_columns_are_told_where_they_lie() -> None:
+    asked = ("SELECT ?x ?y { ?x :p ?y . ?y :q ?z }", "SELECT ?y ?z { ?x :p ?y . ?y :q ?z }")
+    system = System(subsystems=tuple(squall.compile(PREFIX + query, lexer="sparql") for query in asked))
+    plan = squall.plan(system)
+    assert ending(plan, levels(plan))
+    assert {*told_by(plan)} == {(1,), (2,)}
+    assert_as_oracle(system, told(plan, stream(PEOPLE))[0], stream(PEOPLE))
+
+
 # Streams that are made
 
 
