@@ -13,7 +13,8 @@ from squall.builders.rows.entries import Boxes, Entry
 from squall.builders.rows.factored import Factored
 from squall.builders.rows.plain import match
 from squall.functions.values import value_key
-from squall.operators import Cell, Distinct, Emit, Match, Value, mark_of
+from squall.marks import mark_of
+from squall.operators import Cell, Distinct, Emit, Match, Value
 from squall.plan import Node, Plan
 from squall.rdf import Term
 

@@ -8,8 +8,9 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from squall.builders.rows.entries import NAMED, Entry, Head, Row, answer_row, row_fact, triple
+from squall.builders.rows.entries import Entry, Head, Row, answer_row, row_fact, triple
 from squall.builders.rows.timeline import order_name, ordering
+from squall.marks import NAMED
 from squall.operators import Answer
 from squall.plan import Plan
 from squall.rdf import FOREVER, Evaluated, Triple

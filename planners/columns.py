@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from squall import operators as ops
 from squall.errors import PlannerError
+from squall.marks import relation_mark
 from squall.operators import Cell, Column, Invoke, Match, Value
 from squall.planners.draft import Draft, Rows
 from squall.rdf import Term, is_literal
-from squall.strata import is_timed, relation_mark
+from squall.strata import is_timed
 from squall.system import AtomPattern, Call, Expression, FactPattern, Slot, System, Variable
 
 

@@ -11,7 +11,7 @@ them (`Closure`) has them all in one place.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 from squall.operators import (
     Answer,
@@ -36,7 +36,7 @@ from squall.operators import (
     is_stateful,
     is_timed,
 )
-from squall.placement import Columns, as_read, kind_of, places, subject_in, template_of, through
+from squall.placement import Columns, inputs_by_kind, places, read_again, subject_in, template_of, through
 from squall.plan import Input, Node, Plan
 from squall.windows import Count
 
@@ -113,21 +113,23 @@ class _Grouping:
         """By what the facts of a stream that is made lie as they are read."""
         self._told(node, op)
         templates = (template_of(edge.node, self.by_id) for edge in node.inputs)
-        read = {as_read(op, one, self.wanted[node.id, port]) for port, one in enumerate(templates)}
+        read = {read_again(op, one, self.wanted[node.id, port]) for port, one in enumerate(templates)}
         return read.pop() if len(read) == 1 else None
 
     def _told(self, node: Node, op: Feed | Deliver) -> None:
-        """What is told of one kind goes by the same columns: by those by which all of it lies already, else facts by
-        their subject, and solutions by all of their values. What is told in an order has to be in one place."""
-        made = [self.by_id[edge.node] for edge in node.inputs]
-        kinds = [kind_of(one.id, self.by_id) for one in made]
-        lying: dict[Hashable, set[Columns | None]] = {}
-        for kind, one in zip(kinds, made, strict=True):
-            lying.setdefault(kind, set()).add(self._lies(one))
-        ordered = {kind for kind, one in zip(kinds, made, strict=True) if _has_order(op, one.op)}
-        for port, (kind, one) in enumerate(zip(kinds, made, strict=True)):
-            known = next(iter(lying[kind])) if len(lying[kind]) == 1 else None
-            self.wanted[node.id, port] = () if kind in ordered else self._apart(one) if known is None else known
+        """What is told of one kind, and so may be alike, goes by the same columns."""
+        for ports in inputs_by_kind(node, self.by_id).values():
+            key = self._together(op, [self.by_id[node.inputs[port].node] for port in ports])
+            self.wanted.update(dict.fromkeys(((node.id, port) for port in ports), key))
+
+    def _together(self, told: Feed | Deliver, made: Sequence[Node]) -> Columns:
+        """By what the rows of some nodes go that are of one kind: to one place, if they are told in an order; by those
+        columns by which all of them lie already; else facts by their subject, and solutions by all of their values."""
+        if any(_has_order(told, node.op) for node in made):
+            return ()
+        lying = {self._lies(node) for node in made}
+        known = lying.pop() if len(lying) == 1 else None
+        return self._apart(made) if known is None else known
 
     def _lies(self, node: Node) -> Columns | None:
         """By what rows that are told lie already, if that is known."""
@@ -136,11 +138,11 @@ class _Grouping:
         lies = through(node.op, self._settled(node.inputs[0].node))
         return self._facts_key(node.id) if lies is None else lies
 
-    def _apart(self, node: Node) -> Columns:
-        """By what rows that are told can be told apart."""
-        if isinstance(node.op, Answer):
-            return tuple(range(1, len(node.op.columns) + 1))
-        return (subject_in(template_of(node.id, self.by_id)),)
+    def _apart(self, made: Sequence[Node]) -> Columns:
+        """By what rows of one kind that are told can be told apart."""
+        if isinstance(made[0].op, Answer):
+            return tuple(range(1, len(made[0].op.columns) + 1))
+        return (min(subject_in(template_of(node.id, self.by_id)) for node in made),)
 
     def _settled(self, id: str) -> Columns | None:
         """By what the rows of a node lie, once a set for which nobody has decided lies by all of its columns."""

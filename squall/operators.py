@@ -6,10 +6,10 @@ and makes. docs/pps.md is the specification; `squall.builders.rows` says what ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from squall.rdf import QUAD, Term
+from squall.rdf import Term
 from squall.system import CLOSE, Report, Source
 from squall.windows import Window
 
@@ -23,16 +23,6 @@ class Value:
 
 Cell = int | Term | Value | None
 """One cell of a `Match`: a column number to fill, a term to equal, a literal to equal by value, or anything at all."""
-
-
-QUAD_MARK = Term(f"@{QUAD}")
-"""The first cell of a quad's row; its graph, subject, predicate and object follow."""
-
-
-def mark_of(cells: Sequence[Cell]) -> Term | None:
-    """What the rows of an atom begin with, its relation behind an ``@``; None: the cells are a triple's."""
-    first = cells[0]
-    return first if isinstance(first, str) and first[0] == "@" else None
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ columns by it, distributed builders where rows move.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from squall.marks import QUAD_MARK, answer_mark, mark_of
 from squall.operators import (
-    QUAD_MARK,
     Answer,
     Apply,
     Distinct,
@@ -21,11 +21,9 @@ from squall.operators import (
     Project,
     Test,
     Where,
-    mark_of,
 )
 from squall.plan import Node
 from squall.rdf import Term
-from squall.system import Arrivals, Graphs
 
 Columns = tuple[int, ...]
 
@@ -68,29 +66,34 @@ def template_of(id: str, by_id: Mapping[str, Node]) -> Sequence[int | Term] | No
     return None
 
 
-def kind_of(id: str, by_id: Mapping[str, Node]) -> Hashable:
-    """What is the same of all rows that are told and may be alike: of a query's solutions the query, of atoms the mark
-    of their relation, of triples None."""
+def kind_of(id: str, by_id: Mapping[str, Node]) -> str:
+    """How the rows of a node begin, of which those that are told may be alike: with the mark of a query, or with that
+    of a relation; "": they are triples."""
     op, template = by_id[id].op, template_of(id, by_id)
-    if isinstance(op, Answer):
-        return op.names, op.rules[:1], op.asks
-    return None if template is None else mark_of(template)
+    return answer_mark(op) if isinstance(op, Answer) else (template and mark_of(template)) or ""
+
+
+def inputs_by_kind(node: Node, by_id: Mapping[str, Node]) -> Mapping[str, Sequence[int]]:
+    """The numbers of the inputs of a node that tells rows, by `kind_of` what they bring."""
+    found: dict[str, list[int]] = {}
+    for port, edge in enumerate(node.inputs):
+        found.setdefault(kind_of(edge.node, by_id), []).append(port)
+    return found
 
 
 def subject_in(template: Sequence[int | Term] | None) -> int:
     """The column of a fact's row in which its subject is; of an atom, its first argument. None: of a triple's."""
-    mark = None if template is None else mark_of(template)
-    if mark is None or template is None:
+    if template is None or (mark := mark_of(template)) is None:
         return 0
     return 2 if mark == QUAD_MARK else min(1, len(template) - 1)
 
 
-def as_read(op: Feed, template: Sequence[int | Term] | None, columns: tuple[int, ...]) -> tuple[int, ...] | None:
+def read_again(op: Feed, template: Sequence[int | Term] | None, columns: Columns) -> Columns | None:
     """Where columns of the facts of a template are in the rows as which a stream that is made (a `Feed`) is read. None:
     they are not there, or it is not known."""
-    before = 2 if template is not None and mark_of(template) == QUAD_MARK else 0
-    source = op.source
-    behind = 2 if isinstance(source, Graphs) else 3 if isinstance(source, Arrivals) else 0
-    if template is None or not (source.is_plain or behind) or any(column < before for column in columns):
+    if template is None or not (op.source.is_plain or op.source.begins):
         return None
-    return tuple(column - before + behind for column in columns)
+    before = 2 if mark_of(template) == QUAD_MARK else 0
+    if any(column < before for column in columns):
+        return None
+    return tuple(column - before + op.source.begins for column in columns)

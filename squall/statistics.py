@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 from squall import operators as ops
 from squall.errors import UsageError
+from squall.marks import mark_of, relation_mark
 from squall.plan import Plan
 from squall.rdf import RDF, Atom, Event, Fact, Term, iri
-from squall.strata import relation_mark
 from squall.system import CAME, GRAPH
 
 MOST = 100
@@ -250,7 +250,7 @@ def together(inputs: Sequence[Profile]) -> Profile:
 
 def _read(cells: Sequence[ops.Cell], source: Source) -> Profile:
     """Of the facts of a source that fit the cells."""
-    mark = ops.mark_of(cells)
+    mark = mark_of(cells)
     if mark is None or mark in _PLACED:
         return _placed(cells, source)
     counts = source.counts(mark)

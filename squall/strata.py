@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from squall.errors import Origin, TranslatorError, raise_all
-from squall.operators import QUAD_MARK, mark_of
+from squall.marks import QUAD_MARK, mark_of, relation_mark
 from squall.rdf import Term, iri
 from squall.system import (
     CAME,
@@ -42,11 +42,6 @@ def shape(pattern: FactPattern) -> Shape:
             return tuple(slot if isinstance(slot, str) else None for slot in pattern.slots)
         case AtomPattern(relation=relation):
             return (relation_mark(relation), *(slot if isinstance(slot, str) else None for slot in pattern.slots))
-
-
-def relation_mark(relation: Term) -> Term:
-    """The first cell of an atom's row: no term's text starts like it."""
-    return Term(f"@{relation}")
 
 
 def overlap(left: Shape, right: Shape) -> bool:

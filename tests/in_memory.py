@@ -200,12 +200,13 @@ def run(
     hot: Hot = NONE,
     measures: Callable[[], bool] = lambda: False,
 ) -> list[Output]:
-    """The outputs of a plan, each of the batches a micro-batch. One batch is worked off with all that is static, and
-    nothing is kept of it. together, few: up to how many rows, and of how many events, one task works a batch off.
-    tally: takes down what nodes do. workers: where tasks are done, the job going on from batch to batch mostly; None:
-    the job starts anew before each of them, and no worker holds anything. spread: the inputs whose rows go to all
-    tasks. hot: the keys whose rows are scattered, by input. measures: asked whenever the job starts, whether nodes are
-    measured also where there is no tally."""
+    """The outputs of a plan, each of the batches a micro-batch. One batch is worked off with all that is static,
+    and nothing is kept of it. together, few: up to how many rows, and of how many events, one task works a batch
+    off. tally: takes down what nodes do. workers: where tasks are done, the job going on from batch to batch
+    mostly; None: the job starts anew before each of them, and no worker holds anything. Where there are workers, it
+    starts with any number of tasks. spread: the inputs whose rows go to all tasks. hot: the keys whose rows are
+    scattered, by input. measures: asked whenever the job starts, whether nodes are measured also where there is no
+    tally."""
     files = MemoryFiles()
     program = Program(plan, levels(plan, spread, hot), spread=spread, hot=dict(hot))
     found: list[Output] = []

@@ -15,9 +15,9 @@ from squall import operators as ops
 from squall.builders.rows import Operator, operator
 from squall.builders.rows.entries import Entry, Row
 from squall.builders.rows.memory import Index, Keeping, Waiting
+from squall.marks import relation_mark
 from squall.plan import Input, Node, Plan
 from squall.rdf import ALWAYS, FOREVER, XSD, iri, literal
-from squall.strata import relation_mark
 from squall.system import Source
 
 INSTANTS = range(8)

@@ -16,8 +16,9 @@ from squall.builders.distributed.exchange import Folder
 from squall.builders.distributed.hot import Hot
 from squall.builders.distributed.messages import Step
 from squall.builders.distributed.spread import spreadable
-from squall.operators import QUAD_MARK, Answer, Column, Deliver, Feed, Match, Read, Unit
-from squall.placement import as_read, subject_in, through
+from squall.marks import QUAD_MARK
+from squall.operators import Answer, Column, Deliver, Feed, Join, Match, Read, Unit
+from squall.placement import read_again, subject_in, through
 from squall.plan import Input, Node, Plan
 from squall.planners.grouping import group
 from squall.profiles import apply
@@ -227,6 +228,24 @@ def test_kinds_that_lie_by_different_columns_are_told_where_they_lie() -> None:
     assert_as_oracle(system, told(plan, stream(PEOPLE))[0], stream(PEOPLE))
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("key", [None, "one"])
+def test_one_relation_may_have_several_numbers_of_arguments(swapped: bool, key: str | None) -> None:
+    """What has no argument can only lie by its relation, not by the rule that makes it."""
+    rel, body = iri("urn:rel"), (Pattern(X, P, Y), Pattern(Y, Q, Z))
+    made = [AtomPattern(rel, ()), AtomPattern(rel, (Y,)), AtomPattern(rel, ()), AtomPattern(rel, (X, Y))]
+    rules = [
+        System(f"r{number}", (Source(),), body, consequences=(Construct((one,)),), reentrant=False)
+        for number, one in enumerate(made)
+    ]
+    system = System(subsystems=tuple(reversed(rules) if swapped else rules))
+    plan = squall.plan(system, "greedy")
+    assert len({*told_by(plan)}) == 1
+    joins = [node.id for node in plan.nodes if isinstance(node.op, Join)]
+    hot = {(join, 0): (iri(f"http://example.org/{key}"),) for join in joins} if key else None
+    assert_as_oracle(system, told(plan, stream(MANY), hot)[0], stream(MANY))
+
+
 # Streams that are made
 
 
@@ -287,7 +306,7 @@ def test_where_subjects_are() -> None:
 
 def test_where_columns_are_as_a_stream_is_read() -> None:
     def read(source: Source, template: COLUMNS | tuple[int | Term, ...], *columns: int) -> COLUMNS | None:
-        return as_read(Feed(source, "istream", Report(), ()), template, columns)
+        return read_again(Feed(source, "istream", Report(), ()), template, columns)
 
     triple, quad = (0, P, 1), (QUAD_MARK, 2, 0, P, 1)
     assert read(Source("s"), triple, 0, 2) == (0, 2)
@@ -296,7 +315,7 @@ def test_where_columns_are_as_a_stream_is_read() -> None:
     assert read(Graphs("s"), triple, 0) == (2,)
     assert read(Graphs("s"), quad, 2) == (2,)
     assert read(Arrivals("s"), quad, 2) == (3,)
-    assert as_read(Feed(Source("s"), "istream", Report(), ()), None, (0,)) is None
+    assert read_again(Feed(Source("s"), "istream", Report(), ()), None, (0,)) is None
 
 
 def test_where_columns_are_behind_an_operator_without_memory() -> None:

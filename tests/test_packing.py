@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall.builders.packing import orders, pack, pack_all, unpack, unpack_all
-from squall.builders.rows.entries import Head, Row, answer_row, row_fact, solution_mark
+from squall.builders.rows.entries import Head, Row, answer_row, row_fact
 from squall.builders.rows.timeline import order_name
+from squall.marks import solution_mark
 from squall.operators import Answer, Column, Deliver, Unit
 from squall.plan import Input, Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple, literal

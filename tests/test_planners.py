@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.errors import PlannerError
+from squall.marks import relation_mark
 from squall.operators import (
     Aggregate,
     Answer,
@@ -47,7 +48,6 @@ from squall.plan import Input, Plan
 from squall.planners import orders, rete
 from squall.planners.draft import digest
 from squall.rdf import XSD, Term, iri, literal
-from squall.strata import relation_mark
 from squall.system import Aggregate as AggregateOf
 from squall.system import (
     AtomPattern,

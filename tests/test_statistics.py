@@ -9,11 +9,11 @@ from hypothesis import given, settings
 
 import squall
 from squall.errors import UsageError
+from squall.marks import relation_mark
 from squall.operators import Answer, Group, Join, Match, Operator
 from squall.plan import Plan
 from squall.rdf import Atom, Event, Term, Triple, iri
 from squall.statistics import MOST, NOTHING, Counts, Guess, Statistics, estimates
-from squall.strata import relation_mark
 from squall.system import (
     CAME,
     GRAPH,

@@ -27,6 +27,7 @@ from squall.builders.rows.deliver import GrowingDeliver
 from squall.builders.rows.entries import Entry, Row
 from squall.builders.rows.factored import Factored, Rows
 from squall.builders.rows.read import seen, unprepared
+from squall.marks import mark_of
 from squall.operators import columns_of, is_stateful, is_timed
 from squall.plan import Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term
@@ -319,7 +320,7 @@ def _keyed(node: Node, plan: Plan) -> int | None:
     their predicate. None: there is no such column."""
     match node.op:
         case ops.Match(cells=cells):
-            return cells[1] if len(cells) == 3 and isinstance(cells[1], int) and ops.mark_of(cells) is None else None
+            return cells[1] if len(cells) == 3 and isinstance(cells[1], int) and mark_of(cells) is None else None
         case ops.Project(columns=columns):
             column = _keyed(plan.by_id[node.inputs[0].node], plan)
             return columns.index(column) if column is not None and column in columns else None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from squall.builders.rows.entries import Row
 from squall.builders.rows.factored import LEAST, Factored, Rows
-from squall.operators import mark_of
+from squall.marks import mark_of
 from squall.rdf import Fact, Term
 
 SAMPLE = 1024

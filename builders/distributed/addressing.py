@@ -17,11 +17,11 @@ from squall.builders.distributed.lying import EVERYWHERE, Address, Apart, Groupi
 from squall.builders.distributed.messages import ROW, STATE, Made, Message, Parcel, Step, apart, parcels, to_arrow
 from squall.builders.distributed.turns import Turns, turns
 from squall.builders.packing import orders
-from squall.builders.rows.entries import MARKS, UNIT, Entry, answer_mark
+from squall.builders.rows.entries import UNIT, Entry
 from squall.builders.rows.timeline import combiner
 from squall.builders.stars import Fused
-from squall.operators import Answer, Deliver, Feed, Group
-from squall.placement import Columns, kind_of
+from squall.operators import Deliver, Feed, Group
+from squall.placement import Columns, inputs_by_kind
 from squall.plan import Node, Plan
 
 WAKE = -1
@@ -148,11 +148,8 @@ class Addressing:
 
     def _told(self, plan: Plan, node: Node) -> Key:
         """What tells where rows go that are told, whatever kind they are of: their inputs are not told apart."""
-        keys: dict[str, Key] = {}
-        for port, edge in enumerate(node.inputs):
-            made, kind = plan.by_id[edge.node].op, kind_of(edge.node, plan.by_id)
-            mark = answer_mark(made) if isinstance(made, Answer) else "" if kind is None else str(kind)
-            keys[mark] = self.keys[node.id, port]
+        kinds = inputs_by_kind(node, plan.by_id)
+        keys = {kind: self.keys[node.id, ports[0]] for kind, ports in kinds.items()}
         return next(iter(keys.values())) if len(keys) == 1 else partial(_of_kind, keys)
 
     def bucket(self, address: Address, row: Sequence[str | None]) -> int:
@@ -215,9 +212,7 @@ class Addressing:
 
 
 def _of_kind(keys: Mapping[str, Key], row: Sequence[Any]) -> str:
-    first = row[0]
-    key = keys.get(str(first)) if first[0] in MARKS else None
-    return (key or keys[""])(row)
+    return (keys.get(str(row[0])) or keys[""])(row)  # the same text, also of a `Head`
 
 
 def bucket_of(text: str) -> int:

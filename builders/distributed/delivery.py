@@ -23,6 +23,7 @@ from squall.builders.distributed.worker import (
     figure_messages,
     gathered,
     in_time,
+    name_of,
     waiting,
     worked_off,
 )
@@ -65,9 +66,8 @@ def last_levels(
 ) -> Step:
     """The worker's function for levels whose rows are told where they lie: `superstep`, then `delivery`. state: of the
     levels; end: of the operation nodes, none of which is told only where all of it has changed."""
-    name = ", ".join(f"level {level.number}" for level in levels)
     work = partial(worked_and_told, program, levels, span, evaluations, state, end)
-    return program.step(f"{name} and the end", work, [*(level.number for level in levels), DELIVER])
+    return program.step(f"{name_of(levels, PLAIN)} and the end", work, [*(level.number for level in levels), DELIVER])
 
 
 def worked_and_told(

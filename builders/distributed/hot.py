@@ -29,7 +29,7 @@ from squall.builders.distributed.lying import (
     ways_to,
 )
 from squall.operators import AntiJoin, Distinct, Join, LeftJoin, is_stateful
-from squall.placement import Columns, kind_of, places
+from squall.placement import Columns, inputs_by_kind, places
 from squall.plan import Node, Plan
 
 Hot = Mapping[Address, tuple[str, ...]]
@@ -119,13 +119,14 @@ def _parted(plan: Plan, node: Node, keys: Keys, hot: Hot) -> dict[Address, Group
 def _told(plan: Plan, makers: Makers, keys: Keys, node: Node) -> dict[Address, Grouping | None]:
     """The groupings of what is told where some of it has been scattered: what is of the same kind goes by all of its
     values then, if it need not be in one place."""
-    kinds = {(node.id, port): kind_of(edge.node, plan.by_id) for port, edge in enumerate(node.inputs)}
-    moved = {kind for address, kind in kinds.items() if isinstance(lying(plan, makers, keys, address), Apart)}
     found: dict[Address, Grouping | None] = {}
-    for (id, port), kind in kinds.items():
-        if kind in moved and keys[id, port]:
-            first = 0 if kind is None else 1  # behind the mark
-            found[id, port] = tuple(range(first, plan.widths[node.inputs[port].node] - 1))
+    for kind, ports in inputs_by_kind(node, plan.by_id).items():
+        addresses = [(node.id, port) for port in ports]
+        moved = any(isinstance(lying(plan, makers, keys, address), Apart) for address in addresses)
+        if moved and all(keys[address] for address in addresses):
+            narrowest = min(plan.widths[node.inputs[port].node] for port in ports)  # a relation may be of several
+            columns = tuple(range(1 if kind else 0, narrowest - 1))  # behind the mark, without the name of the rule
+            found |= dict.fromkeys(addresses, columns)
     return found
 
 

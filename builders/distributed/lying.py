@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from squall import placement
 from squall.operators import Feed, Group, Join, LeftJoin, is_stateful
-from squall.placement import Columns, as_read, places, template_of
+from squall.placement import Columns, places, read_again, template_of
 from squall.plan import Node, Plan
 
 Address = tuple[str, int]
@@ -96,14 +96,14 @@ def grouped(plan: Plan, node: Node, keys: Keys) -> Grouping | None:
         case Group(keys=columns):
             return _moved(found[0], lambda key: places(columns, key))
         case Feed():
-            return _as_read(plan, node, node.op, found)
+            return _read_again(plan, node, node.op, found)
     return found[0]
 
 
-def _as_read(plan: Plan, node: Node, op: Feed, found: Sequence[Grouping | None]) -> Grouping | None:
+def _read_again(plan: Plan, node: Node, op: Feed, found: Sequence[Grouping | None]) -> Grouping | None:
     """By what the rows lie as which a stream that is made is read, if those of all its inputs lie alike."""
     templates = (template_of(edge.node, plan.by_id) for edge in node.inputs)
-    read = {_moved(key, partial(as_read, op, template)) for key, template in zip(found, templates, strict=True)}
+    read = {_moved(key, partial(read_again, op, template)) for key, template in zip(found, templates, strict=True)}
     return read.pop() if len(read) == 1 else None
 
 

@@ -239,10 +239,10 @@ def superstep(
     instants: at which what is made there is told whole.
     """
     work = partial(worked_off, program, levels, phase, span, state, instants=instants)
-    return program.step(_name(levels, phase), work, state.levels)
+    return program.step(name_of(levels, phase), work, state.levels)
 
 
-def _name(levels: Sequence[Level], phase: str) -> str:
+def name_of(levels: Sequence[Level], phase: str) -> str:
     """What a round of some levels is known by."""
     name = ", ".join(f"level {level.number}" for level in levels)
     rounds = ", a round" if any(level.recursive for level in levels) else ""
@@ -307,9 +307,9 @@ def behind(span: Span, state: State) -> int:
     return state.passed if span.now == FOREVER - 1 else max(state.passed, span.now)
 
 
-def waiting(program: Program, later: Iterable[Parcel]) -> Iterable[Parcel]:
+def waiting(program: Program, later: Sequence[Parcel]) -> Iterable[Parcel]:
     """Messages that wait for their time as they are kept, whichever tasks they have come to."""
-    if not (program.spread or program.hot):
+    if not later or not (program.spread or program.hot):
         return later
     return chain.from_iterable(map(program.addressing().at_rest, later))
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from squall import operators as ops
 from squall.builders.instants import Instants
-from squall.builders.rows.entries import SOLUTION, Entry, Head, Row, is_rdf, new, row_fact
+from squall.builders.rows.entries import Entry, Head, Row, is_rdf, new, row_fact
 from squall.builders.rows.memory import SWEPT, Differences, Keeping, Kept, oldest_ends
 from squall.builders.rows.timeline import Change, TimeDriven
+from squall.marks import SOLUTION
 from squall.rdf import ALWAYS, FOREVER, Evaluated, Triple
 from squall.stages import Output
 

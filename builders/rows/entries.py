@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from squall.builders.intervals import Steps, add_step, levels
 from squall.functions.sparql.names import TRUE
-from squall.operators import QUAD_MARK, Answer
+from squall.marks import ASKED, NAMED, QUAD_MARK, SOLUTION, solution_mark
 from squall.rdf import ALWAYS, FOREVER, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple
 
 Row = tuple[str | None, ...]
@@ -23,15 +23,6 @@ Boxes = dict[Term, list[Entry]]
 
 UNIT: Entry = (ALWAYS, FOREVER, 1)
 """The entry of the row without columns."""
-SOLUTION = "?"
-"""What the first cell of a solution's row begins with; the names of its variables follow, and the name of its query:
-two queries that answer the same have answers of their own."""
-ASKED = "!"
-"""What the first cell of the row of an ASK query's answer begins with; its name follows."""
-MARKS = f"@{SOLUTION}{ASKED}"
-"""What the first cells of rows begin with that are no triples."""
-NAMED = "\t"
-"""What stands in front of the name of a solution's query: no variable has it in its name, and it divides no cells."""
 
 
 class Head(str):
@@ -61,17 +52,6 @@ def fact_row(fact: Fact, rule: str = "") -> Row:
     """A triple as (s, p, o, rule), an atom as (``@relation``, arguments..., rule). rule: the name of one that made
     it."""
     return (*fact, rule) if isinstance(fact, Triple) else (f"@{fact.relation}", *fact.arguments, rule)
-
-
-def solution_mark(names: Iterable[str], query: str) -> str:
-    """The first cell of the rows of a query's solutions."""
-    return f"{SOLUTION}{' '.join(names)}{NAMED}{query}"
-
-
-def answer_mark(op: Answer) -> str:
-    """The first cell of the rows that an answer makes."""
-    query = op.rules[0] if op.rules else ""
-    return ASKED + query if op.asks else solution_mark(op.names, query)
 
 
 def row_fact(row: Sequence[Any]) -> Fact | Quad | Solution | Boolean:
@@ -111,7 +91,7 @@ def is_rdf(row: Sequence[Any]) -> bool:
     if row[0] == QUAD_MARK:
         return row[1][0] != '"' and is_rdf(row[2:])
     first = row[0][0]
-    return first in MARKS or (first != '"' and row[1][0] == "<")
+    return first in "@?!" or (first != '"' and row[1][0] == "<")
 
 
 new = cast(Callable[[type[Any], Sequence[Any]], Any], tuple.__new__)  # faster than `_make` of a named tuple

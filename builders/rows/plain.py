@@ -8,9 +8,10 @@ from typing import Any
 from squall import functions
 from squall import operators as ops
 from squall.builders.rows.code import Names, bare, column_names, compiled, computed_at_once, entry, expression
-from squall.builders.rows.entries import Entry, Head, answer_mark
+from squall.builders.rows.entries import Entry, Head
 from squall.builders.rows.timeline import order_name, ordering
 from squall.functions.values import value_key
+from squall.marks import answer_mark
 from squall.operators import Value
 from squall.rdf import Term
 

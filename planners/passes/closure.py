@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from squall.operators import Cell, Closure, Distinct, Emit, Join, Match, mark_of
+from squall.marks import mark_of
+from squall.operators import Cell, Closure, Distinct, Emit, Join, Match
 from squall.plan import Node, Plan
 from squall.planners.draft import digest
 from squall.planners.rewriting import Rewrite

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from squall.operators import Cell, Distinct, Join, Match, Project, Where, mark_of
+from squall.marks import mark_of
+from squall.operators import Cell, Distinct, Join, Match, Project, Where
 from squall.plan import Input, Node, Plan
 from squall.planners.rewriting import Rewrite
 from squall.rdf import Term

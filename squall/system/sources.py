@@ -23,6 +23,8 @@ class Source:
 
     is_plain: ClassVar[bool] = True
     """Whether patterns read facts as streams bring them."""
+    begins: ClassVar[int] = 0
+    """How many cells stand in front of a triple in the row of what is read of it (`seen`)."""
     iri: str = ""
     window: Window = LANDMARK
     windows: tuple[tuple[str, Window], ...] = ()
@@ -123,6 +125,7 @@ class Graphs(Source):
     """
 
     is_plain: ClassVar[bool] = False
+    begins: ClassVar[int] = 2
     only: Literal["", "graphs", "streams"] = field(default="", kw_only=True)
 
     def reads(self, stream: str, graph: str = "", static: bool = False) -> bool:
@@ -163,6 +166,7 @@ class Arrivals(Source):
     """
 
     is_plain: ClassVar[bool] = False
+    begins: ClassVar[int] = 3
 
     @property
     def derives(self) -> bool:
