@@ -106,6 +106,28 @@ def test_a_recursion_ends_before_it_is_told() -> None:
     assert ending(plan, levels(plan)) == ()
 
 
+def makes(subject: Variable, predicate: Term, object: Variable) -> tuple[Construct]:
+    return (Construct((Pattern(subject, predicate, object),)),)
+
+
+@pytest.mark.parametrize("report", [Report(), Report("change")], ids=lambda report: report.policy)
+def test_whether_all_of_an_answer_has_changed_is_known_before_the_end(report: Report) -> None:
+    rule = System("r", (Source(),), (Pattern(X, P, Y), Pattern(Y, Q, Z)), consequences=makes(Y, R, Z), reentrant=False)
+    plan = squall.plan(System(subsystems=(rule,), output="rstream", report=report))
+    assert [op.report for _, op in plan.deliveries] == [report]
+    assert bool(ending(plan, levels(plan))) == (report == Report())
+
+
+@pytest.mark.parametrize("output", ["istream", "rstream"])
+def test_when_a_stream_that_is_told_whole_brings_something_is_known_before_the_end(output: str) -> None:
+    maker = System("m", joinables=(Pattern(X, P, Y),), consequences=makes(X, R, Y), reentrant=False)
+    reader = System("r", (Source("urn:s", Range(5)),), (Pattern(X, R, Y),), consequences=makes(X, S, Y))
+    plan = squall.plan(System(subsystems=(System(subsystems=(maker,), stream="urn:s", output=output), reader)))
+    last = levels(plan)[-1]
+    assert any(isinstance(plan.by_id[id].op, Feed) for id in last.nodes)
+    assert bool(ending(plan, levels(plan))) == (output == "istream")
+
+
 def by_hand(orders: Iterable[bool], output: str = "rstream", queries: tuple[str, ...] = ("q", "q")) -> Plan:
     """What two nodes answer, of one query or of two. orders: whether it has an order."""
     order = ((Column(0), False),)
@@ -254,7 +276,7 @@ def of_quads(source: Source, reads: Pattern | AtomPattern, window: Range) -> Sys
     quads = (Construct((AtomPattern(QUAD, (X, Y, S, X)),)),)
     maker = System("m", joinables=(Pattern(X, P, Y),), consequences=quads, reentrant=False)
     body = (System("", (source,), (reads,), consequences=()), Pattern(Y, Q, Z))
-    rule = System("r", (Source(window=window),), body, consequences=(Construct((Pattern(Y, R, X),)),))
+    rule = System("r", (Source(window=window),), body, consequences=makes(Y, R, X))
     return System(subsystems=(System(subsystems=(maker,), stream="urn:s", output="istream"), rule))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from squall.builders.distributed.evaluations import changes_only, tellers
 from squall.builders.distributed.hot import Hot, scattered
 from squall.builders.distributed.lying import EVERYWHERE, Address, Apart, Grouping, Keys, grouped, ways
 from squall.builders.distributed.spread import spread_out
@@ -98,15 +99,15 @@ def hops(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> Itera
 
 
 def ending(plan: Plan, levels: Sequence[Level], spread: Collection[Address] = (), hot: Hot = NONE) -> tuple[Level, ...]:
-    """The level that is worked off together with the end, if there is one: the last, where it takes no rounds, and what
-    it makes is told where it lies."""
-    if not levels or levels[-1].recursive:
+    """The level that is worked off together with the end, if there is one: the last, where it takes no rounds, what it
+    makes is told where it lies, and the driver has to hear of nothing in between: at which instants something that is
+    told whole has changed, or is evaluated, since a stream is made there."""
+    if not levels or levels[-1].recursive or any(changes_only(op) for _, op in plan.deliveries):
         return ()
-    ends = {node.id for node, _ in plan.deliveries}
-    moving = any(
-        hop.moves and hop.consumer in ends and hop.producer in levels[-1].nodes for hop in hops(plan, spread, hot)
-    )
-    return () if moving else tuple(levels[-1:])
+    ends, last = {node.id for node, _ in plan.deliveries}, levels[-1].nodes
+    makes = any(isinstance(plan.by_id[id].op, Feed) for id in last)
+    moving = any(hop.moves and hop.consumer in ends and hop.producer in last for hop in hops(plan, spread, hot))
+    return () if moving or (makes and tellers(plan)) else tuple(levels[-1:])
 
 
 def fused(plan: Plan, levels: Sequence[Level], spread: Collection[Address] = (), hot: Hot = NONE) -> dict[str, Fused]:

@@ -139,7 +139,7 @@ class Batches:
         makers = [addressing.levels[node.id] for node in plan.nodes if isinstance(node.op, Feed)]
         self.making = {*makers} if self.instants else set()
         """The levels that make streams which may say when something is told whole."""
-        self.ending = tuple(level for level in program.ending if level.number not in self.making and not self.changing)
+        self.ending = program.ending
         """The last level, if it is worked off together with the end,"""
         self.before = program.levels[: len(program.levels) - len(self.ending)]
         """and those before."""
