@@ -68,7 +68,7 @@ def told_by(plan: Plan) -> list[COLUMNS | None]:
         ("SELECT DISTINCT ?x ?z { ?x :p ?y . ?y :q ?z }", "dstream", (1, 2), True),
         ("SELECT DISTINCT ?z ?x { ?x :p ?y . ?y :q ?z }", "istream", (2, 1), True),
         ("SELECT ?y (COUNT(?x) AS ?n) { ?x :p ?y } GROUP BY ?y", "istream", (1,), True),
-        ("SELECT ?x ?y ?z { ?x :p ?y . ?y :q ?z } ORDER BY ?z", "rstream", (), True),
+        ("SELECT ?x ?y ?z { ?x :p ?y . ?y :q ?z } ORDER BY ?z", "rstream", (), False),
         ("SELECT ?x ?y ?z { ?x :p ?y . ?y :q ?z } ORDER BY ?z LIMIT 3", "istream", (), True),
         ("SELECT ?x ?y ?z ?w { ?x :p ?y . ?w :q ?z }", "istream", (), True),
         ("CONSTRUCT { ?y :r ?z } { ?x :p ?y . ?y :q ?z }", "istream", (0,), True),
