@@ -26,7 +26,6 @@ from squall.operators import (
     Group,
     Join,
     LeftJoin,
-    Operator,
     Project,
     Slice,
     Test,
@@ -36,9 +35,18 @@ from squall.operators import (
     is_stateful,
     is_timed,
 )
-from squall.placement import Columns, inputs_by_kind, places, read_again, subject_in, template_of, through
+from squall.placement import (
+    Columns,
+    has_order,
+    inputs_by_kind,
+    is_whole,
+    places,
+    read_again,
+    subject_in,
+    template_of,
+    through,
+)
 from squall.plan import Input, Node, Plan
-from squall.windows import Count
 
 
 def group(nodes: Sequence[Node]) -> list[Node]:
@@ -84,7 +92,7 @@ class _Grouping:
             case Closure() | Update():
                 return self._want(node, ())
             case Feed():
-                return self._want(node, ()) if _is_whole(node.op) else self._feed(node, node.op)
+                return self._want(node, ()) if is_whole(node.op) else self._feed(node, node.op)
             case Test() | Extend() if is_timed(node.op):
                 return self._within(node, tuple(range(self.widths[node.inputs[0].node])))
             case Where() | Test() | Extend() | Apply() | Project():
@@ -125,7 +133,7 @@ class _Grouping:
     def _together(self, told: Feed | Deliver, made: Sequence[Node]) -> Columns:
         """By what the rows of some nodes go that are of one kind: to one place, if they are told in an order; by those
         columns by which all of them lie already; else facts by their subject, and solutions by all of their values."""
-        if any(_has_order(told, node.op) for node in made):
+        if any(has_order(told, node.op) for node in made):
             return ()
         lying = {self._lies(node) for node in made}
         known = lying.pop() if len(lying) == 1 else None
@@ -172,17 +180,6 @@ class _Grouping:
         varying = [column for column, cell in enumerate(template) if isinstance(cell, int)]
         subject = subject_in(template)
         return (subject,) if subject in varying or not varying else (varying[0],)
-
-
-def _has_order(told: Feed | Deliver, op: Operator) -> bool:
-    """Whether what an operator makes is told in an order."""
-    return told.output == "rstream" and isinstance(op, Answer) and bool(op.order)
-
-
-def _is_whole(op: Feed) -> bool:
-    """Whether what a stream brings depends on all of its facts: on their order, or on whether any of them has
-    changed."""
-    return isinstance(op.source.window, Count) or op.report.policy == "change"
 
 
 def _aligned(

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, cast
 from squall import plugins
 from squall.collecting import no_collection
 from squall.errors import SquallError, UsageError, raise_all
-from squall.plan import Plan, check
+from squall.plan import Plan
 from squall.programs import read, together
 from squall.rdf import ALWAYS, FOREVER, Atom, Columns, Event, Fact, Term, Triple
 from squall.stages import Builder, Job, Lexer, Options, Output, Planner
 from squall.system import System, over
+from squall.wellformed import check
 from squall.windows import LANDMARK, Window, as_window
 
 if TYPE_CHECKING:

@@ -121,7 +121,7 @@ class TranslatorWarning(SquallError):
 
 
 class PlannerError(SquallError):
-    """A system that cannot be planned, or a plan that breaks the rules of `squall.plan.check`."""
+    """A system that cannot be planned, or a plan that breaks the rules of `squall.wellformed.check`."""
 
     stage = "planning"
 

@@ -12,6 +12,7 @@ from squall.marks import QUAD_MARK, answer_mark, mark_of
 from squall.operators import (
     Answer,
     Apply,
+    Deliver,
     Distinct,
     Emit,
     Extend,
@@ -24,6 +25,7 @@ from squall.operators import (
 )
 from squall.plan import Node
 from squall.rdf import Term
+from squall.windows import Count
 
 Columns = tuple[int, ...]
 
@@ -71,6 +73,17 @@ def kind_of(id: str, by_id: Mapping[str, Node]) -> str:
     of a relation; "": they are triples."""
     op, template = by_id[id].op, template_of(id, by_id)
     return answer_mark(op) if isinstance(op, Answer) else (template and mark_of(template)) or ""
+
+
+def has_order(told: Feed | Deliver, op: Operator) -> bool:
+    """Whether what an operator makes is told in an order, and so from one place."""
+    return told.output == "rstream" and isinstance(op, Answer) and bool(op.order)
+
+
+def is_whole(op: Feed) -> bool:
+    """Whether what a stream brings depends on all of its facts, which have to be in one place: on their order, or on
+    whether any of them has changed."""
+    return isinstance(op.source.window, Count) or op.report.policy == "change"
 
 
 def inputs_by_kind(node: Node, by_id: Mapping[str, Node]) -> Mapping[str, Sequence[int]]:

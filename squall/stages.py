@@ -57,7 +57,7 @@ class Planner(Protocol):
     """Translated to Planned Production System."""
 
     def __call__(self, system: System, /) -> Plan:
-        """A plan that `squall.plan.check` accepts. Equal systems give equal plans. Raises PlannerError."""
+        """A plan that `squall.wellformed.check` accepts. Equal systems give equal plans. Raises PlannerError."""
         ...
 
 

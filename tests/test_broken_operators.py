@@ -22,7 +22,7 @@ from squall.builders.rows.sets import CountingDistinct, GrowingDistinct, Recursi
 from squall.builders.rows.timeline import _Descending
 from squall.functions.jena import function_iri
 from squall.functions.sparql.names import FALSE, TRUE
-from squall.plan import Input, Node, Plan, check
+from squall.plan import Input, Node, Plan
 from squall.rdf import FOREVER, Event, Term, iri
 from squall.stages import Output
 from squall.system import (
@@ -54,6 +54,7 @@ from squall.system import (
 from squall.system import Test as Holds
 from squall.testing.check import assert_as_oracle
 from squall.testing.streams import stream
+from squall.wellformed import check
 from squall.windows import Count, Range, Stepped
 
 E = "http://example.org/"

@@ -21,12 +21,13 @@ from squall.builders.rows.entries import Entry, Row
 from squall.builders.rows.memory import Keeping
 from squall.errors import BuilderError
 from squall.operators import AntiJoin, Join, is_stateful
-from squall.plan import Input, Node, Plan, check
+from squall.plan import Input, Node, Plan
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Term, Triple, iri
 from squall.stages import Options, Output
 from squall.system import Construct, Delete, Pattern, Source, System, Variable
 from squall.testing.check import Losses, assert_as_oracle
 from squall.testing.streams import static, stream, timed
+from squall.wellformed import check
 from tests.snapshots import forget
 
 E = "http://example.org/"

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall.errors import PlannerError
+from squall.marks import QUAD_MARK, relation_mark
 from squall.operators import (
     Aggregate,
     Answer,
@@ -40,9 +41,10 @@ from squall.operators import (
     Update,
 )
 from squall.operators import Test as Condition
-from squall.plan import Input, Node, Plan, check
+from squall.plan import Input, Node, Plan
 from squall.rdf import iri
-from squall.system import Source
+from squall.system import Report, Source
+from squall.wellformed import check
 from squall.windows import Count, Range, Stepped
 
 P, Q = iri("urn:p"), iri("urn:q")
@@ -406,6 +408,76 @@ def test_rule_7_every_cycle_passes_a_distinct() -> None:
     assert complaints(READ, match, JOIN, EMIT, UNIQUE, END) == [
         "the cycle match -> join -> emit has no Distinct: it would never end"
     ]
+
+
+def grouped(op: Operator, *keys: tuple[int, ...] | None) -> tuple[Node, ...]:
+    """A plan in which an operator over pairs groups its inputs by these columns."""
+    it = Node("it", op, tuple(Input("match", key) for key in keys))
+    return (READ, MATCH_ALONE, it, node("end", Deliver(), *([] if isinstance(op, Deliver) else ["it"])))
+
+
+BY_ORDER = Answer(("x",), (0,), order=((Column(0), False),))
+CROSSED = ((0, 1), (1, 0))
+
+
+@pytest.mark.parametrize(
+    ("op", "good", "bad", "said"),
+    [
+        (Join(CROSSED, ()), [(0,), (1,)], [(0,), (0,)], "groups by columns [0] and [0], no pairs that it joins on"),
+        (Join(CROSSED, ()), [(1,), (0,)], [(1,), ()], "groups by columns [1] and [], no pairs that it joins on"),
+        (Join((), ()), [None, ()], [(0,), (0,)], "groups by columns [0] and [0], no pairs that it joins on"),
+        (LeftJoin(CROSSED, ()), [(1, 0), (0, 1)], [(1, 0), (1, 0)], "groups by columns [1, 0] and [1, 0], no pairs"),
+        (AntiJoin(((1, 1),)), [(1,), (1,)], [None, (1,)], "groups by columns [] and [1], no pairs that it joins on"),
+        (Group((0,), ()), [(0,)], [(0, 1)], "groups by columns [0, 1], where its keys are [0]"),
+        (Slice(keys=(1, 0)), [(0,)], None, ""),
+        (Slice(keys=(1,)), [()], [(0,)], "groups by columns [0], where its keys are [1]"),
+        (Closure(), [None], [(0,)], "has its rows not all in one place"),
+        (Update((), ((None, 0, P, 1),)), [()], [(1,)], "has its rows not all in one place"),
+        (Distinct(2), [(1, 0), (1, 0)], [(1, 0), (0, 1)], "groups what `match` makes by columns [1, 0], and what "),
+        (Distinct(1), [(0,)], [(0, 1)], "groups by column 1, yet compares 1"),
+        (Condition(EQUAL, timed=True), [(0, 1)], None, ""),
+        (Condition(EQUAL), [None], None, ""),
+    ],
+)  # fmt: skip
+def test_rule_9_rows_that_have_to_meet_are_not_parted(
+    op: Operator, good: Sequence[tuple[int, ...]], bad: Sequence[tuple[int, ...]] | None, said: str
+) -> None:
+    check(Plan(grouped(op, *good)))
+    if bad is not None:
+        (found,) = complaints(*grouped(op, *bad))
+        assert found.startswith(f"`it` {said}")
+
+
+def telling(end: Operator, *made: tuple[Operator, tuple[int, ...] | None]) -> tuple[Node, ...]:
+    """A plan that tells what operators make of pairs, or reads it as a stream. made: with their grouping columns."""
+    nodes = [node(f"made{number}", op, "match") for number, (op, _) in enumerate(made)]
+    inputs = tuple(Input(one.id, columns) for one, (_, columns) in zip(nodes, made, strict=True))
+    last = () if isinstance(end, Deliver) else (node("end", Deliver()),)
+    return (READ, MATCH_ALONE, *nodes, Node("it", end, inputs), *last)
+
+
+QUADS, ATOMS = Emit((QUAD_MARK, P, 0, P, 1)), Emit((relation_mark(P), 0, 1))
+
+
+@pytest.mark.parametrize("end", [Deliver(), Feed(Source("urn:s"))])
+def test_rule_9_what_is_told_and_may_be_alike_is_together(end: Operator) -> None:
+    check(Plan(telling(end, (Emit((0, P, 1)), (0,)), (Emit((1, Q, 0)), (0,)), (QUADS, (2,)), (ATOMS, (1, 2)))))
+    found = complaints(*telling(end, (Emit((0, P, 1)), (0,)), (QUADS, (2,)), (Emit((1, Q, 0)), (2,))))
+    assert found == [
+        "`it` groups what `made0` makes by columns [0], and what `made2` makes by [2], though rows of both may be alike"
+    ]
+    assert complaints(*telling(end, (Emit((0, P, 1)), (3,)))) == [
+        "`it` groups what `made0` makes by the last column, in which rows that are alike may differ"
+    ]
+
+
+def test_rule_9_what_is_told_in_order_is_in_one_place() -> None:
+    check(Plan(telling(Deliver("istream"), (BY_ORDER, (1,)))))
+    check(Plan(telling(Deliver("rstream"), (BY_ORDER, ()), (Emit((0, P, 1)), (0,)))))
+    said = "`it` has what `made0` makes not in one place, where its order, or all of it, counts"
+    assert complaints(*telling(Deliver("rstream"), (BY_ORDER, (1,)))) == [said]
+    assert complaints(*telling(Feed(Source("urn:s", Count(3))), (Emit((0, P, 1)), (0,)))) == [said]
+    assert complaints(*telling(Feed(Source("urn:s"), report=Report("change")), (Emit((0, P, 1)), (0,)))) == [said]
 
 
 def test_all_violations_are_given_at_once() -> None:

@@ -22,10 +22,11 @@ from squall import system as tps
 from squall.figures import NodeFigures
 from squall.operators import AntiJoin, Column, Deliver, Distinct, Emit, Extend, Invoke, Join, Match, Read, Unit, Value
 from squall.operators import Test as Filter
-from squall.plan import Input, Node, Plan, check
+from squall.plan import Input, Node, Plan
 from squall.rdf import XSD, Term, iri, literal
 from squall.show.words import heat, measured, served
 from squall.system import AtomPattern, Bind, Call, Construct, Pattern, Source, System, Test, Variable, Without
+from squall.wellformed import check
 from squall.windows import Count, Range, Stepped
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -150,7 +151,7 @@ QUERY_PLAN = check(
             Node(
                 "y",
                 pps.Update(((None, 0, iri(E + "p"), 1),), ((1, 0, iri(E + "q"), 1),), rules=("end",)),
-                (Input("c", (0,)),),
+                (Input("c", ()),),
             ),
             Node("s", Emit((0, iri(E + "p"), 1), ("urn:stream",), reentrant=False), (Input("m"),)),
             Node("t", Distinct(3), (Input("s", (0,)),)),

@@ -29,6 +29,7 @@ from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.windows import Count, Range
 from tests import in_memory
+from tests.regrouping import regrouped
 
 APART = ALL - {"delete", "insert"}
 """What is spread over tasks, unless streams are made and answers told whole."""
@@ -146,6 +147,30 @@ def test_it_means_the_same_whatever_keys_are_hot(planner: str, many: int, monkey
         assert_as_oracle(system, found, events, facts)
 
     more = {"together": st.sampled_from([0, 0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
+    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART), **more)(law))()
+
+
+@pytest.mark.parametrize("many", [80, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
+def test_it_means_the_same_by_whichever_columns_a_plan_groups(
+    planner: str, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a plan is checked for is enough: any grouping that parts no rows which have to meet means the same."""
+
+    def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, seed: int) -> None:
+        monkeypatch.setattr(supersteps, "COMPACT", compact)
+        draw = Random(seed)
+        plan = regrouped(draw, squall.plan(system, planner))
+        spread = frozenset[Address]()
+        if draw.random() < 0.3:
+            entries = sorted(frozenset().union(*spreadable(plan).values()))
+            spread = chosen(plan, {entry: 1 for entry in entries if draw.random() < 0.4}, [], 1000, spreadable(plan))
+        hot = any_hot(draw, plan, spread, [*events, *facts]) if draw.random() < 0.5 else {}
+        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
+        found = in_memory.run(plan, in_memory.cut(events, cuts), facts, workers=workers, spread=spread, hot=hot)
+        assert_as_oracle(system, found, events, facts)
+
+    more = {"seed": st.integers(0, 1 << 32)}
     settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART), **more)(law))()
 
 

@@ -36,7 +36,7 @@ from squall.operators import (
     Value,
 )
 from squall.operators import Test as Condition
-from squall.plan import Input, Node, Plan, check
+from squall.plan import Input, Node, Plan
 from squall.rdf import Event, Term
 from squall.stages import Builder, Lexer, Output, Planner
 from squall.system import (
@@ -51,6 +51,7 @@ from squall.testing.check import Losses, assert_as_oracle, assert_outputs, outpu
 from squall.testing.compare import difference
 from squall.testing.strategies import event_streams, static_data, systems
 from squall.testing.streams import static, stream, term, timed
+from squall.wellformed import check
 
 
 class _Suite:

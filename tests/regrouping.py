@@ -1,0 +1,61 @@
+"""Any grouping columns that `squall.wellformed.check` allows, as a planner of one's own may choose them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from squall.operators import AntiJoin, Deliver, Distinct, Feed, Group, Join, LeftJoin, Slice, is_stateful, is_timed
+from squall.placement import Columns, has_order, inputs_by_kind, is_whole
+from squall.plan import Node, Plan
+from squall.wellformed import check
+
+
+def regrouped(draw: Random, plan: Plan) -> Plan:
+    """The plan with other grouping columns."""
+    return check(replace(plan, nodes=tuple(_regrouped(draw, node, plan) for node in plan.nodes)))
+
+
+def _regrouped(draw: Random, node: Node, plan: Plan) -> Node:
+    if not is_stateful(node.op):
+        return node
+    keys = _keys(draw, node, plan)
+    edges = zip(node.inputs, keys, strict=True)
+    return replace(node, inputs=tuple(replace(edge, columns=columns) for edge, columns in edges))
+
+
+def _keys(draw: Random, node: Node, plan: Plan) -> list[Columns]:
+    """Columns for each input."""
+    match node.op:
+        case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
+            pairs = _some(draw, on)
+            return [tuple(pair[port] for pair in pairs) for port in (0, 1)]
+        case Group(keys=keys) | Slice(keys=keys):
+            return [_some(draw, keys)]
+        case Distinct(by=by):
+            return [_some(draw, range(by))] * len(node.inputs)
+        case Feed() | Deliver():
+            return _told(draw, node, node.op, plan)
+        case op if is_timed(op):
+            return [_some(draw, range(plan.widths[node.inputs[0].node]))]
+    return [()] * len(node.inputs)
+
+
+def _told(draw: Random, node: Node, op: Feed | Deliver, plan: Plan) -> list[Columns]:
+    found: list[Columns] = [()] * len(node.inputs)
+    for ports in inputs_by_kind(node, plan.by_id).values():
+        made = [plan.by_id[node.inputs[port].node] for port in ports]
+        whole = is_whole(op) if isinstance(op, Feed) else any(has_order(op, one.op) for one in made)
+        cells = range(min(plan.widths[one.id] for one in made) - 1)
+        key = () if whole else _some(draw, cells)
+        for port in ports:
+            found[port] = key
+    return found
+
+
+def _some(draw: Random, items: Iterable[Any]) -> tuple[Any, ...]:
+    """Some of them, in any order."""
+    known = sorted({*items})
+    return tuple(draw.sample(known, draw.randrange(len(known) + 1)))
