@@ -345,19 +345,24 @@ def test_what_is_told_whole_since_a_window_of_triples_has_moved_on(
     assert found
 
 
+@pytest.mark.parametrize("removals", [True, False])
+@pytest.mark.parametrize("predicate", "pz")
 @pytest.mark.parametrize("whole", ["an answer", "a stream"])
-def test_a_window_of_triples_that_nobody_reads_says_when_something_is_told_whole(whole: str) -> None:
-    """What the rule concludes nobody asks for, and so its source is not read: one task runs all."""
+def test_a_window_of_triples_that_nobody_reads_says_when_something_is_told_whole(
+    whole: str, predicate: str, removals: bool
+) -> None:
+    """What the rule concludes nobody asks for, and so its source is not read: one task runs all. Triples that nobody
+    reads count, too."""
     blocks = (Source(window=Count(3, 2), removals=True),)
     unread = System("r", blocks, (Pattern(X, P, Y),), consequences=(replace(makes(X, R, X)[0], internal=True),))
-    other = System("o", (Source("urn:one", removals=True),), (Pattern(X, P, Y),), consequences=makes(X, Q, Y))
+    other = System("o", (Source("urn:one", removals=removals),), (Pattern(X, P, Y),), consequences=makes(X, Q, Y))
     system = System(subsystems=(unread, other), output="rstream")
     if whole == "a stream":
         reader = System("s", (Source("urn:s"),), (Pattern(X, Q, Y),), consequences=makes(X, S, Y), reentrant=False)
         system = System(subsystems=(replace(system, stream="urn:s"), System(subsystems=(reader,), output="rstream")))
-    events = stream("".join(f"{time} :a :p :b\n" * 2 for time in range(5)))
+    events = stream("".join(f"{time} :a :{predicate} :b\n" * 2 for time in range(5)))
     events += [Event(5, (Triple(P, P, P),), "urn:one")]
-    events += stream("".join(f"{time} :a :p :b\n" * 2 for time in range(6, 12)))
+    events += stream("".join(f"{time} :a :{predicate} :b\n" * 2 for time in range(6, 12)))
     plan = squall.plan(system)
     assert alone(plan)
     found = in_memory.run(plan, [events[:3], events[3:]])

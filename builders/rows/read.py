@@ -14,7 +14,7 @@ from squall.builders.rows.counted import Counted
 from squall.builders.rows.entries import Boxes, Entry, fact_row, row_fact
 from squall.builders.rows.memory import SWEPT, Differences, Keeping, Kept, added
 from squall.errors import SourceError
-from squall.operators import Deliver, Feed, Match, Read, Update
+from squall.operators import Deliver, Feed, Match, Operator, Read, Update
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
 from squall.system import Source
@@ -76,7 +76,7 @@ def wanted(plan: Plan) -> frozenset[Term] | None:
     """The predicates of the triples that a plan does something with; None: any, or each triple counts."""
     found: set[Term] = set()
     for node in plan.nodes:
-        if isinstance(node.op, Update):
+        if isinstance(node.op, Update) or _counts(node.op):
             return None
         if isinstance(node.op, Read):
             if node.op.source.removals or any(isinstance(window, Count) for window in node.op.source.all_windows):
@@ -87,6 +87,12 @@ def wanted(plan: Plan) -> frozenset[Term] | None:
                     return None
                 found.add(op.cells[1])
     return frozenset(found)
+
+
+def _counts(op: Operator) -> bool:
+    """Whether it is told whole when so many triples have come, whichever they are."""
+    sources = op.sources if isinstance(op, Deliver | Feed) and op.output == "rstream" else ()
+    return any(isinstance(window, Count) for source in sources for window in source.all_windows)
 
 
 def needed(plan: Plan) -> frozenset[Term] | None:
