@@ -6,7 +6,7 @@ A new step from a to b makes new pairs of whatever led to a and whatever b led t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from heapq import heappop, heappush
 from itertools import compress, groupby, repeat
@@ -23,11 +23,15 @@ Pair = tuple[str, str, int, int]
 
 class Closure:
     """The closure of what has been added. While all of it lasts for ever and comes in order of time, it is kept as sets
-    of nodes without times; from the first entry on of which that is not so, as intervals."""
+    of nodes without times; from the first entry on of which that is not so, as intervals.
 
-    def __init__(self) -> None:
-        self.growing: _Growing | None = _Growing()
-        self.timed = _Timed()
+    is_own: of which nodes it is told what they lead to; None: of all. All steps have to be added in either case, and
+    closures that share the nodes out between them find all pairs without telling each other any (a *decomposable*
+    recursion: Wolfson and Silberschatz, Distributed Processing of Logic Programs, SIGMOD 1988)."""
+
+    def __init__(self, is_own: Callable[[str], bool] | None = None) -> None:
+        self.growing: _Growing | None = _Growing(is_own)
+        self.timed: _Timed | _Sourced = _Timed() if is_own is None else _Sourced(is_own)
 
     def add(self, entries: Iterable[Pair]) -> list[Pair]:
         """Takes steps, in any order; answers with what is new in the closure: pairs and instants, none of them twice.
@@ -38,7 +42,7 @@ class Closure:
         ordered = sorted((entry for entry in entries if entry[2] < entry[3]), key=itemgetter(3), reverse=True)
         ordered.sort(key=itemgetter(2))
         if self.growing and not self.growing.takes(ordered):
-            self.timed.load(_Growing().add(self.growing.steps))
+            self.timed.load(self.growing.steps)
             self.growing = None
         return self.growing.add(ordered) if self.growing else self.timed.add(ordered)
 
@@ -136,9 +140,14 @@ class _Growing:
     Nodes are numbered as they come. before: the set of those that lead to each. after: to which each leads by one of
     the steps. steps: those that the closure follows from. size: how many pairs it has. pending: what is still to be
     added to `before`. fresh: what has been, and is to be told.
+
+    Where some nodes only are own ones, `before` has these alone, and `others` the steps from all others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_own: Callable[[str], bool] | None = None) -> None:
+        self.is_own = is_own
+        self.own: set[int] = set()
+        self.others: set[tuple[int, int]] = set()
         self.numbers: dict[str, int] = {}
         self.names: list[str] = []
         self.before: list[Any] = []
@@ -173,17 +182,31 @@ class _Growing:
             graph.setdefault(self._number(step[0]), {})[self._number(step[1])] = step
         pending = self.pending
         for node, following in graph.items():
-            sources: Any = self.before[node] | self.kind.of((node,))
+            sources: Any = self.before[node] | self.kind.of((node,) if self._begins(node) else ())
             for other, step in following.items():
-                if not self.kind.has(self.before[other], node):
+                if not self._leads(node, other):
                     self.steps.append(step)
                     self.after[node].append(other)
                     pending[other] = pending[other] | sources if other in pending else sources
         return _finished(graph)[::-1]
 
+    def _begins(self, node: int) -> bool:
+        """Whether it is told what a node leads to."""
+        return self.is_own is None or node in self.own
+
+    def _leads(self, node: int, other: int) -> bool:
+        """Whether a step from one node to another is known, or makes no difference; from now on it is."""
+        if self._begins(node):
+            return bool(self.kind.has(self.before[other], node))
+        known = (node, other) in self.others
+        self.others.add((node, other))
+        return known
+
     def _number(self, name: str) -> int:
         number = self.numbers.setdefault(name, len(self.names))
         if number == len(self.names):
+            if self.is_own is not None and self.is_own(name):
+                self.own.add(number)
             self.names.append(name)
             self.before.append(self.kind.of(()))
             self.after.append([])
@@ -276,10 +299,10 @@ class _Timed:
         self.ends: list[int] = []
         self.size = 0
 
-    def load(self, pairs: Iterable[Pair]) -> None:
-        """Takes pairs that are a closure, never end, and have been told."""
+    def load(self, steps: Iterable[Pair]) -> None:
+        """Takes steps that never end, in order of time, of which all has been told."""
         shared: dict[int, Intervals] = {}
-        for x, y, start, end in pairs:
+        for x, y, start, end in _Growing().add(steps):
             self.after.setdefault(x, {})[y] = shared.setdefault(start, ((start, end),))
             self.before.setdefault(y, set()).add(x)
             self.size += 1
@@ -382,3 +405,92 @@ def _extended(valid: Intervals, start: int, end: int) -> Intervals:
         # A step that has come again, by far the most frequent case in windows.
         return (*others, (first, end))
     return union((*valid, (start, end)))
+
+
+class _Valid:
+    """When pairs are valid, by the first and the second of the two; what has ended may be forgotten."""
+
+    def __init__(self) -> None:
+        self.by: dict[str, dict[str, Intervals]] = {}
+        self.ending: dict[int, set[tuple[str, str]]] = {}
+        self.ends: list[int] = []
+        self.size = 0
+
+    def of(self, first: str) -> Mapping[str, Intervals]:
+        return self.by.get(first, _NONE)
+
+    def extend(self, first: str, second: str, start: int, end: int) -> list[Interval]:
+        """The pair is valid over an interval; answers with what of that is new."""
+        known = self.by.setdefault(first, {})
+        valid = known.get(second, ())
+        fresh = list(outside(start, end, valid))
+        if not fresh:
+            return fresh
+        known[second] = _extended(valid, start, end) if valid else ((start, end),)
+        self.size += not valid
+        if end != FOREVER:
+            if end not in self.ending:
+                heappush(self.ends, end)
+            self.ending.setdefault(end, set()).add((first, second))
+        return fresh
+
+    def expire(self, now: int) -> None:
+        """Forgets what ended at `now` or before."""
+        while self.ends and self.ends[0] <= now:
+            for first, second in self.ending.pop(heappop(self.ends)):
+                valid = self.by.get(first, _NONE).get(second)
+                left = tuple(one for one in valid or () if one[1] > now)
+                if left:
+                    self.by[first][second] = left
+                elif valid is not None:
+                    del self.by[first][second]
+                    self.size -= 1
+                    if not self.by[first]:
+                        del self.by[first]
+
+
+_NONE: Mapping[str, Intervals] = {}
+
+
+class _Sourced:
+    """What some nodes lead to, by steps that begin and end at any time. is_own: which nodes.
+
+    From each of them a new step is followed as far as it leads to anything new, at the instants at which it does.
+    """
+
+    def __init__(self, is_own: Callable[[str], bool]) -> None:
+        self.is_own = is_own
+        self.steps = _Valid()
+        self.sources = _Valid()
+        """What leads to a node, of the own ones."""
+
+    @property
+    def size(self) -> int:
+        return self.sources.size
+
+    def load(self, steps: Iterable[Pair]) -> None:
+        """Takes steps of which all has been told."""
+        self.add(steps)
+
+    def add(self, ordered: Iterable[Pair]) -> list[Pair]:
+        found: list[Pair] = []
+        for x, y, start, end in ordered:
+            for first, last in self.steps.extend(x, y, start, end):
+                begin = [(x, y, first, last)] if self.is_own(x) else []
+                before = ((source, y, inside(first, last, valid)) for source, valid in self.sources.of(x).items())
+                begin += [(source, node, *part) for source, node, parts in before for part in parts]
+                found += self._followed(begin)
+        return found
+
+    def _followed(self, waiting: list[Pair]) -> Iterator[Pair]:
+        """What is new where sources lead to nodes over intervals, and where these lead to."""
+        while waiting:
+            source, node, start, end = waiting.pop()
+            for first, last in self.sources.extend(node, source, start, end):
+                yield source, node, first, last
+                for following, valid in self.steps.of(node).items():
+                    waiting += [(source, following, *part) for part in inside(first, last, valid)]
+
+    def expire(self, now: int) -> None:
+        self.steps.expire(now)
+        self.sources.expire(now)

@@ -89,7 +89,10 @@ class _Grouping:
                 return self._group(node, keys)
             case Slice(keys=keys):
                 return self._within(node, keys)
-            case Closure() | Update():
+            case Closure():
+                self._want(node, ())
+                return (0,)  # where its pairs begin, since builders may share it out by that
+            case Update():
                 return self._want(node, ())
             case Feed():
                 return self._want(node, ()) if is_whole(node.op) else self._feed(node, node.op)

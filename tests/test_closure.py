@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import pytest
 from hypothesis import example, given
@@ -32,9 +34,45 @@ def at(entries: Iterable[Pair], instant: int) -> list[tuple[str, str]]:
     return [(x, y) for x, y, start, end in entries if start <= instant < end]
 
 
-def check(batches: Sequence[Sequence[Pair]]) -> Closure:
+class Shared:
+    """Three closures that share the nodes out between them."""
+
+    def __init__(self) -> None:
+        self.parts = [Closure(partial(self._is_own, number)) for number in range(3)]
+
+    @staticmethod
+    def _is_own(number: int, node: str) -> bool:
+        return zlib.crc32(node.encode()) % 3 == number
+
+    def add(self, entries: Sequence[Pair]) -> list[Pair]:
+        told = [part.add(entries) for part in self.parts]
+        assert all(self._is_own(number, x) for number, pairs in enumerate(told) for x, *_ in pairs)
+        return [pair for pairs in told for pair in pairs]
+
+    def expire(self, now: int) -> None:
+        for part in self.parts:
+            part.expire(now)
+
+    def size(self) -> int:
+        return sum(part.size() for part in self.parts)
+
+    @property
+    def growing(self) -> bool:
+        return all(part.growing for part in self.parts)
+
+
+Make = Callable[[], Closure | Shared]
+
+
+@pytest.fixture(params=[Closure, Shared], scope="module")
+def made(request: pytest.FixtureRequest) -> Make:
+    """Makes a closure."""
+    kind: Make = request.param
+    return kind
+
+
+def check(batches: Sequence[Sequence[Pair]], found: Closure | Shared) -> None:
     """After each batch what has been told must be the closure of what has been added, nothing twice."""
-    found = Closure()
     added: list[Pair] = []
     told: list[Pair] = []
     for batch in batches:
@@ -44,7 +82,6 @@ def check(batches: Sequence[Sequence[Pair]]) -> Closure:
             assert Counter(at(told, instant)) == Counter(warshall(at(added, instant)))
     assert found.size() == len({pair[:2] for pair in told})
     assert all(start < end for _, _, start, end in told)
-    return found
 
 
 nodes = st.sampled_from("abcdefg")
@@ -69,26 +106,26 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.usefixtures("kind")
 class TestGrowing:
     @given(batches_of_growing, st.integers(1, 14))
-    def test_steps_that_never_end(self, steps: list[Pair], size: int) -> None:
-        found = check(cut(steps, size))
+    def test_steps_that_never_end(self, made: Make, steps: list[Pair], size: int) -> None:
+        check(cut(steps, size), found := made())
         assert found.growing
 
     @given(batches_of_growing, st.lists(st.lists(timed, max_size=4), max_size=3), st.integers(1, 14))
-    def test_then_some_that_end(self, steps: list[Pair], batches: list[list[Pair]], size: int) -> None:
-        check([*cut(steps, size), *batches])
+    def test_then_some_that_end(self, made: Make, steps: list[Pair], batches: list[list[Pair]], size: int) -> None:
+        check([*cut(steps, size), *batches], made())
 
 
 @given(st.lists(st.lists(timed, max_size=8), max_size=4))
 @example([[("a", "b", 0, 3), ("b", "a", 1, 2)], [("a", "b", 2, 5)]])
-def test_steps_of_all_kinds(batches: list[list[Pair]]) -> None:
-    check(batches)
+def test_steps_of_all_kinds(made: Make, batches: list[list[Pair]]) -> None:
+    check(batches, made())
 
 
 @given(st.lists(st.tuples(nodes, nodes, st.integers(0, 3), st.integers(1, 5)), max_size=25), st.integers(1, 3))
-def test_what_has_ended_is_forgotten(steps: list[tuple[str, str, int, int]], size: int) -> None:
+def test_what_has_ended_is_forgotten(made: Make, steps: list[tuple[str, str, int, int]], size: int) -> None:
     """In windows: no step begins before the time up to which others have been forgotten."""
     now = 0
-    found = Closure()
+    found = made()
     told: list[Pair] = []
     added: list[Pair] = []
     for batch in cut(steps, size):
@@ -102,7 +139,9 @@ def test_what_has_ended_is_forgotten(steps: list[tuple[str, str, int, int]], siz
         assert Counter(at(told, instant)) == Counter(warshall(at(added, instant)))
     found.expire(now + 6)
     assert found.size() == 0
-    assert not any((found.timed.after, found.timed.before, found.timed.ending, found.timed.ends))
+    for part in [found] if isinstance(found, Closure) else found.parts:
+        kept = [part.timed] if isinstance(part.timed, closure._Timed) else [part.timed.steps, part.timed.sources]
+        assert not any(value for one in kept for value in vars(one).values())
 
 
 def chain(length: int) -> list[Pair]:
@@ -111,15 +150,16 @@ def chain(length: int) -> list[Pair]:
 
 @pytest.mark.parametrize("size", [1, 7, 200])
 @pytest.mark.parametrize("turned", [1, -1])
-def test_a_long_chain(size: int, turned: int) -> None:
+def test_a_long_chain(made: Make, size: int, turned: int) -> None:
     """Long enough for bits, and for recursion to overflow if there were any."""
-    found = Closure()
+    found = made()
     told = [pair for batch in cut(chain(200)[::turned], size) for pair in found.add(list(batch))]
     expected = {(str(x), str(y), ALWAYS, FOREVER) for x in range(201) for y in range(x + 1, 201)}
     assert len(told) == len(expected)
     assert set(told) == expected
-    assert found.growing
-    assert found.growing.kind is closure._Bits
+    for part in [found] if isinstance(found, Closure) else found.parts:
+        assert part.growing
+        assert part.growing.kind is closure._Bits
 
 
 def test_sets_are_chosen_again_where_pairs_are_few() -> None:
@@ -133,10 +173,18 @@ def test_sets_are_chosen_again_where_pairs_are_few() -> None:
     assert (bits, found.growing.kind) == (closure._Bits, closure._Sets)
 
 
-def test_a_cycle_leads_everywhere() -> None:
-    found = Closure()
-    told = found.add([*chain(300), ("300", "0", ALWAYS, FOREVER)])
+def test_a_cycle_leads_everywhere(made: Make) -> None:
+    told = made().add([*chain(300), ("300", "0", ALWAYS, FOREVER)])
     assert len(set(told)) == len(told) == 301**2
+
+
+def test_steps_that_are_known_are_not_kept_again() -> None:
+    for is_own in (None, lambda _: True, lambda _: False):
+        found = Closure(is_own)
+        told = [found.add([("a", "b", time, FOREVER), ("b", "c", time, FOREVER)]) for time in range(5)]
+        assert not any(told[1:])
+        assert found.growing
+        assert len(found.growing.steps) == 2
 
 
 def test_the_widest_way_is_told_at_once() -> None:

@@ -19,14 +19,16 @@ from squall.builders.distributed.cut import groupings, levels
 from squall.builders.distributed.exchange import Tally
 from squall.builders.distributed.hot import scatterable
 from squall.builders.distributed.lying import Address
-from squall.builders.distributed.spread import chosen, spreadable
+from squall.builders.distributed.spread import chosen, closures, spreadable
 from squall.figures import Figures
 from squall.plan import Plan
-from squall.rdf import Event
+from squall.rdf import Event, Term
 from squall.stages import Options
-from squall.system import System
+from squall.system import Construct, Pattern, Source, System, Variable
 from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies import ALL, event_streams, static_data, systems
+from squall.testing.strategies.streams import sources_of
+from squall.testing.strategies.vocabulary import LEVELS
 from squall.windows import Count, Range
 from tests import in_memory
 from tests.regrouping import regrouped
@@ -172,6 +174,51 @@ def test_it_means_the_same_by_whichever_columns_a_plan_groups(
 
     more = {"seed": st.integers(0, 1 << 32)}
     settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART), **more)(law))()
+
+
+GROWING = APART - {"count", "removals"}
+"""What is needed for anything to be closed: facts are never taken back."""
+
+
+def with_transitive_rule(system: System, predicate: Term, source: Source) -> System:
+    x, y, z = map(Variable, "xyz")
+    body = (Pattern(x, predicate, y), Pattern(y, predicate, z))
+    rule = System("closed", (source,), body, consequences=(Construct((Pattern(x, predicate, z),)),))
+    return replace(system, subsystems=(*system.subsystems, rule))
+
+
+@pytest.mark.parametrize("many", [80, pytest.param(2000, marks=pytest.mark.slow)])
+def test_it_means_the_same_whoever_finds_the_paths(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each task finds the paths of closures that begin at nodes of its own, whatever else goes to all tasks or is hot;
+    and all may go wrong meanwhile."""
+
+    def law(
+        system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, together: int, seed: int
+    ) -> None:
+        monkeypatch.setattr(supersteps, "COMPACT", compact)
+        draw = Random(seed)
+        plan = squall.plan(system)
+        steps = closures(plan)
+        assume(steps)
+        if draw.random() < 0.3:
+            plan = regrouped(draw, plan)
+        can_be = spreadable(plan)
+        entries = sorted(frozenset().union(*can_be.values()))
+        few_rows = {entry: 1 for entry in entries if draw.random() < 0.3}
+        spread = steps | chosen(plan, few_rows, [], 1000, can_be)
+        hot = any_hot(draw, plan, spread, [*events, *facts]) if draw.random() < 0.3 else {}
+        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
+        few = draw.choice([-1, -1, 2, 1_000_000])
+        found = in_memory.run(
+            plan, in_memory.cut(events, cuts), facts, together, few, workers=workers, spread=spread, hot=hot
+        )
+        assert_as_oracle(system, found, events, facts)
+
+    predicates = st.sampled_from([predicate for level in LEVELS for predicate in level])
+    more = {"together": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
+    closing = st.builds(with_transitive_rule, systems(features=GROWING), predicates, sources_of("", GROWING))
+    known = {**data(GROWING), "system": closing}
+    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**known, **more)(law))()
 
 
 @pytest.mark.parametrize("many", [40, pytest.param(1000, marks=pytest.mark.slow)])

@@ -13,12 +13,13 @@ from types import MappingProxyType
 
 from squall.builders.distributed.evaluations import changes_only, tellers
 from squall.builders.distributed.hot import Hot, scattered
-from squall.builders.distributed.lying import EVERYWHERE, Address, Apart, Grouping, Keys, grouped, ways
+from squall.builders.distributed.lying import EVERYWHERE, SOURCES, Address, Apart, Grouping, Keys, grouped, ways
 from squall.builders.distributed.spread import spread_out
 from squall.builders.distributed.turns import turns
 from squall.builders.stars import Fused, stars
 from squall.operators import (
     AntiJoin,
+    Closure,
     Deliver,
     Distinct,
     Feed,
@@ -203,6 +204,8 @@ def _row_by_row(plan: Plan, starts: Sequence[str], shown: Collection[str] = ()) 
 def grouping(node: Node, keys: Keys) -> str:
     """By which columns the rows of a node are grouped, as text."""
     wanted = [keys[node.id, port] for port in range(len(node.inputs))]
+    if isinstance(node.op, Closure) and wanted == [EVERYWHERE]:
+        return f" with all steps in every task, the pairs by {_shown(SOURCES)}"
     if wanted and all(columns == EVERYWHERE for columns in wanted):
         return " in every task, for itself"
     if EVERYWHERE in wanted:

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from squall import placement
-from squall.operators import Feed, Group, Join, LeftJoin, is_stateful
+from squall.operators import Closure, Feed, Group, Join, LeftJoin, is_stateful
 from squall.placement import Columns, places, read_again, template_of
 from squall.plan import Node, Plan
 
@@ -18,6 +18,8 @@ Address = tuple[str, int]
 """A node, and the number of one of its inputs."""
 EVERYWHERE: Columns = (-1,)
 """The grouping of rows that are all in every task."""
+SOURCES: Columns = (0,)
+"""By what the pairs of a closure lie whose steps are in every task: by what leads to the other."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ def grouped(plan: Plan, node: Node, keys: Keys) -> Grouping | None:
     if not is_stateful(node.op) or not node.inputs:
         return None
     found = [keys[node.id, port] for port in range(len(node.inputs))]
+    if isinstance(node.op, Closure):
+        return SOURCES if found[0] == EVERYWHERE else found[0]
     if all(key == EVERYWHERE for key in found):
         return EVERYWHERE
     match node.op:

@@ -9,6 +9,9 @@ that keep rows, which are fed by sources alone, every task works off for itself.
 of it to which derived facts come as well, as to a vocabulary in a recursion: what a task derives goes to all of them.
 It is right whatever the rows are: a row that a stream brings later goes to all tasks as well. So which inputs are
 spread is a matter of cost alone.
+
+The steps of a transitive closure go to all tasks as well, and each finds the paths that begin at nodes of its own (a
+decomposable plan: Shkapsky et al., Big Data Analytics with Datalog Queries on Spark, SIGMOD 2016).
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from squall.builders.distributed.lying import (
     ways,
     ways_to,
 )
-from squall.operators import AntiJoin, Cell, Distinct, Join, LeftJoin, Match
+from squall.operators import AntiJoin, Cell, Closure, Distinct, Join, LeftJoin, Match
 from squall.placement import Columns
 from squall.plan import Plan
 from squall.statistics import TYPE
@@ -42,11 +45,12 @@ def spread_out(plan: Plan, keys: Keys, spread: Collection[Address]) -> dict[Addr
     """The groupings of a plan where some inputs are spread: what is joined with their rows stays where it is. keys:
     where none is."""
     makers = makers_of(plan)
-    replicated = _replicated(plan, makers, spread, _entries_of(plan, makers))
+    joined = frozenset(spread) - closures(plan)
+    replicated = _replicated(plan, makers, joined, _entries_of(plan, makers))
     found = {**keys, **{address: EVERYWHERE for address in keys if address in spread or address[0] in replicated}}
     for node in plan.nodes:
         for port, other in ((0, 1), (1, 0)):
-            if (node.id, port) in spread and found[node.id, other] != EVERYWHERE:
+            if (node.id, port) in joined and found[node.id, other] != EVERYWHERE:
                 found |= _in_place(plan, found, makers, (node.id, other))
     return found
 
@@ -96,6 +100,11 @@ def _moving(plan: Plan, keys: Keys, *nodes: str) -> int:
 
 
 # What can be spread
+
+
+def closures(plan: Plan) -> frozenset[Address]:
+    """The inputs at which closures get their steps."""
+    return frozenset((node.id, 0) for node in plan.nodes if isinstance(node.op, Closure))
 
 
 def spreadable(plan: Plan) -> dict[Address, frozenset[Address]]:

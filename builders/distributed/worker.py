@@ -41,6 +41,7 @@ from squall.builders.packing import orders
 from squall.builders.rows.entries import Entry, fact_row, singly
 from squall.builders.rows.feed import Feed
 from squall.builders.rows.read import is_told_whole, needed
+from squall.builders.rows.sets import Closure
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.stars import Fused
 from squall.builders.state import compacted, lasting
@@ -357,6 +358,13 @@ class _Partition(Machine):
         for node in program.plan.nodes:
             if node.id in self.driven and _tells_of_nothing(node.op) and not self._is_here((node.id, 0), ()):
                 del self.driven[node.id]
+        for id, op in self.operators.items():
+            if isinstance(op, Closure) and (id, 0) not in self.addressing.keys and len(set(owners)) > 1:
+                op.share(self._is_own)
+
+    def _is_own(self, node: str) -> bool:
+        """Whether the pairs of a closure that begin at a node lie here."""
+        return self.owners[bucket_of(node)] == self.partition
 
     def _is_here(self, address: Address, row: Sequence[str | None]) -> bool:
         bucket = self.addressing.bucket(address, row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from squall import operators as ops
@@ -103,6 +103,10 @@ class Closure(Keeping):
     def __init__(self) -> None:
         super().__init__()
         self.pairs = Pairs()
+
+    def share(self, is_own: Callable[[str], bool]) -> None:
+        """Leaves to others what nodes lead to that are not its own. Nothing has come yet."""
+        self.pairs = Pairs(is_own)
 
     def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
         if self.log is not None:

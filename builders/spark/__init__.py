@@ -16,6 +16,7 @@ from squall.builders.distributed.alone import alone
 from squall.builders.distributed.cut import describe
 from squall.builders.distributed.intake import check_bounded
 from squall.builders.distributed.messages import Failed
+from squall.builders.distributed.spread import closures
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.frames import to_dataframe
 from squall.builders.spark.physical import physical
@@ -81,7 +82,7 @@ class SparkJob:
         why = alone(self.plan)
         if why is None:
             if self.at_work is None:
-                return describe(self.plan)
+                return describe(self.plan, closures(self.plan))
             program = self.at_work.batches.program
             return describe(self.plan, program.spread, program.hot)
         nodes = sum(is_stateful(node.op) for node in self.plan.nodes)

@@ -14,6 +14,7 @@ from squall.builders.distributed.addressing import DELIVER
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.exchange import Folder, Told
 from squall.builders.distributed.messages import ARROW, ROW, SOURCES, Step
+from squall.builders.distributed.spread import closures
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.outputs import write
@@ -41,7 +42,7 @@ def physical(plan: Plan, options: Options, spark: SparkSession) -> str:
     """The jobs of a batch as text, an empty folder being all that is read. Where a batch of little is worked off in
     another way than one of much, all ways are shown."""
     options = Options(steps=options.steps, measure=options.measure)
-    rows, size = f"{rows_together(spark):,}", f"{max(bytes_together(spark, levels(plan)), 0):,}"
+    rows, size = f"{rows_together(spark):,}", f"{max(bytes_together(spark, levels(plan, closures(plan))), 0):,}"
     ways = [
         (f"# Up to {size} bytes of files, where the state is small", _jobs(plan, options, spark, 1, straight=True)),
         (f"# Up to {rows} rows, with the state", _jobs(plan, options, spark, 1)),
@@ -83,7 +84,7 @@ class PlanningExchange(SparkExchange):
 
     def __init__(self, spark: SparkSession, store: Store, plan: Plan, rows: int) -> None:
         super().__init__(spark, store)
-        self.levels = range(len(levels(plan)) + 1)  # 0: the facts of a plan that one task runs
+        self.levels = range(len(levels(plan, closures(plan))) + 1)  # 0: the facts of a plan that one task runs
         self.rows = rows
         self.jobs: list[Planned] = []
         self.steps = [SOURCES]

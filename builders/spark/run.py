@@ -22,7 +22,7 @@ from squall.builders.distributed.intake import is_live, lose
 from squall.builders.distributed.lines import Document, Lost, lines_parser, spool_lines
 from squall.builders.distributed.lying import Address
 from squall.builders.distributed.parts import all_parser, parts_parser, weight
-from squall.builders.distributed.spread import chosen, general, vocabularies
+from squall.builders.distributed.spread import chosen, closures, general, vocabularies
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
 from squall.builders.spark import direct
@@ -113,8 +113,9 @@ class Run:
         """Whether no further one is."""
 
     def _batches(self, spread: frozenset[Address], hot: Hot) -> Batches | SingleTask:
-        """What works micro-batches off. spread: the inputs whose rows go to all tasks; hot: the keys of inputs whose
-        rows are scattered."""
+        """What works micro-batches off. spread: the inputs whose rows go to all tasks, besides those of closures; hot:
+        the keys of inputs whose rows are scattered."""
+        spread |= closures(self.plan)
         cuts = levels(self.plan, spread, hot)
         program = Program(self.plan, cuts, functions.own(), self.begin, self.options.measure, spread, hot)
         if alone(self.plan):
@@ -266,7 +267,7 @@ class Run:
             streamed.count(head)
         known = {*streamed.rows, *general(self.plan)}
         spread = chosen(self.plan, rows, known, most, vocabularies(self.plan)) if most else frozenset()
-        left = scatterable(self.plan, groupings(self.plan, spread))
+        left = scatterable(self.plan, groupings(self.plan, spread | closures(self.plan)))
         hot = {address: keys for address, keys in hottest(streamed.keys, share).items() if address in left}
         if spread:
             self.store.write(sorted(spread), SPREAD)

@@ -1,0 +1,82 @@
+"""Closures of which every task has all steps, and the paths that begin at nodes of its own."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+import squall
+from squall.builders.distributed.cut import describe, levels
+from squall.builders.distributed.exchange import Tally
+from squall.builders.distributed.spread import closures
+from squall.builders.spark import build
+from squall.operators import Closure, Deliver, Distinct, Emit, Join, Match, Read
+from squall.plan import Input, Node, Plan
+from squall.rdf import iri
+from squall.stages import Options
+from squall.system import Source
+from squall.testing import stream
+from squall.wellformed import check
+from squall.windows import LANDMARK, Range, Window
+from tests import in_memory
+
+P, Q, R = (iri(f"http://example.org/{name}") for name in "pqr")
+RULES = """
+@prefix : <http://example.org/>.
+[t: (?x :p ?y) (?y :p ?z) -> (?x :p ?z)]
+[o: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)]
+"""
+EVENTS = stream("".join(f"{n} :n{n * 7 % 40} :p :n{n * 7 % 40 + 1}\n{n} :n{n} :q :m{n % 3}\n" for n in range(40)))
+
+
+def plan_of(window: Window = LANDMARK) -> Plan:
+    return squall.plan(squall.compile(RULES, lexer="jena", window=window))
+
+
+def by_hand(*columns: tuple[int, ...]) -> Plan:
+    """``(?x p ?y)``, closed, ``(?y q ?z) -> (?x r ?z)``: paths are joined by where they end."""
+    return check(
+        Plan(
+            (
+                Node("read", Read(Source())),
+                Node("steps", Match((0, P, 1)), (Input("read"),)),
+                Node("paths", Closure(), (Input("steps", ()),)),
+                Node("ends", Match((0, Q, 1)), (Input("read"),)),
+                Node("join", Join(((1, 0),), (0, 3)), (Input("paths", columns[0]), Input("ends", columns[1]))),
+                Node("emit", Emit((0, R, 1), rules=("r",)), (Input("join"),)),
+                Node("set", Distinct(3), (Input("emit", (0,)),)),
+                Node("end", Deliver(), (Input("set", (0,)),)),
+            )
+        )
+    )
+
+
+@pytest.mark.parametrize("window", [LANDMARK, Range(20)], ids=["no window", "RANGE 20"])
+def test_each_path_is_found_by_one_task(window: Window) -> None:
+    plan = plan_of(window)
+    tally = Tally(plan)
+    batches = [EVENTS[at : at + 16] for at in range(0, len(EVENTS), 16)]
+    workers = in_memory.Workers(Random(1), trouble=0)
+    found = in_memory.run(plan, batches, tally=tally, workers=workers, spread=closures(plan))
+    job = squall.build(plan, options=Options(measure=True))
+    assert sorted(found) == sorted(job.run(batches))
+    ((closure, _),) = closures(plan)
+    in_process = job.figures()[closure].rows  # type: ignore[attr-defined]
+    assert tally.figures()[closure].rows == in_process > 50
+
+
+@pytest.mark.parametrize("columns", [((1,), (0,)), ((), ())], ids=["moved", "in one place"])
+def test_paths_lie_by_where_they_begin(columns: tuple[tuple[int, ...], ...]) -> None:
+    plan = by_hand(*columns)
+    found = in_memory.run(plan, [EVENTS[:30], EVENTS[30:]], spread=closures(plan))
+    assert sorted(found) == sorted(squall.build(plan).run([EVENTS]))
+    assert len(levels(plan, closures(plan))) == 3
+
+
+def test_what_is_joined_by_where_paths_begin_stays() -> None:
+    plan = plan_of()
+    assert len(levels(plan, closures(plan))) == len(levels(plan)) - 1
+    ((closure, _),) = closures(plan)
+    assert f"{closure} (a single task: all its rows have to meet)" in describe(plan)
+    assert f"{closure} with all steps in every task, the pairs by [0]" in build(plan, Options()).describe()
