@@ -3,14 +3,16 @@ without it."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import squall
@@ -40,12 +42,12 @@ from squall.planners.passes.order import order_joins
 from squall.planners.passes.tests import push_tests
 from squall.rdf import Event, Triple, iri
 from squall.statistics import Statistics
-from squall.system import System, over
+from squall.system import Source, System, over
 from squall.testing import assert_as_oracle
 from squall.testing.check import assert_outputs
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.testing.suites import permuted, renamed
-from squall.windows import LANDMARK, Range, Window
+from squall.windows import LANDMARK, Nothing, Range, Stepped, Window
 
 GOLDEN = Path(__file__).parent / "golden" / "plans"
 PREFIX = "@prefix : <http://example.org/> .\n@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .\n"
@@ -209,6 +211,34 @@ def test_with_what_other_rules_make(other: str, window: Window, events: list[Eve
     system = over(program(f"{TRANSITIVE} {other}"), window)
     made = squall.plan(system, partial(rete.plan, passes=(close,)))
     assert kinds(made)["Closure"] == 1 + ("t2" in other)
+    assert_as_oracle(system, list(squall.run(made, events)), events)
+
+
+STEPS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["urn:one", "urn:two"]), *2 * [st.sampled_from("abcde")]))
+
+
+@pytest.mark.parametrize("windows", [(LANDMARK, LANDMARK), (Range(4), Range(9)), (Stepped(4, 2), Range(5))], ids=str)
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS)
+@example(steps=[(0, "urn:one", "a", "b"), (0, "urn:one", "b", "c"), (0, "urn:two", "c", "d"), (1, "urn:one", "d", "e")])
+def test_what_a_transitive_rule_makes_is_a_step_for_another(
+    windows: Sequence[Window], steps: list[tuple[int, str, str, str]]
+) -> None:
+    """Each of them sees a stream of its own."""
+    (rule,) = program(TRANSITIVE).subsystems
+    one, two = windows
+    sources = (
+        Source(windows=(("urn:one", one),), window=Nothing()),
+        Source(windows=(("urn:two", two),), window=Nothing()),
+    )
+    system = System(subsystems=tuple(replace(rule, name=str(source), sources=(source,)) for source in sources))
+    times = itertools.accumulate(time for time, *_ in steps)
+    events = [
+        Event(time, (Triple(iri(E + x), P, iri(E + y)),), stream)
+        for time, (_, stream, x, y) in zip(times, steps, strict=True)
+    ]
+    made = squall.plan(system, partial(rete.plan, passes=(close,)))
+    assert kinds(made)["Closure"] == 2
     assert_as_oracle(system, list(squall.run(made, events)), events)
 
 

@@ -103,7 +103,8 @@ class _Closing(Rewrite):
         """Lets the pairs be read again that other rules make."""
         again = {self.new[edge.node] for edge in match.inputs if edge.feedback and edge.node not in own}
         for id in own:
-            others = [self.new[edge.node] for edge in self.plan.by_id[id].inputs if edge.node not in self.found]
+            edges = self.plan.by_id[id].inputs
+            others = [self.new[edge.node] for edge in edges if self.found.get(edge.node) is not match]
             if others:
                 again.add(self.add(self.plan.by_id[id].op, *sorted(others)))
         self.draft.read_again(new, sorted(again))
