@@ -11,7 +11,7 @@ import pytest
 import squall
 from squall.errors import SquallError
 from squall.operators import Deliver, Feed
-from squall.rdf import ALWAYS, XSD, Evaluated, Event, Quad, Triple, iri, literal
+from squall.rdf import ALWAYS, XSD, Evaluated, Event, Quad, Term, Triple, iri, literal
 from squall.streams import Sources, open_source
 from squall.system import (
     Construct,
@@ -423,3 +423,21 @@ def test_of_each_query_it_is_told_that_its_own_answer_is_complete_unless_that_is
     both = System(subsystems=tuple(queries), output="rstream", report=Report("nonempty", empty=True))
     complete = [time for time, _, fact in told(both, planner) if fact == str(Evaluated(()))]
     assert complete[:3] == [ALWAYS, 1000, 1000]
+
+
+@pytest.mark.xfail(reason="which multiples of a period are told is known only when its own stream has brought more")
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_what_is_told_periodically_is_in_order_with_what_others_tell(planner: str) -> None:
+    """Other streams tell that time passes, too."""
+
+    def telling(stream: str, made: Term, output: str, report: Report | None) -> System:
+        rule = System(stream, (Source(stream),), (Pattern(X, P, Y),), consequences=(Construct((Pattern(X, made, Y),)),))
+        return System(subsystems=(replace(rule, reentrant=False),), output=output, report=report)
+
+    parts = (telling("urn:a", Q, "rstream", Report("periodic", 4)), telling("urn:b", R, "istream", None))
+    plan = squall.plan(System(subsystems=parts), planner)
+    batches = [
+        [Event(time, (Triple(S, P, S),), stream)] for time, stream in ((1, "urn:a"), (10, "urn:b"), (30, "urn:a"))
+    ]
+    times = [out.time for out in squall.build(plan).run(batches)]
+    assert times == sorted(times)
