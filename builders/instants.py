@@ -27,7 +27,7 @@ class Instants:
         self.first: int | None = None
         """The time of the first event."""
         self.last = ALWAYS
-        """The last instant that is known to come."""
+        """The latest instant that is known to come, or, with a period, to which time has come."""
         self.passed = ALWAYS - 1
 
     @property
@@ -40,8 +40,13 @@ class Instants:
             return due if due <= -(-self.last // period) * period else FOREVER
         return min(self.single[0] if self.single else FOREVER, self.grids[0][0] if self.grids else FOREVER)
 
+    def go_on(self, time: int) -> None:
+        """Time has come so far (integer ms), whatever says so: multiples of a period are told up to there."""
+        if time > self.last and self.report.policy == "periodic":
+            self.last = time
+
     def add(self, events: Iterable[Event]) -> None:
-        """Takes note of events."""
+        """Takes note of those among events that are read."""
         for event in events:
             is_instant = event.stream != HEARTBEAT and event.time != ALWAYS
             for source in self.sources if is_instant else ():

@@ -177,6 +177,11 @@ class Machine(Network[Sequence[Entry]]):
             facts = reader.read_columns(events) if isinstance(events, Columns) else reader.read(events)
             self._put_facts(id, facts)
 
+    def go_on(self, time: int) -> None:
+        """Events say that time has come so far (integer ms), though they may not have been read yet."""
+        for instants in self.instants:
+            instants.go_on(time)
+
     def remove(self, fact: Fact, time: int, stream: str | None = None) -> None:
         """Takes a fact out of a stream, or of all of them (None): what was brought or inserted of it before this time
         ends now."""

@@ -178,6 +178,8 @@ class Running:
 
     def _work(self, events: Sequence[Event]) -> Iterator[Outputs]:
         """Works events off, and time up to those that are held back."""
+        if self.held:
+            self.machine.go_on(self.held[-1].time)
         if self.bulk and self._in_bulk(events):
             for time, together in groupby(events, key=_TIME):
                 yield self._instant(self.bulk, list(together), time)

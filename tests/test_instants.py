@@ -134,6 +134,25 @@ def test_a_heartbeat_is_no_instant(report: Report) -> None:
     assert made.upto(END) == [ALWAYS]
 
 
+def test_multiples_of_a_period_are_told_up_to_where_time_has_come() -> None:
+    made = instants_of([Source(S, Range(3))], PERIODIC)
+    made.go_on(2)
+    assert made.upto(2) == [ALWAYS]
+    made.add([Event(3, (FACT,), S)])
+    made.go_on(13)
+    assert made.upto(13) == [4, 8, 12]
+    assert made.due == 16
+    assert made.upto(END) == [16]
+    assert made.due == FOREVER
+
+
+def test_time_goes_on_without_instants_of_windows() -> None:
+    made = instants_of([Source(S, Range(3))])
+    made.add([Event(3, (FACT,), S)])
+    made.go_on(13)
+    assert made.upto(END) == [ALWAYS, 3, 6]
+
+
 def test_an_instant_of_its_own() -> None:
     made = instants_of([Source()])
     made.add_instant(7)

@@ -176,10 +176,9 @@ def test_it_means_the_same_by_whichever_columns_a_plan_groups(
     settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART), **more)(law))()
 
 
-KEPT = APART - {"removals", "reports"}
+KEPT = APART - {"removals"}
 GROWING = KEPT - {"count"}
-"""Where facts are never taken back, so that anything is closed. (Without reports: those that are periodic may be out of
-order beside others, docs/semantics.md.)"""
+"""Where facts are never taken back, so that anything is closed."""
 
 
 def with_transitive_rule(system: System, predicate: Term, source: Source) -> System:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import squall
 from squall.errors import SquallError
 from squall.operators import Deliver, Feed
-from squall.rdf import ALWAYS, XSD, Evaluated, Event, Quad, Term, Triple, iri, literal
+from squall.rdf import ALWAYS, FOREVER, XSD, Evaluated, Event, Quad, Term, Triple, heartbeat, iri, literal
 from squall.streams import Sources, open_source
 from squall.system import (
     Construct,
@@ -425,19 +426,37 @@ def test_of_each_query_it_is_told_that_its_own_answer_is_complete_unless_that_is
     assert complete[:3] == [ALWAYS, 1000, 1000]
 
 
-@pytest.mark.xfail(reason="which multiples of a period are told is known only when its own stream has brought more")
+@pytest.mark.parametrize("says", ["event", "heartbeat"])
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_what_is_told_periodically_is_in_order_with_what_others_tell(planner: str) -> None:
-    """Other streams tell that time passes, too."""
+def test_what_is_told_periodically_is_in_order_with_what_others_tell(planner: str, says: str) -> None:
+    """Other streams tell that time passes, too, and so do heartbeats: others tell then what has ended."""
 
-    def telling(stream: str, made: Term, output: str, report: Report | None) -> System:
-        rule = System(stream, (Source(stream),), (Pattern(X, P, Y),), consequences=(Construct((Pattern(X, made, Y),)),))
+    def telling(source: Source, made: Term, output: str, report: Report | None) -> System:
+        rule = System("r", (source,), (Pattern(X, P, Y),), consequences=(Construct((Pattern(X, made, Y),)),))
         return System(subsystems=(replace(rule, reentrant=False),), output=output, report=report)
 
-    parts = (telling("urn:a", Q, "rstream", Report("periodic", 4)), telling("urn:b", R, "istream", None))
-    plan = squall.plan(System(subsystems=parts), planner)
-    batches = [
-        [Event(time, (Triple(S, P, S),), stream)] for time, stream in ((1, "urn:a"), (10, "urn:b"), (30, "urn:a"))
-    ]
-    times = [out.time for out in squall.build(plan).run(batches)]
-    assert times == sorted(times)
+    periodic = telling(Source("urn:a"), Q, "rstream", Report("periodic", 4))
+    ending = telling(Source("urn:b", Range(9)), R, "dstream", None)
+    plan = squall.plan(System(subsystems=(periodic, ending)), planner)
+    came = [Event(time, (Triple(S, P, S),), stream) for time, stream in ((1, "urn:a"), (1, "urn:b"), (30, "urn:a"))]
+    came.insert(2, heartbeat(22) if says == "heartbeat" else Event(22, (), "urn:b"))
+    times = [out.time for out in squall.build(plan).run([event] for event in came)]
+    assert times == [4, 8, 10, 12, 16, 20, 24, 28, 32]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_what_is_told_periodically_goes_on_while_time_does(planner: str) -> None:
+    """Though nothing comes that the query reads; at the end of input it stops."""
+    rule = System("r", (Source("urn:a"),), (Pattern(X, P, Y),), consequences=(Construct((Pattern(X, Q, Y),)),))
+    system = System(subsystems=(rule,), output="rstream", report=Report("periodic", 4))
+    came = [Event(6, (Triple(S, P, S),), "urn:a"), heartbeat(17), heartbeat(26), Event(33, (), "urn:unread")]
+    passed: list[int] = []
+
+    def batches() -> Iterator[list[Event]]:
+        for event in came:
+            passed.append(event.time)
+            yield [event]
+        passed.append(FOREVER)
+
+    found = [(passed[-1], out.time) for out in squall.build(squall.plan(system, planner)).run(batches())]
+    assert found == [(17, 8), (17, 12), (17, 16), (26, 20), (26, 24), (33, 28), (33, 32), (FOREVER, 36)]

@@ -41,7 +41,7 @@ def changes_only(op: Operator) -> bool:
 
 
 def brought(stream: str, graph: str, time: int) -> Message:
-    """A stream has brought something in a graph, at a time (integer ms)."""
+    """A stream has brought something in a graph, at a time (integer ms). `HEARTBEAT`: time has come so far."""
     return Message(INSTANT, 0, 0, 0, 0, pack((stream, graph)), time, 0, 0)
 
 
@@ -52,20 +52,27 @@ def evaluated(number: int, time: int) -> Message:
 
 class Noting:
     """Of the times at which streams bring something those that make a difference to when something is evaluated: where
-    windows have steps, the first of each step. (When a window of triples moves on, `moved_on` says.)"""
+    windows have steps, the first of each step; and, where there are periods, the latest, whatever comes then. (When a
+    window of triples moves on, `moved_on` says.)"""
 
     def __init__(self, plan: Plan) -> None:
-        self.whole = {number: op.sources for number, op in tellers(plan).items()}
+        told = tellers(plan)
+        self.whole = {number: op.sources for number, op in told.items()}
         self.sources = tuple(dict.fromkeys(source for sources in self.whole.values() for source in sources))
         self.windows: dict[tuple[str, str], tuple[Window, ...]] = {}
         """Those through which what a stream brings in a graph is read."""
         self.first: dict[tuple[Hashable, ...], tuple[str, str, int]] = {}
         self.removed: dict[tuple[int, int], None] = {}
         """The numbers of nodes of which removals say that what they tell is to be evaluated, each with the time."""
+        self.has_periods = any(op.report.policy == "periodic" for op in told.values())
+        self.latest = ALWAYS
+        """To which time events have come, where there are periods."""
 
     def add(self, events: Iterable[Event]) -> None:
         """Takes note of events."""
         for event in events if self.sources else ():
+            if self.has_periods:
+                self.latest = max(self.latest, event.time)
             if event.stream == HEARTBEAT or event.time == ALWAYS:
                 continue
             place = event.stream, event.graph
@@ -83,6 +90,8 @@ class Noting:
 
     def messages(self) -> Iterator[Message]:
         """What has been noted."""
+        if self.latest > ALWAYS:
+            yield brought(HEARTBEAT, "", self.latest)
         yield from (brought(*first) for first in self.first.values())
         yield from (evaluated(*removed) for removed in self.removed)
 
@@ -169,4 +178,7 @@ def note(known: Mapping[int, Instants], came: Iterable[tuple[str, int, int]]) ->
             continue
         stream, graph = map(str, unpack(place))
         for instants in known.values():
-            instants.add([Event(time, (), stream, graph=graph)])
+            if stream == HEARTBEAT:
+                instants.go_on(time)
+            else:
+                instants.add([Event(time, (), stream, graph=graph)])

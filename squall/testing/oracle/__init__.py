@@ -163,7 +163,8 @@ def _outputs(told: Sequence[Telling], number: int, course: _Course, events: Sequ
     )
     found: list[Expected] = []
     before: Items = []
-    for time, answer in reported(telling, heard, timeline, instants):
+    came = (event.time for event in events if not _is_made(event.stream, told))
+    for time, answer in reported(telling, heard, timeline, instants, max(came, default=ALWAYS)):
         found += [(time, item, names) for (_, item), names in handed_on(telling.output, before, answer)]
         if telling.report.empty and telling.output == "rstream":
             found += [(time, done, frozenset((name,))) for name, done in sorted(_completed(telling.rules))]

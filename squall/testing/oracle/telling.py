@@ -28,11 +28,12 @@ def with_makers(timeline: dict[int, Answer]) -> dict[int, Items]:
 
 
 def reported(
-    telling: Telling, events: Sequence[Event], timeline: dict[int, Items], instants: set[int]
+    telling: Telling, events: Sequence[Event], timeline: dict[int, Items], instants: set[int], latest: int
 ) -> Iterator[tuple[int, Items]]:
-    """The instants at which the answer is told, with the answer."""
+    """The instants at which the answer is told, with the answer. latest: the time to which any stream has come."""
     if telling.report.policy == "periodic":
-        yield from _periodic(telling, events, timeline, instants)
+        last = max(instants) if telling.output == "rstream" else max(timeline)
+        yield from _periodic(telling, events, timeline, max(last, latest))
         return
     previous: Counter[_Answered] = Counter()
     for time, items in timeline.items():
@@ -50,12 +51,11 @@ def _is_told(report: Report, previous: Counter[_Answered], bag: Counter[_Answere
 
 
 def _periodic(
-    telling: Telling, events: Sequence[Event], timeline: dict[int, Items], instants: set[int]
+    telling: Telling, events: Sequence[Event], timeline: dict[int, Items], last: int
 ) -> Iterator[tuple[int, Items]]:
-    """The multiples of the period from the first event that is read to the last instant, rounded up."""
+    """The multiples of the period from the first event that is read to the last time, rounded up."""
     yield ALWAYS, timeline[ALWAYS]
     period = telling.report.period
-    last = max(instants if telling.output == "rstream" else timeline)
     read = [event.time for source in sources_of(telling.rules) for event in events if is_heard(source, event)]
     if read:
         for time in range(_up(min(read), period), _up(last, period) + 1, period):

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from hypothesis import strategies as st
 
-from squall.rdf import ALWAYS, Event, Fact, Triple
+from squall.rdf import ALWAYS, HEARTBEAT, Event, Fact, Triple, heartbeat
 from squall.system import Graph, Report, Source
 from squall.testing.strategies.vocabulary import CORE, FACTS, GRAPHS, MADE_STREAMS, MEASURES, STREAMS
 from squall.windows import LANDMARK, Count, Range, Stepped, Window
@@ -23,7 +23,8 @@ def facts(features: frozenset[str] = CORE) -> st.SearchStrategy[Triple]:
 @st.composite
 def event_streams(draw: st.DrawFn, least: int = 7, most: int = 12, features: frozenset[str] = CORE) -> list[Event]:
     """Events in the order of time: several facts at once, the same fact twice, several events at one time, none with
-    facts; pauses, with windows also such as are longer than all of them; with removals mostly of what has come."""
+    facts, and with reports also heartbeats; pauses, with windows also such as are longer than all of them; with
+    removals mostly of what has come."""
     together = st.lists(facts(features), min_size=3, max_size=8).map(tuple)
     given = st.one_of(together, together, together, together, st.just(()))
     pauses = st.sampled_from((0, 0, 0, 1, 1, 1, 2, 2, 3, 17) if "windows" in features else (0, 0, 0, 1, 1, 2))
@@ -31,6 +32,8 @@ def event_streams(draw: st.DrawFn, least: int = 7, most: int = 12, features: fro
     streams = st.sampled_from((*STREAMS[:2], *STREAMS) if "streams" in features else STREAMS[:1])
     graphs = st.sampled_from(GRAPHS if "named" in features else GRAPHS[:1])
     events = [Event(time, draw(given), draw(streams), graph=draw(graphs)) for time in times]
+    if "reports" in features:
+        events = [heartbeat(event.time) if not event.facts and draw(st.booleans()) else event for event in events]
     return draw(_removing(events)) if "removals" in features else events
 
 
@@ -40,7 +43,8 @@ def _removing(draw: st.DrawFn, events: Sequence[Event]) -> list[Event]:
     found: list[Event] = []
     came: list[Fact] = []
     for event in events:
-        removed = draw(st.lists(st.sampled_from((*came, *FACTS[:2])), max_size=2)) if draw(one_in(4)) else []
+        removes = event.stream != HEARTBEAT and draw(one_in(4))
+        removed = draw(st.lists(st.sampled_from((*came, *FACTS[:2])), max_size=2)) if removes else []
         found.append(event._replace(removed=tuple(removed)))
         came += event.facts
     return found
