@@ -62,6 +62,7 @@ def ended(draft: Draft, system: System, ends: Iterable[End], planner: str, order
     last = _delivered(draft, sorted(told, key=_node) if ordered else told, made, ways)
     last = last or [draft.add(_deliver(_way_of(tellings(system)[0], {}), [], False))]
     draft.keep([*last, *(id for id, _ in found if isinstance(draft.nodes[id].op, Update))])
+    _feed_unread(draft, made, set(ways.values()))
     nodes = inputs_first(draft.nodes.values())
     return arranged(nodes, planner) if ordered else Plan(tuple(nodes), planner)
 
@@ -238,10 +239,9 @@ def _sources_of(draft: Draft, node: Node) -> list[Source]:
 def _feed_streams(draft: Draft, made: Sequence[Facts]) -> None:
     """Lets each `Match` over a stream that the program makes read those of its facts that may fit, as it reads the
     stream."""
-    ways = sorted({facts.way for facts in made if facts.way is not None and facts.way.stream}, key=repr)
-    matches = [node for node in draft.nodes.values() if isinstance(node.op, Match)] if ways else []
-    for way in ways:
-        told = [facts for facts in made if facts.way == way]
+    streams = _streams(made)
+    matches = [node for node in draft.nodes.values() if isinstance(node.op, Match)] if streams else []
+    for way, told in streams.items():
         every = sorted(facts.node for facts in told)
         for node in matches:
             assert isinstance(node.op, Match)
@@ -254,6 +254,24 @@ def _feed_streams(draft: Draft, made: Sequence[Facts]) -> None:
             ]
             feeds = (ops.Feed(source, way.output, way.report, way.sources) for source in fitting)
             draft.read_again(node.id, sorted(draft.add(feed, *every) for feed in feeds))
+
+
+def _feed_unread(draft: Draft, made: Sequence[Facts], ways: Iterable[_Way]) -> None:
+    """Streams that the program makes, and that no node reads that was kept, but at whose events answers are evaluated
+    (rules that make what nobody reads count, too): somebody has to say when they have any."""
+    fed = {tuple(edge.node for edge in node.inputs) for node in draft.nodes.values() if isinstance(node.op, ops.Feed)}
+    evaluated = sorted({source for way in ways for source in way.sources}, key=repr)
+    for way, told in _streams(made).items():
+        every = sorted(facts.node for facts in told)
+        heard = [one for one in evaluated if may_read(one, way.stream, None) or one.counts(way.stream)]
+        if heard and tuple(every) not in fed:
+            draft.add(ops.Feed(heard[0].alone(way.stream), way.output, way.report, way.sources), *every)
+
+
+def _streams(made: Iterable[Facts]) -> dict[_Way, list[Facts]]:
+    """What is told as a stream, by how it is."""
+    ways = sorted({facts.way for facts in made if facts.way is not None and facts.way.stream}, key=repr)
+    return {way: [facts for facts in made if facts.way == way] for way in ways}
 
 
 def _overlaps(made: Sequence[Facts]) -> bool:

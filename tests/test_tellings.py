@@ -12,13 +12,16 @@ import pytest
 import squall
 from squall.errors import SquallError
 from squall.operators import Deliver, Feed
+from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, XSD, Evaluated, Event, Quad, Term, Triple, heartbeat, iri, literal
+from squall.stages import Output
 from squall.streams import Sources, open_source
 from squall.system import (
     Construct,
     Delete,
     Pattern,
     Report,
+    Select,
     Source,
     System,
     Telling,
@@ -31,8 +34,10 @@ from squall.system import (
 from squall.testing import assert_as_oracle
 from squall.testing.check import outputs
 from squall.windows import NOTHING, Count, Range
+from tests import in_memory
 
 PLANNERS = ("greedy", "rete")
+BUILDERS = ("iterator", "in memory", pytest.param("beam", marks=pytest.mark.beam))
 X, Y = Variable("x"), Variable("y")
 EX = "http://example.org/"
 P, Q, R, S = (iri(EX + name) for name in "pqrs")
@@ -57,6 +62,13 @@ def told(system: System, planner: str = "rete", events: list[Event] = READINGS) 
     found = outputs(squall.plan(system, planner), [events], (), "iterator")
     assert_as_oracle(system, found, events)
     return [(out.time, out.rule, str(out.fact)) for out in found]
+
+
+def run(plan: Plan, batches: list[list[Event]], builder: str) -> list[Output]:
+    """What a builder's job tells. "in memory": as Spark's workers do it."""
+    if builder == "in memory":
+        return in_memory.run(plan, batches)
+    return list(squall.build(plan, builder).run(batches))
 
 
 def programs(folder: Path, **texts: str) -> System:
@@ -403,6 +415,25 @@ def test_a_stream_at_the_steps_of_a_stream(planner: str, tmp_path: Path) -> None
     assert [time for time, rule, _ in found if rule == EX + "c"][:3] == [6000, 8000, 10000]
 
 
+@pytest.mark.parametrize("builder", BUILDERS)
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_stream_that_only_what_nobody_reads_reads_says_when_answers_are_evaluated(planner: str, builder: str) -> None:
+    """The second rule is no part of a plan, but its pattern is one of the query's."""
+
+    def rule(name: str, source: Source, read: Term, made: Term, internal: bool = False) -> System:
+        heads = (Construct((Pattern(X, made, Y),), internal),)
+        return System(name, (source,), (Pattern(X, read, Y),), consequences=heads, reentrant=False)
+
+    making = System(subsystems=(rule("m", Source("urn:a", Range(5)), P, Q),), output="dstream", stream="urn:made")
+    hidden = rule("hidden", Source("urn:made", Range(7)), Q, iri("urn:t"), internal=True)
+    asking = System(subsystems=(rule("r", Source("urn:b"), P, R), hidden), output="rstream")
+    system = System(subsystems=(making, asking))
+    events = [Event(time, (Triple(S, P, S),), stream) for time, stream in ((1, "urn:b"), (3, "urn:a"), (30, "urn:b"))]
+    found = run(squall.plan(system, planner), [events[:2], events[2:]], builder)
+    assert_as_oracle(system, found, events)
+    assert [out.time for out in found if out.rule == "r"] == [1, 8, 15, 30]
+
+
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_each_query_is_told_when_its_own_answer_has_changed(planner: str) -> None:
     """Also where both are told in the same way."""
@@ -460,3 +491,17 @@ def test_what_is_told_periodically_goes_on_while_time_does(planner: str) -> None
 
     found = [(passed[-1], out.time) for out in squall.build(squall.plan(system, planner)).run(batches())]
     assert found == [(17, 8), (17, 12), (17, 16), (26, 20), (26, 24), (33, 28), (33, 32), (FOREVER, 36)]
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [1, 2, 3]], ids=str)
+@pytest.mark.parametrize(
+    "last", [heartbeat(33), Event(33, (), "urn:b"), Event(33, (Triple(S, P, S),), "urn:b")], ids=str
+)
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_what_is_told_periodically_goes_on_in_all_builders(builder: str, last: Event, cuts: list[int]) -> None:
+    rule = System("r", (Source("urn:a"),), (Pattern(X, P, Y),), consequences=(Select((X,)),))
+    system = System(subsystems=(rule,), output="rstream", report=Report("periodic", 4))
+    events = [Event(6, (Triple(S, P, S),), "urn:a"), heartbeat(17), Event(26, (Triple(S, P, S),), "urn:b"), last]
+    found = run(squall.plan(system), in_memory.cut(events, cuts), builder)
+    assert_as_oracle(system, found, events)
+    assert [out.time for out in found] == [*range(8, 37, 4)]
