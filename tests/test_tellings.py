@@ -495,7 +495,9 @@ def test_what_is_told_periodically_goes_on_while_time_does(planner: str) -> None
 
 @pytest.mark.parametrize("cuts", [[], [1], [1, 2, 3]], ids=str)
 @pytest.mark.parametrize(
-    "last", [heartbeat(33), Event(33, (), "urn:b"), Event(33, (Triple(S, P, S),), "urn:b")], ids=str
+    "last",
+    [heartbeat(33), Event(33, (), "urn:b"), Event(33, (Triple(S, P, S),), "urn:b")],
+    ids=["heartbeat", "nothing", "a fact"],
 )
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_what_is_told_periodically_goes_on_in_all_builders(builder: str, last: Event, cuts: list[int]) -> None:
