@@ -37,7 +37,12 @@ from squall.windows import NOTHING, Count, Range
 from tests import in_memory
 
 PLANNERS = ("greedy", "rete")
-BUILDERS = ("iterator", "in memory", pytest.param("beam", marks=pytest.mark.beam))
+BUILDERS = (
+    "iterator",
+    "in memory",
+    pytest.param("spark", marks=pytest.mark.spark),
+    pytest.param("beam", marks=pytest.mark.beam),
+)
 X, Y = Variable("x"), Variable("y")
 EX = "http://example.org/"
 P, Q, R, S = (iri(EX + name) for name in "pqrs")
