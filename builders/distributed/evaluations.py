@@ -52,8 +52,7 @@ def evaluated(number: int, time: int) -> Message:
 
 class Noting:
     """Of the times at which streams bring something those that make a difference to when something is evaluated: where
-    windows have steps, the first of each step; and, where there are periods, the latest, whatever comes then. (When a
-    window of triples moves on, `moved_on` says.)"""
+    windows have steps, the first of each step. (When a window of triples moves on, `moved_on` says.)"""
 
     def __init__(self, plan: Plan) -> None:
         told = tellers(plan)
@@ -65,14 +64,10 @@ class Noting:
         self.removed: dict[tuple[int, int], None] = {}
         """The numbers of nodes of which removals say that what they tell is to be evaluated, each with the time."""
         self.has_periods = any(op.report.policy == "periodic" for op in told.values())
-        self.latest = ALWAYS
-        """To which time events have come, where there are periods."""
 
     def add(self, events: Iterable[Event]) -> None:
         """Takes note of events."""
         for event in events if self.sources else ():
-            if self.has_periods:
-                self.latest = max(self.latest, event.time)
             if event.stream == HEARTBEAT or event.time == ALWAYS:
                 continue
             place = event.stream, event.graph
@@ -88,10 +83,11 @@ class Noting:
                 if any(_concerns(source, event) for source in sources):
                     self.removed[number, event.time] = None
 
-    def messages(self) -> Iterator[Message]:
-        """What has been noted."""
-        if self.latest > ALWAYS:
-            yield brought(HEARTBEAT, "", self.latest)
+    def messages(self, latest: int) -> Iterator[Message]:
+        """What has been noted. latest: the time to which events have come, whatever they bring (integer ms); it matters
+        where there are periods."""
+        if self.has_periods and latest > ALWAYS:
+            yield brought(HEARTBEAT, "", latest)
         yield from (brought(*first) for first in self.first.values())
         yield from (evaluated(*removed) for removed in self.removed)
 

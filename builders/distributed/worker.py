@@ -109,7 +109,7 @@ def source_messages(
     yield from outbox(machine, addressing)
     if latest > ALWAYS:
         yield Message(TIME, 0, 0, 0, 0, "", latest, ALWAYS, 0)
-    yield from evaluations.messages()
+    yield from evaluations.messages(latest)
     for source, count in (+counts).items():
         yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
     yield from figures_of(program, machine)
