@@ -50,7 +50,7 @@ class Instants:
         for event in events:
             is_instant = event.stream != HEARTBEAT and event.time != ALWAYS
             for source in self.sources if is_instant else ():
-                if source.reads(event.stream, event.graph) or source.counts(event.stream):
+                if source.hears(event):
                     self.first = event.time if self.first is None else self.first
                     self._add(event, source)
 

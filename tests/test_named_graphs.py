@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import squall
+from squall.errors import TranslatorError
 from squall.rdf import ALWAYS, Event, Solution, Triple, iri, iri_text
 from squall.streams import LedgerFile, documents, open_source, open_static
 from squall.system import System, over
@@ -292,3 +293,34 @@ def test_what_a_program_streams_in_graphs_is_in_these(graph: str, expected: list
         assert Counter((out.time, str(out.fact)) for out in outputs) == expected_of
         solutions = [out for out in outputs if isinstance(out.fact, Solution)]
         assert sorted((out.time, *map(_name, _values(out.fact))) for out in solutions) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT ?z FROM STREAM :made [RANGE 1ms] { ?u :q ?z }", ["a", "b"]),
+        ("SELECT ?z { ?u :q ?z }", ["a", "b"]),
+        ("SELECT ?z FROM :a { ?u :q ?z }", ["b"]),
+        ("SELECT ?z FROM :made { ?u :q ?z }", ["a", "b"]),
+        ("SELECT ?g { GRAPH ?g { ?u :q :b } }", ["a", "made"]),
+        ("SELECT ?g FROM NAMED STREAM :made [RANGE 1ms] { GRAPH ?g { ?u :q :b } }", ["a", "made"]),
+        ("SELECT ?z { GRAPH :made { ?u :q ?z } }", ["a", "b"]),
+        ("SELECT ?z { GRAPH :a { ?u :q ?z } }", ["b"]),
+        ("SELECT ?t { ?u :q ?z . BIND(f:timestamp(?u, :q, ?z) AS ?t) FILTER(BOUND(?t)) }", []),
+    ],
+)
+def test_what_a_program_streams_of_static_data_is_read_as_all_that_it_streams(query: str, expected: list[str]) -> None:
+    """A stream that a program makes is no data set: what is in a named graph at `ALWAYS` is in the stream, too."""
+    made = """REGISTER STREAM :made AS CONSTRUCT { GRAPH ?x { ?x :q ?y } ?y :q ?x } { ?x :p ?y }"""
+    asked = query.replace("SELECT", "REGISTER QUERY Asked AS SELECT")
+    prefix = PREFIX + "PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#>\n"
+    parts = [squall.compile(prefix + text, lexer="csparql") for text in (made, asked)]
+    system = System(subsystems=(*parts,))
+    found = found_by(system, [], [event(ALWAYS, "a p b")])
+    assert [row[1] for row in found if len(row) == 2] == expected
+
+
+def test_a_stream_of_what_is_in_a_graph_that_it_tells_is_made_of_itself() -> None:
+    text = "REGISTER STREAM :made AS CONSTRUCT { GRAPH :one { ?y :p ?x } } FROM :one { ?x :p ?y }"
+    with pytest.raises(TranslatorError, match=r"reads the stream <http://example\.org/made> that is made of"):
+        squall.compile(PREFIX + text, lexer="csparql")

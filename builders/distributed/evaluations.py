@@ -73,14 +73,14 @@ class Noting:
             place = event.stream, event.graph
             windows = self.windows.get(place)
             if windows is None:
-                read = (source for source in self.sources if _concerns(source, event))
+                read = (source for source in self.sources if source.hears(event))
                 windows = self.windows[place] = tuple(source.window_of(event.stream) for source in read)
             spans = tuple(span for window in windows if (span := _span(window, event.time)) is not None)
             known = self.first.get((*place, spans))
             if windows and (known is None or event.time < known[2]):
                 self.first[*place, spans] = (*place, event.time)
             for number, sources in self.whole.items() if event.removed else ():
-                if any(_concerns(source, event) for source in sources):
+                if any(source.hears(event) for source in sources):
                     self.removed[number, event.time] = None
 
     def messages(self, latest: int) -> Iterator[Message]:
@@ -90,11 +90,6 @@ class Noting:
             yield brought(HEARTBEAT, "", latest)
         yield from (brought(*first) for first in self.first.values())
         yield from (evaluated(*removed) for removed in self.removed)
-
-
-def _concerns(source: Source, event: Event) -> bool:
-    """Whether an event has to do with when what reads a source is evaluated."""
-    return source.reads(event.stream, event.graph) or source.counts(event.stream)
 
 
 def _span(window: Window, time: int) -> Hashable:

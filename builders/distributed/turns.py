@@ -32,10 +32,7 @@ class Turns:
 
     def reads(self, event: Event) -> bool:
         """Whether any of it is brought, or taken back, by an event."""
-        return any(
-            source.reads(event.stream, event.graph, event.is_static) or source.counts(event.stream)
-            for source in self.sources.values()
-        )
+        return any(source.hears(event) for source in self.sources.values())
 
     def counted(self, stream: str) -> bool:
         """Whether a stream is read through a window of triples."""

@@ -67,7 +67,7 @@ class Feed(TimeDriven):
 
     def _reads(self, event: Event) -> bool:
         counts = self.counted is not None and not event.is_static
-        return counts or self.source.reads(self.stream, event.graph, event.is_static)
+        return counts or self.source.reads(self.stream, event.graph)
 
     def _read(self, fact: Fact, event: Event) -> Iterator[Entry]:
         if self.counted is not None and not event.is_static:
@@ -79,8 +79,8 @@ class Feed(TimeDriven):
             yield from self._entries(fact, event.time, event.graph, (start, end), 1)
 
     def _entries(self, fact: Fact, came: int, graph: str, valid: tuple[int, int], weight: int) -> Iterator[Entry]:
-        is_read = self.counted is None or self.source.reads(self.stream, graph, came == ALWAYS)
-        for found in self.source.seen(fact, self.stream, came, graph) if is_read else ():
+        is_read = self.counted is None or self.source.reads(self.stream, graph)
+        for found in self.source.seen(fact, self.stream, came, graph, made=True) if is_read else ():
             yield (*fact_row(found), *valid, weight)
 
     def keep(self) -> None:

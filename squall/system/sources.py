@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-from squall.rdf import ALWAYS, WORKING, XSD, Atom, Fact, Term, Triple, iri, iri_text, literal
+from squall.rdf import ALWAYS, WORKING, XSD, Atom, Event, Fact, Term, Triple, iri, iri_text, literal
 from squall.system.patterns import UNNAMED
 from squall.windows import LANDMARK, Count, Nothing, Window
 
@@ -51,6 +51,10 @@ class Source:
         """Whether it reads a stream, or some of its graphs, through a window of triples, which counts them all."""
         return self.iri in ("", stream) and isinstance(self.window_of(stream), Count)
 
+    def hears(self, event: Event) -> bool:
+        """Whether an event has to do with what it reads: it reads some of it, or counts it."""
+        return self.reads(event.stream, event.graph, event.is_static) or self.counts(event.stream)
+
     def _is_open(self, stream: str) -> bool:
         """Whether a stream has a window through which anything is seen."""
         return not (stream and isinstance(self.window_of(stream), Nothing))
@@ -69,9 +73,9 @@ class Source:
         """Whether what rules derive is read, too."""
         return self.iri == ""
 
-    def seen(self, fact: Fact, stream: str, time: int, graph: str = "") -> tuple[Fact, ...]:
-        """What patterns read of a fact, of a stream that brings it at a time (integer ms), in a named graph or
-        none."""
+    def seen(self, fact: Fact, stream: str, time: int, graph: str = "", made: bool = False) -> tuple[Fact, ...]:
+        """What patterns read of a fact, of a stream that brings it at a time (integer ms), in a named graph or none.
+        made: the program makes the stream: what it has at `ALWAYS` is no static data."""
         return (fact,)
 
 
@@ -136,19 +140,19 @@ class Graphs(Source):
     def derives(self) -> bool:
         return False
 
-    def seen(self, fact: Fact, stream: str, time: int, graph: str = "") -> tuple[Fact, ...]:
+    def seen(self, fact: Fact, stream: str, time: int, graph: str = "", made: bool = False) -> tuple[Fact, ...]:
         if not isinstance(fact, Triple):
             return ()
         if self.only == "streams":
             return (Atom(GRAPH, (iri(stream), *fact)),)
-        names = _names(stream, time, graph)
+        names = _names(stream, graph, time == ALWAYS and not made)
         return tuple(Atom(GRAPH, (name, *fact)) for name in (names[-1:] if self.only else names))
 
 
-def _names(stream: str, time: int, graph: str) -> tuple[Term, ...]:
+def _names(stream: str, graph: str, static: bool = False) -> tuple[Term, ...]:
     """The names of the graphs that something is in."""
     own = (Term(graph),) if graph else ()
-    return own if stream in UNNAMED or (time == ALWAYS and graph) else tuple(dict.fromkeys((iri(stream), *own)))
+    return own if stream in UNNAMED or (static and graph) else tuple(dict.fromkeys((iri(stream), *own)))
 
 
 CAME = iri("urn:x-squall:came")
@@ -172,10 +176,10 @@ class Arrivals(Source):
     def derives(self) -> bool:
         return False
 
-    def seen(self, fact: Fact, stream: str, time: int, graph: str = "") -> tuple[Fact, ...]:
+    def seen(self, fact: Fact, stream: str, time: int, graph: str = "", made: bool = False) -> tuple[Fact, ...]:
         if time == ALWAYS or not isinstance(fact, Triple):
             return ()
-        names = _names(stream, time, graph)
+        names = _names(stream, graph)
         if stream in UNNAMED:
             names = (literal(""), *names)
         return tuple(Atom(CAME, (name, literal(str(time), XSD + "integer"), *fact)) for name in names)

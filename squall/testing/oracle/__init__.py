@@ -76,22 +76,20 @@ def outputs(
 def _with_streams(
     system: System, events: Iterable[Event], static: Iterable[Event], steps: int
 ) -> tuple[list[Event], list[Event]]:
-    """The events and the static data, with those of the streams that the program makes."""
+    """The events, with those of the streams that the program makes, which may be at `ALWAYS`, and the static data."""
     told, given, always = tellings(system), timely(events), list(static)
     made: list[Event] = []
     for _ in range(len(told) + 1):
-        moving = [event for event in made if event.time > ALWAYS]
-        all_events = sorted([*given, *moving], key=lambda event: event.time)
-        all_static = [*always, *(event for event in made if event.time == ALWAYS)]
+        all_events = sorted([*given, *made], key=lambda event: event.time)
         if not any(telling.stream for telling in told):
-            return all_events, all_static
-        course = _course(told, all_events, all_static, steps)
+            return all_events, always
+        course = _course(told, all_events, always, steps)
         before, made = made, []
         for number, telling in enumerate(told):
             if telling.stream:
                 made += _events(telling.stream, _outputs(told, number, course, all_events))
         if made == before:
-            return all_events, all_static
+            return all_events, always
     raise PlannerError("a stream is made of itself")
 
 
@@ -118,8 +116,9 @@ def _course(told: Sequence[Telling], events: Sequence[Event], static: Sequence[E
     strata = stratified(program)
     graphs = State({source: stays_of(source, events, static) for source in sources_of(program)})
     graphs.change([(True, *quad) for rule in program if is_initial(rule) for quad in quads(rule, Insert, {})], ALWAYS)
-    due = {ALWAYS}.union(*(evaluation_instants(source, events) for source in graphs.stays))
-    came = {event.time for event in events}
+    moving = [event for event in events if event.time > ALWAYS]
+    due = {ALWAYS}.union(*(evaluation_instants(source, moving) for source in graphs.stays))
+    came = {event.time for event in moving}
     found = _Course({}, set())
     since: Since = {}
     held: set[Acting] = set()
@@ -157,13 +156,14 @@ def _outputs(told: Sequence[Telling], number: int, course: _Course, events: Sequ
     """What is handed on in one way of telling."""
     telling = told[number]
     timeline = with_makers({time: parts[number] for time, parts in course.models.items()})
-    heard = [event for event in events if not _is_made(event.stream, told) or _may_read(telling, event.stream, told)]
+    moving = [event for event in events if event.time > ALWAYS]
+    heard = [event for event in moving if not _is_made(event.stream, told) or _may_read(telling, event.stream, told)]
     instants = {ALWAYS, *course.taken}.union(
         *(evaluation_instants(source, heard) for source in sources_of(telling.rules))
     )
     found: list[Expected] = []
     before: Items = []
-    came = (event.time for event in events if not _is_made(event.stream, told))
+    came = (event.time for event in moving if not _is_made(event.stream, told))
     for time, answer in reported(telling, heard, timeline, instants, max(came, default=ALWAYS)):
         found += [(time, item, names) for (_, item), names in handed_on(telling.output, before, answer)]
         if telling.report.empty and telling.output == "rstream":

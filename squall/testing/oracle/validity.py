@@ -15,7 +15,8 @@ from squall.windows import Count, Landmark, Nothing, Range, Stepped
 
 @dataclass
 class Stay:
-    """The validity of a fact that a stream brought: [start, end). came: the time of its event."""
+    """The validity of a fact that a stream brought: [start, end). came: the time of its event. static: it is of the
+    static data, where what is in a named graph is in no other."""
 
     fact: Fact
     stream: str
@@ -23,6 +24,7 @@ class Stay:
     came: int
     start: int
     end: int
+    static: bool = False
 
     def cut(self, time: int) -> None:
         """It ends now, if it came before; an interval that would begin later is empty."""
@@ -40,17 +42,18 @@ def timely(events: Iterable[Event]) -> list[Event]:
 
 
 def stays_of(source: Source, events: Sequence[Event], static: Sequence[Event]) -> list[Stay]:
-    """What is read through a source, and when it is valid; removals are done."""
+    """What is read through a source, and when it is valid; removals are done. events: those at `ALWAYS` are of streams
+    that the program makes."""
     found = [
-        Stay(fact, one.stream, one.graph, ALWAYS, ALWAYS, FOREVER)
-        for one in static
-        if reads(source, one.stream, one.graph, True)
+        Stay(fact, one.stream, one.graph, ALWAYS, ALWAYS, FOREVER, is_static)
+        for one, is_static in [*((one, True) for one in static), *((one, False) for one in events)]
+        if one.time == ALWAYS and reads(source, one.stream, one.graph, is_static)
         for fact in one.facts
     ]
     for stream, graph in {(event.stream, event.graph) for event in events}:
         if not reads(source, stream, graph):
             continue
-        theirs = [event for event in events if event.stream == stream]
+        theirs = [event for event in events if event.stream == stream and event.time > ALWAYS]
         stays = [stay for stay in _windowed(source, stream, theirs) if stay.graph == graph]
         for event in theirs:
             cut_short(stays, set(event.removed) if event.graph == graph else set(), event.time)
@@ -118,7 +121,7 @@ def _seen(source: Source, stay: Stay) -> Iterator[Fact]:
     """What patterns read of a fact that a stream brought."""
     names = [Term(f"<{stay.stream}>")] if stay.stream not in ("", WORKING) else []
     if stay.graph:
-        names = [Term(stay.graph)] if stay.came == ALWAYS else [*names, Term(stay.graph)]
+        names = [Term(stay.graph)] if stay.static else [*names, Term(stay.graph)]
     if not isinstance(source, Graphs | Arrivals):
         yield stay.fact
     elif not isinstance(stay.fact, Triple):
