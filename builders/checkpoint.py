@@ -29,7 +29,7 @@ Migrate = Callable[
 ]
 Kept = tuple[str, int, Sequence[Entry]]
 """A memory, one of its slots, and entries that went into it."""
-FORMAT = 3
+FORMAT = 4
 """How memories are kept; 2 had another mark in front of solutions."""
 NAME = "checkpoint.jsonl"
 _LEAST = 1 << 20

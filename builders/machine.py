@@ -70,6 +70,7 @@ class Machine(Network[Sequence[Entry]]):
         self.operators: dict[str, Operator] = {node.id: operator(node, plan) for node in working}
         self.operators |= {id: Star(star.shape) for id, star in fused.items()}
         self.updates = {id: op for id, op in self.operators.items() if isinstance(op, Update)}
+        self.feeds = {id: op for id, op in self.operators.items() if isinstance(op, Feed)}
         self.outbox: dict[Address, list[Entry]] = {}
         self.alphas = {node.id: Alpha(plan, node.id) for node in plan.nodes if self.feeds_matches(node)}
         self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
@@ -151,7 +152,7 @@ class Machine(Network[Sequence[Entry]]):
         alpha = self.alphas.get(node.id)
         every = bool(self.targets[node.id]) or (alpha is not None and alpha.anything is not None)
         atoms = bool(self.targets[node.id]) or (alpha is not None and bool(alpha.atoms))
-        updated = any(one.deletes for one in self.updates.values())
+        updated = self.plan.deletes
         remembers = op.source.removals or updated
         return Reader(op.source, alpha.predicates if alpha else (), every, atoms, remembers, updated)
 
@@ -187,6 +188,8 @@ class Machine(Network[Sequence[Entry]]):
         ends now."""
         for id, reader in self.readers.items():
             self._put_entries(id, reader.remove(fact, time, stream))
+        for id, feed in self.feeds.items():
+            self.answer(id, feed.remove(fact, time, stream))
         for one, update, came in self.working.remove(fact, stream):
             self._write(update, one, fact, came, time, -1)
 

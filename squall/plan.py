@@ -155,12 +155,17 @@ class Plan:
                     heappush(ready, position[fed])
 
     @cached_property
+    def deletes(self) -> bool:
+        """Whether updates may delete facts."""
+        return any(isinstance(node.op, Update) and node.op.deletes for node in self.nodes)
+
+    @cached_property
     def retractable(self) -> frozenset[str]:
         """The nodes whose rows may be withdrawn before they end: those that withdraw rows by themselves (`AntiJoin`,
         `LeftJoin`, `Group`, `Slice`, `Update`, what is timed), `Read` nodes of what may be taken back, and what lies
-        behind. What a `Feed` has told is never taken back; it is read as its window says."""
+        behind. What a `Feed` has told is taken back by updates alone; else it is read as its window says."""
         updates = any(isinstance(node.op, Update) for node in self.nodes)
-        found = {node.id for node in self.nodes if _withdraws(node.op, updates)}
+        found = {node.id for node in self.nodes if _withdraws(node.op, updates, self.deletes)}
         waiting = list(found)
         while waiting:
             behind = {id for id, _ in self.consumers[waiting.pop()]} - found
@@ -195,11 +200,11 @@ def _unbound(node: Node, plan: Plan, found: dict[str, frozenset[int]]) -> frozen
     return frozenset(places)
 
 
-def _withdraws(op: Operator, updates: bool) -> bool:
+def _withdraws(op: Operator, updates: bool, deletes: bool) -> bool:
     if isinstance(op, Read):
         return updates or is_shrinking(op.source)
     if isinstance(op, Feed):
-        return isinstance(op.source.window, Count)
+        return deletes or isinstance(op.source.window, Count)
     return isinstance(op, AntiJoin | LeftJoin | Group | Slice | Update) or is_timed(op)
 
 

@@ -43,7 +43,7 @@ from squall.system import Bind, Call, Delete, Insert, Maybe, Report, Select, Sou
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.testing.streams import stream
-from squall.windows import Count, Range, Stepped, Window
+from squall.windows import LANDMARK, Count, Range, Stepped, Window
 from tests.snapshots import INSTANTS, at, entries
 from tests.test_broken_operators import (
     CHAIN,
@@ -183,6 +183,13 @@ def streamed(output: str, window: Window) -> System:
     )
 
 
+def deleted() -> System:
+    """A stream, what is in its window, and an update that deletes of it."""
+    told = replace(streamed("istream", LANDMARK), output="dstream")
+    delete = replace(rule(pattern(X, "stop", Y), then=Delete((pattern(X, "k", Y),))), name="d")
+    return replace(told, subsystems=(*told.subsystems, delete))
+
+
 def without(cls: type, slot: int) -> Callable[[pytest.MonkeyPatch], None]:
     """A slot of a memory is not taken back."""
 
@@ -229,7 +236,8 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
     "an answer that grows": (without(GrowingDeliver, 0), over(rule(P), Range(4)), "1 :a :p :b\n5 :a :p :b"),
     "an answer that waits": (without(GrowingDeliver, 1), over(rule(P), STEPS), "1 :a :p :b\n2 :a :p :c"),
     "what a stream has told": (without(Feed, 0), streamed("rstream", Range(2)), "1 :a :p :b\n5 :c :p :d\n9 :e :p :f"),
-    "what is in a stream's window": (without(Feed, 2), streamed("istream", Count(2)), CHAIN),
+    "what is in a stream's window": (without(Feed, 3), streamed("istream", Count(2)), CHAIN),
+    "what may be deleted of a stream": (without(Feed, 2), deleted(), "1 :a :p :b\n5 :a :stop :b\n6 :b :stop :a"),
     "what an update has seen": (without(Update, 0), over(INSERTS, STEPS), "1 :a :p :b\n2 :a :p :c"),
     "what was inserted": (without(Working, 0), STAYS, "1 :a :p :b\n5 :b :stop :a\n9 :a :p :b"),
     "what is to be inserted": (idle(Updating, "take"), INSERTS, "1 :a :p :b\n2 :c :p :d"),

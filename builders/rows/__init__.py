@@ -80,7 +80,7 @@ def operator(node: Node, plan: Plan) -> Operator:
         case ops.Distinct(by=by):
             return _distinct(node, by, plan)
         case ops.Feed():
-            return Feed(op)
+            return Feed(op, plan.deletes)
         case ops.Deliver():
             return deliver(node, op, plan)
 

@@ -7,33 +7,30 @@ from itertools import groupby
 from typing import cast
 
 from squall import operators as ops
-from squall.builders.rows.counted import Counted
 from squall.builders.rows.deliver import Deliver
-from squall.builders.rows.entries import Entry, fact_row
-from squall.builders.rows.memory import Kept, Whole
+from squall.builders.rows.entries import Entry
+from squall.builders.rows.memory import Kept
+from squall.builders.rows.read import Reader
 from squall.builders.rows.timeline import TimeDriven
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Quad, Triple
 from squall.stages import Output
-from squall.windows import Count
 
-_CONTENT = 2
-"""The slot of what is in a window of triples, behind those of what is told."""
+_READ = 2
+"""The first slot of what is remembered of what was read, behind those of what is told."""
 
 
 class Feed(TimeDriven):
     """A stream that the program makes, read through a window: relation to stream to relation.
 
     Its facts of an instant come in the order of their text, those of one graph after the other, whatever made them.
+    deletes: whether updates may delete any.
     """
 
-    def __init__(self, op: ops.Feed) -> None:
+    def __init__(self, op: ops.Feed, deletes: bool = False) -> None:
         super().__init__()
-        self.source = op.source
         self.stream = op.source.stream
         self.told = Deliver(ops.Deliver(op.output, True, op.report, op.sources))
-        window = op.source.window
-        self.counted = Counted(window, self._entries) if isinstance(window, Count) else None
-        self.content = Whole(self.counted) if self.counted is not None else None
+        self.reader = Reader(op.source, (), every=True, atoms=True, remembers=deletes, updated=deletes, made=True)
         self.events: list[Event] = []
         """Those that the stream had when time went on last."""
         self.ends = ALWAYS
@@ -52,58 +49,40 @@ class Feed(TimeDriven):
         self.events = []
         instants, self.instants = self.instants, None if self.instants is None else ()
         for time, outputs in groupby(self.told.flush(now, instants), key=_time):
-            facts = sorted({_placed(output) for output in outputs})
-            for graph, placed in groupby(facts, key=_graph):
+            told = sorted({_placed(output) for output in outputs})
+            for graph, placed in groupby(told, key=_graph):
                 self.events.append(Event(time, tuple(fact for _, fact in placed), self.stream, graph=graph))
-        found = [
-            entry
-            for event in self.events
-            if self._reads(event)
-            for fact in event.facts
-            for entry in self._read(fact, event)
-        ]
+        facts = self.reader.read(self.events)
+        found = facts.triples + facts.atoms
         self.ends = max([self.ends, *(time for entry in found for time in entry[-3:-1] if time != FOREVER)])
         return found
 
-    def _reads(self, event: Event) -> bool:
-        counts = self.counted is not None and not event.is_static
-        return counts or self.source.reads(self.stream, event.graph)
-
-    def _read(self, fact: Fact, event: Event) -> Iterator[Entry]:
-        if self.counted is not None and not event.is_static:
-            yield from self.counted.come(fact, event.time, event.graph)
-            return
-        window = self.source.window
-        start, end = (ALWAYS, FOREVER) if event.is_static else window.validity(event.time)  # type: ignore[union-attr]
-        if start < end:
-            yield from self._entries(fact, event.time, event.graph, (start, end), 1)
-
-    def _entries(self, fact: Fact, came: int, graph: str, valid: tuple[int, int], weight: int) -> Iterator[Entry]:
-        is_read = self.counted is None or self.source.reads(self.stream, graph)
-        for found in self.source.seen(fact, self.stream, came, graph, made=True) if is_read else ():
-            yield (*fact_row(found), *valid, weight)
+    def remove(self, fact: Fact, time: int, stream: str | None) -> list[Entry]:
+        """What was told of a fact before this time (integer ms) ends now; as `Reader.remove`."""
+        return self.reader.remove(fact, time, stream)
 
     def keep(self) -> None:
         self.told.keep()
-        if self.content is not None:
-            self.content.keep()
+        self.reader.keep()
 
     def kept(self) -> Iterator[Kept]:
         yield from self.told.kept()
-        if self.content is not None:
-            yield from ((_CONTENT, entries) for _, entries in self.content.kept())
+        yield from ((_READ + slot, entries) for slot, entries in self.reader.kept())
 
     def resume(self, passed: int) -> None:
         self.told.resume(passed)
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
-        if self.content is not None and slot == _CONTENT:
-            self.content.restore(0, entries)
-        else:
+        if slot < _READ:
             self.told.restore(slot, entries)
+        else:
+            self.reader.restore(slot - _READ, entries)
+
+    def expire(self, now: int) -> None:
+        self.reader.expire(now)
 
     def size(self) -> int:
-        return self.told.size() + (self.counted.size() if self.counted is not None else 0)
+        return self.told.size() + self.reader.size()
 
 
 def _placed(output: Output) -> tuple[str, Fact]:

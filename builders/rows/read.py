@@ -113,15 +113,16 @@ def unprepared(event: Event) -> SourceError:
     )
 
 
-def seen(source: Source, event: Event) -> list[Fact]:
-    """The facts of an event as patterns read them through a source."""
-    return [one for fact in event.facts for one in source.seen(fact, event.stream, event.time, event.graph)]
+def seen(source: Source, event: Event, made: bool = False) -> list[Fact]:
+    """The facts of an event as patterns read them through a source. made: of a stream that the program makes."""
+    return [one for fact in event.facts for one in source.seen(fact, event.stream, event.time, event.graph, made)]
 
 
 class Reader(Keeping):
     """What one `Read` node reads. wanted: the predicates that anything is done with; every, atoms: whether something is
     done with triples of any predicate, with atoms. remembers: whether facts may be taken back; updated: by updates, so
-    that static data may be as well."""
+    that static data may be as well. made: it is what a `Feed` reads of a stream that the program makes, in which
+    nothing is static data."""
 
     def __init__(
         self,
@@ -131,6 +132,7 @@ class Reader(Keeping):
         atoms: bool,
         remembers: bool,
         updated: bool = False,
+        made: bool = False,
     ) -> None:
         super().__init__()
         self.source = source
@@ -139,6 +141,7 @@ class Reader(Keeping):
         self.atoms = atoms
         self.remembers = remembers
         self.updated = updated
+        self.made = made
         self.validity: dict[str | tuple[str, str, bool], Validity] = {}
         """How the events of each stream are read; those in a named graph by its name, too, and whether it is static."""
         self.counted: dict[str, Counted] = {}
@@ -157,7 +160,7 @@ class Reader(Keeping):
         for event in events:
             time, given, stream, removed, graph = event
             if graph:
-                validity = self._validity(stream, graph, event.is_static)
+                validity = self._validity(stream, graph, event.is_static and not self.made)
             else:
                 validity = self.validity.get(stream) or self._validity(stream)
             if validity is _UNREAD:
@@ -169,7 +172,7 @@ class Reader(Keeping):
             if start >= end:
                 continue
             if not is_plain:
-                self._take_whole(seen(self.source, event), start, end, facts)
+                self._take_whole(seen(self.source, event, self.made), start, end, facts)
                 continue
             for fact in given:
                 if (predicate := fact[1]) in wanted:
@@ -270,9 +273,10 @@ class Reader(Keeping):
         self, stream: str, fact: Fact, came: int, graph: str, valid: tuple[int, int], weight: int
     ) -> Iterator[Entry]:
         """The entries of a fact that a stream brought, as patterns read it."""
-        if isinstance(self.source.window_of(stream), Count) and not self.source.reads(stream, graph, came == ALWAYS):
+        is_static = came == ALWAYS and not self.made
+        if isinstance(self.source.window_of(stream), Count) and not self.source.reads(stream, graph, is_static):
             return
-        for found in self.source.seen(fact, stream, came, graph):
+        for found in self.source.seen(fact, stream, came, graph, self.made):
             yield (*fact_row(found), *valid, weight)
 
     def remove(self, fact: Fact, time: int, stream: str | None = None) -> list[Entry]:

@@ -33,7 +33,6 @@ class Update(TimeDriven):
             self.initial = list(_demands(inserts, ()))
         else:
             self.quads += inserts
-        self.deletes = bool(op.deletes)
         self.rule = op.rules[0] if op.rules else ""
         self.counts: dict[Row, int] = {}
 

@@ -31,7 +31,7 @@ from squall.plan import Plan
 
 META, BEGIN, RUN, READS = "meta.json", "begin.json", "run.json", "reads.json"
 SPREAD, HOT = "spread.json", "hot.json"
-FORMAT = 8
+FORMAT = 9
 """How messages and the spool are kept; 1 had no number, and a record for each row; of 2 Spark wrote messages, and read
 the spool as a folder of texts; 3 did not say how many rows wait in a folder; 4 held what joins
 on the same columns hand on to each other; 5 did not say of which rules the plan was, and had the facts of plans that

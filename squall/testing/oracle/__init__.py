@@ -29,6 +29,7 @@ from squall.system import (
     Telling,
     Variable,
     is_initial,
+    is_update,
     tellings,
 )
 from squall.testing.oracle.base import Answer, Expected, Instant, Item, Names, Since
@@ -79,7 +80,9 @@ def _with_streams(
     """The events, with those of the streams that the program makes, which may be at `ALWAYS`, and the static data."""
     told, given, always = tellings(system), timely(events), list(static)
     made: list[Event] = []
-    for _ in range(len(told) + 1):
+    updated = any(is_update(rule) for telling in told for rule in telling.rules)
+    rounds = 0
+    while True:
         all_events = sorted([*given, *made], key=lambda event: event.time)
         if not any(telling.stream for telling in told):
             return all_events, always
@@ -90,7 +93,9 @@ def _with_streams(
                 made += _events(telling.stream, _outputs(told, number, course, all_events))
         if made == before:
             return all_events, always
-    raise PlannerError("a stream is made of itself")
+        rounds += 1
+        if rounds > (len(told) + 1) * (len(course.models) if updated else 1):  # an update is seen an instant later
+            raise PlannerError("a stream is made of itself")
 
 
 def _events(stream: str, told: Iterable[Expected]) -> list[Event]:
