@@ -30,7 +30,7 @@ Migrate = Callable[
 Kept = tuple[str, int, Sequence[Entry]]
 """A memory, one of its slots, and entries that went into it."""
 FORMAT = 4
-"""How memories are kept; 2 had another mark in front of solutions."""
+"""How memories are kept; 2 had another mark in front of solutions, 3 another memory of streams that a program makes."""
 NAME = "checkpoint.jsonl"
 _LEAST = 1 << 20
 """Bytes that may be added before the file is written anew."""

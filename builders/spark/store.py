@@ -36,7 +36,7 @@ FORMAT = 9
 the spool as a folder of texts; 3 did not say how many rows wait in a folder; 4 held what joins
 on the same columns hand on to each other; 5 did not say of which rules the plan was, and had the facts of plans that
 one task ran; 6 had another mark in front of solutions, and all of a query's in one place; 7 had the
-steps of a closure in one place."""
+steps of a closure in one place; 8 had another memory of streams that a program makes."""
 
 
 def uri_of(path: Path) -> str:
