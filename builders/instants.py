@@ -55,8 +55,10 @@ class Instants:
                     self._add(event, source)
 
     def add_instant(self, time: int) -> None:
-        """There is an instant at this time (integer ms)."""
+        """There is an instant at this time (integer ms); at `ALWAYS` one more, even if it has been given."""
         self.last = max(self.last, time)
+        if time == ALWAYS:
+            self.passed = ALWAYS - 1
         if self.report.policy != "periodic":
             heappush(self.single, time)
 

@@ -249,9 +249,7 @@ class Running:
     def _one_instant(self, updating: Updating, time: int) -> Iterator[Outputs]:
         updating.apply(time)
         yield from self._pass(time)
-        if updating.collect(time):
-            for instants in self.machine.instants:
-                instants.add_instant(updating.due)
+        updating.collect(time)
 
     # What is kept
 

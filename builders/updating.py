@@ -35,22 +35,26 @@ class Updating:
         self.steps = 0
 
     def settle(self) -> None:
-        """Updates static data, read before, until nothing more is demanded. What rules without a body insert is there
-        from the start."""
+        """Updates static data, read before, until nothing more is demanded. Then streams that the program makes are
+        told what they are told of these, and again at each step to which that leads. What rules without a body insert
+        is there from the start."""
         for id, op in self.machine.updates.items():
             for demand in op.initial:
                 self._apply(demand, ALWAYS, id)
-        self.machine.run(ALWAYS, complete=False)
-        while self.collect(ALWAYS):
-            self.apply(ALWAYS)
-            self.machine.run(ALWAYS, complete=False)
+        for streams_are_told in (False, True):
+            self.machine.run(ALWAYS, complete=streams_are_told)
+            while self.collect(ALWAYS):
+                self.apply(ALWAYS)
+                self.machine.run(ALWAYS, complete=streams_are_told)
 
     def collect(self, now: int) -> bool:
-        """Takes down what is demanded at an instant; whether anything is."""
+        """Takes down what is demanded at an instant; whether anything is. What comes of it is an evaluation instant."""
         found = self.machine.demanded(now)
         for since, id, demand in found:
             time = ALWAYS if since == ALWAYS else since + 1
             self.demands.setdefault(time, {}).setdefault(demand, id)
+        for instants in self.machine.instants if found else ():
+            instants.add_instant(self.due)
         return bool(found)
 
     def apply(self, time: int) -> None:

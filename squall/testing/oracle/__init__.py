@@ -32,7 +32,7 @@ from squall.system import (
     is_update,
     tellings,
 )
-from squall.testing.oracle.base import Answer, Expected, Instant, Item, Names, Since
+from squall.testing.oracle.base import BEGIN, SETTLED, Answer, Expected, Instant, Item, Names, Since, told_at
 from squall.testing.oracle.models import model
 from squall.testing.oracle.strata import may_meet, patterns, stratified
 from squall.testing.oracle.telling import Items, handed_on, reported, with_makers
@@ -55,7 +55,7 @@ def answers(
     `steps` than that without an event.
     """
     found = _course(tellings(system), *_with_streams(system, events, static, steps), steps)
-    return {time: _whole(parts) for time, parts in found.models.items()}
+    return {time: _whole(parts) for time, parts in _at_once(found).models.items()}
 
 
 def outputs(
@@ -69,7 +69,7 @@ def outputs(
     """
     events, static = _with_streams(system, events, static, steps)
     told = tellings(system)
-    course = _course(told, events, static, steps)
+    course = _at_once(_course(told, events, static, steps))
     found = [one for number in range(len(told)) for one in _outputs(told, number, course, events)]
     return sorted(found, key=lambda one: one[0])
 
@@ -77,7 +77,9 @@ def outputs(
 def _with_streams(
     system: System, events: Iterable[Event], static: Iterable[Event], steps: int
 ) -> tuple[list[Event], list[Event]]:
-    """The events, with those of the streams that the program makes, which may be at `ALWAYS`, and the static data."""
+    """The events, with those of the streams that the program makes, of which some may be before `BEGIN`, and the
+    static data. Where updates hand on what streams are told, each round is sure of one time more, and forgets what it
+    found behind it: that may have come of what is not told after all."""
     told, given, always = tellings(system), timely(events), list(static)
     made: list[Event] = []
     updated = any(is_update(rule) for telling in told for rule in telling.rules)
@@ -86,13 +88,16 @@ def _with_streams(
         all_events = sorted([*given, *made], key=lambda event: event.time)
         if not any(telling.stream for telling in told):
             return all_events, always
-        course = _course(told, all_events, always, steps)
+        course = _step_by_step(_course(told, all_events, always, steps))
         before, made = made, []
         for number, telling in enumerate(told):
             if telling.stream:
                 made += _events(telling.stream, _outputs(told, number, course, all_events))
         if made == before:
             return all_events, always
+        if updated:
+            sure = min(event.time for event in {*before} ^ {*made})
+            made = [event for event in made if event.time <= sure]
         rounds += 1
         if rounds > (len(told) + 1) * (len(course.models) if updated else 1):  # an update is seen an instant later
             raise PlannerError("a stream is made of itself")
@@ -110,10 +115,21 @@ def _events(stream: str, told: Iterable[Expected]) -> list[Event]:
 
 
 class _Course(NamedTuple):
-    """The answers of each way of telling at each instant, and the instants at which updates acted."""
+    """The answers of each way of telling at each instant, and the instants at which what updates do is seen first."""
 
     models: dict[int, list[Answer]]
     taken: set[int]
+
+
+def _at_once(course: _Course) -> _Course:
+    """What is answered: of what happens step by step at `ALWAYS`, how it ends."""
+    models = {told_at(time): parts for time, parts in course.models.items()}
+    return _Course(models, set(map(told_at, course.taken)))
+
+
+def _step_by_step(course: _Course) -> _Course:
+    """What streams are told of: each step at `ALWAYS` since static data came to rest."""
+    return course._replace(models={time: parts for time, parts in course.models.items() if time >= SETTLED})
 
 
 def _course(told: Sequence[Telling], events: Sequence[Event], static: Sequence[Event], steps: int) -> _Course:
@@ -121,7 +137,7 @@ def _course(told: Sequence[Telling], events: Sequence[Event], static: Sequence[E
     strata = stratified(program)
     graphs = State({source: stays_of(source, events, static) for source in sources_of(program)})
     graphs.change([(True, *quad) for rule in program if is_initial(rule) for quad in quads(rule, Insert, {})], ALWAYS)
-    moving = [event for event in events if event.time > ALWAYS]
+    moving = [event for event in events if event.time >= BEGIN]
     due = {ALWAYS}.union(*(evaluation_instants(source, moving) for source in graphs.stays))
     came = {event.time for event in moving}
     found = _Course({}, set())
@@ -131,7 +147,8 @@ def _course(told: Sequence[Telling], events: Sequence[Event], static: Sequence[E
     while due:
         time = min(due)
         due.remove(time)
-        instant = Instant(time, {source: valid(source, known, time) for source, known in graphs.stays.items()}, since)
+        read = {source: valid(source, known, time) for source, known in graphs.stays.items()}
+        instant = Instant(told_at(time), read, since)
         found.models[time] = model(strata, instant, told, graphs.inserted(time))
         acting = set(acting_solutions(program, instant))
         demands = [demand for one in acting - held for demand in demands_of(program, one)]
@@ -145,6 +162,8 @@ def _course(told: Sequence[Telling], events: Sequence[Event], static: Sequence[E
             graphs.change(demands, after)
             due.add(after)
             found.taken.add(after)
+        elif time == ALWAYS:
+            due.add(SETTLED)
     return found
 
 
@@ -161,9 +180,9 @@ def _outputs(told: Sequence[Telling], number: int, course: _Course, events: Sequ
     """What is handed on in one way of telling."""
     telling = told[number]
     timeline = with_makers({time: parts[number] for time, parts in course.models.items()})
-    moving = [event for event in events if event.time > ALWAYS]
+    moving = [event for event in events if event.time >= BEGIN]
     heard = [event for event in moving if not _is_made(event.stream, told) or _may_read(telling, event.stream, told)]
-    instants = {ALWAYS, *course.taken}.union(
+    instants = {min(timeline), *course.taken}.union(
         *(evaluation_instants(source, heard) for source in sources_of(telling.rules))
     )
     found: list[Expected] = []

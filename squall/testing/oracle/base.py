@@ -6,13 +6,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from squall.rdf import Boolean, Evaluated, Fact, Quad, Solution, Term
+from squall.rdf import ALWAYS, Boolean, Evaluated, Fact, Quad, Solution, Term
 from squall.system import Arrivals, Graph, Graphs, Source, System, Variable
 
 Names = frozenset[str]
 Item = Fact | Quad | Solution | Boolean
 Expected = tuple[int, Item | Evaluated, Names]
 """The time (integer ms) and what an output hands on, and the rules of which one may be given as its maker."""
+
+BEGIN = ALWAYS + 2**32
+"""Before this time all is at `ALWAYS`: what happens there step by step has times of its own in the oracle."""
+SETTLED = ALWAYS + 1
+"""The first of these steps at which streams that the program makes are told: static data have come to rest."""
 
 Bindings = dict[Variable, Term]
 """A solution inside: what is unbound is not in it."""
@@ -50,6 +55,11 @@ class Instant:
         """What the patterns of a part read."""
         found = {fact for source in part.sources for fact in self.read.get(source, ())}
         return found | self.derived if reads_derived(part) else found
+
+
+def told_at(time: int) -> int:
+    """The time by which an instant is known outside the oracle."""
+    return ALWAYS if time < BEGIN else time
 
 
 def reads_derived(part: System) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from squall.rdf import ALWAYS, Event, Fact, Quad
+from squall.rdf import Event, Fact, Quad
 from squall.system import Report, Telling
-from squall.testing.oracle.base import Answer, Item, Names
+from squall.testing.oracle.base import BEGIN, Answer, Item, Names
 from squall.testing.oracle.validity import is_heard, sources_of
 
 _Answered = tuple[str, Item]
@@ -53,8 +53,9 @@ def _is_told(report: Report, previous: Counter[_Answered], bag: Counter[_Answere
 def _periodic(
     telling: Telling, events: Sequence[Event], timeline: dict[int, Items], last: int
 ) -> Iterator[tuple[int, Items]]:
-    """The multiples of the period from the first event that is read to the last time, rounded up."""
-    yield ALWAYS, timeline[ALWAYS]
+    """What is at `ALWAYS`, and the multiples of the period from the first event that is read to the last time, rounded
+    up."""
+    yield from ((time, items) for time, items in timeline.items() if time < BEGIN)
     period = telling.report.period
     read = [event.time for source in sources_of(telling.rules) for event in events if is_heard(source, event)]
     if read:

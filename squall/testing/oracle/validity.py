@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from squall.functions import values
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, WORKING, Atom, Event, Fact, Term, Triple, literal
 from squall.system import CAME, GRAPH, Arrivals, Graph, Graphs, Source, System
+from squall.testing.oracle.base import BEGIN
 from squall.testing.oracle.strata import patterns
 from squall.windows import Count, Landmark, Nothing, Range, Stepped
 
@@ -42,18 +43,18 @@ def timely(events: Iterable[Event]) -> list[Event]:
 
 
 def stays_of(source: Source, events: Sequence[Event], static: Sequence[Event]) -> list[Stay]:
-    """What is read through a source, and when it is valid; removals are done. events: those at `ALWAYS` are of streams
-    that the program makes."""
+    """What is read through a source, and when it is valid; removals are done. events: those before `BEGIN` are of
+    streams that the program makes."""
     found = [
-        Stay(fact, one.stream, one.graph, ALWAYS, ALWAYS, FOREVER, is_static)
+        Stay(fact, one.stream, one.graph, one.time, one.time, FOREVER, is_static)
         for one, is_static in [*((one, True) for one in static), *((one, False) for one in events)]
-        if one.time == ALWAYS and reads(source, one.stream, one.graph, is_static)
+        if one.time < BEGIN and reads(source, one.stream, one.graph, is_static)
         for fact in one.facts
     ]
     for stream, graph in {(event.stream, event.graph) for event in events}:
         if not reads(source, stream, graph):
             continue
-        theirs = [event for event in events if event.stream == stream and event.time > ALWAYS]
+        theirs = [event for event in events if event.stream == stream and event.time >= BEGIN]
         stays = [stay for stay in _windowed(source, stream, theirs) if stay.graph == graph]
         for event in theirs:
             cut_short(stays, set(event.removed) if event.graph == graph else set(), event.time)
@@ -129,7 +130,7 @@ def _seen(source: Source, stay: Stay) -> Iterator[Fact]:
     elif isinstance(source, Graphs):
         for name in {"": names, "graphs": [Term(stay.graph)], "streams": [Term(f"<{stay.stream}>")]}[source.only]:
             yield Atom(GRAPH, (name, *stay.fact))
-    elif stay.came > ALWAYS:
+    elif stay.came >= BEGIN:
         for name in [literal(""), *names] if stay.stream in ("", WORKING) else names:
             yield Atom(CAME, (name, values.integer(stay.came), *stay.fact))
 

@@ -114,8 +114,10 @@ def _outputs(features: frozenset[str]) -> st.SearchStrategy[str]:
 
 @st.composite
 def _told(draw: st.DrawFn, system: System, features: frozenset[str]) -> System:
-    """The program, some of its rules told in a way of their own; some make a stream, where no cycle comes of that."""
-    updated = any(map(is_update, system.subsystems))  # what is told to streams would be told to itself, in time
+    """The program, some of its rules told in a way of their own; some make a stream, where no cycle comes of that.
+    Where there are updates, streams are told only what changes: whatever updates do is an instant, at which all would
+    be told anew, and acted on anew through windows with steps and of triples."""
+    updated = any(map(is_update, system.subsystems))
     for place, rule in enumerate(system.subsystems):
         if is_update(rule) or not draw(one_in(3)):
             continue
@@ -124,7 +126,8 @@ def _told(draw: st.DrawFn, system: System, features: frozenset[str]) -> System:
         made = draw(_quads(rule)) if "named" in features else rule
         stream = replace(own, stream=draw(st.sampled_from(MADE_STREAMS)), subsystems=(replace(made, reentrant=False),))
         system = _put(system, place, own)
-        if not updated and draw(st.booleans()):
+        whole = own.output == "rstream" and (report is None or report.policy != "change")
+        if not (updated and whole) and draw(st.booleans()):
             with suppress(SquallError):
                 stratify(_put(system, place, stream))
                 system = _put(system, place, stream)
