@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
+import squall
 from squall import functions, plugins, rulesets
 from squall.checking import ERROR, INFO, SEVERITIES, WARNING, Finding, Program, checks, lint
 from squall.checking.spelling import is_slip
-from squall.errors import Origin, UsageError
+from squall.errors import BuilderError, Origin, UsageError
 from squall.rdf import Event, iri, triple
+from squall.stages import Options
 from squall.statistics import Statistics
-from squall.system import AtomPattern, Construct, Pattern, System, Variable
+from squall.system import AtomPattern, Construct, Delete, Pattern, Report, Source, System, Variable
 from squall.testing.cases import load
+from squall.windows import Count
 from tests.test_cases import prefixed
 
 HERE = Path(__file__).parent
@@ -611,6 +614,38 @@ def test_what_planners_refuse() -> None:
     assert [(one.code, one.message) for one in _refused(Program(System(subsystems=(wrong, wrong))))] == [
         ("planning", "the head of rule `wrong` has `?y`, which its body never binds")
     ] * 2
+
+
+@pytest.mark.parametrize("update", ["INSERT { ?x :seen ?y }", "DELETE { ?x :q ?y }"])
+@pytest.mark.parametrize("told", ["RSTREAM", "ISTREAM"])
+@pytest.mark.parametrize(
+    "window", ["LANDMARK", "RANGE 4ms", "RANGE 4ms STEP 2ms", "RANGE 2ms STEP 2ms", "TRIPLES 2", "TRIPLES 2 STEP 2"]
+)
+def test_an_update_that_sets_itself_off_anew(window: str, told: str, update: str, tmp_path: Path) -> None:
+    first, second, made = tmp_path / "made.rspql", tmp_path / "act.ru", "http://example.org/made"
+    first.write_text(f"PREFIX : <http://example.org/> REGISTER {told} :made AS CONSTRUCT {{ ?x :q ?y }} {{ ?x :p ?y }}")
+    second.write_text(f"PREFIX : <http://example.org/>\n{update} WHERE {{ ?x :q ?y }}")
+    found = lint(first, second, windows={made: window})
+    plan = squall.plan(squall.compile(first, second, windows={made: window}))
+    came = [Event(time, (triple(f"<urn:{time}>", "<http://example.org/p>", "<urn:b>"),)) for time in range(1, 4)]
+    try:
+        list(squall.run(plan, came, options=Options(steps=30)))
+        assert found == ()
+    except BuilderError:
+        assert codes(found) == ["told-again"]
+        assert (found[0].origin.name, found[0].origin.line) == (str(second), 2)  # type: ignore[union-attr]
+
+
+def test_what_is_told_when_it_changes_is_not_told_again() -> None:
+    x, p, q = Variable("x"), iri("urn:p"), iri("urn:q")
+    made = System("made", joinables=(Pattern(x, p, x),), consequences=(Construct((Pattern(x, q, x),)),))
+    found = []
+    for report, read in ((Report("close"), q), (Report("change"), q), (Report("close"), p)):
+        maker = System(subsystems=(made,), stream="urn:made", output="rstream", report=report)
+        sources = (Source("urn:made", Count(2, 2)),)
+        update = System("act", sources, (Pattern(x, read, x),), consequences=(Delete((Pattern(x, p, x),)),))
+        found.append(codes(list(checks()["told-again"](Program(System(subsystems=(maker, update)))))))
+    assert found == [["told-again"], [], []]
 
 
 def test_no_program() -> None:

@@ -26,7 +26,7 @@ OUTPUTS = st.sampled_from(["istream", "dstream", "rstream"])
 def programs(draw: st.DrawFn) -> System:
     """A rule that makes a stream, an update that deletes of it, or of what it is made of, or adds to that, and a rule
     that reads it through a window of its own. What an update that acts leads to is told whole again, so that one that
-    reads such a stream through a window with steps, or of triples, may never come to rest."""
+    reads such a stream through a window with steps may never come to rest, and says so in `squall check`."""
     copy = System("copy", (Source("", draw(WINDOWS)),), (Pattern(X, P, Y),), reentrant=False, consequences=_makes(Q))
     told = draw(OUTPUTS)
     maker = System(subsystems=(copy,), stream=MADE, output=told)
