@@ -216,7 +216,7 @@ def run(
     def anew() -> Batches | SingleTask:
         exchange = MemoryExchange(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3, workers)
         if alone(plan):
-            return SingleTask(exchange, files, replace(program, measure=tally is not None), Options.steps)
+            return SingleTask(exchange, files, replace(program, measure=tally is not None), Options.steps, most, few)
         measured = replace(program, measure=tally is not None or measures())
         return Batches(exchange, files, measured, together, most, few)
 

@@ -228,13 +228,19 @@ def test_it_means_the_same_whoever_finds_the_paths(many: int, monkeypatch: pytes
 def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
     planner: str, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int) -> None:
+    def law(
+        system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, few: int, seed: int
+    ) -> None:
         monkeypatch.setattr(alone, "COMPACT", compact)
         plan = squall.plan(system, planner)
         assume(alone.alone(plan))
-        assert_as_oracle(system, in_memory.run(plan, in_memory.cut(events, cuts), facts), events, facts)
+        draw = Random(seed)
+        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
+        found = in_memory.run(plan, in_memory.cut(events, cuts), facts, few=few, workers=workers)
+        assert_as_oracle(system, found, events, facts)
 
-    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(ALL))(law))()
+    more = {"few": st.sampled_from([-1, 3, 1_000_000]), "seed": st.integers(0, 1 << 32)}
+    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(ALL), **more)(law))()
 
 
 def test_a_program_without_levels_goes_on_in_any_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,6 +320,24 @@ def test_no_worker_reads_anything_twice_that_it_can_hold(window: str, most: int)
     assert len(found) == 79
     assert workers.reads, "of what others have added"
     assert (len(set(workers.reads)) == len(workers.reads)) is (most > 0)
+
+
+@pytest.mark.parametrize("few", [-1, 1_000_000])
+def test_the_task_that_runs_a_plan_as_a_whole_holds_what_it_keeps(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alone, "COMPACT", 6)
+    update = (
+        "DELETE { ?x <urn:last> ?old } INSERT { ?x <urn:last> ?y } WHERE { ?x :p ?y OPTIONAL { ?x <urn:last> ?old } }"
+    )
+    system = squall.compile(f"PREFIX : <http://example.org/>\n{update}", lexer="sparql", window="RANGE 100ms")
+    plan = squall.plan(system)
+    events = stream("".join(f"{time} :n{time % 7} :p :n{time + 1}\n" for time in range(80)))
+    batches = [events[at : at + 8] for at in range(0, 80, 8)]
+    workers = in_memory.Workers(Random(1), trouble=0)
+    workers.held = workers.held[:1]
+    assert_as_oracle(system, in_memory.run(plan, batches, few=few, workers=workers), events)
+    read = [folder for _, folder, _, _ in workers.reads]
+    assert read, "the state is written as a whole now and then"
+    assert len(read) == len(set(read)) == 6, "and nothing is read but for that"
 
 
 EDGES = "1 :a :p :b\n2 :b :p :c"

@@ -100,7 +100,7 @@ class _Run:
         given, sources = self._given(batches, static)
         program, steps = self.program, graph(self.program.plan)
         if steps.end.why:
-            task = Task(program, Progress(), self.options.steps, first=True, last=True, whole=False, keep=False)
+            task = Task(program, Progress(), self.options.steps, first=True, last=True)
             self.runner.run(lambda pipeline: lay_whole(pipeline, steps, program, given, task))
         else:
             self.runner.run(lambda pipeline: Layout(pipeline, steps, program, given).lay())

@@ -2,8 +2,9 @@
 
 What an update does at an instant is seen by all rules at the next one, which may be the time of no event. So the
 sources are read and parsed in parallel, as ever, and the facts that the plan reads go to one task, in order, which does
-with them what the iterator builder does (`squall.builders.running`). What that keeps goes into the store as messages,
-as all state does.
+with them what the iterator builder does (`squall.builders.running`); what is little is read by that task itself. What
+it keeps goes into the store as messages, as all state does, and stays in the worker as a replica of that
+(`squall.builders.distributed.replicas`).
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 import pyarrow
 
-from squall.builders.distributed import leaving
-from squall.builders.distributed.addressing import DELIVER, Program
+from squall.builders.distributed import leaving, replicas
+from squall.builders.distributed.addressing import DELIVER, TOGETHER, Program
 from squall.builders.distributed.evaluations import tellers
 from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
 from squall.builders.distributed.lines import Lost, Parse, Parsed, late, lost_message
@@ -40,7 +42,8 @@ from squall.builders.distributed.messages import (
 from squall.builders.distributed.turns import Placing, facts_of, in_turn, why_in_turn
 from squall.builders.distributed.worker import figure_messages
 from squall.builders.measured import Measured
-from squall.builders.packing import orders, pack, pack_output, unpack, unpack_output
+from squall.builders.packing import orders, pack_output, unpack_output
+from squall.builders.rows.entries import Entry
 from squall.builders.rows.read import is_told_whole, wanted
 from squall.builders.running import Running
 from squall.builders.state import COMPACT, State
@@ -53,6 +56,8 @@ from squall.windows import Count, Window
 
 _FACTS = _STATE = 0
 """The levels of the facts that the plan reads, and of what it keeps."""
+_MOST = 20_000
+"""So many entries of what it keeps are a message, at most."""
 
 
 class Reason(NamedTuple):
@@ -146,18 +151,27 @@ class Progress:
 
 class SingleTask:
     """The batches of such a job, one after the other; the state between them lies in the store. done: how many are
-    committed. steps: how often updates may act without an event in between."""
+    committed. steps: how often updates may act without an event in between. most: how many rows of state a worker holds
+    from one batch to the next, at most. few: up to how many bytes the task reads by itself (-1: none)."""
 
-    def __init__(self, exchange: Exchange, store: Files, program: Program, steps: int) -> None:
+    def __init__(
+        self, exchange: Exchange, store: Files, program: Program, steps: int, most: int = 0, few: int = -1
+    ) -> None:
         self.exchange = exchange
         self.store = store
         self.program = program
         self.steps = steps
+        self.few = few
         self.done = len(store.numbers("commits"))
         known = store.read("commits", f"{self.done - 1}.json")
         self.progress = Progress(**known) if known else Progress()
         self.next = self.progress
+        folders = [("runs", batch, "work") for batch in range(self.progress.base, self.done)]
+        self.lineage = replicas.Lineage(store, folders, exchange.reader(), most)
         self.told = Told()
+        """What was told of the sources,"""
+        self.worked = Told()
+        """and by the task."""
         self.answered: tuple[str, ...] = ()
         """The files that hold the answers of the batch."""
         self.tally = Tally(program.plan)
@@ -187,14 +201,17 @@ class SingleTask:
         return self.exchange.storing(step, self._folder("facts"))
 
     def fits(self, size: int) -> bool:
-        """Whether a batch of so many bytes is worked off straight through (`squall.builders.distributed.straight`)."""
-        return False
+        """Whether the task reads a batch of so many bytes by itself."""
+        return size <= self.few
 
     def work_straight(
         self, parse: Parse, first: Sequence[Message | Parcel] = (), last: bool = False, keep: bool = True
     ) -> None:
-        """Works such a batch off."""
-        raise NotImplementedError
+        """Works such a batch off, as `work` does. parse: reads the sources. first: the messages that start the program,
+        if it starts."""
+        self._begin()
+        self._work(Coming(parse, tuple(first)), last, keep)
+        self.told = self.worked
 
     def work(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
         """Works a batch off. Nothing of it counts before `commit`.
@@ -202,28 +219,37 @@ class SingleTask:
         messages: of the sources; None if there are none. last: no more events will come for the time being. keep: more
         batches follow, which have to know of this one.
         """
+        self._begin()
+        if messages is not None:
+            self.told = self.exchange.told(messages)
+            leaving.note(self.store, self._folder("facts"), self.told.files)
+        files = leaving.files(self.store, ROW, _FACTS, [self._folder("facts")])
+        if files or self.lineage.files():
+            self._work(Coming(files=tuple(files)), last, keep)
+
+    def _begin(self) -> None:
+        """A batch is worked off, for the first time or once more."""
         self.store.delete("runs", self.done)
         self.store.delete(*self._outputs())
-        self.answered = ()
-        self.told = self._told(messages, "facts") if messages is not None else Told()
-        base = self.done if self.done - self.progress.base >= COMPACT else self.progress.base
-        state = self.exchange.stored(STATE, _STATE, self._state())
-        given = self.exchange.union([state, self.exchange.stored(ROW, _FACTS, [self._folder("facts")])])
-        if given is None:
-            return
-        whole = base == self.done
-        task = Task(self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=whole, keep=keep)
-        step = self.exchange.storing(self.exchange.answering(task, self._outputs()), self._folder("work"))
-        found = self._told(self.exchange.worked(given, step, 1), "work")
-        self.answered = found.answers
-        times = {name: time for name, _, time in found.instants}
-        self.next = Progress(base=base, **times)
-        self.tally.add(found)
+        self.lineage.begin()
+        self.answered, self.told, self.worked, self.next = (), Told(), Told(), self.progress
 
-    def _told(self, messages: Frame, step: str) -> Told:
-        told = self.exchange.told(messages)
-        leaving.note(self.store, self._folder(step), told.files)
-        return told
+    def _work(self, coming: Coming, last: bool, keep: bool) -> None:
+        """Runs the task."""
+        base = self.done if self.done - self.progress.base >= COMPACT else self.progress.base
+        state = self.lineage.state([_STATE], TOGETHER, keep, self.progress.passed)
+        task = Task(
+            self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=base == self.done,
+            coming=coming, state=state,
+        )  # fmt: skip
+        step = self.exchange.storing(self.exchange.answering(task, self._outputs()), self._folder("work"))
+        self.worked = self.exchange.alone(step)
+        leaving.note(self.store, self._folder("work"), self.worked.files)
+        self.lineage.add(self._folder("work"), self.worked)
+        self.answered = self.worked.answers
+        times = {name: time for name, _, time in self.worked.instants}
+        self.next = Progress(**{**asdict(self.progress), **times, "base": base})
+        self.tally.add(self.worked)
 
     def answers(self) -> Frame | None:
         """What the batch has to hand on, as messages: `start` is the time, `weight` the place."""
@@ -239,6 +265,7 @@ class SingleTask:
         self.next.number = self.progress.number if number is None else number
         self.progress = self.next
         self.store.write(asdict(self.progress), "commits", f"{self.done}.json")
+        self.lineage.commit(whole=self.progress.base == self.done)
         for step in ("facts", "work"):
             for kind in OF_A_BATCH:
                 self.store.delete(*self._folder(step), kind)
@@ -250,7 +277,7 @@ class SingleTask:
 
     def losses(self) -> Iterator[Lost]:
         """The statements of the batch that could not be used."""
-        for text in self.exchange.texts(LOST, 0, [self._folder("facts")]):
+        for text in self.exchange.texts(LOST, 0, [self._folder("facts"), self._folder("work")]):
             yield Lost(*json.loads(text))
 
     def _folder(self, step: str) -> Folder:
@@ -258,9 +285,6 @@ class SingleTask:
 
     def _outputs(self) -> Folder:
         return ("outputs", self.done)
-
-    def _state(self) -> list[Folder]:
-        return [("runs", batch, "work") for batch in range(self.progress.base, self.done)]
 
 
 # What workers do
@@ -312,12 +336,26 @@ def _is_wanted(fact: Fact, predicates: Collection[Term]) -> bool:
     return not isinstance(fact, Triple) or fact.predicate in predicates
 
 
+class Coming(NamedTuple):
+    """The facts of a batch that the task is not given: in files, as messages, or where they have to be read yet. first:
+    the messages that start the program, if it starts."""
+
+    parse: Parse | None = None
+    first: tuple[Message | Parcel, ...] = ()
+    files: tuple[Folder, ...] = ()
+
+
+_NO_MORE = Coming()
+_NO_STATE = replicas.State((_STATE,), TOGETHER)
+
+
 @dataclass(frozen=True)
 class Task:
-    """The worker's function of the one task: the state and the facts of a batch in, outputs and new state out.
+    """The worker's function of the one task: of the facts of a batch, and of the state, which it reads unless it holds
+    it, it makes outputs and new state.
 
     progress: of the batch before. first: there is none. last: no more comes for the time being. whole: the state is
-    written as a whole, not what has been added. keep: another batch may come, so that it is written.
+    written as a whole, not what has been added.
     """
 
     __name__ = "the single task"
@@ -327,45 +365,69 @@ class Task:
     steps: int
     first: bool
     last: bool
-    whole: bool
-    keep: bool = True
+    whole: bool = False
+    coming: Coming = _NO_MORE
+    state: replicas.State = _NO_STATE
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         self.program.prepare()
         return to_arrow(self._messages(from_arrow(batches)))
 
-    def _messages(self, given: Iterable[Message]) -> Iterator[Message]:
+    def _messages(self, given: Iterable[Message]) -> Iterator[Message | Parcel]:
+        came: list[Message] = []
+        for one in chain(given, self._coming()):
+            if one.kind == ROW:
+                came.append(one)
+            else:
+                yield one
+        running, known = self._running()
+        names = list(running.memories)
+        for number, output in enumerate(self._outputs(running, in_turn(came))):
+            yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, number)
+        if self.state.keep:
+            for id, slot, entries in self._kept(running, known):
+                for first in range(0, len(entries), _MOST):
+                    yield Parcel(STATE, _STATE, 0, names.index(id), slot, entries[first : first + _MOST])
+            for name, time in (("passed", running.passed), ("earliest", running.earliest), ("due", running.due)):
+                yield Message(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
+        if isinstance(running.machine, Measured):
+            yield from figure_messages(self.program, running.machine.figures(running.outputs))
+        elif self.state.keep:
+            yield self.state.put(0, running, sum(running.machine.state().values()))
+
+    def _coming(self) -> Iterator[Message]:
+        """The facts, as messages, and what else is to be told of the sources."""
+        parse, first, files = self.coming
+        yield from (one.message() if isinstance(one, Parcel) else one for one in first)
+        if parse is not None:
+            yield from facts(self.program.plan, self.progress.earliest, parse(iter(()), None, self.progress.earliest))
+        for file in files:
+            yield from from_arrow(self.state.read(file, None))
+
+    def _running(self) -> tuple[Running, State]:
+        """The plan at work as the batch before has left it, and the state, if that had to be read."""
+        running, unknown = self.state.take(0)
+        if running is not None and not unknown and not self.whole:
+            return running, State()
         options = Options(steps=self.steps, measure=self.program.measure)
         running, state = Running(self.program.plan, options), State()
         names = list(running.memories)
-        known: list[Message] = []
-        came: list[Message] = []
-        for one in given:
-            (known if one.kind == STATE else came).append(one)
-        if not known and not came:
-            return
-        ordered = orders(self.program.plan)
-        for one in known:
-            state.add([(names[one.node], one.port, [(*unpack(one.row, ordered), one.start, one.end, one.weight)])])
+        found = self.state.entries(self.state.versions, 0, orders(self.program.plan))
+        state.entries = {(names[node], slot): entries for (node, slot), entries in found.items()}
         if not self.first:
             running.restore(self.progress.passed, self.program.begin, state.entries)
-        if self.keep:
+        if self.state.keep:
             running.keep()
-        for number, output in enumerate(self._outputs(running, in_turn(came))):
-            yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, number)
-        if not self.keep:
+        return running, state
+
+    def _kept(self, running: Running, known: State) -> Iterator[tuple[str, int, list[Entry]]]:
+        """What is to be written of the state."""
+        if not self.whole:
+            yield from running.kept()
             return
-        if self.whole:
-            state.add(running.kept())
-            state.compact(running.memories, running.passed)
-        kept = ((id, slot, found) for (id, slot), found in state.entries.items()) if self.whole else running.kept()
-        for id, slot, entries in kept:
-            for *row, start, end, weight in entries:
-                yield Message(STATE, _STATE, 0, names.index(id), slot, pack(row), start, end, weight)
-        for name, time in (("passed", running.passed), ("earliest", running.earliest), ("due", running.due)):
-            yield Message(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
-        if isinstance(running.machine, Measured):
-            yield from figure_messages(self.program, running.machine.figures(running.outputs))
+        known.add(running.kept())
+        known.compact(running.memories, running.passed)
+        yield from ((id, slot, entries) for (id, slot), entries in known.entries.items())
 
     def _outputs(self, running: Running, events: list[Event]) -> Iterator[Output]:
         static = [event for event in events if event.is_static]

@@ -81,9 +81,9 @@ class Lineage:
             tokens.setdefault(group, {})[partition] = token
         self.fresh.append(self._version(folder, tokens))
 
-    def commit(self) -> None:
-        """The batch counts."""
-        self.versions += self.fresh
+    def commit(self, whole: bool = False) -> None:
+        """The batch counts. whole: what it has added is all there is."""
+        self.versions = [*([] if whole else self.versions), *self.fresh]
         self.fresh = []
 
     def compacted(self, base: Folder) -> None:

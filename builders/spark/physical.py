@@ -15,7 +15,6 @@ from squall.builders.distributed.cut import levels
 from squall.builders.distributed.exchange import Folder, Told
 from squall.builders.distributed.messages import ARROW, ROW, SOURCES, Step
 from squall.builders.distributed.spread import closures
-from squall.builders.distributed.supersteps import Batches
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.outputs import write
 from squall.builders.spark.run import Run
@@ -69,7 +68,7 @@ def _jobs(plan: Plan, options: Options, spark: SparkSession, rows: int, straight
         folder = Path(place)
         (folder / "in").mkdir()
         run = Run(plan, options, spark, folder, 0, partial(PlanningExchange, plan=plan, rows=rows))
-        if not straight and isinstance(run.batches, Batches):
+        if not straight:
             run.batches.few = -1
         deque(run.outputs(Sources([open_source(str(folder / "in"))]), ()), maxlen=0)
         assert isinstance(run.exchange, PlanningExchange)

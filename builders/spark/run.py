@@ -118,10 +118,10 @@ class Run:
         spread |= closures(self.plan)
         cuts = levels(self.plan, spread, hot)
         program = Program(self.plan, cuts, functions.own(), self.begin, self.options.measure, spread, hot)
-        if alone(self.plan):
-            return SingleTask(self.exchange, self.store, program, self.options.steps)
         most = int(self.spark.conf.get(ROWS_IN_WORKER, "1000000") or 0)
         few = bytes_together(self.spark, cuts)
+        if alone(self.plan):
+            return SingleTask(self.exchange, self.store, program, self.options.steps, most, few)
         state = most if is_local(self.spark) else 0  # there is one worker for it, which holds what it has done
         return Batches(self.exchange, self.store, program, rows_together(self.spark), most, few, state)
 
