@@ -46,6 +46,8 @@ REACH = """
 [path: (?a :link ?b) -> (?a :path ?b)]
 [step: (?a :path ?b) (?b :path ?c) -> (?a :path ?c)]
 """
+CUT = REACH.replace("noValue(?a, :closed) ", "") + "[cut: (?a :closed ?any) (?a :edge ?b) -> remove(1)]"
+"""One task runs this as a whole."""
 GRANDPARENTS = "@prefix : <http://example.org/>.\n(?a :parent ?b) (?b :parent ?c) -> (?a :grandparent ?c)."
 
 
@@ -773,7 +775,7 @@ def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
     return [id for id, parent in found.items() if parent in found]
 
 
-def prepared(folder: Path, files: int) -> list[tuple[int, Triple]]:
+def prepared(folder: Path, files: int, program: str = REACH) -> list[tuple[int, Triple]]:
     """What is killed: a program and its source, each file of which has a line that is broken. The facts."""
     facts = edges(max(45, 3 * files), seed=files)
     write(folder / "in", facts, files)
@@ -781,14 +783,14 @@ def prepared(folder: Path, files: int) -> list[tuple[int, Triple]]:
         with path.open("a") as file:
             file.write(f"broken in {path.name}\n")
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
-    (folder / "reach.jena").write_text(REACH)
+    (folder / "reach.jena").write_text(program)
     return facts
 
 
-def assert_undisturbed(folder: Path, facts: list[tuple[int, Triple]]) -> None:
+def assert_undisturbed(folder: Path, facts: list[tuple[int, Triple]], program: str = REACH) -> None:
     """Each output and each loss is there once."""
     lines = (folder / "killed.ntt").read_text().splitlines()
-    expected = reference(REACH, facts)
+    expected = reference(program, facts)
     assert sorted(lines) == sorted(f"{time} {fact}" for time, fact in expected)
     lost = [json.loads(line)["text"] for line in (folder / "lost.ndjson").read_text().splitlines()]
     assert sorted(lost) == sorted(f"broken in {path.name}" for path in (folder / "in").iterdir())
@@ -797,12 +799,22 @@ def assert_undisturbed(folder: Path, facts: list[tuple[int, Triple]]) -> None:
 @WAYS
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, kills: int, few: str) -> None:
-    facts = prepared(tmp_path, files=kills + 4)
+    killed_again_and_again(tmp_path, kills, few, REACH, files=kills + 4)
+
+
+@WAYS
+@pytest.mark.parametrize("kills", [pytest.param(20, marks=pytest.mark.slow)])
+def test_a_killed_run_of_updates_goes_on_where_it_was(tmp_path: Path, kills: int, few: str) -> None:
+    killed_again_and_again(tmp_path, kills, few, CUT, files=3 * kills)  # micro-batches take little time
+
+
+def killed_again_and_again(tmp_path: Path, kills: int, few: str, program: str, files: int) -> None:
+    facts = prepared(tmp_path, files, program)
     draw = random.Random(kills)
     for number in range(kills):
         kill_in_the_middle(tmp_path, "killed.ntt", "checkpoint", few, commits=2 + number, more=draw.random() * 3)
     assert start(tmp_path, "killed.ntt", "checkpoint", few).wait() == 0, (tmp_path / "log").read_text()
-    assert_undisturbed(tmp_path, facts)
+    assert_undisturbed(tmp_path, facts, program)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the workers of a run are found in /proc")
