@@ -512,3 +512,17 @@ def test_what_is_told_periodically_goes_on_in_all_builders(builder: str, last: E
     found = run(squall.plan(system), in_memory.cut(events, cuts), builder)
     assert_as_oracle(system, found, events)
     assert [out.time for out in found] == [*range(8, 37, 4)]
+
+
+@pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_with_a_period_a_fact_goes_on_from_one_multiple_to_the_next(builder: str, output: str) -> None:
+    """That it was not there in between, and comes of another rule now, is not looked at."""
+    x, source = iri(EX + "x"), Source("", Range(1))
+    first = rule((Pattern(X, P, Y),), Pattern(X, S, Y), name="first", source=source)
+    second = rule((Pattern(X, Q, Y),), Pattern(X, S, Y), name="second", source=source)
+    system = System(subsystems=(first, second), output=output, report=Report("periodic", 2))
+    events = [Event(0, (Triple(x, P, x),)), Event(2, (Triple(x, Q, x),)), Event(7, ())]
+    found = run(squall.plan(system), [events], builder)
+    assert_as_oracle(system, found, events)
+    assert [one.time for one in found] == {"istream": [0], "dstream": [4], "rstream": [0, 2]}[output]

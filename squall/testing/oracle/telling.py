@@ -33,7 +33,7 @@ def reported(
     """The instants at which the answer is told, with the answer. latest: the time to which any stream has come."""
     if telling.report.policy == "periodic":
         last = max(instants) if telling.output == "rstream" else max(timeline)
-        yield from _periodic(telling, events, timeline, max(last, latest))
+        yield from _going_on(_periodic(telling, events, timeline, max(last, latest)))
         return
     previous: Counter[_Answered] = Counter()
     for time, items in timeline.items():
@@ -61,6 +61,15 @@ def _periodic(
     if read:
         for time in range(_up(min(read), period), _up(last, period) + 1, period):
             yield time, timeline[max(at for at in timeline if at <= time)]
+
+
+def _going_on(told: Iterator[tuple[int, Items]]) -> Iterator[tuple[int, Items]]:
+    """The same, where what is told at one time and at the next has held in between."""
+    before: dict[_Answered, Names] = {}
+    for time, items in told:
+        now = [(item, names | before.get(item, frozenset())) for item, names in items]
+        yield time, now
+        before = dict(now)
 
 
 def _up(time: int, period: int) -> int:
