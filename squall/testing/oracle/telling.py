@@ -33,7 +33,7 @@ def reported(
     """The instants at which the answer is told, with the answer. latest: the time to which any stream has come."""
     if telling.report.policy == "periodic":
         last = max(instants) if telling.output == "rstream" else max(timeline)
-        yield from _going_on(_periodic(telling, events, timeline, max(last, latest)))
+        yield from _without_gaps(_periodic(telling, events, timeline, max(last, latest)), timeline)
         return
     previous: Counter[_Answered] = Counter()
     for time, items in timeline.items():
@@ -63,13 +63,18 @@ def _periodic(
             yield time, timeline[max(at for at in timeline if at <= time)]
 
 
-def _going_on(told: Iterator[tuple[int, Items]]) -> Iterator[tuple[int, Items]]:
-    """The same, where what is told at one time and at the next has held in between."""
-    before: dict[_Answered, Names] = {}
+def _without_gaps(told: Iterator[tuple[int, Items]], timeline: dict[int, Items]) -> Iterator[tuple[int, Items]]:
+    """The same, where gaps between what is told at one time and at the next are not looked at: any rule that made it in
+    between may be named."""
+    made: dict[_Answered, Names] = {}
+    left = list(timeline.items())
     for time, items in told:
-        now = [(item, names | before.get(item, frozenset())) for item, names in items]
-        yield time, now
-        before = dict(now)
+        while left and left[0][0] <= time:
+            for item, names in left.pop(0)[1]:
+                made[item] = made.get(item, frozenset()) | names
+        found = [(item, made[item]) for item, _ in items]
+        yield time, found
+        made = dict(found)
 
 
 def _up(time: int, period: int) -> int:
