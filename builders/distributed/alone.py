@@ -25,6 +25,7 @@ from squall.builders.distributed.evaluations import tellers
 from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
 from squall.builders.distributed.lines import Lost, Parse, Parsed, late, lost_message
 from squall.builders.distributed.messages import (
+    CHUNK,
     COUNT,
     INSTANT,
     LOST,
@@ -56,8 +57,6 @@ from squall.windows import Count, Window
 
 _FACTS = _STATE = 0
 """The levels of the facts that the plan reads, and of what it keeps."""
-_MOST = 20_000
-"""So many entries of what it keeps are a message, at most."""
 
 
 class Reason(NamedTuple):
@@ -210,7 +209,7 @@ class SingleTask:
         """Works such a batch off, as `work` does. parse: reads the sources. first: the messages that start the program,
         if it starts."""
         self._begin()
-        self._work(Coming(parse, tuple(first)), last, keep)
+        self._work(Unread(parse, tuple(first)), last, keep)
         self.told = self.worked
 
     def work(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
@@ -225,7 +224,7 @@ class SingleTask:
             leaving.note(self.store, self._folder("facts"), self.told.files)
         files = leaving.files(self.store, ROW, _FACTS, [self._folder("facts")])
         if files or self.lineage.files():
-            self._work(Coming(files=tuple(files)), last, keep)
+            self._work(Unread(files=tuple(files)), last, keep)
 
     def _begin(self) -> None:
         """A batch is worked off, for the first time or once more."""
@@ -234,13 +233,13 @@ class SingleTask:
         self.lineage.begin()
         self.answered, self.told, self.worked, self.next = (), Told(), Told(), self.progress
 
-    def _work(self, coming: Coming, last: bool, keep: bool) -> None:
+    def _work(self, unread: Unread, last: bool, keep: bool) -> None:
         """Runs the task."""
         base = self.done if self.done - self.progress.base >= COMPACT else self.progress.base
         state = self.lineage.state([_STATE], TOGETHER, keep, self.progress.passed)
         task = Task(
             self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=base == self.done,
-            coming=coming, state=state,
+            unread=unread, state=state,
         )  # fmt: skip
         step = self.exchange.storing(self.exchange.answering(task, self._outputs()), self._folder("work"))
         self.worked = self.exchange.alone(step)
@@ -336,16 +335,16 @@ def _is_wanted(fact: Fact, predicates: Collection[Term]) -> bool:
     return not isinstance(fact, Triple) or fact.predicate in predicates
 
 
-class Coming(NamedTuple):
-    """The facts of a batch that the task is not given: in files, as messages, or where they have to be read yet. first:
-    the messages that start the program, if it starts."""
+class Unread(NamedTuple):
+    """The facts of a batch that the task has to read by itself: of the sources, or from files of messages. first: the
+    messages that start the program, if it starts."""
 
     parse: Parse | None = None
     first: tuple[Message | Parcel, ...] = ()
     files: tuple[Folder, ...] = ()
 
 
-_NO_MORE = Coming()
+_ALL_READ = Unread()
 _NO_STATE = replicas.State((_STATE,), TOGETHER)
 
 
@@ -366,7 +365,7 @@ class Task:
     first: bool
     last: bool
     whole: bool = False
-    coming: Coming = _NO_MORE
+    unread: Unread = _ALL_READ
     state: replicas.State = _NO_STATE
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -375,7 +374,7 @@ class Task:
 
     def _messages(self, given: Iterable[Message]) -> Iterator[Message | Parcel]:
         came: list[Message] = []
-        for one in chain(given, self._coming()):
+        for one in chain(given, self._unread()):
             if one.kind == ROW:
                 came.append(one)
             else:
@@ -386,8 +385,8 @@ class Task:
             yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, number)
         if self.state.keep:
             for id, slot, entries in self._kept(running, known):
-                for first in range(0, len(entries), _MOST):
-                    yield Parcel(STATE, _STATE, 0, names.index(id), slot, entries[first : first + _MOST])
+                for first in range(0, len(entries), CHUNK):
+                    yield Parcel(STATE, _STATE, 0, names.index(id), slot, entries[first : first + CHUNK])
             for name, time in (("passed", running.passed), ("earliest", running.earliest), ("due", running.due)):
                 yield Message(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
         if isinstance(running.machine, Measured):
@@ -395,9 +394,9 @@ class Task:
         elif self.state.keep:
             yield self.state.put(0, running, sum(running.machine.state().values()))
 
-    def _coming(self) -> Iterator[Message]:
+    def _unread(self) -> Iterator[Message]:
         """The facts, as messages, and what else is to be told of the sources."""
-        parse, first, files = self.coming
+        parse, first, files = self.unread
         yield from (one.message() if isinstance(one, Parcel) else one for one in first)
         if parse is not None:
             yield from facts(self.program.plan, self.progress.earliest, parse(iter(()), None, self.progress.earliest))

@@ -98,8 +98,8 @@ class Answers(NamedTuple):
         """The same as records, of kind `ROW`: start is the time, bucket the rank, weight the place."""
         alike = Message(ROW, self.level, 0, self.node, 0, "", 0, FOREVER, 0)
         of_each = {"bucket": self.ranks, "row": self.texts, "start": self.times, "weight": self.places}
-        for first in range(0, len(self.texts), _CHUNK):
-            here = slice(first, first + _CHUNK)
+        for first in range(0, len(self.texts), CHUNK):
+            here = slice(first, first + CHUNK)
             size = len(self.texts[here])
             columns = [
                 column(of_each[field.name][here], field.type)
@@ -117,7 +117,7 @@ ARROW = pyarrow.schema(
         ("weight", pyarrow.int32()), ("many", pyarrow.int32()), ("spans", pyarrow.binary()),
     ]
 )  # fmt: skip
-_CHUNK = 20_000
+CHUNK = 20_000
 """How many entries go together over Arrow, about."""
 
 
@@ -137,7 +137,7 @@ def to_arrow(messages: Iterable[Made]) -> Iterator[pyarrow.RecordBatch]:
             message = one.message() if isinstance(one, Parcel) else one
             chunk.append(message)
             size += message.many
-            if size >= _CHUNK:
+            if size >= CHUNK:
                 yield _batch(chunk)
                 chunk, size = [], 0
     except BuilderError as error:

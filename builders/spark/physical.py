@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from squall.builders.distributed.addressing import DELIVER
+from squall.builders.distributed.alone import alone
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.exchange import Folder, Told
 from squall.builders.distributed.messages import ARROW, ROW, SOURCES, Step
@@ -42,8 +43,9 @@ def physical(plan: Plan, options: Options, spark: SparkSession) -> str:
     another way than one of much, all ways are shown."""
     options = Options(steps=options.steps, measure=options.measure)
     rows, size = f"{rows_together(spark):,}", f"{max(bytes_together(spark, levels(plan, closures(plan))), 0):,}"
+    small = "" if alone(plan) else ", where the state is small"
     ways = [
-        (f"# Up to {size} bytes of files, where the state is small", _jobs(plan, options, spark, 1, straight=True)),
+        (f"# Up to {size} bytes of files{small}", _jobs(plan, options, spark, 1, straight=True)),
         (f"# Up to {rows} rows, with the state", _jobs(plan, options, spark, 1)),
         ("# More", _jobs(plan, options, spark, FOREVER)),
     ]
