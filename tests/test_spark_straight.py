@@ -21,7 +21,7 @@ from squall.testing import assert_as_oracle, static, stream
 pytest.importorskip("pyspark")
 
 from squall.builders.spark import BYTES_TOGETHER, FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_TOGETHER, session
-from squall.builders.spark.session import ROUNDS
+from squall.builders.spark.settings import ROUNDS
 
 pytestmark = pytest.mark.spark
 

@@ -21,13 +21,16 @@ from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.frames import to_dataframe
 from squall.builders.spark.physical import physical
 from squall.builders.spark.run import Run
-from squall.builders.spark.session import (
+from squall.builders.spark.session import DEFAULTS, session
+from squall.builders.spark.settings import (
     BYTES_TOGETHER,
-    DEFAULTS,
     FILES_PER_BATCH,
     ROWS_IN_WORKER,
+    ROWS_TO_ALL,
     ROWS_TOGETHER,
-    session,
+    SKEW_SHARE,
+    others,
+    settings,
 )
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.store import check_owner
@@ -45,6 +48,8 @@ __all__ = [
     "FILES_PER_BATCH",
     "ROWS_IN_WORKER",
     "ROWS_TOGETHER",
+    "ROWS_TO_ALL",
+    "SKEW_SHARE",
     "FrameSource",
     "SparkJob",
     "build",
@@ -56,9 +61,11 @@ __all__ = [
 def build(plan: Plan, options: Options) -> SparkJob:
     """The plan as a job on the active Spark session, or on one of our own with `options.conf`.
 
-    Raises BuilderError where the checkpoint is that of another plan, or a folder cannot hold what it answers. Spark is
-    not started yet.
+    Raises BuilderError where the checkpoint is that of another plan, or a folder cannot hold what it answers, and
+    UsageError where `options.conf` has a setting of squall's that there is not, or cannot be so. Spark is not started
+    yet.
     """
+    settings(options.conf)
     if options.batch and options.checkpoint is not None:
         raise BuilderError("one batch keeps no checkpoint", hint="leave out `--batch`, or `--checkpoint`")
     if options.checkpoint is not None:
@@ -91,7 +98,7 @@ class SparkJob:
     def physical(self) -> str:
         """What Spark makes of the job: its own physical plans, with what they work off. Starts a session, where none is
         active, and runs nothing of the plan."""
-        return physical(self.plan, self.options, session(self.options.conf))
+        return physical(self.plan, self.options, session(others(self.options.conf)))
 
     def figures(self) -> dict[str, NodeFigures]:
         """What each node has done so far in the run, if the options asked to measure it: in all tasks together."""
@@ -109,7 +116,7 @@ class SparkJob:
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         if self.options.batch:
             check_bounded(batches)
-        spark = session(self.options.conf)
+        spark = session(others(self.options.conf))
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:
             self.at_work = Run(self.plan, self.options, spark, self.options.checkpoint, begin)

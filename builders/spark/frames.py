@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from squall.builders.distributed.intake import is_live
 from squall.builders.spark.answers import check_types, shape
 from squall.builders.spark.answers import typed as as_typed
+from squall.builders.spark.settings import others
 from squall.builders.spark.store import pattern_of, uri_of
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -61,10 +62,10 @@ def to_dataframe(
     columns = shape(plan)
     types = None if typed is False else {} if typed is True else typed
     check_types(columns, types or {})
-    spark = session(options.conf)
     folder = _folder(options.checkpoint) / "answers"
     folder.mkdir(parents=True, exist_ok=True)
     job = build(plan, replace(options, sink=FolderSink(str(folder), folder, "parquet")))
+    spark = session(others(options.conf))
     live = is_live(batches)
     work = partial(_work, job, batches, static)
     if live:

@@ -17,7 +17,6 @@ from squall.builders.distributed.lines import Document, parsed
 from squall.builders.distributed.messages import Message, Parcel
 from squall.builders.distributed.parts import Part, shares
 from squall.builders.spark.direct import Direct
-from squall.builders.spark.session import FILES_PER_BATCH
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, file_of, numbers
 from squall.builders.spark.store import pattern_of
@@ -39,7 +38,7 @@ class Inputs(NamedTuple):
     alike.
 
     live: more may come; endless: and it never ends by itself. direct: what executors read by themselves of it; spooled:
-    the last document is what the driver reads."""
+    the last document is what the driver reads. most: how many new files are a micro-batch, at most (0: all)."""
 
     documents: tuple[Document, ...]
     sources: tuple[Source | None, ...]
@@ -47,6 +46,7 @@ class Inputs(NamedTuple):
     endless: bool
     direct: Direct = Direct()
     spooled: bool = False
+    most: int = 0
 
 
 class Coming(NamedTuple):
@@ -76,8 +76,7 @@ def lines(spark: SparkSession, inputs: Inputs, spool: Spool | None) -> DataFrame
     """The lines of all sources as they come, with the places that they are from and the number of their source."""
     numbered = enumerate(zip(inputs.documents, inputs.sources, strict=True))
     found = (
-        _numbered(_streamed(spark, document, source, inputs.direct, spool), number)
-        for number, (document, source) in numbered
+        _numbered(_streamed(spark, document, source, inputs, spool), number) for number, (document, source) in numbered
     )
     return reduce(lambda one, other: one.union(other), found)
 
@@ -230,34 +229,33 @@ def _numbered(text: DataFrame, number: int) -> DataFrame:
 
 
 def _streamed(
-    spark: SparkSession, document: Document, source: Source | None, direct: Direct, spool: Spool | None
+    spark: SparkSession, document: Document, source: Source | None, inputs: Inputs, spool: Spool | None
 ) -> DataFrame:
     if source is None:
         assert spool is not None
-        return _spooled(spark, spool)
-    if source is direct.source:
-        return direct.lines(spark)
+        return _spooled(spark, spool, inputs.most)
+    if source is inputs.direct.source:
+        return inputs.direct.lines(spark)
     if isinstance(source, FrameSource):
         return source.lines()
-    return _file_lines(spark, document)
+    return _file_lines(spark, document, inputs.most)
 
 
-def _spooled(spark: SparkSession, spool: Spool) -> DataFrame:
+def _spooled(spark: SparkSession, spool: Spool, most: int) -> DataFrame:
     from squall.builders.spark.spooled import SpoolSource
 
     spark.dataSource.register(SpoolSource)
     tasks, least, share = _cutting(spark)
-    most = int(spark.conf.get(FILES_PER_BATCH, "") or 0)
     reader = spark.readStream.format(SpoolSource.name())
     reader = reader.options(last=spool.number, most=most, tasks=tasks, least=least, share=share)
     return reader.load(str(spool.files))
 
 
-def _file_lines(spark: SparkSession, document: Document) -> DataFrame:
+def _file_lines(spark: SparkSession, document: Document, most: int) -> DataFrame:
     """The lines of a file or folder. (Spark streams folders only: a file is one by a filter on names.)"""
     reader = spark.readStream.format("text")
-    if files := spark.conf.get(FILES_PER_BATCH, ""):
-        reader = reader.option("maxFilesPerTrigger", files)
+    if most:
+        reader = reader.option("maxFilesPerTrigger", most)
     text = reader.load(_glob(Path(document.name).absolute(), document.folder))
     return text.selectExpr("value", "_metadata.file_path as file", "_metadata.file_block_start as block")
 

@@ -19,7 +19,8 @@ from squall.builders.distributed.spread import closures
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.outputs import write
 from squall.builders.spark.run import Run
-from squall.builders.spark.session import bytes_together, rows_together
+from squall.builders.spark.session import is_local
+from squall.builders.spark.settings import settings_of
 from squall.builders.spark.store import Store
 from squall.builders.spark.workers import by_one_worker
 from squall.plan import Plan
@@ -41,12 +42,13 @@ class Planned(NamedTuple):
 def physical(plan: Plan, options: Options, spark: SparkSession) -> str:
     """The jobs of a batch as text, an empty folder being all that is read. Where a batch of little is worked off in
     another way than one of much, all ways are shown."""
-    options = Options(steps=options.steps, measure=options.measure)
-    rows, size = f"{rows_together(spark):,}", f"{max(bytes_together(spark, levels(plan, closures(plan))), 0):,}"
+    options = Options(steps=options.steps, measure=options.measure, conf=options.conf)
+    settings = settings_of(spark, options.conf)
+    few = max(settings.straight(levels(plan, closures(plan)), is_local(spark)), 0)
     small = "" if alone(plan) else ", where the state is small"
     ways = [
-        (f"# Up to {size} bytes of files{small}", _jobs(plan, options, spark, 1, straight=True)),
-        (f"# Up to {rows} rows, with the state", _jobs(plan, options, spark, 1)),
+        (f"# Up to {few:,} bytes of files{small}", _jobs(plan, options, spark, 1, straight=True)),
+        (f"# Up to {settings.rows_together:,} rows, with the state", _jobs(plan, options, spark, 1)),
         ("# More", _jobs(plan, options, spark, FOREVER)),
     ]
     of_their_own = [way for way, following in pairwise(ways) if _steps(way[1]) != _steps(following[1])]

@@ -42,15 +42,8 @@ from squall.builders.spark.inputs import (
     readable,
     shared,
 )
-from squall.builders.spark.session import (
-    FILES_PER_BATCH,
-    ROWS_IN_WORKER,
-    ROWS_TO_ALL,
-    SKEW_SHARE,
-    bytes_together,
-    is_local,
-    rows_together,
-)
+from squall.builders.spark.session import is_local
+from squall.builders.spark.settings import settings_of
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, show, written
 from squall.builders.spark.store import HOT, SPREAD, Store, uri_of
@@ -86,6 +79,7 @@ class Run:
     ) -> None:
         self.options = options
         self.spark = spark
+        self.settings = settings_of(spark, options.conf)
         self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(folder))
         self.plan = plan
         self.begin = self.store.belong(plan, begin)
@@ -118,12 +112,12 @@ class Run:
         spread |= closures(self.plan)
         cuts = levels(self.plan, spread, hot)
         program = Program(self.plan, cuts, functions.own(), self.begin, self.options.measure, spread, hot)
-        most = int(self.spark.conf.get(ROWS_IN_WORKER, "1000000") or 0)
-        few = bytes_together(self.spark, cuts)
+        most, local = self.settings.rows_in_worker, is_local(self.spark)
+        few = self.settings.straight(cuts, local)
         if alone(self.plan):
             return SingleTask(self.exchange, self.store, program, self.options.steps, most, few)
-        state = most if is_local(self.spark) else 0  # there is one worker for it, which holds what it has done
-        return Batches(self.exchange, self.store, program, rows_together(self.spark), most, few, state)
+        state = most if local else 0  # there is one worker for it, which holds what it has done
+        return Batches(self.exchange, self.store, program, self.settings.rows_together, most, few, state)
 
     def _folder(self, plan: Plan, folder: Folder) -> FolderWriter:
         store = Store(self.spark._jvm, self.spark._jsc.hadoopConfiguration(), uri_of(folder.path))
@@ -189,7 +183,7 @@ class Run:
     def _is_one_batch(self, inputs: Inputs) -> bool:
         """Whether all there is can be worked off at once: it ends, and nothing is to be done with it later."""
         ends = self.options.checkpoint is None and not inputs.live
-        return self.options.batch or (ends and not self.spark.conf.get(FILES_PER_BATCH, ""))
+        return self.options.batch or (ends and not self.settings.files_per_batch)
 
     def _directly(
         self, coming: Coming, sources: Sequence[Source | None] = (), last: bool = False, keep: bool = True
@@ -257,8 +251,8 @@ class Run:
         """Chooses what goes to all tasks, and which keys are hot. rows: how many static data bring to each input."""
         if alone(self.plan):
             return
-        share = _share(self.spark, self.exchange.partitions)
-        most = int(self.spark.conf.get(ROWS_TO_ALL, "10000") or 0) if rows else 0
+        share = self.settings.hot(self.exchange.partitions)
+        most = self.settings.rows_to_all if rows else 0
         wanted = scatterable(self.plan, groupings(self.plan)) if share else {}
         if not most and not wanted:
             return
@@ -311,7 +305,8 @@ class Run:
             else:
                 self.spool.write()
         endless = any(source.live for source in own)
-        return Inputs(tuple(documents), tuple(read), live, endless, found, rest is not None)
+        spooled, most = rest is not None, self.settings.files_per_batch
+        return Inputs(tuple(documents), tuple(read), live, endless, found, spooled, most)
 
     # The query
 
@@ -420,11 +415,6 @@ class Run:
         if self.abandoned:
             raise RuntimeError("the run was abandoned")
         self.waiting.put(item)
-
-
-def _share(spark: SparkSession, tasks: int) -> float:
-    """The share of rows with the same key from which on this key is hot; 0: none is."""
-    return float(spark.conf.get(SKEW_SHARE, "") or 1 / (2 * tasks))
 
 
 def _rest(batches: Iterable[Sequence[Event]], own: Sequence[Source]) -> Sources | Given | None:

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,33 +18,8 @@ from squall.builders.spark import java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from squall.builders.distributed.cut import Level
-
 logger = logging.getLogger("squall")
 
-FILES_PER_BATCH = "spark.squall.maxFilesPerTrigger"
-"""The setting that says how many new files of a folder go into one micro-batch at most; without it, all do."""
-ROWS_TOGETHER = "spark.squall.singleTaskRows"
-"""The setting that says up to how many rows, the batch's and the state's, a micro-batch is worked off by one task:
-where there is so little, moving it about in rounds takes longer than doing it. 0: never; 50,000 if it is not set."""
-BYTES_TOGETHER = "spark.squall.singleTaskBytes"
-"""The setting that says up to how many bytes, all of files that workers read by themselves, a micro-batch is worked off
-by one task, from lines to answers, where the state has no more rows than `ROWS_TOGETHER` says, or, on one machine, than
-a worker may hold: then nothing is moved at all. What is compressed counts ten times. 0: never; 16,777,216 if it is not
-set."""
-ROUNDS = 16
-"""So many times as many bytes one task works off on one machine where a plan has a recursion inside which rows move:
-as long as that is less work than rounds, in which all that is derived is moved, and its joins' state stored."""
-ROWS_IN_WORKER = "spark.squall.workerRows"
-"""The setting that says how many rows of state a Python worker holds in memory from one micro-batch to the next, at
-most: what it does not hold it reads. 1,000,000 if it is not set; 0: none."""
-ROWS_TO_ALL = "spark.squall.broadcastRows"
-"""The setting that says how many rows that static data make of one side of a join go to all tasks, at most, so that the
-other side stays where it is. 10,000 if it is not set; 0: none."""
-SKEW_SHARE = "spark.squall.skewShare"
-"""The setting that says which share of the rows of one side of a join has to have the same key, so that these rows are
-scattered over all tasks, and the other side's with this key go to all of them. Half of what is a task's share if it is
-not set; 0: never."""
 LOG4J = Path(__file__).absolute().with_name("log4j2.properties")  # in a zip file, workers find this by a relative path
 KEPT_FOR_UI = (
     "spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.ui.retainedTasks", "spark.sql.ui.retainedExecutions",
@@ -84,7 +59,8 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
 
     if (known := _known()) is not None:
         if conf:
-            logger.warning("the Spark session is there already: settings for it are not taken up")
+            names = ", ".join(name for name, _ in conf)
+            logger.warning("the Spark session is there already: settings for it are not taken up: %s", names)
         return known
     java.ensure()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -123,18 +99,6 @@ def _let_logs_be_renamed(spark: SparkSession) -> None:
             spark._jvm.java.lang.Class.forName(name)  # type: ignore[union-attr]
             spark.conf.set(LOG_FILES, name)
             return
-
-
-def rows_together(spark: SparkSession) -> int:
-    """What `ROWS_TOGETHER` says."""
-    return int(spark.conf.get(ROWS_TOGETHER, "50000") or 0)
-
-
-def bytes_together(spark: SparkSession, levels: Iterable[Level]) -> int:
-    """What `BYTES_TOGETHER` says, of a plan with these levels; -1: never."""
-    found = int(spark.conf.get(BYTES_TOGETHER, str(1 << 24)) or 0) or -1
-    takes_rounds = is_local(spark) and any(level.recursive for level in levels)
-    return found * ROUNDS if takes_rounds and found > 0 else found
 
 
 def _is_local(master: str | None) -> bool:

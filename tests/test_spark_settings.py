@@ -1,0 +1,111 @@
+"""squall's own settings of Spark: read as they are meant, and refused where they are misspelt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import squall
+from squall.errors import UsageError
+from squall.plan import Plan
+from squall.rdf import Event
+from squall.stages import Options
+from squall.streams import Sources, open_source
+from squall.testing import stream
+from tests.conftest import Squall, spark_set
+
+pytest.importorskip("pyspark")
+pytestmark = pytest.mark.spark
+
+from squall.builders.spark import (  # noqa: E402
+    BYTES_TOGETHER,
+    FILES_PER_BATCH,
+    ROWS_IN_WORKER,
+    ROWS_TO_ALL,
+    ROWS_TOGETHER,
+    SKEW_SHARE,
+    to_dataframe,
+)
+from squall.builders.spark.settings import Settings, settings  # noqa: E402
+
+FIELDS = {
+    FILES_PER_BATCH: "files_per_batch",
+    ROWS_TOGETHER: "rows_together",
+    BYTES_TOGETHER: "bytes_together",
+    ROWS_IN_WORKER: "rows_in_worker",
+    ROWS_TO_ALL: "rows_to_all",
+}
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return squall.plan(squall.compile("SELECT ?x WHERE { ?x <urn:p> ?y }", lexer="sparql"))
+
+
+def test_those_of_spark_are_no_concern_of_ours() -> None:
+    assert settings([("spark.master", "local"), ("spark.squal.x", "1")]) == Settings()
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_count_is_a_whole_number(name: str) -> None:
+    assert settings([(name, "7"), (name, " ")]) == Settings(**{FIELDS[name]: 7}), "an empty one is none"
+    assert settings([(name, "7"), (name, "0")]) == Settings(**{FIELDS[name]: 0}), "the later one wins"
+    for wrong in ("many", "-1", "1.5", "16m"):
+        with pytest.raises(UsageError, match=f"`{name}` cannot be `{wrong}`"):
+            settings([(name, wrong)])
+
+
+def test_a_share_is_between_0_and_1() -> None:
+    assert settings([(SKEW_SHARE, "0.25")]).hot(8) == 0.25
+    assert settings([(SKEW_SHARE, "0")]).hot(8) == 0, "none is hot"
+    assert settings([]).hot(8) == 1 / 16, "half of what is a task's"
+    for wrong in ("half", "-0.1", "1.1", "nan"):
+        with pytest.raises(UsageError, match=f"`{SKEW_SHARE}` cannot be `{wrong}`"):
+            settings([(SKEW_SHARE, wrong)])
+
+
+def test_one_that_is_misspelt_is_an_error_that_says_what_is_meant() -> None:
+    with pytest.raises(UsageError, match=r"squall has no setting `spark\.squall\.singleTaskRow`") as raised:
+        settings([("spark.squall.singleTaskRow", "0")])
+    assert f"`{ROWS_TOGETHER}`" in str(raised.value.hint)
+
+
+def test_it_is_one_before_spark_is_started(squall: Squall, tmp_path: Path) -> None:
+    (tmp_path / "x.rq").write_text("SELECT ?x WHERE { ?x <urn:p> ?y }")
+    (tmp_path / "in.nt").write_text("")
+    arguments = ["build", str(tmp_path / "x.rq"), "--builder", "spark", "--source", str(tmp_path / "in.nt")]
+    code, _, error = squall(*arguments, "--conf", "spark.squall.workerrows=0")
+    assert code == 2
+    assert f"did you mean `{ROWS_IN_WORKER}`" in error
+
+
+def test_of_a_session_it_is_one_where_a_run_begins(plan: Plan) -> None:
+    with spark_set("spark.squall.workersRows", "0"), pytest.raises(UsageError, match="no setting"):
+        list(squall.build(plan, "spark").run([[]]))
+
+
+def test_a_dataframe_is_refused_with_it(plan: Plan) -> None:
+    with pytest.raises(UsageError, match="no setting"):
+        to_dataframe(plan, [[]], options=Options(conf=(("spark.squall.rows", "0"),)))
+
+
+def test_those_of_a_run_hold_on_a_session_that_is_there(
+    plan: Plan, tmp_path: Path, spark_jobs: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The micro-batches are those of the run's own setting, which wins over that of the session."""
+    for number in range(3):
+        (tmp_path / f"{number}.nt").write_text(f"<urn:{number}> <urn:p> <urn:o> .\n")
+    with spark_set(FILES_PER_BATCH, "2"):
+        found: Any = squall.build(plan, "spark", Options(conf=((FILES_PER_BATCH, "1"),)))
+        assert len(list(found.run(Sources([open_source(str(tmp_path))])))) == 3
+    assert len(spark_jobs) == 5, "what the program starts with, a micro-batch for each file, and the end"
+    assert not caplog.records, "nothing is passed over"
+
+
+def test_no_limit_is_none(plan: Plan, spark_jobs: list[str]) -> None:
+    facts: list[Event] = stream("1 :a <urn:p> :b\n2 :b <urn:p> :c")
+    options = Options(conf=((FILES_PER_BATCH, "0"),))
+    assert len(list(squall.build(plan, "spark", options).run([facts]))) == 2
+    assert len(spark_jobs) == 1
