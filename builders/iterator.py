@@ -13,7 +13,7 @@ from squall.errors import BuilderError
 from squall.figures import NodeFigures
 from squall.plan import Plan
 from squall.rdf import Event
-from squall.stages import Choosy, Folder, Options, Output
+from squall.stages import Choosy, Folder, Losing, Options, Output
 
 
 def build(plan: Plan, options: Options) -> IteratorJob:
@@ -48,6 +48,8 @@ class IteratorJob(Running):
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.stages.Job.run`."""
+        if isinstance(batches, Losing):
+            batches.adopt(self.options.ledger)
         if isinstance(batches, Choosy) and self.wanted is not None:
             batches.want(self.wanted)
         begin = beginning(batches) if self.options.now is None else self.options.now

@@ -172,6 +172,16 @@ class Choosy(Protocol):
 
 
 @runtime_checkable
+class Losing(Protocol):
+    """Batches of what may lose something, and records it."""
+
+    def adopt(self, ledger: Ledger | None) -> None:
+        """What is lost goes to this ledger, that of the run, where it has no other place to go; None: there is none,
+        and it is an error. To be said before reading begins."""
+        ...
+
+
+@runtime_checkable
 class Job(Protocol):
     """A plan made ready to run by one builder."""
 

@@ -318,7 +318,7 @@ def test_a_file_that_is_another_one_is_not_read_on(tmp_path: Path, ending: str, 
 def kept(folder: Path, program: str = PROGRAM, **options: Any) -> list[Output]:
     """The outputs of a small run that is kept in a folder."""
     plan = squall.plan(squall.compile(program, lexer="jena", window="RANGE 1s"))
-    events = [event for batch in open_source(str(folder.parent / "a.ntt")).batches() for event in batch]
+    events = [event for batch in open_source(str(folder.parent / "a.ntt"), LedgerFile()).batches() for event in batch]
     job = squall.build(plan, options=Options(checkpoint=folder, every=EACH, ledger=LedgerFile(), **options))
     return list(job.run([[event] for event in events]))
 
@@ -444,7 +444,7 @@ class Asking:
         self.told: list[str] = []
 
     def batches(self) -> Iterator[Sequence[Event]]:
-        for batch in open_source(str(self.folder.parent / "a.ntt")).batches():
+        for batch in open_source(str(self.folder.parent / "a.ntt"), LedgerFile()).batches():
             for number, event in enumerate(batch):
                 self.reached = f"position {number}"
                 yield [event]
@@ -652,7 +652,7 @@ def test_what_is_incomplete_waits_for_the_next_run(tmp_path: Path) -> None:
 
 def kept_by(folder: Path, sink: Any) -> Any:
     plan = squall.plan(squall.compile(PROGRAM, lexer="jena", window="RANGE 1s"))
-    events = [event for batch in open_source(str(folder.parent / "a.ntt")).batches() for event in batch]
+    events = [event for batch in open_source(str(folder.parent / "a.ntt"), LedgerFile()).batches() for event in batch]
     options = Options(checkpoint=folder, every=EACH, ledger=LedgerFile(), sink=sink)
     return squall.build(plan, options=options).run([[event] for event in events])
 

@@ -274,7 +274,7 @@ def test_events_of_a_server_are_text() -> None:
 def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From Jelly and to it."""
     (tmp_path / "a.ttl").write_text(test_durable.described(400, 1))
-    facts = [fact for event in open_static(f"{tmp_path}/a.ttl") for fact in event.facts]
+    facts = [fact for event in open_static(f"{tmp_path}/a.ttl", LedgerFile()) for fact in event.facts]
     write(tmp_path / "a.jelly", *facts)
     lines = test_durable.lines
 

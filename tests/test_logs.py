@@ -291,7 +291,7 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, format: str, monkeypatch:
     monkeypatch.setattr("squall.streams.logs._CHUNK", 1000)
     if format == "jelly-messages":
         (tmp_path / "a.ttl").write_text(text)
-        facts = [fact for event in open_static(f"{tmp_path}/a.ttl") for fact in event.facts]
+        facts = [fact for event in open_static(f"{tmp_path}/a.ttl", LedgerFile()) for fact in event.facts]
         rules = [Output(fact, number // 3, "r") for number, fact in enumerate(facts)]
         write(tmp_path / "a", format, *rules)
         monkeypatch.setattr("squall.streams.jelly._CHUNK", 1000)

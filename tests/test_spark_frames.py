@@ -59,6 +59,16 @@ def test_bounded_input_gives_a_batch_dataframe(plan: Any, spark: Any) -> None:
     ]
 
 
+def test_a_value_that_is_not_of_the_type_is_said_in_words(plan: Any) -> None:
+    """By Spark, where the DataFrame is used."""
+    from pyspark.errors import PySparkException
+
+    from squall.builders.spark import to_dataframe
+
+    with pytest.raises(PySparkException, match=r"a value of `a` is no int \(have the query answer with what is"):
+        to_dataframe(plan, [EDGES], typed={"a": "int"}).collect()
+
+
 def test_a_dataframe_may_have_timestamps_graphs_and_a_stream(spark: Any) -> None:
     from squall.builders.spark import FrameSource, to_dataframe
 

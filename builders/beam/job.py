@@ -31,7 +31,7 @@ from squall.clock import beginning
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
-from squall.stages import Choosy, Folder, Options, Output
+from squall.stages import Choosy, Folder, Losing, Options, Output
 from squall.streams import FileSource, FolderSource, Source, Sources
 
 
@@ -75,6 +75,8 @@ class BeamJob:
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.batch:
             check_bounded(batches)
+        if isinstance(batches, Losing):
+            batches.adopt(self.options.ledger)
         program = Shipped(self.plan, levels(self.plan), functions.own(), begin)
         folder = files.made(self.runner.temporary or tempfile.gettempdir(), "squall")
         run = _Run(program, self.options, self.runner, folder)
@@ -138,7 +140,7 @@ class _Run:
         said = told(self.folder)
         for one in said:
             if one.kind == LOST:
-                self._lose(Lost(*json.loads(one.row)))
+                lose(Lost(*json.loads(one.row)), self.options.ledger, sources)
             elif one.kind == COUNT and (source := sources[one.node]) is not None:
                 source.reading.statements += one.start
         return said

@@ -307,7 +307,7 @@ def facts(plan: Plan, earliest: int, parsed: Iterable[Parsed]) -> Iterator[Messa
     counts: Counter[int] = Counter()
     latest = ALWAYS
     for source, events, lost, _, file, block in parsed:
-        yield from map(lost_message, lost)
+        yield from (lost_message(one, source) for one in lost)
         for event in events:
             counts[source] += 0 if event.is_static else len(event.facts) + len(event.removed)
             if event.time < earliest:

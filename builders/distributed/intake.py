@@ -10,6 +10,7 @@ from squall.rdf import ALWAYS, Event
 from squall.stages import Ledger
 from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.formats import of_path, told
+from squall.streams.ledger import ledger_of
 
 
 def readable(source: Source) -> bool:
@@ -60,8 +61,10 @@ def timely(
         yield found
 
 
-def lose(lost: Lost, ledger: Ledger | None) -> None:
-    """Has what is lost kept in the ledger. Raises BuilderError if there is none."""
+def lose(lost: Lost, ledger: Ledger | None, sources: Sequence[Source | None] = ()) -> None:
+    """Has what is lost kept in the ledger of its source, by its number, or else in that of the run. Raises BuilderError
+    if there is neither."""
+    ledger = ledger_of(sources[lost.number], ledger) if 0 <= lost.number < len(sources) else ledger
     if ledger is None:
         place = f"{lost.source}:{lost.line}" if lost.line else lost.source
         raise BuilderError(f"{lost.cause}: {place}: {lost.reason}", hint="give a `ledger` to keep what is lost")

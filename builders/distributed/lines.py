@@ -198,7 +198,8 @@ def event_of(time: int, stream: str, graph: str, kind: str, cells: Sequence[str]
 
 
 class Lost(NamedTuple):
-    """A statement that could not be used: how it is kept in a message's row."""
+    """A statement that could not be used: how it is kept in a message's row. number: of the source that has lost it, by
+    which the run knows that; -1: the run itself has."""
 
     cause: str
     source: str
@@ -206,11 +207,12 @@ class Lost(NamedTuple):
     line: int
     reason: str
     text: str
+    number: int = -1
 
 
-def lost_message(lost: Lost) -> Message:
+def lost_message(lost: Lost, number: int = -1) -> Message:
     """A lost statement as a message."""
-    return Message(LOST, 0, 0, 0, 0, json.dumps(lost), 0, 0, 0)
+    return Message(LOST, 0, 0, 0, 0, json.dumps(lost._replace(number=number)), 0, 0, 0)
 
 
 def late(stream: str, time: int, fact: Fact) -> Lost:

@@ -172,9 +172,10 @@ class Failed(Exception):
 
     @classmethod
     def text(cls, error: SquallError) -> str:
-        """What an engine's error is to hold, for `retold`."""
+        """What an engine's error is to hold: for who sees it there, and for `retold`."""
         told = json.dumps([error.message, error.hint])
-        return f"{cls.MARK}{b64encode(told.encode()).decode()}>"
+        hint = f" ({error.hint})" if error.hint else ""
+        return f"{error.message}{hint} {cls.MARK}{b64encode(told.encode()).decode()}>"
 
     @classmethod
     @contextmanager
@@ -183,10 +184,10 @@ class Failed(Exception):
         try:
             yield
         except Exception as error:
-            told = re.search(f"{cls.MARK}([A-Za-z0-9+/=]+)>", str(error))
-            if told is None:
+            told = re.findall(f"{cls.MARK}([A-Za-z0-9+/=]+)>", str(error))
+            if not told:
                 raise
-            message, hint = json.loads(b64decode(told[1]))
+            message, hint = json.loads(b64decode(told[-1]))
             raise BuilderError(message, hint=hint) from None
 
 

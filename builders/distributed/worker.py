@@ -89,7 +89,7 @@ def source_messages(
     latest = ALWAYS
     for part in parsed:
         counts[part.source] += part.statements
-        yield from map(lost_message, part.lost)
+        yield from (lost_message(lost, part.source) for lost in part.lost)
         timely: Sequence[Event] = part.events
         if not (isinstance(timely, Columns) and timely.times[0] >= passed):
             timely = [event for event in part.events if event.time >= passed]

@@ -40,7 +40,7 @@ from squall.figures import NodeFigures
 from squall.operators import is_stateful
 from squall.plan import Plan
 from squall.rdf import Event
-from squall.stages import Folder, Options, Output
+from squall.stages import Folder, Losing, Options, Output
 
 __all__ = [
     "BYTES_TOGETHER",
@@ -116,6 +116,8 @@ class SparkJob:
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         if self.options.batch:
             check_bounded(batches)
+        if isinstance(batches, Losing):
+            batches.adopt(self.options.ledger)
         spark = session(others(self.options.conf))
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:

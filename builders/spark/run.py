@@ -19,7 +19,7 @@ from squall.builders.distributed.arriving import Arriving
 from squall.builders.distributed.cut import groupings, levels
 from squall.builders.distributed.hot import Hot, hottest, scatterable
 from squall.builders.distributed.intake import is_live, lose
-from squall.builders.distributed.lines import Document, Lost, lines_parser, spool_lines
+from squall.builders.distributed.lines import Document, lines_parser, spool_lines
 from squall.builders.distributed.lying import Address
 from squall.builders.distributed.parts import all_parser, parts_parser, weight
 from squall.builders.distributed.spread import chosen, closures, general, vocabularies
@@ -202,7 +202,7 @@ class Run:
     def _answers(self, sources: Sequence[Source | None] = ()) -> Iterator[Output]:
         """The outputs of the batch that has been worked off, its losses told."""
         for lost in self.batches.losses():
-            self._lose(lost)
+            lose(lost, self.options.ledger, sources)
         for number, count in self.batches.told.counts:
             if sources and (source := sources[number]) is not None:
                 source.reading.statements += count
@@ -229,9 +229,6 @@ class Run:
             gc.collect()  # py4j leaves cycles, and by them what Java has of DataFrames that nobody needs
         if self.reporter is not None:
             self.reporter.tell(self.batches.done - 1, self.batches.tally.figures())
-
-    def _lose(self, lost: Lost) -> None:
-        lose(lost, self.options.ledger)
 
     def _start(self, static: Iterable[Event], inputs: Inputs) -> Coming:
         """Axioms and static data, if there are any."""

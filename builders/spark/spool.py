@@ -54,8 +54,10 @@ class Spool:
         if known is not None:
             self.number, self._latest = known["file"], known["latest"]
         self._intake = Intake(inputs, keeps, self._latest)
-        for ledger in inputs.ledgers if isinstance(inputs, Sources) else ():
-            ledger.ledger = self
+        if isinstance(inputs, Sources):
+            inputs.adopt(self)
+            for ledger in inputs.ledgers:
+                ledger.ledger = self
         if keeps:
             self._go_on(known)
 

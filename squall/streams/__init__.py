@@ -14,7 +14,7 @@ from squall.streams.address import Address
 from squall.streams.derived import Ordered, TimedByProperty
 from squall.streams.files import EVERYWHERE, Dating, FileSource, FolderSource, Source
 from squall.streams.formats import parse_lines
-from squall.streams.ledger import LedgerFile
+from squall.streams.ledger import LedgerFile, RunLedger
 from squall.streams.merge import Sources, Watched
 from squall.streams.sinks import FileSink, Sink
 from squall.windows import Window, milliseconds
@@ -40,15 +40,16 @@ __all__ = [
 def open_source(uri: str, ledger: Ledger | None = None, lateness: int = 0) -> Source:
     """The source of a path or URI, or ``-`` for standard input. Nothing is read yet.
 
-    A stream's name may come before it, and options after it (see docs/streams.md). What cannot be used is counted in
-    `ledger` (without one: in a `LedgerFile` that keeps no file). `lateness` (integer ms): how far its events may be out
-    of order, unless the address says that itself. Its window is not seen to here: see `windows`.
+    A stream's name may come before it, and options after it (see docs/streams.md). What cannot be used goes to
+    `ledger`; without one to that of the run (`squall.stages.Options`), and where that has none it is an error.
+    `lateness` (integer ms): how far its events may be out of order, unless the address says that itself. Its window is
+    not seen to here: see `windows`.
 
     Raises SourceError if it is not there, UsageError if an option is wrong or the format cannot be told, PluginError if
     the scheme is unknown.
     """
     place = address.source(uri)
-    ledger = ledger or LedgerFile()
+    ledger = RunLedger() if ledger is None else ledger
     if said := place.get("lateness"):
         lateness = milliseconds(said)
     property = _property(place)
@@ -86,11 +87,14 @@ def windows(uris: Iterable[str]) -> dict[str, Window]:
 
 
 def open_static(uri: str, ledger: Ledger | None = None) -> Iterator[Event]:
-    """The events of a source that holds always. Raises as `open_source` does; UsageError if it is timed or followed."""
+    """The events of a source that holds always. What cannot be used goes to `ledger`; without one it is an error.
+
+    Raises as `open_source` does; UsageError if it is timed or followed.
+    """
     place = address.source(uri)
     if any(place.get(option) for option in (*EVERYWHERE, "time")):
         raise _not_static(uri)
-    source = _opened(place, ledger or LedgerFile(), ALWAYS)
+    source = _opened(place, RunLedger() if ledger is None else ledger, ALWAYS)
     if place.flag("follow") or (isinstance(source, FileSource | FolderSource) and source.timed):
         raise _not_static(uri)
     return (event for batch in source.batches() for event in batch)

@@ -37,7 +37,8 @@ class Source(Protocol):
     (ms) the others wait for a live source that says nothing (see `squall.streams.Sources`). removals: whether its
     events may have `removed` facts.
 
-    It may have an attribute `risk`, too: what happens to what it brings when a run with a checkpoint is killed, in
+    It may have an attribute `ledger`, where it records what cannot be used: without it what workers lose of it goes to
+    that of the run. And `risk`: what happens to what it brings when a run with a checkpoint is killed, in
     words; ``""``: nothing. Without it that is `LOST`, but for what is `Resumable` or `Replayable`.
     """
 
@@ -201,7 +202,7 @@ class FileSource:
         self.wanted: Collection[Term] | None = None
         self.risk = LOST if pipe else ""
         self._place = Place()
-        self._ledger = ledger
+        self.ledger = ledger
         poll = address.integer("poll", 500, least=0) / 1000 if follow else None
         self._waiting = Waiting(threading.Event(), poll) if self.live else None
 
@@ -224,7 +225,7 @@ class FileSource:
     def batches(self) -> Iterator[Sequence[Event]]:
         choice = _choice(self.wanted)
         task = Task(self.path, self.settings, self.reading, choice, self._place)
-        return read(task, self.format, self.compressed, self._ledger, self._waiting)
+        return read(task, self.format, self.compressed, self.ledger, self._waiting)
 
     def _check_follow(self, pipe: bool) -> None:
         """Raises UsageError where nothing can be added to what there is."""
@@ -259,7 +260,7 @@ class FolderSource:
         self._names: list[str] = []
         """The files that have been read, the last of which may go on at the place."""
         self._place = Place()
-        self._ledger = ledger
+        self.ledger = ledger
         self._stopped = threading.Event()
         formats = [told(path, self.settings.format)[0] for path in self.files()]
         self.size = None if self.follow else sum(os.path.getsize(path) for path in self.files())
@@ -309,13 +310,13 @@ class FolderSource:
         try:
             format, compressed = told(path, self.settings.format)
         except UsageError as error:
-            self._ledger.record("malformed", path, None, error.message, "")
+            self.ledger.record("malformed", path, None, error.message, "")
             return
         if format.removals and not self.removals:
-            self._ledger.record("malformed", path, None, "removals were not announced by `format=rdfp`", "")
+            self.ledger.record("malformed", path, None, "removals were not announced by `format=rdfp`", "")
             return
         task = Task(path, self.settings, self.reading, choice, self._place)
-        yield from read(task, format, compressed, self._ledger)
+        yield from read(task, format, compressed, self.ledger)
 
 
 def open_path(address: Address, ledger: Ledger, time: int = 0) -> Source:

@@ -110,6 +110,21 @@ class Loss(NamedTuple):
     text: str
 
 
+class RunLedger:
+    """The ledger of a source that was given none: that of the run that reads it (`Sources.adopt`). Where nobody keeps
+    what is lost, nothing is: SourceError is raised."""
+
+    def __init__(self) -> None:
+        self.ledger: Ledger | None = None
+
+    def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
+        """See `squall.stages.Ledger`."""
+        if self.ledger is None:
+            place = source if line is None else f"{source}:{line}"
+            raise SourceError(f"{cause}: {place}: {reason}", hint="give a `ledger` to keep what is lost")
+        self.ledger.record(cause, source, line, reason, text)
+
+
 class Deferred:
     """The ledger of one source, of which a run may be ahead in reading: what is recorded goes into the ledger of the
     run when that comes to the batch with which it came.
@@ -136,6 +151,15 @@ class Deferred:
         """The run has come to it."""
         for loss in lost:
             self.ledger.record(*loss)
+
+
+def ledger_of(source: object, ledger: Ledger | None) -> Ledger | None:
+    """Where what is lost of a source goes: to its own ledger, if it was given one, or else to that of the run, if there
+    is one."""
+    own = getattr(source, "ledger", None)
+    while isinstance(own, Deferred):
+        own = own.ledger
+    return ledger if own is None else own
 
 
 def shown(data: bytes) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 from squall import rdf
 from squall.clock import Clock, EventClock
 from squall.rdf import ALWAYS, FOREVER, Event, Term
+from squall.stages import Ledger
 from squall.streams.cursors import Cursor, Finite, Live, says
 from squall.streams.derived import Ordered, original
 from squall.streams.files import Acknowledging, Choosing, Source, Stoppable
-from squall.streams.ledger import Deferred
+from squall.streams.ledger import Deferred, RunLedger
 from squall.streams.readers import Inbox, Reader, Stand, Tap
 from squall.streams.saved import event_of
 
@@ -151,6 +152,13 @@ class Sources:
             for source in self.sources:
                 if isinstance(source, Choosing):
                     source.wanted = predicates
+
+    def adopt(self, ledger: Ledger | None) -> None:
+        """See `squall.stages.Losing`: sources that were given no ledger record what they lose in this one."""
+        for source in self.sources:
+            own = getattr(source, "ledger", None)
+            if isinstance(own, RunLedger):
+                own.ledger = ledger
 
     @property
     def _may_choose(self) -> bool:

@@ -1,0 +1,124 @@
+"""Where what is lost goes: to the ledger of its source, or else to that of the run, on every builder alike."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import squall
+from squall.errors import SquallError
+from squall.plan import Plan
+from squall.stages import Options
+from squall.streams import LedgerFile, Sources, open_source, open_static
+from squall.streams.ledger import Deferred, ledger_of
+
+BUILDERS = [
+    "iterator",
+    pytest.param("spark", marks=pytest.mark.spark),
+    pytest.param("beam", marks=pytest.mark.beam),
+]
+LINES = "1 <urn:a> <urn:p> <urn:b> .\nbroken\n2 <urn:c> <urn:p> <urn:d> .\n"
+BROKEN = {"malformed": 1}
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return squall.plan(squall.compile("SELECT ?x WHERE { ?x <urn:p> ?y }", lexer="sparql"))
+
+
+def kept(ledger: LedgerFile) -> dict[str, int]:
+    return {cause: count for (cause, _), count in ledger.counts.items()}
+
+
+def written(folder: Path, name: str) -> str:
+    (folder / name).write_text(LINES)
+    return str(folder / name)
+
+
+def run(plan: Plan, builder: str, sources: Collection[Any], ledger: LedgerFile | None) -> int:
+    """How many answers there are."""
+    return len(list(squall.build(plan, builder, Options(ledger=ledger)).run(Sources([*sources]))))
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_a_source_that_was_given_one_has_its_own(plan: Plan, tmp_path: Path, builder: str) -> None:
+    own, other, all = LedgerFile(), LedgerFile(), LedgerFile()
+    sources = [open_source(written(tmp_path, "a.ntt"), own), open_source(written(tmp_path, "b.ntt"), other)]
+    sources += [open_source(written(tmp_path, "c.ntt"))]
+    assert run(plan, builder, sources, all) == 2
+    assert [kept(ledger) for ledger in (own, other, all)] == [BROKEN] * 3
+    assert [source for _, source in other.counts] == [str(tmp_path / "b.ntt")]
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_it_is_enough_that_the_sources_have_one(plan: Plan, tmp_path: Path, builder: str) -> None:
+    own = LedgerFile()
+    assert run(plan, builder, [open_source(written(tmp_path, "a.ntt"), own)], None) == 2
+    assert kept(own) == BROKEN
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_where_there_is_none_nothing_is_lost(plan: Plan, tmp_path: Path, builder: str) -> None:
+    with pytest.raises(SquallError, match=r"malformed: .*a\.ntt:2: `broken` is no time") as raised:
+        run(plan, builder, [open_source(written(tmp_path, "a.ntt"))], None)
+    assert raised.value.hint == "give a `ledger` to keep what is lost"
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_what_the_driver_reads_goes_to_the_run(plan: Plan, tmp_path: Path, builder: str) -> None:
+    """A document, which cannot be split."""
+    (tmp_path / "a.trig").write_text("<urn:a> <urn:p> <urn:b> . <urn:c> <urn:p> ")
+    all = LedgerFile()
+    assert run(plan, builder, [open_source(str(tmp_path / "a.trig"))], all) == 1
+    assert kept(all) == BROKEN
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_what_comes_too_late_does(plan: Plan, tmp_path: Path, builder: str) -> None:
+    (tmp_path / "a.ntt").write_text("".join(f"{time} <urn:{time}> <urn:p> <urn:o> .\n" for time in (5, 9, 7, 1, 20)))
+    all = LedgerFile()
+    assert run(plan, builder, [open_source(str(tmp_path / "a.ntt"), lateness=3)], all) == 4
+    assert kept(all) == {"late": 1}
+
+
+def test_static_data_need_one(tmp_path: Path) -> None:
+    (tmp_path / "a.nt").write_text("broken\n<urn:a> <urn:p> <urn:b> .\n")
+    with pytest.raises(SquallError, match=r"malformed: .*a\.nt:1"):
+        list(open_static(str(tmp_path / "a.nt")))
+    ledger = LedgerFile()
+    assert len(list(open_static(str(tmp_path / "a.nt"), ledger))) == 1
+    assert kept(ledger) == BROKEN
+
+
+class Empty(LedgerFile):
+    """A ledger that is false as long as it has nothing, as a list is."""
+
+    def __bool__(self) -> bool:
+        return bool(self.counts)
+
+
+def test_one_that_has_nothing_yet_is_one(tmp_path: Path) -> None:
+    ledger = Empty()
+    assert len(list(open_source(written(tmp_path, "a.ntt"), ledger).batches())) >= 1
+    assert kept(ledger) == BROKEN
+
+
+def test_who_hands_it_on_is_not_who_keeps_it() -> None:
+    run, own = LedgerFile(), LedgerFile()
+
+    class Given:
+        ledger = Deferred(Deferred(own))
+
+    assert ledger_of(Given(), run) is own
+    assert ledger_of(object(), run) is run
+    assert ledger_of(None, None) is None
+
+
+def test_what_one_run_has_said_is_not_what_the_next_one_has(plan: Plan, tmp_path: Path) -> None:
+    sources = Sources([open_source(written(tmp_path, "a.ntt"))])
+    sources.adopt(LedgerFile())
+    with pytest.raises(SquallError, match="malformed"):
+        list(squall.build(plan).run(sources))
