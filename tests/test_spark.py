@@ -551,6 +551,23 @@ def test_strict_makes_a_malformed_line_an_error(tmp_path: Path) -> None:
             list(outputs)
 
 
+def test_an_error_is_told_once_and_without_javas_stack(tmp_path: Path) -> None:
+    """In a session of our own, where Spark logs by our settings."""
+    (tmp_path / "family.jena").write_text(GRANDPARENTS)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "family.nt").write_text("broken\n")
+    command = [sys.executable, "-m", "squall", "build", "family.jena", "--builder", "spark", "--source", "in/"]
+    settings = ["--strict", "--conf", "spark.squall.maxFilesPerTrigger=1", "--conf", "spark.master=local[1]"]
+    root = Path(squall.__file__).parents[1]
+    done = subprocess.run(
+        [*command, *settings], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("source error: ") == 1
+    assert "Traceback" not in done.stderr
+    assert "\tat " not in done.stderr
+
+
 def test_what_spark_cannot_read_is_spooled_and_static_data_hold_always(tmp_path: Path) -> None:
     (tmp_path / "family.ttl").write_text("@prefix : <http://example.org/> . :ann :parent :bob . :old :parent _:x .")
     (tmp_path / "known.ttl").write_text("@prefix : <http://example.org/> . :bob :parent :cat .")
