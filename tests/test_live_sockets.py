@@ -138,7 +138,7 @@ def test_half_a_message_is_none(stops: bool) -> None:
 def test_a_server_that_stays_away_is_an_error_in_the_end() -> None:
     broken = Broken()
     with serving(broken) as port:
-        batches = opened(f"tcp://127.0.0.1:{port}?format=ntt&retry=250").batches()
+        batches = opened(f"tcp://127.0.0.1:{port}?format=ntt&retry=250", LedgerFile()).batches()
         assert times(list(next(batches))) == [1]
         broken.read.set()
     with pytest.raises(SourceError, match="refused"):
@@ -250,7 +250,7 @@ def test_a_socket_that_was_left_behind_is_taken_over_and_one_in_use_is_not(
 
 def test_who_sends_too_fast_has_to_wait(pool: ThreadPoolExecutor) -> None:
     """Nobody takes what comes: the sender gets no further than what fits into the buffers in between."""
-    source = opened("tcp://:0?listen=yes&format=ntt")
+    source = opened("tcp://:0?listen=yes&format=ntt", LedgerFile())
     batches = source.batches()
     first = pool.submit(next, batches)
     assert source.bound.wait(20)
