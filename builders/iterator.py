@@ -13,7 +13,7 @@ from squall.errors import BuilderError
 from squall.figures import NodeFigures
 from squall.plan import Plan
 from squall.rdf import Event
-from squall.stages import Choosy, Folder, Losing, Options, Output
+from squall.stages import Adopting, Choosy, Folder, Options, Output
 
 
 def build(plan: Plan, options: Options) -> IteratorJob:
@@ -48,7 +48,7 @@ class IteratorJob(Running):
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.stages.Job.run`."""
-        if isinstance(batches, Losing):
+        if isinstance(batches, Adopting):
             batches.adopt(self.options.ledger)
         if isinstance(batches, Choosy) and self.wanted is not None:
             batches.want(self.wanted)

@@ -172,7 +172,7 @@ class Choosy(Protocol):
 
 
 @runtime_checkable
-class Losing(Protocol):
+class Adopting(Protocol):
     """Batches of what may lose something, and records it."""
 
     def adopt(self, ledger: Ledger | None) -> None:

@@ -29,7 +29,7 @@ from squall import functions
 from squall.errors import BuilderError, SourceError
 from squall.figures import Figures
 from squall.rdf import ALWAYS, Event, Term, Triple, iri
-from squall.stages import Options, Output
+from squall.stages import Interval, Options, Output
 from squall.streams import LedgerFile, Sources, open_source, open_static
 
 pytest.importorskip("pyspark")
@@ -615,6 +615,18 @@ def test_one_batch_ends_and_keeps_nothing(tmp_path: Path) -> None:
         next(job.run(Sources([open_source(follows)])))
     with pytest.raises(BuilderError, match="what events come from is live"):
         next(job.run(iter([[]])))
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        (Options(migrate=True), "goes on with no other program's checkpoint"),
+        (Options(every=Interval(statements=5)), "saves each micro-batch"),
+    ],
+)
+def test_what_is_for_another_builder_is_refused(option: Options, why: str) -> None:
+    with pytest.raises(BuilderError, match=why):
+        squall.build(squall.plan(squall.compile(GRANDPARENTS, lexer="jena")), "spark", option)
 
 
 def test_nodes_are_measured_in_all_tasks(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from squall.clock import beginning
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
-from squall.stages import Choosy, Folder, Losing, Options, Output
+from squall.stages import Adopting, Choosy, Folder, Options, Output
 from squall.streams import FileSource, FolderSource, Source, Sources
 
 
@@ -75,7 +75,7 @@ class BeamJob:
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.batch:
             check_bounded(batches)
-        if isinstance(batches, Losing):
+        if isinstance(batches, Adopting):
             batches.adopt(self.options.ledger)
         program = Shipped(self.plan, levels(self.plan), functions.own(), begin)
         folder = files.made(self.runner.temporary or tempfile.gettempdir(), "squall")

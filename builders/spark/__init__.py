@@ -40,7 +40,7 @@ from squall.figures import NodeFigures
 from squall.operators import is_stateful
 from squall.plan import Plan
 from squall.rdf import Event
-from squall.stages import Folder, Losing, Options, Output
+from squall.stages import Adopting, Folder, Options, Output
 
 __all__ = [
     "BYTES_TOGETHER",
@@ -68,6 +68,11 @@ def build(plan: Plan, options: Options) -> SparkJob:
     settings(options.conf)
     if options.batch and options.checkpoint is not None:
         raise BuilderError("one batch keeps no checkpoint", hint="leave out `--batch`, or `--checkpoint`")
+    if options.migrate:
+        hint = "leave `migrate` out, or use the builder `iterator`"
+        raise BuilderError("the spark builder goes on with no other program's checkpoint", hint=hint)
+    if options.every != Options().every:
+        raise BuilderError("the spark builder saves each micro-batch", hint="leave `every` out")
     if options.checkpoint is not None:
         check_owner(plan, options.checkpoint)
     if isinstance(options.sink, Folder):
@@ -116,7 +121,7 @@ class SparkJob:
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         if self.options.batch:
             check_bounded(batches)
-        if isinstance(batches, Losing):
+        if isinstance(batches, Adopting):
             batches.adopt(self.options.ledger)
         spark = session(others(self.options.conf))
         begin = beginning(batches) if self.options.now is None else self.options.now

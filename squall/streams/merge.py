@@ -154,7 +154,7 @@ class Sources:
                     source.wanted = predicates
 
     def adopt(self, ledger: Ledger | None) -> None:
-        """See `squall.stages.Losing`: sources that were given no ledger record what they lose in this one."""
+        """See `squall.stages.Adopting`: sources that were given no ledger record what they lose in this one."""
         for source in self.sources:
             own = getattr(source, "ledger", None)
             if isinstance(own, RunLedger):
