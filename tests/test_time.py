@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import squall
 from squall import profiles
 from squall.clock import Clock, EventClock, VirtualClock, WallClock, beginning
-from squall.errors import SourceError, UsageError
+from squall.errors import BuilderError, SourceError, UsageError
 from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Solution, Term, Triple, iri, literal
 from squall.stages import Ledger
 from squall.streams import LedgerFile, Source, Sources, open_source, windows
@@ -528,3 +528,19 @@ def test_what_always_holds_begins_when_the_clock_or_the_options_say() -> None:
     sources = Sources([Fixed([Event(5, (t("a"),))])], VirtualClock(now=86_400_000, stamps=True))
     assert asked(sources) == "1970-01-02T00:00:00"
     assert asked([], now=1000) == "1970-01-01T00:00:01"
+
+
+@pytest.mark.parametrize(
+    "builder", [pytest.param("spark", marks=pytest.mark.spark), pytest.param("beam", marks=pytest.mark.beam)]
+)
+def test_when_a_file_arrives_is_not_known_where_workers_read_it(tmp_path: Path, builder: str) -> None:
+    """What the driver reads gets the time at which it does."""
+    text = "<http://example.org/a> <http://example.org/p> <http://example.org/b> ."
+    for name in ("a.nt", "a.ttl"):
+        (tmp_path / name).write_text(text)
+    plan = squall.plan(squall.compile("SELECT ?x WHERE { ?x ?y ?z }", lexer="sparql"))
+    with pytest.raises(BuilderError, match=r"workers read `.*a\.nt` by themselves: when it arrives is not known"):
+        list(squall.build(plan, builder).run(Sources([open_source(str(tmp_path / "a.nt"))], WallClock())))
+    before = WallClock().now()
+    (out,) = squall.build(plan, builder).run(Sources([open_source(str(tmp_path / "a.ttl"))], WallClock()))
+    assert out.time >= before

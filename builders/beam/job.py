@@ -20,7 +20,7 @@ from squall.builders.beam.turns import lay_live
 from squall.builders.distributed.alone import Progress, Task
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.delivery import told_whole
-from squall.builders.distributed.intake import check_bounded, document_of, is_live, lose, readable, timely
+from squall.builders.distributed.intake import check_bounded, check_clock, document_of, is_live, lose, readable, timely
 from squall.builders.distributed.lines import Document, Lost, lines_parser
 from squall.builders.distributed.messages import COUNT, LOST, ROW, Failed, Message
 from squall.builders.distributed.parts import Part, parts
@@ -115,6 +115,7 @@ class _Run:
         """What workers read, and the sources for which they count. What they cannot read is spooled for them."""
         sources = batches.sources if isinstance(batches, Sources) else ()
         own = [source for source in sources if readable(source)]
+        check_clock(batches, own)
         others = [source for source in sources if not readable(source)]
         rest: Iterable[Sequence[Event]] = batches
         if isinstance(batches, Sources):

@@ -37,6 +37,14 @@ def check_bounded(batches: Iterable[Sequence[Event]]) -> None:
         raise BuilderError(f"{name} is live: one batch is all that is there", hint="leave `--batch` out")
 
 
+def check_clock(batches: Iterable[Sequence[Event]], own: Sequence[Source]) -> None:
+    """Raises BuilderError where events are to have the times at which they arrive, and workers read some by
+    themselves."""
+    if own and isinstance(batches, Sources) and batches.clock.stamps:
+        hint = "use the builder `iterator`, or a clock by which time is what events say"
+        raise BuilderError(f"workers read `{own[0].uri}` by themselves: when it arrives is not known", hint=hint)
+
+
 def document_of(source: Source) -> Document:
     """How workers read such a source."""
     assert isinstance(source, FileSource | FolderSource)

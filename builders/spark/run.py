@@ -18,7 +18,7 @@ from squall.builders.distributed.alone import SingleTask, alone
 from squall.builders.distributed.arriving import Arriving
 from squall.builders.distributed.cut import groupings, levels
 from squall.builders.distributed.hot import Hot, hottest, scatterable
-from squall.builders.distributed.intake import is_live, lose
+from squall.builders.distributed.intake import check_clock, is_live, lose
 from squall.builders.distributed.lines import Document, lines_parser, spool_lines
 from squall.builders.distributed.lying import Address
 from squall.builders.distributed.parts import all_parser, parts_parser, weight
@@ -287,6 +287,7 @@ class Run:
         sources = batches.sources if isinstance(batches, Sources) else ()
         found = direct.chosen(self.spark, self.store, batches)
         own = [source for source in sources if readable(source) or source is found.source]
+        check_clock(batches, own)
         read: list[Source | None] = [*own]
         documents = [document_of(source, found) for source in own]
         live = is_live(batches)
