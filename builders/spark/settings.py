@@ -65,7 +65,9 @@ def settings(conf: Iterable[tuple[str, str]]) -> Settings:
     """What settings of Spark say to squall; the later of two wins, and an empty one is as if it were not there. Raises
     UsageError where squall has no such setting, or it cannot have the value."""
     found: dict[str, Any] = {}
-    for name, value in _ours(conf):
+    for name, value in conf:
+        if not name.startswith(PREFIX):
+            continue
         if name not in _KNOWN:
             raise UsageError(f"squall has no setting `{name}`", hint=near(name, _KNOWN) or f"it has {_listed()}")
         field, read = _KNOWN[name]
@@ -82,10 +84,6 @@ def settings_of(spark: SparkSession, conf: Sequence[tuple[str, str]]) -> Setting
 def others(conf: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """The settings that are not squall's own."""
     return [(name, value) for name, value in conf if not name.startswith(PREFIX)]
-
-
-def _ours(conf: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in conf if name.startswith(PREFIX)]
 
 
 def _count(name: str, value: str) -> int:
