@@ -6,7 +6,8 @@ Over static data there is no next instant: there it is done at once, again and a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 
 from squall.builders.machine import Machine
 from squall.builders.rows.entries import Row, triple
@@ -22,6 +23,8 @@ class Updating:
         self.machine = machine
         self.limit = limit
         self.steps = 0
+        self.coming: deque[int] = deque()
+        """When events come of which nothing is read here, in order (integer ms)."""
         self.demands: dict[int, dict[Demand, str]] = {}
         """What is to be done, by the time at which it is; with the node of the first update to demand it."""
 
@@ -33,6 +36,10 @@ class Updating:
     def rest(self) -> None:
         """An event has come: steps are counted anew."""
         self.steps = 0
+
+    def expect(self, times: Iterable[int]) -> None:
+        """Events come at these times, and at some of them none of which anything is read here."""
+        self.coming = deque([*list(self.coming)[-1:], *sorted(times)])
 
     def settle(self) -> None:
         """Updates static data, read before, until nothing more is demanded. Then streams that the program makes are
@@ -62,6 +69,9 @@ class Updating:
         due = self.demands.pop(time, {})
         if not due:
             return
+        while self.coming and self.coming[0] <= time:
+            self.coming.popleft()
+            self.rest()
         self.steps += 1
         if self.steps > self.limit:
             raise self._endless(due)

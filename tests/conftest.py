@@ -74,18 +74,18 @@ def spark_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     from squall.builders.spark.exchange import SparkExchange
 
     found: list[str] = []
-    told, alone = SparkExchange.told, SparkExchange.alone
+    told, each = SparkExchange.told, SparkExchange.each
 
     def noted(self: SparkExchange, messages: Any) -> Any:
         found.append(messages._jdf.queryExecution().executedPlan().toString())
         return told(self, messages)
 
-    def noted_alone(self: SparkExchange, step: Any) -> Any:
-        found.append(f"MapInArrow {step.__name__}()")
-        return alone(self, step)
+    def noted_each(self: SparkExchange, steps: Any) -> Any:
+        found.append(f"MapInArrow {steps[0].__name__}()")
+        return each(self, steps)
 
     monkeypatch.setattr(SparkExchange, "told", noted)
-    monkeypatch.setattr(SparkExchange, "alone", noted_alone)
+    monkeypatch.setattr(SparkExchange, "each", noted_each)
     return found
 
 

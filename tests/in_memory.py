@@ -17,14 +17,15 @@ import pyarrow
 
 from squall.builders.distributed import leaving, replicas
 from squall.builders.distributed.addressing import BUCKETS, EVERY, Program, waking
-from squall.builders.distributed.alone import SingleTask, alone
 from squall.builders.distributed.cut import NONE, levels
 from squall.builders.distributed.exchange import Folder, Read, Tally, Told
 from squall.builders.distributed.hot import Hot
 from squall.builders.distributed.lines import Parsed
 from squall.builders.distributed.lying import Address
 from squall.builders.distributed.messages import STATE, Message, Step, from_arrow, to_arrow
+from squall.builders.distributed.reasons import as_a_whole
 from squall.builders.distributed.replicas import Replicas
+from squall.builders.distributed.shares import Shares
 from squall.builders.distributed.supersteps import Batches
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
@@ -155,8 +156,8 @@ class MemoryExchange:
     def made(self, step: Step) -> Messages:
         return self.passed([], step)
 
-    def alone(self, step: Step) -> Told:
-        return self.told(self.made(step))
+    def each(self, steps: Sequence[Step]) -> Told:
+        return self.told([message for step in steps for message in self.made(step)])
 
     def told(self, messages: Messages) -> Told:
         return Told.of(messages)
@@ -211,16 +212,16 @@ def run(
     program = Program(plan, levels(plan, spread, hot), spread=spread, hot=dict(hot))
     found: list[Output] = []
     most = workers.most if workers is not None else 0
-    at_work: list[Batches | SingleTask] = []
+    at_work: list[Batches | Shares] = []
 
-    def anew() -> Batches | SingleTask:
+    def anew() -> Batches | Shares:
         exchange = MemoryExchange(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3, workers)
-        if alone(plan):
-            return SingleTask(exchange, files, replace(program, measure=tally is not None), Options.steps, most, few)
+        if as_a_whole(plan):
+            return Shares(exchange, files, replace(program, measure=tally is not None), Options.steps, most, few)
         measured = replace(program, measure=tally is not None or measures())
         return Batches(exchange, files, measured, together, most, few)
 
-    def going_on() -> Batches | SingleTask:
+    def going_on() -> Batches | Shares:
         if workers is None or not at_work or workers.is_trouble():
             at_work[:] = [anew()]
         return at_work[0]
@@ -252,13 +253,13 @@ def run(
     return found
 
 
-def start(job: Batches | SingleTask) -> Iterator[Message]:
+def start(job: Batches | Shares) -> Iterator[Message]:
     """What a task makes to start the program, when the batch is worked off."""
     if first := job.first():
         yield from from_arrow(job.starting(first)(iter(())))
 
 
-def read(job: Batches | SingleTask, files: Sequence[Parsed]) -> Iterator[Message]:
+def read(job: Batches | Shares, files: Sequence[Parsed]) -> Iterator[Message]:
     """What tasks make of files, one each, when the batch is worked off."""
     for file in files:
         yield from from_arrow(job.reading(lambda *_, file=file: iter([file]))(iter(())))

@@ -69,11 +69,15 @@ def test_an_answer_that_is_told_where_it_has_changed_is_asked_first() -> None:
     assert heads(text)[-2:] == ["job 3: what has changed", "job 4: end"]
 
 
-def test_what_one_task_runs_as_a_whole_is_one_step() -> None:
-    text = physical(squall.plan(squall.compile("DELETE { ?x ?p ?y } WHERE { ?x ?p ?y, ?x }", lexer="sparql")))
+@pytest.mark.parametrize(("deleted", "tasks"), [("?y ?p ?x", 1), ("?x ?p ?y", 2)])
+def test_what_is_run_as_a_whole_is_one_step(deleted: str, tasks: int) -> None:
+    update = f"DELETE {{ {deleted} }} WHERE {{ ?x ?p ?y, ?x }}"
+    text = physical(squall.plan(squall.compile(update, lexer="sparql")))
+    step = "the plan as a whole" + (f", in {tasks} tasks" if tasks > 1 else "")
     little = "# Up to 16,777,216 bytes of files"
-    assert heads(text) == [little, "job 1: the single task", "# More", "job 1: sources", "job 2: the single task"]
-    assert len(re.findall(r"^\(1\) the single task PythonRDD", text, re.MULTILINE)) == 2, "it reads what it works off"
+    assert heads(text) == [little, f"job 1: {step}", "# More", "job 1: sources", f"job 2: {step}"]
+    found = re.findall(rf"^\({tasks}\) the plan as a whole (Python|Union)RDD", text, re.MULTILINE)
+    assert found == ["Python" if tasks == 1 else "Union"] * 2, "each reads what it works off"
 
 
 def test_what_is_taken_in_turn_is_a_step_in_front_of_the_levels() -> None:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.distributed import alone, supersteps
+from squall.builders.distributed import reasons, shares, supersteps
 from squall.builders.distributed.addressing import Program
 from squall.builders.distributed.cut import groupings, levels
 from squall.builders.distributed.exchange import Tally
@@ -59,7 +59,7 @@ def test_any_program_in_any_batches_is_as_the_oracle_says(
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int) -> None:
         monkeypatch.setattr(supersteps, "COMPACT", compact)
         plan = squall.plan(system, planner)
-        assume(alone.alone(plan) is None)
+        assume(reasons.as_a_whole(plan) is None)
         assert_as_oracle(system, in_memory.run(plan, in_memory.cut(events, cuts), facts, together, few), events, facts)
 
     settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART))(law))()
@@ -231,9 +231,9 @@ def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
     def law(
         system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, few: int, seed: int
     ) -> None:
-        monkeypatch.setattr(alone, "COMPACT", compact)
+        monkeypatch.setattr(shares, "COMPACT", compact)
         plan = squall.plan(system, planner)
-        assume(alone.alone(plan))
+        assume(reasons.as_a_whole(plan))
         draw = Random(seed)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
         found = in_memory.run(plan, in_memory.cut(events, cuts), facts, few=few, workers=workers)
@@ -324,7 +324,7 @@ def test_no_worker_reads_anything_twice_that_it_can_hold(window: str, most: int)
 
 @pytest.mark.parametrize("few", [-1, 1_000_000])
 def test_the_task_that_runs_a_plan_as_a_whole_holds_what_it_keeps(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alone, "COMPACT", 6)
+    monkeypatch.setattr(shares, "COMPACT", 6)
     update = (
         "DELETE { ?x <urn:last> ?old } INSERT { ?x <urn:last> ?y } WHERE { ?x :p ?y OPTIONAL { ?x <urn:last> ?old } }"
     )
@@ -335,9 +335,9 @@ def test_the_task_that_runs_a_plan_as_a_whole_holds_what_it_keeps(few: int, monk
     workers = in_memory.Workers(Random(1), trouble=0)
     workers.held = workers.held[:1]
     assert_as_oracle(system, in_memory.run(plan, batches, few=few, workers=workers), events)
-    read = [folder for _, folder, _, _ in workers.reads]
+    read = [(folder, share) for _, folder, share, _ in workers.reads]
     assert read, "the state is written as a whole now and then"
-    assert len(read) == len(set(read)) == 6, "and nothing is read but for that"
+    assert len(read) == len(set(read)) == 2 * 6, "and nothing is read but for that, by either task"
 
 
 EDGES = "1 :a :p :b\n2 :b :p :c"

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import squall
 from squall.builders.distributed import supersteps
 from squall.builders.distributed.addressing import TURNS, Program
-from squall.builders.distributed.alone import alone
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.messages import from_arrow
+from squall.builders.distributed.reasons import as_a_whole
 from squall.builders.distributed.turns import turns
 from squall.builders.rows.memory import Differences
 from squall.builders.rows.read import Reader
@@ -82,7 +82,7 @@ def _law(concerns: Any, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ) -> None:
         monkeypatch.setattr(supersteps, "COMPACT", compact)
         plan = squall.plan(system, planner)
-        assume(concerns(plan) and alone(plan) is None)
+        assume(concerns(plan) and as_a_whole(plan) is None)
         draw = Random(seed)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.6 else None
         together, few = draw.choice([0, 0, 10, 1_000_000]), draw.choice([-1, -1, 2, 1_000_000])
@@ -108,7 +108,7 @@ def _law(concerns: Any, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_streams_are_told_and_read_in_all_ways(told: str, output: str, report: Report | None) -> None:
     system = replace(made(told, report, Range(4)), output=output)
     plan = squall.plan(over(system, window=Range(5)))
-    assert alone(plan) is None
+    assert as_a_whole(plan) is None
     events = stream("".join(f"{time} :n{time % 3} :p :n{time * 7 % 3}\n" for time in range(12)))
     for size in (1, 5, 12):
         batches = [events[at : at + size] for at in range(0, 12, size)]
@@ -364,7 +364,7 @@ def test_a_window_of_triples_that_nobody_reads_says_when_something_is_told_whole
     events += [Event(5, (Triple(P, P, P),), "urn:one")]
     events += stream("".join(f"{time} :a :{predicate} :b\n" * 2 for time in range(6, 12)))
     plan = squall.plan(system)
-    assert alone(plan)
+    assert as_a_whole(plan)
     found = in_memory.run(plan, [events[:3], events[3:]])
     assert found
     assert_as_oracle(system, found, events)

@@ -2,7 +2,7 @@
 
 A step for each level (`squall.builders.distributed.cut`): its rows are grouped by key, and worked by squall's own
 operators, key by key. What needs to see all rows takes them as one group: a recursion in which rows move, which is a
-step of its own, and the whole plan where it takes facts one after the other (`squall.builders.distributed.alone`) or
+step of its own, and the whole plan where it takes facts one after the other (`squall.builders.distributed.reasons`) or
 as they come (`squall.builders.beam.turns`).
 """
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from squall.builders.distributed.alone import in_order
 from squall.builders.distributed.cut import Hop, Level, chain, grouping, groupings, hops, levels
+from squall.builders.distributed.reasons import in_order
 from squall.plan import Plan
 
 _SHOWN = 3

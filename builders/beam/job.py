@@ -17,13 +17,13 @@ from squall.builders.beam.options import Runner
 from squall.builders.beam.pipeline import Input, Layout, answers, evaluations, lay_whole, told
 from squall.builders.beam.shipped import Shipped
 from squall.builders.beam.turns import lay_live
-from squall.builders.distributed.alone import Progress, Task
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.delivery import told_whole
 from squall.builders.distributed.intake import check_bounded, check_clock, document_of, is_live, lose, readable, timely
 from squall.builders.distributed.lines import Document, Lost, lines_parser
 from squall.builders.distributed.messages import COUNT, LOST, ROW, Failed, Message
 from squall.builders.distributed.parts import Part, parts
+from squall.builders.distributed.shares import Progress, Task
 from squall.builders.given import Given
 from squall.builders.packing import unpack_output
 from squall.builders.rows.read import needed

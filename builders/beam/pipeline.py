@@ -18,7 +18,6 @@ from squall.builders.beam import files
 from squall.builders.beam.graph import Graph, Step
 from squall.builders.beam.quiet import beam
 from squall.builders.distributed.addressing import BUCKETS, DELIVER, TOGETHER, Program
-from squall.builders.distributed.alone import Task, facts, start_message
 from squall.builders.distributed.delivery import changing, delivery
 from squall.builders.distributed.evaluations import Evaluations, changes_only, note
 from squall.builders.distributed.lines import Parse
@@ -26,6 +25,7 @@ from squall.builders.distributed.messages import COUNT, INSTANT, LOST, TIME, Mes
 from squall.builders.distributed.messages import Step as Worker
 from squall.builders.distributed.parts import Part
 from squall.builders.distributed.replicas import State
+from squall.builders.distributed.shares import Task, facts, start_message
 from squall.builders.distributed.worker import PLAIN, Span, axioms, source_step, superstep
 from squall.builders.instants import Instants
 from squall.rdf import ALWAYS, FOREVER
@@ -286,7 +286,7 @@ def _in_turn(answer: Message) -> tuple[int, int, int, int, str]:
 def lay_whole(root: Any, graph: Graph, program: Program, given: Input, task: Task) -> None:
     """Puts into the pipeline what runs such a plan. task: what the group does."""
     name, routes = graph.end.name, Routes(otherwise=graph.end.name)
-    worker = _finding(program, given.parse)
+    worker = _finding(program, given.parse, task.steps)
     sent = _sources(root, graph.sources.name, worker, routes, given)
     start = root | f"{name}: start" >> beam.Create([one.value for one in routes(to_arrow([start_message()]))])
     rows = _grouped([sent[name], start], name)
@@ -294,10 +294,10 @@ def lay_whole(root: Any, graph: Graph, program: Program, given: Input, task: Tas
     _tell(_grouped([sent[_TOLD]], _TOLD), given.folder, _TOLD)
 
 
-def _finding(program: Program, parse: Parse) -> Worker:
+def _finding(program: Program, parse: Parse, steps: int) -> Worker:
     def find(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
-        return to_arrow(facts(program.plan, ALWAYS, parse(batches, None, ALWAYS)))
+        return to_arrow(facts(program.plan, ALWAYS, parse(batches, None, ALWAYS), steps))
 
     return find
 

@@ -147,9 +147,9 @@ class Exchange(Protocol):
     def made(self, step: Step) -> Frame:
         """What one task makes of nothing."""
 
-    def alone(self, step: Step) -> Told:
-        """Runs a job of one task, which makes messages of nothing: where others have run before, if it can be. Answers
-        with what they tell."""
+    def each(self, steps: Sequence[Step]) -> Told:
+        """Runs a job of a task for each step, which makes messages of nothing: where those of its place among others
+        have run before, if it can be. Answers with what they tell."""
 
     def told(self, messages: Frame) -> Told:
         """Runs the job that makes messages; answers with what they tell."""

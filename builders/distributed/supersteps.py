@@ -396,7 +396,7 @@ class Batches:
         span = self._span_before(last)
         states = (self._state(part, TOGETHER, keep) for part in ([TURNS], levels[:-1], [DELIVER]))
         step = Straight(self.program, parse, self.earliest, first, self.whole_instants, waited, span, *states)
-        self._whole_done(self.exchange.alone(self._ending(step)), last)
+        self._whole_done(self.exchange.each([self._ending(step)]), last)
         self.held = self.told.held if keep else None
 
     def _span_before(self, last: bool) -> Span:
@@ -551,7 +551,7 @@ class Batches:
         if self.few >= 0 and self.progress.known <= self.together and self.added <= _ADDED * self.together:
             files = self.lineage.files()
             step = leaving.reading(step, self.lineage.read, files)
-            return self.exchange.alone(self.exchange.storing(step, folder)) if files else None
+            return self.exchange.each([self.exchange.storing(step, folder)]) if files else None
         levels = {level for version in self.lineage.versions for level in version.files}
         folders = [version.folder for version in self.lineage.versions]
         state = self.exchange.union(self.exchange.stored(STATE, level, folders) for level in levels)

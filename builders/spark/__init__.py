@@ -12,11 +12,12 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from squall.builders.distributed.alone import alone
 from squall.builders.distributed.cut import describe
 from squall.builders.distributed.intake import check_bounded
 from squall.builders.distributed.messages import Failed
+from squall.builders.distributed.reasons import as_a_whole
 from squall.builders.distributed.spread import closures
+from squall.builders.distributed.subjects import why_together
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.frames import to_dataframe
 from squall.builders.spark.physical import physical
@@ -89,16 +90,19 @@ class SparkJob:
         self.at_work: Run | None = None
 
     def describe(self) -> str:
-        """The job as text: levels, stages, and what moves rows; or why there is one task. Of a run, once it has
+        """The job as text: levels, stages, and what moves rows; or why tasks run all of it. Of a run, once it has
         begun, also what goes to all tasks, and which keys are hot."""
-        why = alone(self.plan)
+        why = as_a_whole(self.plan)
         if why is None:
             if self.at_work is None:
                 return describe(self.plan, closures(self.plan))
             program = self.at_work.batches.program
             return describe(self.plan, program.spread, program.hot)
         nodes = sum(is_stateful(node.op) for node in self.plan.nodes)
-        return f"a single task of {nodes} nodes that keep rows, in the order of time: {why.node.id} {why.what}"
+        together = why_together(self.plan)
+        each = "tasks, each for a share of all subjects," if together is None else "a single task"
+        but = "" if together is None else f"; {together.node.id} {together.what}"
+        return f"{each} of {nodes} nodes that keep rows, in the order of time: {why.node.id} {why.what}{but}"
 
     def physical(self) -> str:
         """What Spark makes of the job: its own physical plans, with what they work off. Starts a session, where none is

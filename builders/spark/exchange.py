@@ -15,8 +15,9 @@ from squall.builders.distributed.addressing import BUCKETS, EVERY, WAKE, Owners,
 from squall.builders.distributed.exchange import Folder, Read, Told
 from squall.builders.distributed.messages import ROW, SCHEMA, Step, column, from_arrow
 from squall.builders.spark.outputs import batches, merged, write
+from squall.builders.spark.session import is_local
 from squall.builders.spark.store import Store, pattern_of
-from squall.builders.spark.workers import by_one_worker, by_workers
+from squall.builders.spark.workers import by_own_workers, by_workers
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -101,8 +102,8 @@ class SparkExchange:
     def made(self, step: Step) -> DataFrame:
         return by_workers(self.spark.range(0, 1, 1, 1), step)
 
-    def alone(self, step: Step) -> Told:
-        return Told.of(from_arrow(by_one_worker(self.nothing, step).collect()))
+    def each(self, steps: Sequence[Step]) -> Told:
+        return Told.of(from_arrow(by_own_workers(self.nothing, steps, is_local(self.spark)).collect()))
 
     def told(self, messages: DataFrame) -> Told:
         return Told.of(from_arrow(messages.toArrow().to_batches()))

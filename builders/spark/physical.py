@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from squall.builders.distributed.addressing import DELIVER
-from squall.builders.distributed.alone import alone
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.exchange import Folder, Told
 from squall.builders.distributed.messages import ARROW, ROW, SOURCES, Step
+from squall.builders.distributed.reasons import as_a_whole
 from squall.builders.distributed.spread import closures
 from squall.builders.spark.exchange import SparkExchange
 from squall.builders.spark.outputs import write
@@ -22,7 +22,7 @@ from squall.builders.spark.run import Run
 from squall.builders.spark.session import is_local
 from squall.builders.spark.settings import settings_of
 from squall.builders.spark.store import Store
-from squall.builders.spark.workers import by_one_worker
+from squall.builders.spark.workers import by_own_workers
 from squall.plan import Plan
 from squall.rdf import FOREVER
 from squall.stages import Options
@@ -45,7 +45,7 @@ def physical(plan: Plan, options: Options, spark: SparkSession) -> str:
     options = Options(steps=options.steps, measure=options.measure, conf=options.conf)
     settings = settings_of(spark, options.conf)
     few = max(settings.straight(levels(plan, closures(plan)), is_local(spark)), 0)
-    small = "" if alone(plan) else ", where the state is small"
+    small = "" if as_a_whole(plan) else ", where the state is small"
     ways = [
         (f"# Up to {few:,} bytes of files{small}", _jobs(plan, options, spark, 1, straight=True)),
         (f"# Up to {settings.rows_together:,} rows, with the state", _jobs(plan, options, spark, 1)),
@@ -87,7 +87,7 @@ class PlanningExchange(SparkExchange):
 
     def __init__(self, spark: SparkSession, store: Store, plan: Plan, rows: int) -> None:
         super().__init__(spark, store)
-        self.levels = range(len(levels(plan, closures(plan))) + 1)  # 0: the facts of a plan that one task runs
+        self.levels = range(len(levels(plan, closures(plan))) + 1)  # 0: the facts of a plan that is run as a whole
         self.rows = rows
         self.jobs: list[Planned] = []
         self.steps = [SOURCES]
@@ -99,10 +99,11 @@ class PlanningExchange(SparkExchange):
         self.steps.append(step.__name__)
         return super().worked(messages, step, partitions)
 
-    def alone(self, step: Step) -> Told:
+    def each(self, steps: Sequence[Step]) -> Told:
         self.steps = []
-        lineage = by_one_worker(self.nothing, step).toDebugString() or b""
-        self.jobs.append(Planned((step.__name__,), lineage.decode()))
+        lineage = by_own_workers(self.nothing, steps, is_local(self.spark)).toDebugString() or b""
+        tasks = f", in {len(steps)} tasks" if len(steps) > 1 else ""
+        self.jobs.append(Planned((f"{steps[0].__name__}{tasks}",), lineage.decode()))
         return Told(rows=self.rows)
 
     def told(self, messages: DataFrame) -> Told:

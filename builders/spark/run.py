@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from squall import functions
 from squall.builders.distributed.addressing import Program
-from squall.builders.distributed.alone import SingleTask, alone
 from squall.builders.distributed.arriving import Arriving
 from squall.builders.distributed.cut import groupings, levels
 from squall.builders.distributed.hot import Hot, hottest, scatterable
@@ -22,6 +21,8 @@ from squall.builders.distributed.intake import check_clock, is_live, lose
 from squall.builders.distributed.lines import Document, lines_parser, spool_lines
 from squall.builders.distributed.lying import Address
 from squall.builders.distributed.parts import all_parser, parts_parser, weight
+from squall.builders.distributed.reasons import as_a_whole
+from squall.builders.distributed.shares import Shares
 from squall.builders.distributed.spread import chosen, closures, general, vocabularies
 from squall.builders.distributed.supersteps import Batches
 from squall.builders.given import Given
@@ -106,7 +107,7 @@ class Run:
         self.closed = False
         """Whether no further one is."""
 
-    def _batches(self, spread: frozenset[Address], hot: Hot) -> Batches | SingleTask:
+    def _batches(self, spread: frozenset[Address], hot: Hot) -> Batches | Shares:
         """What works micro-batches off. spread: the inputs whose rows go to all tasks, besides those of closures; hot:
         the keys of inputs whose rows are scattered."""
         spread |= closures(self.plan)
@@ -114,8 +115,8 @@ class Run:
         program = Program(self.plan, cuts, functions.own(), self.begin, self.options.measure, spread, hot)
         most, local = self.settings.rows_in_worker, is_local(self.spark)
         few = self.settings.straight(cuts, local)
-        if alone(self.plan):
-            return SingleTask(self.exchange, self.store, program, self.options.steps, most, few)
+        if as_a_whole(self.plan):
+            return Shares(self.exchange, self.store, program, self.options.steps, most, few)
         state = most if local else 0  # there is one worker for it, which holds what it has done
         return Batches(self.exchange, self.store, program, self.settings.rows_together, most, few, state)
 
@@ -246,7 +247,7 @@ class Run:
 
     def _choose(self, rows: Mapping[Address, int], inputs: Inputs) -> None:
         """Chooses what goes to all tasks, and which keys are hot. rows: how many static data bring to each input."""
-        if alone(self.plan):
+        if as_a_whole(self.plan):
             return
         share = self.settings.hot(self.exchange.partitions)
         most = self.settings.rows_to_all if rows else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-_ALONE = "SQUALL_WORKER"
-"""Workers with another environment are others: so those that work whole batches off are in a pool of their own."""
+_OWN = "SQUALL_WORKER"
+"""Workers with another environment are others: so each of those that work whole batches off, or shares of them, is in a
+pool of its own."""
 _ENVIRONMENT = threading.Lock()
 
 
@@ -34,14 +35,19 @@ def by_workers(rows: DataFrame, step: Step) -> DataFrame:
     return rows.mapInArrow(work, SCHEMA)
 
 
-def by_one_worker(nothing: RDD[int], step: Step) -> RDD[pyarrow.RecordBatch]:
-    """What one task makes of nothing: of an RDD of one partition. On one machine it is the same worker each time, if no
-    two such tasks are at work at once: Spark takes the one that has been idle for the longest time, and there is no
-    other.
+def by_own_workers(nothing: RDD[int], steps: Sequence[Step], local: bool) -> RDD[pyarrow.RecordBatch]:
+    """What tasks make of nothing, one for each step: of an RDD of one partition. local: all tasks are on this machine;
+    then it is the same worker each time that has the first step, or the second, if no two such jobs are at work at
+    once: Spark takes the one that has been idle for the longest time, and there is no other. (Elsewhere any executor
+    may have any step, and is not to have a pool for each.)
 
     Not a DataFrame, since to plan one takes longer than to run a task that is to do nothing.
     """
+    made = [_by_own_worker(nothing, step, place if local else 0) for place, step in enumerate(steps)]
+    return made[0] if len(made) == 1 else nothing.context.union(made).setName(steps[0].__name__)
 
+
+def _by_own_worker(nothing: RDD[int], step: Step, pool: int) -> RDD[pyarrow.RecordBatch]:
     def work(_: int, rows: Iterable[int]) -> Iterator[pyarrow.RecordBatch]:
         deque(rows, maxlen=0)  # Spark ends a worker that leaves something, and with it what it holds
         calm_collector()
@@ -50,10 +56,10 @@ def by_one_worker(nothing: RDD[int], step: Step) -> RDD[pyarrow.RecordBatch]:
 
     context = nothing.context
     with _ENVIRONMENT:
-        context.environment[_ALONE] = "alone"
+        context.environment[_OWN] = str(pool)
         try:
             # With its name the function is handed to Spark, which takes note of the environment.
             made = nothing.mapPartitionsWithIndex(work).setName(step.__name__)
         finally:
-            del context.environment[_ALONE]
+            del context.environment[_OWN]
     return made

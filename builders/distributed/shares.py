@@ -1,19 +1,17 @@
-"""Plans that one task has to run as a whole, inside a distributed engine: each of their instants decides the next.
+"""Plans that are run as a whole inside a distributed engine, by one task, or by many, each for a share of all subjects.
 
-What an update does at an instant is seen by all rules at the next one, which may be the time of no event. So the
-sources are read and parsed in parallel, as ever, and the facts that the plan reads go to one task, in order, which does
-with them what the iterator builder does (`squall.builders.running`); what is little is read by that task itself. What
-it keeps goes into the store as messages, as all state does, and stays in the worker as a replica of that
-(`squall.builders.distributed.replicas`).
+The sources are read and parsed in parallel, as ever, and the facts that the plan reads go to the task of their share,
+in order, which does with them what the iterator builder does (`squall.builders.running`); what is little is read by
+that task itself. What it keeps goes into the store as messages, as all state does, and stays in the worker as a replica
+of that (`squall.builders.distributed.replicas`). Into how many shares a plan falls is decided when a run begins.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -21,7 +19,6 @@ import pyarrow
 
 from squall.builders.distributed import leaving, replicas
 from squall.builders.distributed.addressing import DELIVER, TOGETHER, Program
-from squall.builders.distributed.evaluations import tellers
 from squall.builders.distributed.exchange import Exchange, Files, Folder, Frame, Tally, Told
 from squall.builders.distributed.lines import Lost, Parse, Parsed, late, lost_message
 from squall.builders.distributed.messages import (
@@ -40,7 +37,8 @@ from squall.builders.distributed.messages import (
     making,
     to_arrow,
 )
-from squall.builders.distributed.turns import Placing, facts_of, in_turn, why_in_turn
+from squall.builders.distributed.subjects import share_of, why_together
+from squall.builders.distributed.turns import Placing, facts_of, in_turn
 from squall.builders.distributed.worker import figure_messages
 from squall.builders.measured import Measured
 from squall.builders.packing import orders, pack_output, unpack_output
@@ -48,87 +46,12 @@ from squall.builders.rows.entries import Entry
 from squall.builders.rows.read import is_told_whole, wanted
 from squall.builders.running import Running
 from squall.builders.state import COMPACT, State
-from squall.operators import Deliver, Feed, Operator, Read, Update
-from squall.plan import Node, Plan
+from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
 from squall.stages import Options, Output
-from squall.system import Source
-from squall.windows import Count, Window
 
-_FACTS = _STATE = 0
-"""The levels of the facts that the plan reads, and of what it keeps."""
-
-
-class Reason(NamedTuple):
-    """Why one task runs a plan: a node of it, and what that does."""
-
-    node: Node
-    what: str
-
-
-def alone(plan: Plan) -> Reason | None:
-    """Why one task has to run the plan; None: it need not."""
-    return _first(plan, partial(_decides, plan))
-
-
-def _decides(plan: Plan, op: Operator) -> str | None:
-    """What it is that an operator does at an instant by which it decides what others do, or when they do it."""
-    match op:
-        case Update():
-            return "inserts or deletes facts"
-        case Feed(source=source) if any(_moves_on(one, source.stream) for one in _told_whole(plan)):
-            return "makes a stream that is read by triples and steps, and told whole"
-        case Deliver() | Feed() if op.output == "rstream" and any(not _is_counted(plan, one) for one in op.sources):
-            return "is told whole when a window of triples moves on that nobody reads"
-    return None
-
-
-def _is_counted(plan: Plan, source: Source) -> bool:
-    """Whether somebody counts the triples of a source's windows that move on by steps."""
-    read = [node.op.source for node in plan.nodes if isinstance(node.op, Read)]
-    places = ("", *(stream for stream, _ in source.windows))
-    stepped = [(place, window) for place in places if _has_steps(window := source.window_of(place))]
-    return all(
-        any(one.iri == source.iri and one.window_of(place) == window for one in read) for place, window in stepped
-    )
-
-
-def _has_steps(window: Window) -> bool:
-    return isinstance(window, Count) and window.step > 1
-
-
-def _told_whole(plan: Plan) -> Iterator[Source]:
-    """The sources of all that is told whole."""
-    for op in tellers(plan).values():
-        yield from op.sources
-
-
-def _moves_on(source: Source, stream: str) -> bool:
-    """Whether a stream is read by so many triples, and not triple by triple."""
-    window = source.window_of(stream)
-    return source.counts(stream) and _has_steps(window)
-
-
-def in_order(plan: Plan) -> Reason | None:
-    """Why one task has to run the plan, where facts are not taken in turn (`squall.builders.distributed.turns`), and
-    streams not made, by tasks of their own; None: it need not."""
-    return _first(plan, _needs_order)
-
-
-def _needs_order(op: Operator) -> str | None:
-    match op:
-        case Read(source=source):
-            return why_in_turn(source)
-        case Update():
-            return "inserts or deletes facts"
-        case Feed():
-            return "makes a stream that is read again"
-    return None
-
-
-def _first(plan: Plan, why: Callable[[Operator], str | None]) -> Reason | None:
-    found = (Reason(node, what) for node in plan.nodes if (what := why(node.op)) is not None)
-    return next(found, None)
+_TIMES = 1
+"""The port of messages that say when events came, whatever they bring."""
 
 
 @dataclass
@@ -138,7 +61,7 @@ class Progress:
     passed: the time that has been worked off. earliest: what is before is late. due: when something is left to do, if
     nothing comes; FOREVER: never.
     number: Spark's own number of the last micro-batch; -1 before the first. base: the batch that wrote its state as a
-    whole; those since have written what was added.
+    whole; those since have written what was added. shares: how many there are.
     """
 
     passed: int = ALWAYS - 1
@@ -146,12 +69,13 @@ class Progress:
     due: int = ALWAYS
     number: int = -1
     base: int = 0
+    shares: int = 1
 
 
-class SingleTask:
+class Shares:
     """The batches of such a job, one after the other; the state between them lies in the store. done: how many are
     committed. steps: how often updates may act without an event in between. most: how many rows of state a worker holds
-    from one batch to the next, at most. few: up to how many bytes the task reads by itself (-1: none)."""
+    from one batch to the next, at most. few: up to how many bytes the tasks read by themselves (-1: none)."""
 
     def __init__(
         self, exchange: Exchange, store: Files, program: Program, steps: int, most: int = 0, few: int = -1
@@ -163,7 +87,7 @@ class SingleTask:
         self.few = few
         self.done = len(store.numbers("commits"))
         known = store.read("commits", f"{self.done - 1}.json")
-        self.progress = Progress(**known) if known else Progress()
+        self.progress = Progress(**known) if known else Progress(shares=self._shares())
         self.next = self.progress
         folders = [("runs", batch, "work") for batch in range(self.progress.base, self.done)]
         self.lineage = replicas.Lineage(store, folders, exchange.reader(), most)
@@ -174,6 +98,10 @@ class SingleTask:
         self.answered: tuple[str, ...] = ()
         """The files that hold the answers of the batch."""
         self.tally = Tally(program.plan)
+
+    def _shares(self) -> int:
+        """Into how many the job falls: a task for each of as many as there can be at once."""
+        return self.exchange.partitions if why_together(self.program.plan) is None else 1
 
     @property
     def unfinished(self) -> bool:
@@ -190,17 +118,18 @@ class SingleTask:
 
     def reading(self, parse: Parse) -> Step:
         """The worker's function from lines to messages."""
-        program, earliest = self.program, self.progress.earliest
+        program, earliest, steps = self.program, self.progress.earliest, self.steps
+        sharing = Sharing(self.progress.shares)
 
         def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             program.prepare()
-            return to_arrow(facts(program.plan, earliest, parse(batches, None, earliest)))
+            return to_arrow(facts(program.plan, earliest, parse(batches, None, earliest), steps, sharing))
 
         step.__name__ = SOURCES
         return self.exchange.storing(step, self._folder("facts"))
 
     def fits(self, size: int) -> bool:
-        """Whether the task reads a batch of so many bytes by itself."""
+        """Whether each task reads all of a batch of so many bytes by itself."""
         return size <= self.few
 
     def work_straight(
@@ -209,7 +138,7 @@ class SingleTask:
         """Works such a batch off, as `work` does. parse: reads the sources. first: the messages that start the program,
         if it starts."""
         self._begin()
-        self._work(Unread(parse, tuple(first)), last, keep)
+        self._work([Unread(parse, tuple(first))] * self.progress.shares, last, keep)
         self.told = self.worked
 
     def work(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
@@ -222,9 +151,10 @@ class SingleTask:
         if messages is not None:
             self.told = self.exchange.told(messages)
             leaving.note(self.store, self._folder("facts"), self.told.files)
-        files = leaving.files(self.store, ROW, _FACTS, [self._folder("facts")])
-        if files or self.lineage.files():
-            self._work(Unread(files=tuple(files)), last, keep)
+        folders = [self._folder("facts")]
+        files = [leaving.files(self.store, ROW, share, folders) for share in range(self.progress.shares)]
+        if any(files) or self.lineage.files():
+            self._work([Unread(files=tuple(one)) for one in files], last, keep)
 
     def _begin(self) -> None:
         """A batch is worked off, for the first time or once more."""
@@ -233,21 +163,22 @@ class SingleTask:
         self.lineage.begin()
         self.answered, self.told, self.worked, self.next = (), Told(), Told(), self.progress
 
-    def _work(self, unread: Unread, last: bool, keep: bool) -> None:
-        """Runs the task."""
+    def _work(self, unread: Sequence[Unread], last: bool, keep: bool) -> None:
+        """Runs the tasks. unread: what each has to read, by number of its share."""
         base = self.done if self.done - self.progress.base >= COMPACT else self.progress.base
-        state = self.lineage.state([_STATE], TOGETHER, keep, self.progress.passed)
-        task = Task(
-            self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=base == self.done,
-            unread=unread, state=state,
-        )  # fmt: skip
-        step = self.exchange.storing(self.exchange.answering(task, self._outputs()), self._folder("work"))
-        self.worked = self.exchange.alone(step)
+        steps: list[Step] = []
+        for share, one in enumerate(unread):
+            task = Task(
+                self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=base == self.done,
+                sharing=Sharing(len(unread), share), unread=one,
+                state=self.lineage.state([share], TOGETHER, keep, self.progress.passed),
+            )  # fmt: skip
+            steps.append(self.exchange.storing(self.exchange.answering(task, self._outputs()), self._folder("work")))
+        self.worked = self.exchange.each(steps)
         leaving.note(self.store, self._folder("work"), self.worked.files)
         self.lineage.add(self._folder("work"), self.worked)
         self.answered = self.worked.answers
-        times = {name: time for name, _, time in self.worked.instants}
-        self.next = Progress(**{**asdict(self.progress), **times, "base": base})
+        self.next = replace(self.progress, **_times(self.worked), base=base)
         self.tally.add(self.worked)
 
     def answers(self) -> Frame | None:
@@ -286,41 +217,96 @@ class SingleTask:
         return ("outputs", self.done)
 
 
+def _times(told: Told) -> dict[str, int]:
+    """How far the tasks have come, all together."""
+    found: dict[str, list[int]] = {}
+    for name, _, time in told.instants:
+        found.setdefault(name, []).append(time)
+    return {name: (min if name == "due" else max)(times) for name, times in found.items()}
+
+
 # What workers do
+
+
+class Sharing(NamedTuple):
+    """Which share of so many, or all of them (own: None)."""
+
+    many: int = 1
+    own: int | None = None
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Of those that are meant."""
+        return range(self.many) if self.own is None else [self.own]
+
+    def of(self, fact: Fact | None) -> int:
+        """The number of that in which a fact is."""
+        return share_of(fact, self.many) if fact is not None and self.many > 1 else 0
+
+
+_UNDIVIDED = Sharing()
 
 
 def start_message() -> Message:
     """The message that starts a program, whatever else comes."""
-    return _event_alone(Event(ALWAYS, ()))
+    return _event_alone(Event(ALWAYS, ()), 0)
 
 
-def _event_alone(event: Event) -> Message:
+def _event_alone(event: Event, share: int) -> Message:
     """The message of an event that brings nothing."""
-    return Placing(_FACTS).message((0, "", 0), event, "event", None)
+    return Placing(share).message((0, "", 0), event, "event", None)
 
 
-def facts(plan: Plan, earliest: int, parsed: Iterable[Parsed]) -> Iterator[Message]:
-    """The messages that come of what sources held: the facts that the plan reads, with the place of each. earliest: the
-    time (integer ms) before which they are late."""
+def facts(
+    plan: Plan, earliest: int, parsed: Iterable[Parsed], steps: int, sharing: Sharing = _UNDIVIDED
+) -> Iterator[Message]:
+    """The messages that come of what sources held: the facts that the plan reads, with the place of each, for the level
+    of its share, and when events came. earliest: the time (integer ms) before which they are late. steps: how often
+    updates may act without an event in between. sharing: for whom messages are made; what else is to be told of sources
+    is made for all or the first."""
     predicates, whole = wanted(plan), is_told_whole(plan)
-    placing = Placing(_FACTS)
+    numbers, tells = sharing.numbers, sharing.own in (None, 0)
+    placings = {share: Placing(share) for share in numbers}
     counts: Counter[int] = Counter()
-    latest = ALWAYS
+    came = _Came(steps)
     for source, events, lost, _, file, block in parsed:
-        yield from (lost_message(one, source) for one in lost)
+        yield from (lost_message(one, source) for one in lost if tells)
         for event in events:
             counts[source] += 0 if event.is_static else len(event.facts) + len(event.removed)
             if event.time < earliest:
-                lost_facts = (*event.facts, *event.removed)
+                lost_facts = (*event.facts, *event.removed) if tells else ()
                 yield from (lost_message(late(event.stream, event.time, fact)) for fact in lost_facts)
                 continue
-            latest = max(latest, event.time)
+            came.add(event.time)
             for kind, fact in _parts(event, predicates, whole):
-                yield placing.message((source, file, block), event, kind, fact)
-    if latest > ALWAYS:
-        yield _event_alone(heartbeat(latest))
-    for source, count in (+counts).items():
+                if (placing := placings.get(sharing.of(fact))) is not None:
+                    yield placing.message((source, file, block), event, kind, fact)
+    if came.latest > ALWAYS:
+        times = " ".join(map(str, came.times))
+        for share in numbers:
+            yield _event_alone(heartbeat(came.latest), share)
+            yield Message(ROW, share, 0, 0, _TIMES, times, came.latest, 0, 0)
+    for source, count in (+counts).items() if tells else ():
         yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
+
+
+class _Came:
+    """When events came, as far as it matters to who counts the steps in between: at most one is taken at each time
+    (integer ms), so that of all events between two that lie no more apart than so many steps none does."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self.latest = ALWAYS
+        self.times: list[int] = []
+
+    def add(self, time: int) -> None:
+        """Takes note of an event."""
+        self.latest = max(self.latest, time)
+        times = self.times
+        if len(times) > 1 and times[-2] <= times[-1] <= time <= times[-2] + self.steps:
+            times[-1] = time
+        elif time != ALWAYS and times[-1:] != [time]:
+            times.append(time)
 
 
 def _parts(event: Event, predicates: Collection[Term] | None, whole: bool) -> Iterator[tuple[str, Fact | None]]:
@@ -336,7 +322,7 @@ def _is_wanted(fact: Fact, predicates: Collection[Term]) -> bool:
 
 
 class Unread(NamedTuple):
-    """The facts of a batch that the task has to read by itself: of the sources, or from files of messages. first: the
+    """The facts of a batch that a task has to read by itself: of the sources, or from files of messages. first: the
     messages that start the program, if it starts."""
 
     parse: Parse | None = None
@@ -345,19 +331,20 @@ class Unread(NamedTuple):
 
 
 _ALL_READ = Unread()
-_NO_STATE = replicas.State((_STATE,), TOGETHER)
+_ONLY = Sharing(1, 0)
+_NO_STATE = replicas.State((0,), TOGETHER)
 
 
 @dataclass(frozen=True)
 class Task:
-    """The worker's function of the one task: of the facts of a batch, and of the state, which it reads unless it holds
-    it, it makes outputs and new state.
+    """The worker's function of a task: of the facts of a batch, and of the state, which it reads unless it holds it, it
+    makes outputs and new state.
 
     progress: of the batch before. first: there is none. last: no more comes for the time being. whole: the state is
-    written as a whole, not what has been added.
+    written as a whole, not what has been added. sharing: which share it has.
     """
 
-    __name__ = "the single task"
+    __name__ = "the plan as a whole"
 
     program: Program
     progress: Progress
@@ -365,6 +352,7 @@ class Task:
     first: bool
     last: bool
     whole: bool = False
+    sharing: Sharing = _ONLY
     unread: Unread = _ALL_READ
     state: replicas.State = _NO_STATE
 
@@ -374,19 +362,24 @@ class Task:
 
     def _messages(self, given: Iterable[Message]) -> Iterator[Message | Parcel]:
         came: list[Message] = []
+        times: list[int] = []
         for one in chain(given, self._unread()):
-            if one.kind == ROW:
-                came.append(one)
-            else:
+            if one.kind != ROW:
                 yield one
+            elif one.port == _TIMES:
+                times += map(int, one.row.split())
+            else:
+                came.append(one)
         running, known = self._running()
         names = list(running.memories)
+        if running.updating:
+            running.updating.expect(times)
         for number, output in enumerate(self._outputs(running, in_turn(came))):
             yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, number)
         if self.state.keep:
             for id, slot, entries in self._kept(running, known):
                 for first in range(0, len(entries), CHUNK):
-                    yield Parcel(STATE, _STATE, 0, names.index(id), slot, entries[first : first + CHUNK])
+                    yield Parcel(STATE, self.share, 0, names.index(id), slot, entries[first : first + CHUNK])
             for name, time in (("passed", running.passed), ("earliest", running.earliest), ("due", running.due)):
                 yield Message(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
         if isinstance(running.machine, Measured):
@@ -394,12 +387,19 @@ class Task:
         elif self.state.keep:
             yield self.state.put(0, running, sum(running.machine.state().values()))
 
+    @property
+    def share(self) -> int:
+        """The number of its share."""
+        return self.sharing.numbers[0]
+
     def _unread(self) -> Iterator[Message]:
         """The facts, as messages, and what else is to be told of the sources."""
         parse, first, files = self.unread
         yield from (one.message() if isinstance(one, Parcel) else one for one in first)
         if parse is not None:
-            yield from facts(self.program.plan, self.progress.earliest, parse(iter(()), None, self.progress.earliest))
+            earliest = self.progress.earliest
+            parsed = parse(iter(()), None, earliest)
+            yield from facts(self.program.plan, earliest, parsed, self.steps, self.sharing)
         for file in files:
             yield from from_arrow(self.state.read(file, None))
 
@@ -410,6 +410,8 @@ class Task:
             return running, State()
         options = Options(steps=self.steps, measure=self.program.measure)
         running, state = Running(self.program.plan, options), State()
+        for update in running.machine.updates.values():
+            update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.share]
         names = list(running.memories)
         found = self.state.entries(self.state.versions, 0, orders(self.program.plan))
         state.entries = {(names[node], slot): entries for (node, slot), entries in found.items()}

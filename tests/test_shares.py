@@ -1,0 +1,352 @@
+"""Plans that tasks run as a whole, each for a share of all subjects: which, and that together they do what one does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, pairwise
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+import squall
+from squall.builders.distributed import shares
+from squall.builders.distributed.addressing import Program
+from squall.builders.distributed.exchange import Tally
+from squall.builders.distributed.lines import Lost, Parsed
+from squall.builders.distributed.messages import COUNT, LOST, ROW, Failed
+from squall.builders.distributed.reasons import as_a_whole
+from squall.builders.distributed.shares import Shares, Sharing, _Came, facts
+from squall.builders.distributed.subjects import share_of, why_together
+from squall.errors import BuilderError
+from squall.figures import Figures
+from squall.rdf import ALWAYS, Atom, Event, Triple, iri
+from squall.stages import Options
+from squall.system import System
+from squall.testing import assert_as_oracle, stream
+from squall.testing.strategies.streams import one_in
+from squall.windows import Count, Range, Window
+from tests import in_memory
+
+PREFIX = "PREFIX : <http://example.org/>\n"
+LAST = "DELETE { ?x :last ?z } INSERT { ?x :last ?y } WHERE { ?x :p ?y OPTIONAL { ?x :last ?z } }"
+UPDATES = (
+    LAST,
+    "DELETE { ?x :p ?y } WHERE { ?x :p ?y ; :q ?z }",
+    "DELETE { ?x :p ?y ; :r ?z } WHERE { ?x :p ?y OPTIONAL { ?x :r ?z } FILTER(?y = :a) }",
+    "INSERT { ?x :r ?y } WHERE { ?x :p ?y FILTER NOT EXISTS { ?x :q ?y } }",
+    "INSERT { ?x :full true } WHERE { { SELECT ?x (COUNT(?y) AS ?n) WHERE { ?x :p ?y } GROUP BY ?x } FILTER(?n > 1) }",
+    "DELETE { ?x :full true } WHERE { ?x :full true ; :q ?z }",
+    "INSERT { GRAPH :g { ?x :p ?y } } WHERE { ?x :q ?y }",
+    "DELETE { GRAPH :g { ?x :p ?y } } WHERE { ?x :q ?y . GRAPH :g { ?x :p ?y } }",
+    "INSERT DATA { :a :r :b . :b :last :c }",
+    "INSERT DATA { :a :p :b . :c :d :a }",
+)
+"""Updates of what has the same subject as what they have found."""
+MIXING = (
+    "INSERT { ?y :r ?x } WHERE { ?x :p ?y }",
+    "DELETE { ?y :p ?x } WHERE { ?x :q ?y }",
+    "INSERT { :a :q ?y } WHERE { ?x :p ?y }",
+)
+"""Others."""
+RULES = (
+    ("[(?x :p ?y) (?x :q ?z) -> (?x :d ?z)]", "jena"),
+    ("[(?x :d ?y) (?x :last ?z) -> (?x :d ?z)]", "jena"),
+    ("[(?x :r ?y) -> (?x :p ?y)]", "jena"),
+    ("[(?x :p ?y) noValue(?x :r ?y) -> (?x :e ?y)]", "jena"),
+    ("SELECT ?x ?y ?z { ?x :p ?y OPTIONAL { ?x :r ?z } }", "sparql"),
+    ("SELECT ?x (MAX(?y) AS ?most) { ?x :last ?y } GROUP BY ?x", "sparql"),
+    ("CONSTRUCT { ?y :from ?x } { ?x :last ?y . { ?x :p ?z } UNION { ?x :q ?z } }", "sparql"),
+    ("SELECT ?x ?g ?y { GRAPH ?g { ?x :p ?y } }", "sparql"),
+    ("REGISTER STREAM :made AS CONSTRUCT ISTREAM { ?x :q ?y } { ?x :p ?y . ?x :r ?y }", "rspql"),
+)
+MIXED = (
+    ("[(?x :p ?y) (?y :q ?z) -> (?x :d ?z)]", "jena"),
+    ("[-> (:a :p :c)]", "jena"),
+    ("SELECT ?y { ?x :p ?y }", "sparql"),
+    ("SELECT (COUNT(?x) AS ?n) { ?x :p ?y }", "sparql"),
+    ("SELECT ?x ?y { ?x :p ?y } ORDER BY ?y LIMIT 1", "sparql"),
+    ("CONSTRUCT { ?y :q ?x } { ?x :q ?y }", "sparql"),
+    ("CONSTRUCT { ?y :q ?x } { { ?x :q ?y } UNION { ?y :p ?x } }", "sparql"),
+    ("REGISTER STREAM :made AS CONSTRUCT ISTREAM { ?y :q ?x } { ?x :p ?y . ?x :r ?y }", "rspql"),
+)
+OUTPUTS = ("istream", "istream", "dstream")
+
+
+def compiled(text: str, lexer: str, window: Window, removals: bool = False) -> System:
+    prefix = "@prefix : <http://example.org/>.\n" if lexer == "jena" else PREFIX
+    return squall.compile(prefix + text, lexer=lexer, window=window, removals=removals)
+
+
+def told(system: System, output: str) -> System:
+    """The system, its rules told in this way, and so is a query; not a stream."""
+    parts = (replace(one, output=output) if one.output and not one.stream else one for one in system.subsystems)
+    return replace(system, subsystems=tuple(parts), output=output)
+
+
+def program(*texts: str) -> System:
+    return System(subsystems=tuple(squall.compile(PREFIX + text, lexer="sparql") for text in texts))
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> System:
+    window, removals = draw(st.sampled_from([Range(4), Range(50)])), draw(one_in(3))
+    updates = draw(st.lists(st.sampled_from((*UPDATES, *UPDATES, *MIXING)), min_size=1, max_size=3, unique=True))
+    rules = st.tuples(st.sampled_from((*RULES, *MIXED)), st.sampled_from(OUTPUTS))
+    parts = [compiled(text, "sparql", window, removals) for text in updates]
+    parts += [
+        told(compiled(*rule, window, removals), way) for rule, way in draw(st.lists(rules, max_size=3, unique=True))
+    ]
+    return System(subsystems=tuple(parts))
+
+
+NAMES = [iri(f"http://example.org/{name}") for name in "abcdef"]
+TRIPLES = st.builds(
+    Triple,
+    st.sampled_from(NAMES),
+    st.sampled_from([iri(f"http://example.org/{name}") for name in ("p", "p", "q", "r", "last")]),
+    st.sampled_from(NAMES[:3]),
+)
+SOME = st.lists(TRIPLES, max_size=3).map(tuple)
+STREAMS = st.sampled_from(["", "", "http://example.org/g", "http://example.org/h"])
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[Event]:
+    times = sorted(draw(st.lists(st.integers(0, 14), max_size=10)))
+    return [Event(time, draw(SOME), draw(STREAMS), draw(st.one_of(st.just(()), SOME))) for time in times]
+
+
+@pytest.mark.parametrize("many", [100, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
+def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any batches, on workers that hold all, little or nothing, with tasks that fail."""
+    monkeypatch.setattr(Options, "steps", 30)
+
+    @settings(max_examples=many, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(
+        system=programs(),
+        came=streams(),
+        always=SOME,
+        cuts=st.lists(st.integers(0, 12), max_size=4),
+        compact=st.sampled_from([1, 2, 100]),
+        few=st.sampled_from([-1, 3, 1_000_000]),
+        seed=st.integers(0, 1 << 32),
+    )
+    def law(
+        system: System,
+        came: list[Event],
+        always: tuple[Triple, ...],
+        cuts: list[int],
+        compact: int,
+        few: int,
+        seed: int,
+    ) -> None:
+        monkeypatch.setattr(shares, "COMPACT", compact)
+        plan = squall.plan(system, planner)
+        assume(why_together(plan) is None)
+        came = came if any("removals=True" in repr(node.op) for node in plan.nodes) else without_removals(came)
+        static = [Event(ALWAYS, always)]
+        draw = Random(seed)
+        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
+        try:
+            list(squall.run(plan, came, static=static))
+        except BuilderError:
+            event("does not come to rest")
+            with pytest.raises(BuilderError, match="steps without an event"), Failed.retold():
+                in_memory.run(plan, in_memory.cut(came, cuts), static, few=few, workers=workers)
+            return
+        found = in_memory.run(plan, in_memory.cut(came, cuts), static, few=few, workers=workers)
+        event("told something" if found else "told nothing")
+        assert_as_oracle(system, found, came, static)
+
+    law()
+
+
+def without_removals(events: Sequence[Event]) -> list[Event]:
+    return [event._replace(removed=()) for event in events]
+
+
+# Which plans
+
+
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
+@pytest.mark.parametrize("text", UPDATES)
+def test_updates_of_one_subject_each_are_shared_out(text: str, planner: str) -> None:
+    plan = squall.plan(compiled(text, "sparql", Range(4)), planner)
+    assert as_a_whole(plan) is not None
+    assert why_together(plan) is None
+
+
+SEVERAL, OTHERS = "brings several subjects together", "acts on other subjects than that of its row"
+WHY = {
+    **dict.fromkeys(MIXING, OTHERS),
+    "INSERT { _:x :r ?y } WHERE { ?x :p ?y }": OTHERS,
+    "INSERT { ?x :r ?y } WHERE { ?x :p ?y . ?y :q ?z }": SEVERAL,
+    "INSERT { ?x :r ?y } WHERE { ?x :p ?y . ?z :q ?y }": SEVERAL,
+    "INSERT { ?x :r ?y } WHERE { ?x :p ?y OPTIONAL { ?y :q ?z } }": SEVERAL,
+    "INSERT { ?x :r ?y } WHERE { ?x :p ?y FILTER NOT EXISTS { ?y :q ?x } }": SEVERAL,
+    "INSERT { ?x :r ?y } WHERE { ?x :p ?y . :a :q ?y }": SEVERAL,
+    "INSERT { ?x :r ?n } WHERE { ?x :p ?y { SELECT (COUNT(?z) AS ?n) { ?z :p ?y } } }": SEVERAL,
+    "INSERT { ?x :r ?z } WHERE { ?x :p+ ?z }": SEVERAL,
+}
+
+
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
+@pytest.mark.parametrize(("text", "what"), WHY.items(), ids=list(WHY))
+def test_it_is_said_why_updates_are_not_shared_out(text: str, what: str, planner: str) -> None:
+    why = why_together(squall.plan(compiled(text, "sparql", Range(4)), planner))
+    assert why is not None
+    assert why.what == what
+
+
+@pytest.mark.parametrize(
+    ("rule", "window", "output", "what"),
+    [
+        (MIXED[1], Range(4), "istream", "holds for all subjects"),
+        (MIXED[2], Range(4), "istream", "tells what may come of several subjects"),
+        (MIXED[3], Range(4), "istream", SEVERAL),
+        (MIXED[4], Range(4), "istream", SEVERAL),
+        (RULES[0], Count(4), "istream", "reads through a window of triples"),
+        (RULES[4], Range(4), "rstream", "is told whole"),
+    ],
+)
+def test_it_is_said_which_rule_does_not_let_them(rule: tuple[str, str], window: Window, output: str, what: str) -> None:
+    asked = told(compiled(*rule, window), output)
+    why = why_together(squall.plan(System(subsystems=(compiled(LAST, "sparql", Range(4)), asked))))
+    assert why is not None
+    assert why.what == what
+
+
+def test_what_is_deleted_of_a_made_stream_is_where_it_was_made() -> None:
+    """The stream's facts have another subject than what they are made of."""
+    made = compiled(*MIXED[-1], Range(4))
+    deletes, reads = (
+        compiled(text, "sparql", Range(4))
+        for text in ("DELETE { ?x :q ?y } WHERE { ?x :q ?y ; :r ?z }", "SELECT ?x ?y { ?x :q ?y }")
+    )
+    assert why_together(squall.plan(System(subsystems=(made, deletes)))) is not None
+    why = why_together(squall.plan(System(subsystems=(made, compiled(LAST, "sparql", Range(4)), reads))))
+    assert why is not None
+
+
+@pytest.mark.spark
+def test_it_is_shown_how_a_plan_is_run() -> None:
+    pytest.importorskip("pyspark")
+    described = {
+        text: squall.build(squall.plan(compiled(text, "sparql", Range(4))), "spark").describe()  # type: ignore[attr-defined]
+        for text in (LAST, MIXING[0])
+    }
+    assert described[LAST].startswith("tasks, each for a share of all subjects, of ")
+    assert described[LAST].endswith(" inserts or deletes facts")
+    assert described[MIXING[0]].startswith("a single task of ")
+    assert described[MIXING[0]].endswith(f" inserts or deletes facts; {_id(MIXING[0])} {OTHERS}")
+
+
+def _id(text: str) -> str:
+    why = why_together(squall.plan(compiled(text, "sparql", Range(4))))
+    assert why is not None
+    return why.node.id
+
+
+# Shares
+
+
+def test_all_facts_of_a_subject_are_in_one_share() -> None:
+    found = {(name, share_of(Triple(name, name, other), 3)) for name in NAMES for other in NAMES}
+    assert len(found) == len(NAMES)
+    assert {share for _, share in found} == {0, 1, 2}
+    atoms = [Atom(NAMES[0], (NAMES[1], NAMES[2])), Atom(NAMES[0], (NAMES[1],))]
+    assert {share_of(atom, 3) for atom in atoms} == {share_of(Triple(NAMES[1], NAMES[0], NAMES[0]), 3)}
+    assert share_of(Atom(NAMES[0], ()), 3) == share_of(Triple(NAMES[0], NAMES[0], NAMES[0]), 3)
+
+
+def test_a_task_that_reads_by_itself_makes_messages_for_its_share_and_the_first_one_tells_of_the_source() -> None:
+    plan = squall.plan(program(LAST))
+    lost = Lost("malformed", "in.ntt", 0, 1, "no triple", "x")
+    parsed = Parsed(0, stream("1 :a :p :b\n2 :b :p :b\n3 :c :p :c\n4 :d :p :e"), [lost], 4, "in.ntt")
+    each = [list(facts(plan, 3, [parsed], 10, Sharing(3, own))) for own in range(3)]
+    every = list(facts(plan, 3, [parsed], 10, Sharing(3)))
+    assert sorted(chain(*each)) == sorted(every)
+    assert [len([one for one in found if one.kind == LOST]) for found in each] == [3, 0, 0]
+    assert [len([one for one in found if one.kind == COUNT]) for found in each] == [1, 0, 0]
+    assert [{one.level for one in found if one.kind == ROW} for found in each] == [{0}, {1}, {2}]
+
+
+def test_a_run_that_began_before_there_were_shares_goes_on_in_one() -> None:
+    files, plan = in_memory.MemoryFiles(), squall.plan(program(LAST))
+    files.write({"passed": 3, "earliest": 4, "due": 4, "number": 0, "base": 0}, "commits", "0.json")
+    begun = Shares(in_memory.MemoryExchange(files, 3), files, Program(plan, ()), 10)
+    assert begun.progress.shares == 1
+    begun = Shares(in_memory.MemoryExchange(files, 3), in_memory.MemoryFiles(), Program(plan, ()), 10)
+    assert begun.progress.shares == 3
+
+
+def test_nodes_are_measured_in_all_shares_together() -> None:
+    plan = squall.plan(program(LAST, UPDATES[4]))
+    events = stream("1 :a :p :b\n1 :b :p :c\n2 :c :p :d\n3 :a :p :c\n4 :a :p :d")
+    for few in (-1, 1_000_000):
+        tally = Tally(plan)
+        in_memory.run(plan, [events[:3], events[3:]], few=few, tally=tally)
+        job = squall.build(plan, options=Options(measure=True))
+        list(job.run([events[:3], events[3:]]))
+        figures: Figures = job.figures()  # type: ignore[attr-defined]
+        assert {id: one.rows for id, one in tally.figures().items()} == {
+            id: one.rows for id, one in figures.items() if one.rows
+        }
+
+
+# Steps
+
+
+BLINKS = (
+    "DELETE { ?x :on ?y } INSERT { ?x :off ?y } WHERE { ?x :on ?y FILTER NOT EXISTS { ?x :stop ?z } } ; "
+    "DELETE { ?x :off ?y } INSERT { ?x :on ?y } WHERE { ?x :off ?y FILTER NOT EXISTS { ?x :stop ?z } }"
+)
+
+
+def blinking(gap: int) -> list[Event]:
+    """Something begins that goes on by itself, and ends a hundred instants later. gap: how far from each other other
+    events come in the mean time (integer ms)."""
+    others = "".join(f"{time} :b{time} :p :c\n" for time in range(2, 100, gap))
+    return stream(f"1 :a :on :b\n{others}101 :a :stop :now")
+
+
+@pytest.mark.parametrize("few", [-1, 1_000_000])
+@pytest.mark.parametrize(
+    ("text", "shared"), [(BLINKS, True), (f"{BLINKS} ; {MIXING[2]}", False)], ids=["many tasks", "one task"]
+)
+def test_an_event_is_one_for_all_shares(text: str, shared: bool, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it brings: the steps of updates are counted since the last one."""
+    system = program(text)
+    plan = squall.plan(system)
+    assert (why_together(plan) is None) is shared
+    monkeypatch.setattr(Options, "steps", 10)
+    for gap in (1, 3, 9):
+        events = blinking(gap)
+        for cuts in ([], [20, 60], list(range(0, 100, 2))):
+            workers = in_memory.Workers(Random(gap))
+            found = in_memory.run(plan, in_memory.cut(events, cuts), few=few, workers=workers)
+            assert_as_oracle(system, found, events)
+            assert len(found) >= 98
+    for cuts in ([], [4], [4, 5]):
+        with pytest.raises(BuilderError, match="after 10 steps"), Failed.retold():
+            in_memory.run(plan, in_memory.cut(blinking(12), cuts), few=few)
+
+
+@given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 12), st.booleans())
+def test_of_the_times_of_events_those_are_kept_that_matter(times: list[int], steps: int, in_order: bool) -> None:
+    """No more steps than are allowed lie between two that are kept, or else nothing else does."""
+    came = _Came(steps)
+    for time in sorted(times) if in_order else times:
+        came.add(time)
+    kept = sorted({*came.times})
+    assert {*kept} <= {*times}
+    assert kept[:1] == sorted(times)[:1]
+    assert kept[-1:] == sorted(times)[-1:]
+    for before, after in pairwise(kept):
+        assert after - before <= steps or not [time for time in times if before < time < after]
+    if in_order:
+        assert all(after - before > steps for before, after in zip(kept, kept[2:], strict=False))
