@@ -395,11 +395,14 @@ def _has_value(one: Aggregate, grouping: Grouping, rows: Rows) -> bool:
 
 def _sliced(draft: Draft, rows: Rows, part: Slice, system: System) -> Rows:
     """The slice of rows that have, in this order, the variables that the consequences name and those of the order:
-    what the order leaves equal is ordered by the rows' text, which must not depend on the plan."""
+    what the order leaves equal is ordered by the rows' text, which must not depend on the plan. (An order alone leaves
+    out nothing: answers say it by themselves.)"""
     expressions = [order.expression for order in part.order]
     untimed(expressions, "the order of a slice", system)
     named = dict.fromkeys((*_named(system), *(name for one in expressions for name in variables(one)), *part.keys))
     rows = columns_as(draft, rows, [name for name in named if name in rows.names])
+    if not part.offset and part.limit is None:
+        return rows
     by = tuple((expression_of(order.expression, rows.names), order.descending) for order in part.order)
     keys = tuple(map(rows.names.index, part.keys))
     return replace(rows, node=draft.add(ops.Slice(by, part.offset, part.limit, keys), rows.node))

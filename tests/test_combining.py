@@ -1,10 +1,15 @@
-"""Entries that are the same to a group are added up before they move, and where they are kept."""
+"""Entries that make no difference to a group or a slice are added up, or left out, before they move."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain, pairwise
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed import supersteps
@@ -12,11 +17,12 @@ from squall.builders.distributed.addressing import Program
 from squall.builders.distributed.cut import levels
 from squall.builders.distributed.messages import ROW, STATE, Message, Step
 from squall.builders.rows.entries import Entry
-from squall.builders.rows.timeline import combiner
+from squall.builders.rows.timeline import Slice, combiner, sieve
 from squall.operators import Aggregate, Column, Group, Invoke
+from squall.operators import Slice as SliceNode
 from squall.plan import Plan
 from squall.profiles import apply
-from squall.rdf import Event, iri
+from squall.rdf import ALWAYS, FOREVER, XSD, Event, iri, literal
 from squall.stages import Output
 from squall.testing import assert_as_oracle, stream
 from squall.windows import LANDMARK, Count, Range, Stepped, Window
@@ -61,6 +67,50 @@ def test_what_comes_to_nothing_is_left_out_and_times_are_kept_apart() -> None:
     assert combined([ONE, OTHER, LATER]) == [(0, 5, 2), (2, 5, 1)]
 
 
+ENTRIES = st.lists(
+    st.builds(
+        lambda name, value, start, length: (name, value, start, FOREVER if length > 8 else start + length, 1),
+        st.sampled_from("abc"),
+        st.sampled_from([None, *(literal(str(number), f"{XSD}integer") for number in range(5))]),
+        st.sampled_from([ALWAYS, *range(6)]),
+        st.integers(1, 12),
+    ),
+    max_size=20,
+)
+SLICES = st.builds(
+    SliceNode,
+    st.sampled_from([(), ((Column(1), False),), ((Column(1), True), (Column(0), False))]),
+    st.integers(0, 2),
+    st.integers(0, 3),
+    st.sampled_from([(), (0,)]),
+)
+
+
+@given(SLICES, ENTRIES, st.lists(st.integers(0, 20), max_size=3))
+def test_what_is_left_out_is_in_no_slice(op: SliceNode, entries: list[Entry], cuts: list[int]) -> None:
+    """Wherever the entries are, and whenever they come."""
+    least = sieve(op)
+    assert least is not None
+    whole, some = Slice(op), Slice(op)
+    places = [0, *sorted(min(cut, len(entries)) for cut in cuts), len(entries)]
+    for begin, end in pairwise(places):
+        part = least(entries[begin:end])
+        assert Counter(part) <= Counter(entries[begin:end])
+        whole.apply(0, entries[begin:end])
+        some.apply(0, part)
+    assert Counter(some.advance(FOREVER - 1)) == Counter(whole.advance(FOREVER - 1))
+
+
+def test_of_entries_that_end_together_as_many_are_left_as_there_are_places() -> None:
+    values = [(literal(str(number), f"{XSD}integer"), 0, 5, 1) for number in range(9)]
+    least = sieve(SliceNode(((Column(0), False),), 1, 2))
+    assert least is not None
+    assert least(values) == values[:3]
+    longer = [(*value[:-2], 7, 1) for value in values]
+    assert least([*values, *longer]) == [*values[:3], *longer[:3]]
+    assert sieve(SliceNode((), 1)) is None
+
+
 # Distributed
 
 QUERIES = {
@@ -73,6 +123,11 @@ QUERIES = {
     "computed": "SELECT (AVG(IF(BOUND(?w), ?v + ?w, ?v)) AS ?mean) { ?x :v ?v OPTIONAL { ?x :w ?w } }",
     "chosen": "SELECT ?y (MAX(?v) AS ?most) { ?x :p ?y ; :v ?v } GROUP BY ?y HAVING (COUNT(?x) > 1)",
     "by what is computed": "SELECT ?k (GROUP_CONCAT(?v) AS ?all) { ?x :v ?v } GROUP BY (?v > 2 AS ?k)",
+    "the first": "SELECT ?x ?v { ?x :v ?v } ORDER BY DESC(?v) LIMIT 2",
+    "but for one": "SELECT ?x ?y { ?x :p ?y } ORDER BY ?y OFFSET 1 LIMIT 3",
+    "of a join": "SELECT ?x ?y { ?x :p ?y ; :v ?v } ORDER BY ?v LIMIT 4",
+    "what may be taken back": "SELECT ?x { ?x :v ?v FILTER NOT EXISTS { ?x :w ?v } } ORDER BY ?v LIMIT 2",
+    "none": "SELECT ?x { ?x :v ?v } LIMIT 0",
     "of a group": "SELECT (MAX(?n) AS ?most) { SELECT ?y (COUNT(?x) AS ?n) { ?x :p ?y } GROUP BY ?y }",
 }
 WINDOWS: list[Window] = [LANDMARK, Range(7), Stepped(8, 4), Count(9)]
@@ -91,7 +146,7 @@ def events(draw: Random, many: int) -> list[Event]:
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize("name", QUERIES)
-def test_groups_come_to_the_same(name: str, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_comes_to_the_same(name: str, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supersteps, "COMPACT", 2)
     system = squall.compile(PREFIX + QUERIES[name], lexer="sparql")
     for seed, output in enumerate(("istream", "dstream", "rstream", "istream")):
@@ -105,14 +160,15 @@ def test_groups_come_to_the_same(name: str, window: Window, monkeypatch: pytest.
 
 
 class Counting(in_memory.MemoryExchange):
-    """Says how many entries come to a group, and how many it keeps."""
+    """Says how many entries come to a group or a slice, and how many it keeps."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(in_memory.MemoryFiles())
-        self.group = next(number for number, node in enumerate(plan.nodes) if isinstance(node.op, Group))
+        self.group = next(number for number, node in enumerate(plan.nodes) if isinstance(node.op, Group | SliceNode))
         self.came = 0
 
-    def worked(self, messages: list[Message], step: Step, partitions: int) -> list[Message]:
+    def worked(self, messages: Iterable[Message], step: Step, partitions: int) -> list[Message]:
+        messages = list(messages)
         self.came += sum(one.many for one in messages if one.kind == ROW and one.node == self.group and one.port == 0)
         return super().worked(messages, step, partitions)
 
@@ -127,9 +183,11 @@ class Counting(in_memory.MemoryExchange):
         ("SELECT (COUNT(*) AS ?n) { ?x :p ?y }", Stepped(100, 100), 9, 1),
         ("SELECT ?y (COUNT(?x) AS ?n) { ?x :p ?y } GROUP BY ?y", Stepped(100, 100), 18, 2),
         ("SELECT ?y (COUNT(?x) AS ?n) { ?x :p ?y } GROUP BY ?y", LANDMARK, 300, 3),
+        ("SELECT ?x { ?x :p ?y } ORDER BY ?x LIMIT 2", Stepped(100, 100), 55, 55),
+        ("SELECT ?x { ?x :p ?y } ORDER BY ?y LIMIT 2", LANDMARK, 32, 32),
     ],
 )
-def test_few_rows_move_to_a_group_and_few_are_kept(
+def test_few_rows_move_and_few_are_kept(
     query: str, window: Window, came: int, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three batches of a hundred instants, in three tasks."""
@@ -141,9 +199,7 @@ def test_few_rows_move_to_a_group_and_few_are_kept(
     every = stream("".join(f"{time} :n{time} :p :c{time % 2}\n" for time in range(300)))
     found: list[Output] = []
     for batch in ([], every[:100], every[100:200], every[200:]):
-        messages = [] if batch else list(in_memory.start(job))
-        messages += in_memory.read(job, in_memory.in_files(batch))
-        job.work(messages)
+        job.work(chain(() if batch else in_memory.start(job), in_memory.read(job, in_memory.in_files(batch))))
         found += job.outputs()
         job.commit(None)
     job.work(None, last=True)

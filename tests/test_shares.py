@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 import squall
+from squall import operators as ops
 from squall.builders.distributed import shares
 from squall.builders.distributed.addressing import Program
-from squall.builders.distributed.exchange import Tally
+from squall.builders.distributed.exchange import Tally, Told
 from squall.builders.distributed.lines import Lost, Parsed
 from squall.builders.distributed.messages import COUNT, LOST, ROW, Failed
 from squall.builders.distributed.reasons import as_a_whole
@@ -22,9 +23,10 @@ from squall.builders.distributed.shares import Shares, Sharing, _Came, facts
 from squall.builders.distributed.subjects import share_of, why_together
 from squall.errors import BuilderError
 from squall.figures import Figures
-from squall.rdf import ALWAYS, Atom, Event, Triple, iri
+from squall.plan import Input, Node, Plan
+from squall.rdf import ALWAYS, FOREVER, Atom, Event, Triple, iri
 from squall.stages import Options
-from squall.system import System
+from squall.system import Source, System
 from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies.streams import one_in
 from squall.windows import Count, Range, Window
@@ -221,15 +223,17 @@ def test_it_is_said_which_rule_does_not_let_them(rule: tuple[str, str], window: 
 
 
 def test_what_is_deleted_of_a_made_stream_is_where_it_was_made() -> None:
-    """The stream's facts have another subject than what they are made of."""
-    made = compiled(*MIXED[-1], Range(4))
-    deletes, reads = (
-        compiled(text, "sparql", Range(4))
-        for text in ("DELETE { ?x :q ?y } WHERE { ?x :q ?y ; :r ?z }", "SELECT ?x ?y { ?x :q ?y }")
+    """The stream's facts have another subject than what they are made of, by which updates look for them."""
+    nodes = (
+        Node("read", ops.Read(Source("urn:s"))),
+        Node("match", ops.Match((0, NAMES[0], 1)), (Input("read"),)),
+        Node("emit", ops.Emit((1, NAMES[1], 0)), (Input("match"),)),
+        Node("feed", ops.Feed(Source("urn:made")), (Input("emit"),)),
     )
-    assert why_together(squall.plan(System(subsystems=(made, deletes)))) is not None
-    why = why_together(squall.plan(System(subsystems=(made, compiled(LAST, "sparql", Range(4)), reads))))
+    why = why_together(Plan(nodes))
     assert why is not None
+    assert (why.node.id, why.what) == ("feed", "makes a stream of facts of other subjects")
+    assert why_together(Plan((*nodes[:2], replace(nodes[2], op=ops.Emit((0, NAMES[1], 1))), nodes[3]))) is None
 
 
 @pytest.mark.spark
@@ -252,6 +256,12 @@ def _id(text: str) -> str:
 
 
 # Shares
+
+
+def test_the_latest_share_says_what_is_late_and_the_first_to_have_something_to_do_when() -> None:
+    said = {"passed": (3, 5), "earliest": (4, 6), "due": (9, FOREVER)}
+    told = Told(instants=tuple((name, 0, time) for name, times in said.items() for time in times))
+    assert shares._times(told) == {"passed": 5, "earliest": 6, "due": 9}
 
 
 def test_all_facts_of_a_subject_are_in_one_share() -> None:

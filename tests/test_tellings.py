@@ -451,6 +451,27 @@ def test_each_query_is_told_when_its_own_answer_has_changed(planner: str) -> Non
     assert [time for time, _, fact in found if "false" not in fact] == [1000, 7000, 7000, 101_000]
 
 
+@pytest.mark.parametrize("builder", BUILDERS)
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_the_same_solutions_in_another_order_are_another_answer(planner: str, builder: str) -> None:
+    """But not if what they are ordered by is another, and they are in the same order."""
+    text = f"{PREFIX}SELECT ?x {{ ?x ex:p ?y }} ORDER BY ?y"
+    query = squall.compile(text, lexer="sparql", window=Range(2)).subsystems[0]
+    system = replace(query, output="rstream", report=Report("change"))
+    values = {1: (1, 5), 3: (2, 6), 5: (9, 7), 7: (9, 8), 9: (1, 8), 11: (8, 8), 13: (8, 8)}
+
+    def event(time: int, values: tuple[int, int]) -> Event:
+        terms = (literal(str(value), f"{XSD}integer") for value in values)
+        return Event(time, tuple(Triple(who, P, term) for who, term in zip((S, Q), terms, strict=True)))
+
+    events = [event(time, both) for time, both in values.items()]
+    found = run(squall.plan(system, planner), [[event] for event in events], builder)
+    assert_as_oracle(system, found, events)
+    orders = {time: [str(out.fact) for out in found if out.time == time] for time in values}
+    assert [time for time, told in orders.items() if told] == [1, 5, 9, 11]
+    assert orders[1] == orders[5][::-1] == orders[9]
+
+
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_of_each_query_it_is_told_that_its_own_answer_is_complete_unless_that_is_empty(planner: str) -> None:
     """Also where another one that is told in the same way is not."""

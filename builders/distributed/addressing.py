@@ -18,9 +18,9 @@ from squall.builders.distributed.messages import ROW, STATE, Made, Message, Parc
 from squall.builders.distributed.turns import Turns, turns
 from squall.builders.packing import orders
 from squall.builders.rows.entries import UNIT, Entry
-from squall.builders.rows.timeline import combiner
+from squall.builders.rows.timeline import combiner, sieve
 from squall.builders.stars import Fused
-from squall.operators import Deliver, Feed, Group
+from squall.operators import Deliver, Feed, Group, Slice
 from squall.placement import Columns, inputs_by_kind
 from squall.plan import Node, Plan
 
@@ -143,8 +143,9 @@ class Addressing:
         self.kept = {(id, slot): partial(of_turns, slot) for id in program.turns.sources for slot in (0, 1)}
         """What tells where that lies which is kept of facts that are taken in turn, by its slot."""
         self.levels |= dict.fromkeys(program.turns.sources, TURNS)
-        self.combiners = {(node.id, 0): combiner(node.op) for node in plan.nodes if isinstance(node.op, Group)}
-        """What adds up the rows that move, by where they go."""
+        made = (((node.id, 0), _combiner(plan, node)) for node in plan.nodes)
+        self.combiners = {address: combined for address, combined in made if combined is not None}
+        """What adds up the rows that move, or leaves out those that make no difference, by where they go."""
 
     def _told(self, plan: Plan, node: Node) -> Key:
         """What tells where rows go that are told, whatever kind they are of: their inputs are not told apart."""
@@ -213,6 +214,16 @@ class Addressing:
 
 def _of_kind(keys: Mapping[str, Key], row: Sequence[Any]) -> str:
     return (keys.get(str(row[0])) or keys[""])(row)  # the same text, also of a `Head`
+
+
+def _combiner(plan: Plan, node: Node) -> Callable[[Iterable[Entry]], list[Entry]] | None:
+    """What makes fewer of rows for a node before they move; None: nothing does."""
+    match node.op:
+        case Group():
+            return combiner(node.op)
+        case Slice() if node.inputs[0].node not in plan.retractable:
+            return sieve(node.op)
+    return None
 
 
 def bucket_of(text: str) -> int:

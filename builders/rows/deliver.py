@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -185,7 +186,12 @@ def _as_entries(counts: dict[Row, int]) -> Iterator[Entry]:
 
 
 def _as_answer(counts: dict[Row, int]) -> dict[Row, int]:
-    return {row: _difference(row, 0, count) for row, count in counts.items()}
+    """What is told of rows: each as often as it is, and of a query with an order each with its number in that, behind
+    its cells. (What else the order goes by is not told.)"""
+    found = {row: _difference(row, 0, count) for row, count in counts.items() if not isinstance(row[0], Head)}
+    ordered = sorted((row for row in counts if isinstance(row[0], Head)), key=_place)
+    told = chain.from_iterable(repeat((str(row[0]), *row[1:]), counts[row]) for row in ordered)
+    return found | {(*row, str(number)): 1 for number, row in enumerate(told)}
 
 
 class GrowingDeliver(Keeping):

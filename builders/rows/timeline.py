@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from heapq import heappop, heappush
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from squall import operators as ops
@@ -300,6 +301,40 @@ class Slice(TimeDriven):
 
 def _first(item: tuple[Any, Row]) -> Any:
     return item[0]
+
+
+def sieve(op: ops.Slice) -> Callable[[Iterable[Entry]], list[Entry]] | None:
+    """The function that leaves out, before they move, entries that come behind as many others as the slice may have,
+    which are valid as long as they are. Of rows that nothing takes back. None: there is no limit."""
+    if op.limit is None:
+        return None
+    last, order = op.offset + op.limit, ordering(op.order)
+
+    def chosen(entries: Iterable[Entry]) -> list[Entry]:
+        alike: defaultdict[Row, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            alike[*(entry[place] for place in op.keys), entry[-2]].append(entry)
+        return [entry for part in alike.values() for entry in _least(part, last, order)]
+
+    return chosen
+
+
+def _least(entries: Sequence[Entry], many: int, order: Callable[[Row], Any]) -> Iterable[Entry]:
+    """Of entries that end together those before which there are fewer than so many of the ones that have begun."""
+    if len(entries) <= many:
+        yield from entries
+        return
+    least: list[Any] = []
+    for entry in sorted(entries, key=itemgetter(-3)):
+        key = order(entry[:-3])
+        if len(least) < many:
+            insort(least, key)
+        elif many and key < least[-1]:
+            del least[-1]
+            insort(least, key)
+        else:
+            continue
+        yield entry
 
 
 class _Descending:

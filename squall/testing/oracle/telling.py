@@ -35,19 +35,20 @@ def reported(
         last = max(instants) if telling.output == "rstream" else max(timeline)
         yield from _without_gaps(_periodic(telling, events, timeline, max(last, latest)), timeline)
         return
-    previous: Counter[_Answered] = Counter()
+    previous: list[_Answered] = []
     for time, items in timeline.items():
         if telling.output != "rstream":
             yield time, items
         elif time in instants:
-            bag = Counter(item for item, _ in items)
-            if _is_told(telling.report, previous, bag):
+            now = [item for item, _ in items]
+            if _is_told(telling.report, previous, now):
                 yield time, items
-            previous = bag
+            previous = now
 
 
-def _is_told(report: Report, previous: Counter[_Answered], bag: Counter[_Answered]) -> bool:
-    return {"close": True, "change": bag != previous, "nonempty": bool(bag)}[report.policy]
+def _is_told(report: Report, previous: Sequence[_Answered], now: Sequence[_Answered]) -> bool:
+    """Both are in order, that of a query or else by their text."""
+    return {"close": True, "change": now != previous, "nonempty": bool(now)}[report.policy]
 
 
 def _periodic(
