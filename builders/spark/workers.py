@@ -56,10 +56,11 @@ def _by_own_worker(nothing: RDD[int], step: Step, pool: int) -> RDD[pyarrow.Reco
 
     context = nothing.context
     with _ENVIRONMENT:
-        context.environment[_OWN] = str(pool)
+        before = context.environment  # left as it is: other threads may be reading it
+        context.environment = {**before, _OWN: str(pool)}
         try:
             # With its name the function is handed to Spark, which takes note of the environment.
             made = nothing.mapPartitionsWithIndex(work).setName(step.__name__)
         finally:
-            del context.environment[_OWN]
+            context.environment = before
     return made

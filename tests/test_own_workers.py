@@ -1,0 +1,39 @@
+"""Tasks that have pools of Python workers of their own (`squall.builders.spark.workers.by_own_workers`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from squall.builders.distributed.messages import making, same
+from squall.builders.spark.workers import by_own_workers
+
+
+class Rdd:
+    """Takes down in which environment its functions are handed to Spark, as `setName` does that."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    def mapPartitionsWithIndex(self, work: Callable[..., Any]) -> Rdd:
+        return self
+
+    def setName(self, name: str) -> Rdd:
+        self.context.seen.append(dict(self.context.environment))
+        next(self.context.reading)  # a RuntimeError, if what is being read has another size
+        return self
+
+
+@pytest.mark.parametrize(("local", "pools"), [(True, ["0", "1"]), (False, ["0", "0"])])
+def test_the_environment_that_other_threads_may_be_reading_is_left_as_it_is(local: bool, pools: list[str]) -> None:
+    known = dict.fromkeys(["PYTHONHASHSEED", "one", "two"], "0")
+    context = SimpleNamespace(environment=known, seen=[], reading=iter(known))
+    context.union = lambda made: made[0]
+    nothing: Any = Rdd(context)
+    by_own_workers(nothing, [making([]), same], local)
+    assert [one["SQUALL_WORKER"] for one in context.seen[:2]] == pools
+    assert context.environment is known
+    assert [*known] == ["PYTHONHASHSEED", "one", "two"]
