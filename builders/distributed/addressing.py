@@ -226,9 +226,9 @@ def _combiner(plan: Plan, node: Node) -> Callable[[Iterable[Entry]], list[Entry]
     return None
 
 
-def bucket_of(text: str) -> int:
-    """The bucket of what has this text in common."""
-    return zlib.crc32(text.encode()) % BUCKETS
+def bucket_of(text: str, many: int = BUCKETS) -> int:
+    """The bucket, of so many, of what has this text in common."""
+    return zlib.crc32(text.encode()) % many
 
 
 def _by_bucket(key: Key, entries: Iterable[Entry]) -> Iterator[tuple[int, list[Entry]]]:

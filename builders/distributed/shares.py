@@ -331,7 +331,6 @@ class Unread(NamedTuple):
 
 
 _ALL_READ = Unread()
-_ONLY = Sharing(1, 0)
 _NO_STATE = replicas.State((0,), TOGETHER)
 
 
@@ -352,7 +351,7 @@ class Task:
     first: bool
     last: bool
     whole: bool = False
-    sharing: Sharing = _ONLY
+    sharing: Sharing = _UNDIVIDED
     unread: Unread = _ALL_READ
     state: replicas.State = _NO_STATE
 

@@ -7,10 +7,10 @@ another. What a row of one subject may lead to is found by whoever has all facts
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
+from squall.builders.distributed.addressing import bucket_of
 from squall.builders.distributed.reasons import Reason
 from squall.marks import mark_of
 from squall.operators import (
@@ -52,7 +52,7 @@ _NONE: Places = frozenset()
 def share_of(fact: Fact, shares: int) -> int:
     """The number of the share, of so many, in which a fact is: that of its subject; of an atom's first argument."""
     subject = (fact.relation, *fact.arguments)[:2][-1] if isinstance(fact, Atom) else fact.subject
-    return zlib.crc32(subject.encode()) % shares
+    return bucket_of(subject, shares)
 
 
 def why_together(plan: Plan) -> Reason | None:
