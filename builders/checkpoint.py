@@ -18,7 +18,6 @@ from typing import IO, Any, NamedTuple
 
 from squall.builders import packing
 from squall.builders.belonging import LESS, differences
-from squall.builders.packing import Orders
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.memory import Keeping
 from squall.builders.state import Slot, State, lasting
@@ -29,8 +28,9 @@ Migrate = Callable[
 ]
 Kept = tuple[str, int, Sequence[Entry]]
 """A memory, one of its slots, and entries that went into it."""
-FORMAT = 4
-"""How memories are kept; 2 had another mark in front of solutions, 3 another memory of streams that a program makes."""
+FORMAT = 5
+"""How memories are kept; 2 had another mark in front of solutions, 3 another memory of streams that a program makes, 4
+other places of solutions that are told in an order."""
 NAME = "checkpoint.jsonl"
 _LEAST = 1 << 20
 """Bytes that may be added before the file is written anew."""
@@ -63,16 +63,15 @@ class Step(NamedTuple):
 class Checkpoint:
     """The file of one run, which is its own as long as this is open.
 
-    head: what it belongs to. orders: those of the plan's solutions (`squall.builders.packing.orders`). migrate: makes
-    of the entries of a program that had other rules as well those of this one (`squall.builders.migration.carried`).
+    head: what it belongs to. migrate: makes of the entries of a program that had other rules as well those of this one
+    (`squall.builders.migration.carried`).
     Raises BuilderError where the file is that of something else.
     """
 
-    def __init__(self, folder: Path, head: Head, orders: Orders, migrate: Migrate | None = None) -> None:
+    def __init__(self, folder: Path, head: Head, migrate: Migrate | None = None) -> None:
         self.folder = folder
         self.path = folder / NAME
         self.head = head
-        self.orders = orders
         self._migrate = migrate
         self._before: Mapping[str, str] | None = None
         """The memories of the program that had other rules as well, if the file is that of one."""
@@ -174,7 +173,7 @@ class Checkpoint:
             length += len(line)
             match _value(line):
                 case [str(id), int(slot), str(text), *valid]:
-                    entries.append((id, slot, [(*packing.unpack(text, self.orders), *valid)]))
+                    entries.append((id, slot, [(*packing.unpack(text), *valid)]))
                 case dict(values):
                     step = values
                 case int(known) if known == sum_ and step is not None:

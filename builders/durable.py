@@ -18,7 +18,6 @@ from squall.builders.belonging import rules
 from squall.builders.checkpoint import Checkpoint, Head, Step
 from squall.builders.given import Given
 from squall.builders.migration import carried, kinds
-from squall.builders.packing import orders
 from squall.builders.running import Outputs, Running
 from squall.rdf import Columns, Event
 from squall.stages import Delivering, Interval, Output, Recoverable
@@ -40,7 +39,7 @@ class Durable:
         self.begin = 0
         migrate = carried if running.options.migrate else None
         head = Head(_belongs(running, batches), kinds(running))
-        self.checkpoint = Checkpoint(folder, head, orders(running.plan), migrate)
+        self.checkpoint = Checkpoint(folder, head, migrate)
         self._saved = time.monotonic()
         self._statements = 0
         """How many have been worked off since then."""

@@ -1,18 +1,14 @@
-"""Rows as strings, one by one or all those of a message: exact, also where a cell is unbound or has an order."""
+"""Rows as strings, one by one or all those of a message: exact, also where a cell is unbound."""
 
 from __future__ import annotations
 
 import json
 import sys
 from array import array
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from squall.builders.rows.entries import Entry, Head, Row, answer_row, row_fact, triple
-from squall.builders.rows.timeline import order_name, ordering
-from squall.marks import NAMED
-from squall.operators import Answer
-from squall.plan import Plan
+from squall.builders.rows.entries import Entry, Row, answer_row, row_fact, triple
 from squall.rdf import FOREVER, Evaluated, Triple
 from squall.stages import Output
 
@@ -22,18 +18,16 @@ _EVALUATED = "="
 """The first cell of the row that says that an evaluation is complete."""
 _WIDTH = 8
 """The bytes of an integer."""
-Orders = Mapping[str, Callable[[Row], Any]]
-"""By the name of an order the sort key of the row that a solution is made of."""
 
 
 def pack(row: Sequence[str | None]) -> str:
     """A row as one string: its cells divided by line feeds, which no term's text has inside (N-Triples escapes them).
-    As JSON where that could not be told apart again, or a cell is more than its text."""
+    As JSON where that could not be told apart again."""
     try:
         text = "\n".join(row)  # type: ignore[arg-type]  # that a cell is None is rare, and shows
     except TypeError:
         return _as_json(row)
-    if text.count("\n") != len(row) - 1 or not text or text[0] == _JSON or isinstance(row[0], Head):
+    if text.count("\n") != len(row) - 1 or not text or text[0] == _JSON:
         return _as_json(row) if row else ""
     return text
 
@@ -66,14 +60,12 @@ def pack_all(entries: Sequence[Entry]) -> Packed:
     return Packed(_all_as_json(entries) if text is None else text, spans, max(starts), latest)
 
 
-def unpack_all(text: str, spans: bytes, orders: Orders) -> list[Entry]:
-    """The entries of which `pack_all` made this; equal cells are one object. orders: needed where solutions have an
-    order."""
+def unpack_all(text: str, spans: bytes) -> list[Entry]:
+    """The entries of which `pack_all` made this; equal cells are one object."""
     width = len(spans) // 3
     times = [_all_integers(spans[first : first + width]) for first in range(0, 3 * width, width)]
     if text[:1] == _JSON:
-        rows = (_row(cells, orders) for cells in json.loads(text[1:]))
-        return [(*row, *span) for row, *span in zip(rows, *times, strict=True)]
+        return [(*row, *span) for row, *span in zip(json.loads(text[1:]), *times, strict=True)]
     size = width // _WIDTH
     cells = list(map(sys.intern, text.split("\n"))) if text else []
     columns = (cells[first : first + size] for first in range(0, len(cells), size))
@@ -93,43 +85,25 @@ def _all_integers(packed: bytes) -> Sequence[int]:
 
 
 def _text(columns: Sequence[Sequence[str]], count: int) -> str | None:
-    """So many rows, column by column, if they can be told apart again, and no cell is more than its text. Raises
-    TypeError if a cell is None."""
+    """So many rows, column by column, if they can be told apart again. Raises TypeError if a cell is None."""
     text = "\n".join(["\n".join(column) for column in columns])
-    if NAMED in text and Head in set(map(type, columns[0])):
-        return None
     plain = text and text[0] != _JSON and text.count("\n") == len(columns) * count - 1
     return text if plain or not columns else None
 
 
 def _all_as_json(entries: Sequence[Entry]) -> str:
-    return _JSON + json.dumps([_cells(entry[:-3]) for entry in entries], ensure_ascii=False)
+    return _JSON + json.dumps([entry[:-3] for entry in entries], ensure_ascii=False)
 
 
 def _as_json(row: Sequence[str | None]) -> str:
-    return _JSON + json.dumps(_cells(row), ensure_ascii=False)
+    return _JSON + json.dumps(row, ensure_ascii=False)
 
 
-def _cells(row: Sequence[str | None]) -> list[Any]:
-    """What a row is in JSON."""
-    return [[str(cell), cell.order, *cell.origin] if isinstance(cell, Head) else cell for cell in row]
-
-
-def _row(cells: Sequence[Any], orders: Orders) -> Row:
-    return tuple(_head(cell, orders) if isinstance(cell, list) else cell for cell in cells)
-
-
-def unpack(text: str, orders: Orders | None = None) -> Row:
-    """The row of a string. orders: needed where solutions have an order."""
+def unpack(text: str) -> Row:
+    """The row of a string."""
     if text[:1] != _JSON:
         return tuple(text.split("\n")) if text else ()
-    return _row(json.loads(text[1:]), orders or {})
-
-
-def _head(cell: list[Any], orders: Orders) -> Head:
-    first, order, *row = cell
-    origin = tuple(row)
-    return Head(first, orders[order](origin), origin, order)
+    return tuple(json.loads(text[1:]))
 
 
 def pack_output(output: Output) -> str:
@@ -150,9 +124,3 @@ def unpack_output(text: str, time: int) -> Output:
     if cells[0] == _EVALUATED:
         return Output(Evaluated(tuple(map(str, cells[1:]))), time, str(rule))
     return Output(row_fact(cells), time, str(rule))
-
-
-def orders(plan: Plan) -> dict[str, Callable[[Row], Any]]:
-    """The orders of the solutions of a plan's queries."""
-    found = {node.op.order for node in plan.nodes if isinstance(node.op, Answer) and node.op.order}
-    return {order_name(order): ordering(order) for order in found}

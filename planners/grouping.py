@@ -37,8 +37,8 @@ from squall.operators import (
 )
 from squall.placement import (
     Columns,
-    has_order,
     inputs_by_kind,
+    is_sequence,
     is_whole,
     places,
     read_again,
@@ -134,9 +134,9 @@ class _Grouping:
             self.wanted.update(dict.fromkeys(((node.id, port) for port in ports), key))
 
     def _together(self, told: Feed | Deliver, made: Sequence[Node]) -> Columns:
-        """By what the rows of some nodes go that are of one kind: to one place, if they are told in an order; by those
+        """By what the rows of some nodes go that are of one kind: to one place, if all of them are a sequence; by those
         columns by which all of them lie already; else facts by their subject, and solutions by all of their values."""
-        if any(has_order(told, node.op) for node in made):
+        if is_sequence(told, (node.op for node in made)):
             return ()
         lying = {self._lies(node) for node in made}
         known = lying.pop() if len(lying) == 1 else None

@@ -14,6 +14,9 @@ ASKED = "!"
 """What the first cell of the row of an ASK query's answer begins with; its name follows."""
 NAMED = "\t"
 """What stands in front of the name of a solution's query: no variable has it in its name, and it divides no cells."""
+PLACED = "\x1f"
+"""What stands behind that in the first cell of a solution that is told in an order, in front of its place there: text
+that is less than that of all solutions behind it. No query has it in its name."""
 
 
 def relation_mark(relation: Term) -> Term:

@@ -6,7 +6,7 @@ columns by it, distributed builders where rows move.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from squall.marks import QUAD_MARK, answer_mark, mark_of
 from squall.operators import (
@@ -15,6 +15,7 @@ from squall.operators import (
     Deliver,
     Distinct,
     Emit,
+    Expression,
     Extend,
     Feed,
     Match,
@@ -22,6 +23,8 @@ from squall.operators import (
     Project,
     Test,
     Where,
+    columns_of,
+    moved,
 )
 from squall.plan import Node
 from squall.rdf import Term
@@ -75,9 +78,21 @@ def kind_of(id: str, by_id: Mapping[str, Node]) -> str:
     return answer_mark(op) if isinstance(op, Answer) else (template and mark_of(template)) or ""
 
 
-def has_order(told: Feed | Deliver, op: Operator) -> bool:
-    """Whether what an operator makes is told in an order, and so from one place."""
-    return told.output == "rstream" and isinstance(op, Answer) and bool(op.order)
+def is_sequence(told: Feed | Deliver, made: Iterable[Operator]) -> bool:
+    """Whether rows of one kind that some operators make are told only if another sequence is to be told, which none of
+    their parts can say: rows are put in order by what is not told of them, or in several orders."""
+    if told.output != "rstream" or told.report.policy != "change":
+        return False
+    orders = {_told_order(op) for op in made if isinstance(op, Answer)}
+    return None in orders or len(orders) > 1
+
+
+def _told_order(op: Answer) -> tuple[tuple[Expression, bool], ...] | None:
+    """The order of solutions by their values; None: it depends on what they do not have."""
+    if any(column not in op.columns for value, _ in op.order for column in columns_of(value)):
+        return None
+    places = {column: place for place, column in enumerate(op.columns)}
+    return tuple((moved(value, places), falls) for value, falls in op.order)
 
 
 def is_whole(op: Feed) -> bool:

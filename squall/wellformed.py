@@ -34,7 +34,7 @@ from squall.operators import (
     is_stateful,
     is_timed,
 )
-from squall.placement import Columns, has_order, inputs_by_kind, is_whole
+from squall.placement import Columns, inputs_by_kind, is_sequence, is_whole
 from squall.plan import Node, Plan
 
 _ARITY: dict[type, tuple[int, int | None]] = {
@@ -224,10 +224,12 @@ def _parting_told(node: Node, op: Feed | Deliver, plan: Plan) -> Iterator[str]:
     """The same of what is told, or is a stream."""
     for ports in inputs_by_kind(node, plan.by_id).values():
         yield from _differing(node, ports)
-    whole = isinstance(op, Feed) and is_whole(op)
+        edges = [node.inputs[port] for port in ports]
+        sequence = is_sequence(op, (plan.by_id[edge.node].op for edge in edges))
+        for edge in edges:
+            if edge.columns and (sequence or (isinstance(op, Feed) and is_whole(op))):
+                yield f"has what `{edge.node}` makes not in one place, where its order, or all of it, counts"
     for edge in node.inputs:
-        if edge.columns and (whole or has_order(op, plan.by_id[edge.node].op)):
-            yield f"has what `{edge.node}` makes not in one place, where its order, or all of it, counts"
         if (plan.widths[edge.node] - 1) in (edge.columns or ()):
             yield f"groups what `{edge.node}` makes by the last column, in which rows that are alike may differ"
 

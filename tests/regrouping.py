@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from squall.operators import AntiJoin, Deliver, Distinct, Feed, Group, Join, LeftJoin, Slice, is_stateful, is_timed
-from squall.placement import Columns, has_order, inputs_by_kind, is_whole
+from squall.placement import Columns, inputs_by_kind, is_sequence, is_whole
 from squall.plan import Node, Plan
 from squall.wellformed import check
 
@@ -47,7 +47,7 @@ def _told(draw: Random, node: Node, op: Feed | Deliver, plan: Plan) -> list[Colu
     found: list[Columns] = [()] * len(node.inputs)
     for ports in inputs_by_kind(node, plan.by_id).values():
         made = [plan.by_id[node.inputs[port].node] for port in ports]
-        whole = is_whole(op) if isinstance(op, Feed) else any(has_order(op, one.op) for one in made)
+        whole = (isinstance(op, Feed) and is_whole(op)) or is_sequence(op, (one.op for one in made))
         cells = range(min(plan.widths[one.id] for one in made) - 1)
         key = () if whole else _some(draw, cells)
         for port in ports:

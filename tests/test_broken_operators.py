@@ -19,8 +19,8 @@ from squall.builders.rows.entries import Entry
 from squall.builders.rows.plain import Plain
 from squall.builders.rows.read import Reader
 from squall.builders.rows.sets import CountingDistinct, GrowingDistinct, RecursiveDistinct
-from squall.builders.rows.timeline import _Descending
 from squall.functions.jena import function_iri
+from squall.functions.ordering import descending
 from squall.functions.sparql.names import FALSE, TRUE
 from squall.plan import Input, Node, Plan
 from squall.rdf import FOREVER, Event, Term, iri
@@ -215,7 +215,7 @@ class _Counting(RecursiveDistinct):
 def _falling(op: Any) -> None:
     """The order of a slice is turned round."""
     order = op.order
-    op.order = lambda row: _Descending(order(row))
+    op.order = lambda row: descending(order(row))
 
 
 def _forgetful(op: Any) -> None:

@@ -348,7 +348,7 @@ def test_a_checkpoint_that_was_cut_off_does_not_count(folder: Path) -> None:
     for length in (ends[-3], *range(ends[-3] + 2, ends[-2] + 1, 7), ends[-2]):
         path.write_bytes(data[: length + 1])
         places = [data[:end].count(b'"passed"') for end in ends if end <= length]
-        with closing(checkpoint.Checkpoint(folder, head_of(folder), {})) as found:
+        with closing(checkpoint.Checkpoint(folder, head_of(folder))) as found:
             found.load()
             assert found.last is not None
             assert found.last.sources == json.loads(data[: ends[places[-1] - 1]].split(b"\n")[-2])["sources"]
@@ -362,7 +362,7 @@ def test_a_checkpoint_that_is_damaged_does_not_count(folder: Path) -> None:
     path = folder / checkpoint.NAME
     *_, before, _ = (line for line in path.read_text().splitlines() if line.startswith('{"passed"'))
     path.write_text(path.read_text()[::-1].replace('0:"nigeb"', '7:"nigeb"', 1)[::-1])
-    with closing(checkpoint.Checkpoint(folder, head_of(folder), {})) as found:
+    with closing(checkpoint.Checkpoint(folder, head_of(folder))) as found:
         found.load()
         assert found.last == checkpoint.Step(**json.loads(before))
 
@@ -519,7 +519,7 @@ def test_where_a_source_stands_is_its_own(tmp_path: Path, before: str, now: str,
 
 def test_a_checkpoint_is_one_runs_at_a_time(folder: Path) -> None:
     kept(folder)
-    with closing(checkpoint.Checkpoint(folder, head_of(folder), {})), pytest.raises(BuilderError, match="is going on"):
+    with closing(checkpoint.Checkpoint(folder, head_of(folder))), pytest.raises(BuilderError, match="is going on"):
         kept(folder)
     kept(folder)
 

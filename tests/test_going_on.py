@@ -74,7 +74,6 @@ class Moving:
         self.plan = plan
         self.compacts = compacts
         self.begin = begin
-        self.orders = packing.orders(plan)
         self.texts: list[tuple[str, int, str, int, int, int]] = []
         self.passed = ALWAYS - 1
 
@@ -101,7 +100,7 @@ class Moving:
     def _elsewhere(self) -> Running:
         running, state = Running(self.plan, Options()), State()
         for id, slot, text, *valid in self.texts:
-            state.add([(id, slot, [(*packing.unpack(text, self.orders), *valid)])])
+            state.add([(id, slot, [(*packing.unpack(text), *valid)])])
         if self.compacts:
             state.compact(running.memories, self.passed)
             self.texts = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -16,6 +17,7 @@ from squall.builders.distributed.exchange import Folder
 from squall.builders.distributed.hot import Hot
 from squall.builders.distributed.messages import Step
 from squall.builders.distributed.spread import spreadable
+from squall.errors import PlannerError
 from squall.marks import QUAD_MARK
 from squall.operators import Answer, Column, Deliver, Feed, Join, Match, Read, Unit
 from squall.placement import read_again, subject_in, through
@@ -38,6 +40,7 @@ from squall.system import (
     Variable,
 )
 from squall.testing import assert_as_oracle, stream
+from squall.wellformed import check
 from squall.windows import Range, Stepped
 from tests import in_memory
 
@@ -45,6 +48,7 @@ PREFIX = "PREFIX : <http://example.org/>\n"
 P, Q, R, S = (iri(f"http://example.org/{name}") for name in "pqrs")
 X, Y, Z = map(Variable, "xyz")
 COLUMNS = tuple[int, ...]
+CHANGE = Report("change")
 
 
 def plan_of(query: str, output: str = "istream") -> Plan:
@@ -68,7 +72,7 @@ def told_by(plan: Plan) -> list[COLUMNS | None]:
         ("SELECT DISTINCT ?x ?z { ?x :p ?y . ?y :q ?z }", "dstream", (1, 2), True),
         ("SELECT DISTINCT ?z ?x { ?x :p ?y . ?y :q ?z }", "istream", (2, 1), True),
         ("SELECT ?y (COUNT(?x) AS ?n) { ?x :p ?y } GROUP BY ?y", "istream", (1,), True),
-        ("SELECT ?x ?y ?z { ?x :p ?y . ?y :q ?z } ORDER BY ?z", "rstream", (), False),
+        ("SELECT ?x ?y ?z { ?x :p ?y . ?y :q ?z } ORDER BY ?z", "rstream", (2,), False),
         ("SELECT ?x ?y ?z { ?x :p ?y . ?y :q ?z } ORDER BY ?z LIMIT 3", "istream", (), True),
         ("SELECT ?x ?y ?z ?w { ?x :p ?y . ?w :q ?z }", "istream", (), True),
         ("CONSTRUCT { ?y :r ?z } { ?x :p ?y . ?y :q ?z }", "istream", (0,), True),
@@ -128,27 +132,61 @@ def test_when_a_stream_that_is_told_whole_brings_something_is_known_before_the_e
     assert bool(ending(plan, levels(plan))) == (output == "istream")
 
 
-def by_hand(orders: Iterable[bool], output: str = "rstream", queries: tuple[str, ...] = ("q", "q")) -> Plan:
-    """What two nodes answer, of one query or of two. orders: whether it has an order."""
-    order = ((Column(0), False),)
+def by_hand(
+    orders: Iterable[int | None],
+    output: str = "rstream",
+    queries: tuple[str, ...] = ("q", "q"),
+    report: Report = CHANGE,
+) -> Plan:
+    """What two nodes answer, of one query or of two. orders: the columns that they are put in order by."""
     cells = ((0, P, 1), (1, P, 0))
     nodes = [Node("r", Read(Source()))]
-    for number, ordered in enumerate(orders):
+    for number, column in enumerate(orders):
         nodes.append(Node(f"m{number}", Match(cells[number]), (Input("r"),)))
-        answer = Answer(("x", "y"), (0, 1), (queries[number],), order if ordered else ())
+        order = () if column is None else ((Column(column), False),)
+        answer = Answer(("x", "y"), (1, 0) if number else (0, 1), (queries[number],), order)
         nodes.append(Node(f"a{number}", answer, (Input(f"m{number}"),)))
     ends = tuple(Input(node.id) for node in nodes if isinstance(node.op, Answer))
-    return Plan(tuple(group([*nodes, Node("end", Deliver(output, sources=(Source(),)), ends)])), "by hand")
+    end = Deliver(output, sources=(Source(),), report=report)
+    return Plan(tuple(group([*nodes, Node("end", end, ends)])), "by hand")
 
 
 def test_what_is_alike_goes_to_one_place_wherever_it_comes_from() -> None:
-    assert told_by(by_hand([False, False])) == [(1, 2), (1, 2)]
-    assert told_by(by_hand([True, False])) == [(), ()], "an order needs all that is alike"
-    assert told_by(by_hand([True, False], "istream")) == [(1, 2), (1, 2)]
+    assert told_by(by_hand([None, None])) == [(1, 2), (1, 2)]
+    assert told_by(by_hand([0, 1])) == [(1, 2), (1, 2)], "the same order of the same values"
+    assert told_by(by_hand([0, 0])) == [(), ()], "which value is another decides where it is told"
+    assert told_by(by_hand([0, None])) == [(), ()]
+    assert told_by(by_hand([0, 0], report=Report())) == [(1, 2), (1, 2)], "it is told, whatever was before"
+    assert told_by(by_hand([0, 0], "istream")) == [(1, 2), (1, 2)]
+    assert told_by(by_hand([0, 0], queries=("q", "other"))) == [(1, 2), (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ("SELECT ?x ?z { ?x :p ?y . ?y :q ?z } ORDER BY ?z", (1, 2)),
+        ("SELECT ?x ?z { ?x :p ?y . ?y :q ?z } ORDER BY ?z DESC(STR(?z) < STR(?x))", (1, 2)),
+        ("SELECT ?x ?z { ?x :p ?y . ?y :q ?z } ORDER BY ?y", ()),
+        ("SELECT ?x ?z { ?x :p ?y . ?y :q ?z } ORDER BY ?z (STR(?z) < STR(?y))", ()),
+    ],
+)
+def test_what_is_told_if_its_order_has_changed_meets_where_that_does_not_show(query: str, columns: COLUMNS) -> None:
+    plan = squall.plan(squall.compile(PREFIX + query, lexer="sparql"))
+    assert {op.report.policy for _, op in plan.deliveries} == {"change"}
+    assert told_by(plan) == [columns]
+    assert check(plan) == plan
+    if not columns:
+        (end,) = (node for node, _ in plan.deliveries)
+        apart = replace(end, inputs=(replace(end.inputs[0], columns=(1,)),))
+        with pytest.raises(PlannerError, match="not in one place, where its order"):
+            check(replace(plan, nodes=(*plan.nodes[:-1], apart)))
 
 
 def test_what_meets_in_one_task_is_said_by_input() -> None:
-    plan = by_hand([False, True], queries=("q", "other"))
+    plan = by_hand([None, 0], queries=("q", "other"))
+    hides = Answer(("x",), (0,), ("other",), ((Column(1), False),))
+    nodes = [replace(node, op=hides) if node.id == "a1" else node for node in plan.nodes]
+    plan = replace(plan, nodes=tuple(group(nodes)))
     assert told_by(plan) == [(1, 2), ()]
     assert describe(plan).endswith("end grouped by [1, 2]; a single task has all rows of input 2")
 
@@ -198,13 +236,27 @@ def test_all_tasks_tell(shown: str, output: str) -> None:
     assert max(by) < 0.6 * sum(by)
 
 
-def test_what_has_an_order_one_task_tells_in_it() -> None:
-    query = "SELECT ?x ?z { ?x :p ?y . ?y :q ?z } ORDER BY DESC(?z) ?x"
-    system = apply(squall.compile(PREFIX + query, lexer="sparql"), output="rstream")
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT ?x ?z { ?x :p ?y . ?y :q ?z } ORDER BY DESC(?z) ?x",
+        "SELECT ?x ?z { ?x :p ?y . OPTIONAL { ?y :q ?z } } ORDER BY ?z",
+        "SELECT ?x (?y AS ?shown) { ?x :p ?y . ?y :q ?z } ORDER BY STR(?z) DESC(?x)",
+        "SELECT (1 AS ?one) { ?x :p ?y . ?y :q ?z } ORDER BY ?z",
+    ],
+)
+@pytest.mark.parametrize("report", [Report(), Report("change"), Report("nonempty"), Report("periodic", 7)])
+def test_what_has_an_order_all_tasks_tell_in_it(query: str, report: Report) -> None:
+    """One of them where nobody else could say whether it is in another order than before."""
+    system = apply(squall.compile(PREFIX + query, lexer="sparql"), output="rstream", report=report)
+    plan = squall.plan(system)
     events = stream(PEOPLE)
-    found, by = told(squall.plan(system), events)
-    assert len(by) == 1
-    assert found == list(squall.build(squall.plan(system), "iterator").run([events]))
+    found, by = told(plan, events)
+    assert found == list(squall.build(plan, "iterator").run([events]))
+    assert_as_oracle(system, found, events)
+    together = told_by(plan) == [()]
+    assert together == (report.policy == "change" and "?z " not in query.partition("{")[0])
+    assert len(by) == (1 if together or "1 AS" in query else 3)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall.functions import values
-from squall.functions.ordering import key
+from squall.functions.ordering import descending, key, sortable, sortable_text
 from squall.rdf import XSD, Term, blank, iri, literal
 
 
@@ -114,3 +114,62 @@ def test_it_is_transitive(one: Term, two: Term, three: Term) -> None:
 def test_the_order_does_not_depend_on_the_order_before(bags: tuple[list[Term | None], list[Term | None]]) -> None:
     one, other = bags
     assert sorted(one, key=key) == sorted(other, key=key)
+
+
+# As text
+
+
+def test_as_text_all_kinds_are_in_the_same_order() -> None:
+    assert sorted(set(SORTED), key=sortable) == SORTED
+    assert sorted(set(SORTED), key=lambda term: descending(sortable(term))) == SORTED[::-1]
+
+
+numbers = st.one_of(
+    st.integers().map(lambda value: of(str(value), "integer")),
+    st.decimals(allow_nan=False, allow_infinity=False).map(lambda value: of(f"{value:f}", "decimal")),
+    st.floats().map(lambda value: of(repr(value).replace("inf", "INF").replace("nan", "NaN"), "double")),
+    st.floats(width=32).map(lambda value: of(repr(value).replace("inf", "INF").replace("nan", "NaN"), "float")),
+)
+durations = st.sampled_from(["P1Y", "P2M", "-P1M", "PT0.5S", "-PT0.05S", "P1DT1S", "-P1Y2M3DT4H5M6.7S"])
+any_terms = st.one_of(
+    terms, numbers, st.none(), durations.map(lambda lexical: of(lexical, "duration")), st.text().map(literal)
+)
+
+
+@given(any_terms, any_terms)
+def test_text_is_less_for_what_the_key_is_less_for(one: Term | None, other: Term | None) -> None:
+    assert (sortable(one) < sortable(other)) == (key(one) < key(other))
+    assert (sortable(one) == sortable(other)) == (one == other)
+    assert (descending(sortable(one)) < descending(sortable(other))) == (key(other) < key(one))
+
+
+@given(st.lists(st.tuples(any_terms, any_terms), min_size=2, max_size=2), st.tuples(st.booleans(), st.booleans()))
+def test_of_several_the_first_that_differs_decides(
+    rows: list[tuple[Term | None, Term | None]], falls: tuple[bool, bool]
+) -> None:
+    def text(row: tuple[Term | None, Term | None]) -> str:
+        parts = zip(map(sortable, row), falls, strict=True)
+        return "".join(descending(part) if down else part for part, down in parts)
+
+    one, other = rows
+    place = 0 if one[0] != other[0] else 1
+    less = key(one[place]) > key(other[place]) if falls[place] else key(one[place]) < key(other[place])
+    assert (text(one) < text(other)) == less
+
+
+@given(st.text(), st.text())
+def test_any_text_is_compared_by_code_points_and_begins_no_other(one: str, other: str) -> None:
+    """In Python, and in UTF-8 as well: a line feed is not in it."""
+    texts = [sortable_text(text) for text in (one, other)]
+    assert (texts[0] < texts[1]) == (one < other)
+    assert one == other or not texts[1].startswith(texts[0])
+    assert not any("\n" in text for text in texts)
+    assert (texts[0].encode() < texts[1].encode()) == (one < other)
+
+
+def test_what_is_long_stays_exact() -> None:
+    digits = "1" * 1990
+    long = [of(f"{sign}{digits[:-1]}{last}", "integer") for sign, last in (("-", 2), ("-", 1), ("", 1), ("", 2))]
+    assert sorted(long, key=sortable) == long
+    tiny = [of(f"-0.{'0' * 1900}2", "decimal"), of("5e-324", "double"), of("1e308", "double")]
+    assert sorted(tiny, key=sortable) == tiny

@@ -11,13 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squall.builders.packing import orders, pack, pack_all, unpack, unpack_all
-from squall.builders.rows.entries import Head, Row, answer_row, row_fact
-from squall.builders.rows.timeline import order_name
-from squall.marks import solution_mark
-from squall.operators import Answer, Column, Deliver, Unit
-from squall.plan import Input, Node, Plan
-from squall.rdf import ALWAYS, FOREVER, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple, literal
+from squall.builders.packing import pack, pack_all, unpack, unpack_all
+from squall.builders.rows.entries import Row, answer_row, row_fact
+from squall.rdf import ALWAYS, FOREVER, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple
 
 CELLS = st.one_of(st.none(), st.text(), st.sampled_from(["", "\n", "\0", "\0[]", "<a>", '"1"', "?x\nq", "?x\tq"]))
 
@@ -41,7 +37,7 @@ def test_entries_come_back_together_as_they_were(rows: list[list[str | None]], s
     for some in (rows, [row for row in rows if len(row) == len(rows[0])]):
         entries = [(*row, *span) for row, span in zip(some, cycle(spans), strict=False)]
         packed = pack_all(entries)
-        assert unpack_all(packed.text, packed.spans, {}) == entries
+        assert unpack_all(packed.text, packed.spans) == entries
         used = spans[: len(entries)]
         assert packed.start == max(start for start, _, _ in used)
         assert packed.end == max({end for _, end, _ in used} - {FOREVER}, default=FOREVER)
@@ -58,44 +54,6 @@ assert len(list(from_arrow(apart(packed, [0], own)))) == len(list(from_arrow(own
 assert "pandas" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True)
-
-
-def test_a_place_in_an_order_comes_back() -> None:
-    answer = Answer(("x",), (1,), ("q",), order=((Column(0), True),))
-    plan = Plan((Node("u", Unit()), Node("a", answer, (Input("u"),)), Node("d", Deliver(), (Input("a"),))))
-    known = orders(plan)
-    mark = solution_mark(("x",), "q")
-    order = order_name(answer.order)
-
-    def head(*row: str | None) -> Head:
-        return Head(mark, known[order](row), row, order)
-
-    one, two = (literal(text) for text in ("1", "2"))
-    for row in ((one, two), (None, two)):
-        (back, value, rule) = unpack(pack((head(*row), two, "q")), known)
-        assert (back, value, rule) == (head(*row), two, "q")
-        entry = (head(*row), two, "q", 1, 2, 3)
-        packed = pack_all([entry, entry])
-        assert unpack_all(packed.text, packed.spans, known) == [entry, entry]
-        assert isinstance(back, Head)
-        assert len({back, head(two, two)}) == 2
-        assert back.key > head(two, two).key, "it descends"
-
-
-def test_queries_that_differ_in_their_order_only_have_orders_of_their_own() -> None:
-    """Two programs of one job may name a query alike, and its variables."""
-    up, down = (Answer(("x",), (0,), ("q",), order=((Column(0), descends),)) for descends in (False, True))
-    ends = Node("d", Deliver(), (Input("a"), Input("b")))
-    plan = Plan((Node("u", Unit()), Node("a", up, (Input("u"),)), Node("b", down, (Input("u"),)), ends))
-    known = orders(plan)
-    mark = solution_mark(("x",), "q")
-    for op in (up, down):
-        order = order_name(op.order)
-        heads = [Head(mark, known[order](row), row, order) for row in ((literal("1"),), (literal("2"),))]
-        back = [unpack(pack((head, "q")), known)[0] for head in heads]
-        assert back == heads
-        keys = [head.key for head in back if isinstance(head, Head)]
-        assert (keys[0] > keys[1]) == (op is down)
 
 
 @pytest.mark.parametrize(

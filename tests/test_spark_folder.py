@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ import pytest
 import squall
 from squall import profiles
 from squall.builders.distributed.supersteps import Batches
+from squall.builders.spark.settings import ROWS_TOGETHER
 from squall.errors import BuilderError
 from squall.plan import Plan
-from squall.rdf import Evaluated, Solution, parts
+from squall.rdf import Evaluated, Event, Solution, iri_text, parts
 from squall.stages import Options
 from squall.streams import Sources, open_sink, open_source
 from squall.streams.folders import FolderSink
@@ -34,10 +35,12 @@ def plan_of(text: str, lexer: str = "sparql") -> Plan:
     return squall.plan(squall.compile(text, lexer=lexer))
 
 
-def run(plan: Plan, folder: Path, format: str, types: dict[str, str] | None = None) -> int:
+def run(
+    plan: Plan, folder: Path, format: str, types: dict[str, str] | None = None, events: Sequence[Event] = EVENTS
+) -> int:
     """Runs a plan over all events; the number of outputs written."""
     sink = FolderSink(str(folder), folder, format, types)
-    assert list(squall.build(plan, "spark", Options(sink=sink)).run([EVENTS])) == []
+    assert list(squall.build(plan, "spark", Options(sink=sink)).run([events])) == []
     return sink.written
 
 
@@ -113,6 +116,45 @@ def test_the_place_puts_the_answers_of_a_time_in_order(tmp_path: Path) -> None:
     rows = [(row["time"], row["age"]) for row in table(tmp_path / "out").orderBy("time", "place").collect()]
     expected = [(out.time, out.fact.values[1]) for out in squall.run(plan, EVENTS) if isinstance(out.fact, Solution)]
     assert rows == [(time, parts(age).lexical) for time, age in expected if age is not None]
+
+
+READINGS = stream("\n".join(f"{n // 100} :s{n * 7 % 300} :age {n * 37 % 90}" for n in range(300)))
+"""A hundred at each of three times."""
+
+
+def by_several(text: str, folder: Path, format: str) -> list[tuple[int, Solution]]:
+    """Runs a query whose answers are told whole by several tasks; its outputs in process."""
+    from squall.builders.spark import session
+
+    plan = squall.plan(profiles.apply(squall.compile(text, lexer="sparql"), output="rstream", report=Report()))
+    conf = session().conf
+    settings = {ROWS_TOGETHER: "0", "spark.sql.adaptive.enabled": "false"}  # else so little would be put together
+    for name, value in settings.items():
+        conf.set(name, value)
+    try:
+        run(plan, folder, format, events=READINGS)
+    finally:
+        for name in settings:
+            conf.unset(name)
+    assert len(list(folder.glob("*/part-*"))) > 1
+    return [(out.time, out.fact) for out in squall.run(plan, READINGS) if isinstance(out.fact, Solution)]
+
+
+def test_places_are_numbers_though_several_tasks_tell(tmp_path: Path) -> None:
+    told = by_several(AGES + " ORDER BY DESC(?age) ?who", tmp_path / "out", "parquet")
+    assert [time for time, _ in told] == [0] * 100 + [1] * 200 + [2] * 300
+    found = table(tmp_path / "out").orderBy("time", "place").collect()
+    assert [row["place"] for row in found] == [*range(1, 101), *range(1, 201), *range(1, 301)]
+    lexical = [(time, *(parts(cell).lexical for cell in one.values[1:] if cell)) for time, one in told]
+    assert [(row["time"], row["age"]["lexical"]) for row in found] == lexical
+
+
+def test_lines_are_in_order_from_file_to_file(tmp_path: Path) -> None:
+    told = by_several(AGES + " ORDER BY DESC(?age) ?who", tmp_path / "out", "ndjson")
+    files = sorted((tmp_path / "out").glob("*/part-*"))
+    values = [json.loads(line) for path in files for line in path.read_text().splitlines()]
+    found = [(one["time"], one["solution"]["who"]["value"]) for one in values]
+    assert found == [(time, iri_text(one.values[0])) for time, one in told if one.values[0]]
 
 
 def test_each_batch_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,11 +20,14 @@ from squall.builders.spark.outputs import merged
 from squall.rdf import ALWAYS, FOREVER
 from tests.in_memory import MemoryFiles
 
+PLACES = [place.encode() for place in ("", "?x", "?x\x1fa", "?x\x1f\uffff", "?x\x1f\U00010000")]
+
 
 def answers(count: int, seed: int) -> list[Message]:
     draw = Random(seed)
+    row = Message(ROW, DELIVER, 0, 0, 0, "", 0, FOREVER, 0)
     return [
-        Message(ROW, DELIVER, draw.randrange(2), draw.randrange(3), 0, f"r{number}", time, FOREVER, draw.randrange(3))
+        row._replace(node=draw.randrange(3), row=f"r{number}", start=time, spans=draw.choice(PLACES))
         for number, time in ((number, draw.randrange(count // 3)) for number in range(count))
     ]
 
@@ -46,7 +49,7 @@ def of(*messages: Message) -> Step:
 def test_answers_of_several_tasks_come_in_order(tmp_path: Path) -> None:
     tasks = [answers(50, seed) for seed in range(3)]
     names = [message.row for task in tasks for message in told(of(*task), tmp_path / "outputs")]
-    ordered = sorted(chain(*tasks), key=lambda one: (one.start, one.node, one.bucket, one.weight, one.row))
+    ordered = sorted(chain(*tasks), key=lambda one: (one.start, one.node, one.spans, one.row))
     found = list(merged(tmp_path / "outputs" / name for name in names))
     assert found == [(one.start, one.node, one.row) for one in ordered]
 
@@ -57,7 +60,7 @@ def test_a_task_holds_no_more_than_so_many(tmp_path: Path, monkeypatch: pytest.M
     task = answers(50, seed=1)
     names = [message.row for message in told(of(*task), tmp_path)]
     assert [len(list(merged([tmp_path / name]))) for name in names] == [21, 21, 8]
-    ordered = sorted(task, key=lambda one: (one.start, one.node, one.bucket, one.weight, one.row))
+    ordered = sorted(task, key=lambda one: (one.start, one.node, one.spans, one.row))
     assert list(merged(tmp_path / name for name in names)) == [(one.start, one.node, one.row) for one in ordered]
 
 
@@ -111,7 +114,7 @@ def test_the_driver_holds_a_few_answers_of_each_file(tmp_path: Path, monkeypatch
     read = 0
     made = outputs._read
 
-    def counted(path: Path) -> Iterator[tuple[int, int, int, int, str]]:
+    def counted(path: Path) -> Iterator[tuple[int, int, bytes, str]]:
         nonlocal read
         for answer in made(path):
             read += 1

@@ -275,9 +275,9 @@ def _answering(program: Program, known: Evaluations) -> Callable[[Iterable[bytes
     return answer
 
 
-def _in_turn(answer: Message) -> tuple[int, int, int, int, str]:
+def _in_turn(answer: Message) -> tuple[int, int, bytes, str]:
     """Where among all answers one belongs."""
-    return answer.start, answer.node, answer.bucket, answer.weight, answer.row
+    return answer.start, answer.node, answer.spans, answer.row
 
 
 # Plans that one group runs

@@ -23,7 +23,7 @@ from squall.builders.beam.quiet import beam
 from squall.builders.distributed.addressing import DELIVER, Program
 from squall.builders.distributed.lines import unspool
 from squall.builders.distributed.messages import INSTANT, ROW, STATE, Message, Parcel, from_arrow, parcels, to_arrow
-from squall.builders.packing import orders, pack_output, unpack_output
+from squall.builders.packing import pack_output, unpack_output
 from squall.builders.running import Running
 from squall.builders.state import COMPACT, State
 from squall.rdf import FOREVER, Event
@@ -263,16 +263,16 @@ class AtWork:
 
     def _state(self) -> State:
         """What the turns before have written, back to the last one that wrote all."""
-        state, ordered = State(), orders(self.program.plan)
+        state = State()
         for number in range(self.written.base, self.next):
-            for one in parcels(_of_kinds(self.folder, number, (STATE,)), ordered):
+            for one in parcels(_of_kinds(self.folder, number, (STATE,))):
                 state.add([(self.names[one.node], one.port, one.entries)])
         return state
 
     def turn(self, events: Sequence[Event]) -> Iterator[Message | Parcel]:
         """The messages that come of the next turn."""
-        for place, output in enumerate(self._outputs(events)):
-            yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, place)
+        for output in self._outputs(events):
+            yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, 0)
         is_whole = self.written.is_due(self.next)
         kept = self._state() if is_whole else State()
         kept.add(self.running.kept())

@@ -16,10 +16,10 @@ from squall.builders.distributed.hot import Hot
 from squall.builders.distributed.lying import EVERYWHERE, Address, Apart, Grouping, goes_everywhere, made_alike, text_of
 from squall.builders.distributed.messages import ROW, STATE, Made, Message, Parcel, Step, apart, parcels, to_arrow
 from squall.builders.distributed.turns import Turns, turns
-from squall.builders.packing import orders
 from squall.builders.rows.entries import UNIT, Entry
 from squall.builders.rows.timeline import combiner, sieve
 from squall.builders.stars import Fused
+from squall.marks import PLACED
 from squall.operators import Deliver, Feed, Group, Slice
 from squall.placement import Columns, inputs_by_kind
 from squall.plan import Node, Plan
@@ -99,7 +99,7 @@ class Program:
             self.prepare()
             own: list[pyarrow.RecordBatch] = []
             yield from apart(batches, levels, own)
-            yield from to_arrow(work(parcels(own, orders(self.plan))))
+            yield from to_arrow(work(parcels(own)))
 
         step.__name__ = name
         return step
@@ -213,7 +213,7 @@ class Addressing:
 
 
 def _of_kind(keys: Mapping[str, Key], row: Sequence[Any]) -> str:
-    return (keys.get(str(row[0])) or keys[""])(row)  # the same text, also of a `Head`
+    return (keys.get(row[0].partition(PLACED)[0]) or keys[""])(row)
 
 
 def _combiner(plan: Plan, node: Node) -> Callable[[Iterable[Entry]], list[Entry]] | None:

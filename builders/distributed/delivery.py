@@ -1,8 +1,7 @@
 """The end of a micro-batch in a distributed builder: of what the operation nodes were told, the answers they hand on.
 
-Answers are spread as their rows lie; the solutions of a query that has an order lie together, so that one task puts
-them in it. What the whole of an answer decides (whether it has changed, whether it is empty) the driver says, of
-instants alone.
+Answers are spread as their rows lie. Each task puts its part in order, and the parts are merged where they are told.
+What the whole of an answer decides (whether it has changed, whether it is empty) the driver says, of instants alone.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 
 from squall.builders.distributed.addressing import DELIVER, Program
 from squall.builders.distributed.cut import Level
@@ -27,14 +27,12 @@ from squall.builders.distributed.worker import (
     waiting,
     worked_off,
 )
-from squall.builders.packing import orders, pack_output, unpack_output
+from squall.builders.packing import pack_output, unpack_output
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.state import lasting
 from squall.figures import NodeFigures
-from squall.operators import Answer
 from squall.operators import Deliver as DeliverNode
-from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Evaluated
 from squall.stages import Output
 from squall.system import CLOSE
@@ -107,11 +105,10 @@ def _delivered(
     if partition is None:
         return
     addressing = program.addressing()
-    ranks = _ranks(program.plan)
     known, since = state.take(partition)
     operators: dict[int, AtWork] = known or _operators(program)
-    kept = state.entries(since, partition, orders(program.plan))
-    for node, op in program.plan.deliveries:
+    kept = state.entries(since, partition)
+    for node, _ in program.plan.deliveries:
         number = addressing.numbers[node.id]
         at_work = operators[number]
         at_work.log = None
@@ -121,12 +118,12 @@ def _delivered(
             at_work.keep()
         if came := fresh.get((number, 0)):
             at_work.apply(0, came)
-        until = span.now if isinstance(at_work, Deliver) else FOREVER - 1
-        outputs = at_work.flush(until, evaluations.instants.get(number, ()))
+        outputs = _told(at_work, span.now, evaluations.instants.get(number, ()))
         if program.measure:
             yield from figure_messages(program, {node.id: NodeFigures(rows=len(outputs))})
         if outputs:
-            yield _answers(number, outputs, ranks, min(len(ranks), 1) if op.name else None)
+            places, texts, times = zip(*((place, pack_output(one), one.time) for place, one in outputs), strict=True)
+            yield Answers(DELIVER, number, texts, times, places)
         passed = behind(span, state)
         for slot, entries in at_work.kept():
             yield from addressing.state(node.id, slot, lasting(entries, passed, at_work.together(slot)))
@@ -135,12 +132,11 @@ def _delivered(
         yield state.put(partition, operators, sum(at_work.size() for at_work in operators.values()))
 
 
-def _answers(number: int, outputs: Sequence[Output], ranks: Mapping[str, int], rank: int | None) -> Answers:
-    """What an operation node answers. ranks: by the rule that makes an answer; rank: that of all of them."""
-    found = [ranks.get(output.rule, 0) if rank is None else rank for output in outputs]
-    places = [place if rank else 0 for place, rank in enumerate(found)]
-    times = [output.time for output in outputs]
-    return Answers(DELIVER, number, list(map(pack_output, outputs)), times, found, places)
+def _told(at_work: AtWork, now: int, instants: Sequence[int]) -> Sequence[tuple[str, Output]]:
+    """What an operation node tells up to a time, each with its place."""
+    if isinstance(at_work, Deliver) and at_work.instants is not None:
+        return at_work.told_whole(now, instants)
+    return list(zip(repeat(""), at_work.flush(now if isinstance(at_work, Deliver) else FOREVER - 1, instants)))
 
 
 def _operators(program: Program) -> dict[int, AtWork]:
@@ -163,7 +159,7 @@ def _changes(
     if partition is None:
         return
     numbers = program.addressing().numbers
-    kept = state.entries(state.versions, partition, orders(program.plan))
+    kept = state.entries(state.versions, partition)
     for node, op in asked:
         number = numbers[node.id]
         at_work = deliver(node, op, program.plan)
@@ -174,14 +170,6 @@ def _changes(
         at_work.apply(0, fresh.get((number, 0), []))
         for time in at_work.changed_at(evaluations.instants.get(number, ())):
             yield evaluated(number, time)
-
-
-def _ranks(plan: Plan) -> dict[str, int]:
-    """In which order the answers of an instant are told that have an order: query by query, behind all others."""
-    told = (edge.node for node, op in plan.deliveries if op.output == "rstream" for edge in node.inputs)
-    answers = (op for id in told if isinstance(op := plan.by_id[id].op, Answer))
-    names = {name for op in answers if op.order for name in op.rules[:1]}
-    return {name: rank for rank, name in enumerate(sorted(names), 1)}
 
 
 # What the driver hands on

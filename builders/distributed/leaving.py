@@ -18,7 +18,7 @@ from squall.builders.distributed.exchange import Files, Folder, Read
 from squall.builders.distributed.messages import ANSWERS, ARROW, FILE, ROW, STORED, Message, Step, to_arrow
 from squall.rdf import FOREVER
 
-ORDER = ("start", "node", "bucket", "weight", "row")
+ORDER = ("start", "node", "spans", "row")
 """The columns by which answers are told, one after the other."""
 FILES = "files.json"
 """The file that says which others of its folder count."""

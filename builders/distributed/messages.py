@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import pyarrow
 from pyarrow import compute
 
-from squall.builders.packing import Orders, pack_all, unpack_all
+from squall.builders.packing import pack_all, unpack_all
 from squall.builders.rows.entries import Entry
 from squall.errors import BuilderError, SquallError
 from squall.rdf import FOREVER
@@ -84,20 +84,20 @@ class Parcel(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What an operation node answers, in order, many at a time. texts: the answers as strings; times: of each (integer
-    ms); ranks, places: in which order those of a time are told (0: in none)."""
+    """What an operation node answers, many at a time. texts: the answers as strings; times: of each (integer ms);
+    places: in which order those of a time are told ("": in none)."""
 
     level: int
     node: int
     texts: Sequence[str]
     times: Sequence[int]
-    ranks: Sequence[int]
-    places: Sequence[int]
+    places: Sequence[str]
 
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
-        """The same as records, of kind `ROW`: start is the time, bucket the rank, weight the place."""
+        """The same as records, of kind `ROW`: start is the time, spans the place (in UTF-8, which is less for what is
+        less by code points)."""
         alike = Message(ROW, self.level, 0, self.node, 0, "", 0, FOREVER, 0)
-        of_each = {"bucket": self.ranks, "row": self.texts, "start": self.times, "weight": self.places}
+        of_each = {"row": self.texts, "start": self.times, "spans": [place.encode() for place in self.places]}
         for first in range(0, len(self.texts), CHUNK):
             here = slice(first, first + CHUNK)
             size = len(self.texts[here])
@@ -208,10 +208,10 @@ def column(values: Sequence[Any], type: pyarrow.DataType) -> pyarrow.Array:
     return pyarrow.Array.from_buffers(type, len(values), [None, *map(pyarrow.py_buffer, buffers)])
 
 
-def parcels(batches: Iterable[pyarrow.RecordBatch], orders: Orders) -> Iterator[Parcel]:
+def parcels(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Parcel]:
     """The parcels in batches."""
     for message in from_arrow(batches):
-        yield Parcel(*message[:5], unpack_all(message.row, message.spans, orders))
+        yield Parcel(*message[:5], unpack_all(message.row, message.spans))
 
 
 def apart(

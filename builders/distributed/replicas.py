@@ -23,7 +23,6 @@ from squall.builders.distributed.addressing import EVERY, Owners
 from squall.builders.distributed.exchange import Files, Folder, Read, Told
 from squall.builders.distributed.leaving import noted
 from squall.builders.distributed.messages import STATE, TOKEN, Message, parcels
-from squall.builders.packing import Orders
 from squall.builders.rows.entries import Entry
 from squall.rdf import ALWAYS
 
@@ -156,12 +155,10 @@ class State:
                 return operators, self.versions[place:]
         return None, self.versions
 
-    def entries(
-        self, versions: Iterable[Version], partition: int, orders: Orders
-    ) -> dict[tuple[int, int], list[Entry]]:
+    def entries(self, versions: Iterable[Version], partition: int) -> dict[tuple[int, int], list[Entry]]:
         """What some versions have added of a partition, by number of the node and slot."""
         found: dict[tuple[int, int], list[Entry]] = {}
-        for parcel in parcels(self._batches(versions, partition), orders):
+        for parcel in parcels(self._batches(versions, partition)):
             found.setdefault((parcel.node, parcel.port), []).extend(parcel.entries)
         return found
 

@@ -41,7 +41,7 @@ from squall.builders.distributed.subjects import share_of, why_together
 from squall.builders.distributed.turns import Placing, facts_of, in_turn
 from squall.builders.distributed.worker import figure_messages
 from squall.builders.measured import Measured
-from squall.builders.packing import orders, pack_output, unpack_output
+from squall.builders.packing import pack_output, unpack_output
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.read import is_told_whole, wanted
 from squall.builders.running import Running
@@ -182,7 +182,7 @@ class Shares:
         self.tally.add(self.worked)
 
     def answers(self) -> Frame | None:
-        """What the batch has to hand on, as messages: `start` is the time, `weight` the place."""
+        """What the batch has to hand on, as messages: `start` is the time, `spans` the place."""
         return self.exchange.answered(self._outputs(), self.answered)
 
     def outputs(self) -> Iterator[Output]:
@@ -331,6 +331,8 @@ class Unread(NamedTuple):
 
 
 _ALL_READ = Unread()
+_PLACE = 8
+"""The bytes of the place of an output among those of a task."""
 _NO_STATE = replicas.State((0,), TOGETHER)
 
 
@@ -374,7 +376,8 @@ class Task:
         if running.updating:
             running.updating.expect(times)
         for number, output in enumerate(self._outputs(running, in_turn(came))):
-            yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, number)
+            place = number.to_bytes(_PLACE, "big")
+            yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, 0, spans=place)
         if self.state.keep:
             for id, slot, entries in self._kept(running, known):
                 for first in range(0, len(entries), CHUNK):
@@ -412,7 +415,7 @@ class Task:
         for update in running.machine.updates.values():
             update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.share]
         names = list(running.memories)
-        found = self.state.entries(self.state.versions, 0, orders(self.program.plan))
+        found = self.state.entries(self.state.versions, 0)
         state.entries = {(names[node], slot): entries for (node, slot), entries in found.items()}
         if not self.first:
             running.restore(self.progress.passed, self.program.begin, state.entries)

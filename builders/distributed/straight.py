@@ -24,7 +24,6 @@ from squall.builders.distributed.replicas import State
 from squall.builders.distributed.taking import taken
 from squall.builders.distributed.worker import Span, source_messages, wanted
 from squall.builders.machine import Machine
-from squall.builders.packing import orders
 from squall.builders.rows.entries import UNIT
 from squall.rdf import ALWAYS, FOREVER
 
@@ -95,7 +94,7 @@ class Straight:
     def _waited(self) -> Iterable[Parcel]:
         """The rows that have waited."""
         batches = chain.from_iterable(self.state.read(file, None) for file in self.waited)
-        return (parcel._replace(kind=DUE) for parcel in parcels(batches, orders(self.program.plan)))
+        return (parcel._replace(kind=DUE) for parcel in parcels(batches))
 
 
 def _to_wait(parcel: Parcel, addressing: Addressing) -> Iterator[Parcel]:

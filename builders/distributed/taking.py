@@ -16,7 +16,6 @@ from squall.builders.distributed.messages import Message, Parcel, Step, apart, f
 from squall.builders.distributed.replicas import State
 from squall.builders.distributed.turns import in_turn
 from squall.builders.distributed.worker import Outbox, addressed, figures_of, machine_of
-from squall.builders.packing import orders
 from squall.builders.state import lasting
 
 
@@ -46,7 +45,7 @@ def taken(
     machine, since = state.take(partition)
     if machine is None:
         machine = machine_of(program, program.turns.sources)
-    kept = state.entries(since, partition, orders(program.plan))
+    kept = state.entries(since, partition)
     machine.restore(state.passed, {(addressing.ids[number], slot): part for (number, slot), part in kept.items()})
     if state.keep:
         machine.keep()

@@ -37,7 +37,6 @@ from squall.builders.distributed.turns import Placing, Turns, facts_of
 from squall.builders.machine import Machine
 from squall.builders.measured import Measured
 from squall.builders.network import Address
-from squall.builders.packing import orders
 from squall.builders.rows.entries import Entry, fact_row, singly
 from squall.builders.rows.feed import Feed
 from squall.builders.rows.read import is_told_whole, needed
@@ -271,7 +270,7 @@ def worked_off(
         machine = made(program, levels, state.owners, partition)
         machine.begin(program.begin)
     addressing: Addressing = machine.addressing
-    kept = state.entries(since, partition, orders(program.plan))
+    kept = state.entries(since, partition)
     machine.restore(span.before, {(addressing.ids[number], slot): part for (number, slot), part in kept.items()})
     if state.keep:
         machine.keep()

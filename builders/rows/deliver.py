@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
 from operator import itemgetter
@@ -10,10 +11,10 @@ from typing import Any
 
 from squall import operators as ops
 from squall.builders.instants import Instants
-from squall.builders.rows.entries import Entry, Head, Row, is_rdf, new, row_fact
+from squall.builders.rows.entries import Entry, Row, is_rdf, new, row_fact
 from squall.builders.rows.memory import SWEPT, Differences, Keeping, Kept, oldest_ends
 from squall.builders.rows.timeline import Change, TimeDriven
-from squall.marks import SOLUTION
+from squall.marks import PLACED, SOLUTION
 from squall.rdf import ALWAYS, FOREVER, Evaluated, Triple
 from squall.stages import Output
 
@@ -74,14 +75,18 @@ class Deliver(TimeDriven):
         only what is told whole (rstream) needs them."""
         if self.instants is None:
             return [output for time, change in self.changes.upto(now) for output in self._changed(time, change)]
-        found: list[Output] = []
+        return [output for _, output in self.told_whole(now, instants)]
+
+    def told_whole(self, now: int, instants: Sequence[int] | None = None) -> list[tuple[str, Output]]:
+        """The same of an answer that is told whole, each with its place among those of the same instant that come of
+        the same query (`squall.marks.PLACED`), "" where it has none."""
+        assert self.instants is not None
+        found: list[tuple[str, Output]] = []
         for instant in self.instants.upto(now) if instants is None else instants:
-            for time, change in self.changes.upto(instant):
-                self._changed(time, change)
+            self._pass(instant)
             if self._is_reported():
                 found += self._evaluation(instant)
-        for time, change in self.changes.upto(now):
-            self._changed(time, change)
+        self._pass(now)
         return found
 
     def changed_at(self, instants: Sequence[int]) -> list[int]:
@@ -89,23 +94,31 @@ class Deliver(TimeDriven):
         before."""
         found: list[int] = []
         for instant in instants:
-            for time, change in self.changes.upto(instant):
-                self._changed(time, change)
+            self._pass(instant)
             if self._is_reported():
                 found.append(instant)
         return found
 
+    def _pass(self, now: int) -> None:
+        """Counts in what changes up to a time."""
+        for _, change in self.changes.upto(now):
+            deque(self._counted(change), maxlen=0)
+
     def _changed(self, time: int, change: Change) -> list[Output]:
         """Counts a change in; what it brings into the answer (istream) or takes out of it (dstream)."""
         found: list[Output] = []
+        sign = 1 if self.output == "istream" else -1
+        for row, many, rule in self._counted(change):
+            if many * sign > 0:
+                found += [Output(row_fact(row), time, self.name or rule)] * (many * sign)
+        return found
+
+    def _counted(self, change: Change) -> Iterator[tuple[Row, int, str]]:
+        """Counts a change in: each row, by how many there are more in the answer, and a rule that makes it."""
         for row, (weight, maker) in _by_row(change).items():
             before = self.counts.get(row, 0)
             after = before + weight
-            rule = self._rule(row, maker, before, after)
-            many = _difference(row, before, after) * (1 if self.output == "istream" else -1)
-            if many > 0:
-                found += [Output(row_fact(row), time, self.name or rule)] * many
-        return found
+            yield row, _difference(row, before, after), self._rule(row, maker, before, after)
 
     def _rule(self, row: Row, maker: str | None, before: int, after: int) -> str:
         """Keeps the count, and the rule that made the row; answers with that."""
@@ -123,19 +136,20 @@ class Deliver(TimeDriven):
         known, self.reported = self.reported, _as_answer(self.counts)
         return known != self.reported
 
-    def _evaluation(self, instant: int) -> list[Output]:
+    def _evaluation(self, instant: int) -> list[tuple[str, Output]]:
         """All that is in the answer, and that this is all."""
         found = self._whole(instant)
         if found or self.report.policy != "nonempty":
-            found += [Output(evaluated, instant, query) for evaluated, query in self.queries]
+            found += [("", Output(evaluated, instant, query)) for evaluated, query in self.queries]
         return found
 
-    def _whole(self, instant: int) -> list[Output]:
+    def _whole(self, instant: int) -> list[tuple[str, Output]]:
         """All that is in the answer, solutions of a query with an order in that order."""
+        placed = sorted(zip(map(_place, self.counts), self.counts, strict=True), key=itemgetter(0))
         return [
-            output
-            for row in sorted(self.counts, key=_place)
-            for output in [Output(row_fact(row), instant, self.name or self.rules.get(row, ""))]
+            told
+            for place, row in placed
+            for told in [(place, Output(row_fact(row), instant, self.name or self.rules.get(row, "")))]
             * _difference(row, 0, self.counts[row])
         ]
 
@@ -158,10 +172,10 @@ class Deliver(TimeDriven):
         return self.changes.size() + len(self.counts)
 
 
-def _place(row: Row) -> tuple[str, Any]:
-    """Where in an answer a row is told: facts first, then query by query."""
-    head = row[0]
-    return (str(head), head.key) if isinstance(head, Head) else ("", ())
+def _place(row: Row) -> str:
+    """Where in an answer a row is told: what has no place first, then query by query."""
+    head: str = row[0]  # type: ignore[assignment]  # the first cell is always bound
+    return head if PLACED in head else ""
 
 
 def _by_row(change: Change) -> dict[Row, tuple[int, str | None]]:
@@ -188,9 +202,9 @@ def _as_entries(counts: dict[Row, int]) -> Iterator[Entry]:
 def _as_answer(counts: dict[Row, int]) -> dict[Row, int]:
     """What is told of rows: each as often as it is, and of a query with an order each with its number in that, behind
     its cells. (What else the order goes by is not told.)"""
-    found = {row: _difference(row, 0, count) for row, count in counts.items() if not isinstance(row[0], Head)}
-    ordered = sorted((row for row in counts if isinstance(row[0], Head)), key=_place)
-    told = chain.from_iterable(repeat((str(row[0]), *row[1:]), counts[row]) for row in ordered)
+    found = {row: _difference(row, 0, count) for row, count in counts.items() if not _place(row)}
+    ordered = sorted(filter(_place, counts), key=_place)
+    told = chain.from_iterable(repeat((_place(row).partition(PLACED)[0], *row[1:]), counts[row]) for row in ordered)
     return found | {(*row, str(number)): 1 for number, row in enumerate(told)}
 
 

@@ -25,29 +25,6 @@ UNIT: Entry = (ALWAYS, FOREVER, 1)
 """The entry of the row without columns."""
 
 
-class Head(str):
-    """The first cell of a solution's row that has a place in an order: equal solutions at different places are
-    different rows. key: the place; origin: the row that the solution is made of, which says it by the order of this
-    name (`squall.builders.rows.timeline.order_name`)."""
-
-    key: Any
-    origin: Row
-    order: str
-
-    def __new__(cls, text: str, key: Any, origin: Row, order: str) -> Head:
-        made = super().__new__(cls, text)
-        made.key = key
-        made.origin = origin
-        made.order = order
-        return made
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Head) and str.__eq__(self, other) and bool(self.key == other.key)
-
-    def __hash__(self) -> int:
-        return str.__hash__(self)
-
-
 def fact_row(fact: Fact, rule: str = "") -> Row:
     """A triple as (s, p, o, rule), an atom as (``@relation``, arguments..., rule). rule: the name of one that made
     it."""

@@ -8,10 +8,10 @@ from typing import Any
 from squall import functions
 from squall import operators as ops
 from squall.builders.rows.code import Names, bare, column_names, compiled, computed_at_once, entry, expression
-from squall.builders.rows.entries import Entry, Head
-from squall.builders.rows.timeline import order_name, ordering
+from squall.builders.rows.entries import Entry
+from squall.builders.rows.timeline import ordering
 from squall.functions.values import value_key
-from squall.marks import answer_mark
+from squall.marks import PLACED, answer_mark
 from squall.operators import Value
 from squall.rdf import Term
 
@@ -176,14 +176,14 @@ def emit_by_table(column: int, emits: Sequence[tuple[Term, ops.Emit]], width: in
 
 
 def answer(op: ops.Answer, width: int, ordered: bool) -> Step:
-    """A solution from each row. ordered: with its place in the order."""
+    """A solution from each row. ordered: with its place in the order, if there is one: equal solutions at different
+    places are different rows."""
     row = column_names("a", width)
     rule = op.rules[0] if op.rules else ""
     names: Names = {"first": answer_mark(op), "rule": rule}
     first = "first"
     if ordered and op.order:
-        names.update({"Head": Head, "key_of": ordering(op.order), "order": order_name(op.order)})
-        origin = f"({''.join(f'{cell}, ' for cell in row)})"
-        first = f"Head(first, key_of({origin}), {origin}, order)"
+        names |= {"first": answer_mark(op) + PLACED, "key_of": ordering(op.order, op.columns)}
+        first = f"first + key_of(({''.join(f'{cell}, ' for cell in row)}))"
     made = [first, *(row[column] for column in op.columns), "rule"]
     return compiled(f"def run(entries):\n return [{entry(made)} for {entry(row)} in entries]", names)

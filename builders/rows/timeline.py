@@ -9,18 +9,16 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import blake2b
 from heapq import heappop, heappush
 from itertools import chain
 from operator import itemgetter
-from typing import Any
 
 from squall import operators as ops
 from squall.builders.aggregates import Accumulator, accumulator
 from squall.builders.rows.code import compiled, computed, computed_at_once
 from squall.builders.rows.entries import Entry, Row
 from squall.builders.rows.memory import Keeping, added
-from squall.functions.ordering import key as order_key
+from squall.functions.ordering import descending, sortable, sortable_text
 from squall.rdf import ALWAYS, FOREVER
 
 Change = dict[Row, int]
@@ -259,7 +257,7 @@ class Slice(TimeDriven):
         self.last = FOREVER if op.limit is None else op.offset + op.limit
         self.order = ordering(op.order)
         self.keys = op.keys
-        self.sorted: defaultdict[Row, list[tuple[Any, Row]]] = defaultdict(list)
+        self.sorted: defaultdict[Row, list[tuple[str, Row]]] = defaultdict(list)
         """The rows of each key, in order."""
         self.chosen: defaultdict[Row, Counter[Row]] = defaultdict(Counter)
         self.open = _Open()
@@ -299,7 +297,7 @@ class Slice(TimeDriven):
         return self.changes.size() + sum(map(len, self.sorted.values()))
 
 
-def _first(item: tuple[Any, Row]) -> Any:
+def _first(item: tuple[str, Row]) -> str:
     return item[0]
 
 
@@ -319,12 +317,12 @@ def sieve(op: ops.Slice) -> Callable[[Iterable[Entry]], list[Entry]] | None:
     return chosen
 
 
-def _least(entries: Sequence[Entry], many: int, order: Callable[[Row], Any]) -> Iterable[Entry]:
+def _least(entries: Sequence[Entry], many: int, order: Callable[[Row], str]) -> Iterable[Entry]:
     """Of entries that end together those before which there are fewer than so many of the ones that have begun."""
     if len(entries) <= many:
         yield from entries
         return
-    least: list[Any] = []
+    least: list[str] = []
     for entry in sorted(entries, key=itemgetter(-3)):
         key = order(entry[:-3])
         if len(least) < many:
@@ -337,39 +335,20 @@ def _least(entries: Sequence[Entry], many: int, order: Callable[[Row], Any]) -> 
         yield entry
 
 
-class _Descending:
-    """A sort key turned round."""
-
-    __slots__ = ("key",)
-
-    def __init__(self, key: Any) -> None:
-        self.key = key
-
-    def __lt__(self, other: _Descending) -> bool:
-        return bool(other.key < self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Descending) and bool(self.key == other.key)
-
-
-def order_name(order: Sequence[tuple[ops.Expression, bool]]) -> str:
-    """What tells an order apart from all others, in any process."""
-    return blake2b(repr(order).encode(), digest_size=6).hexdigest()
-
-
-def ordering(order: Sequence[tuple[ops.Expression, bool]]) -> Callable[[Row], Any]:
-    """The sort key of a row: its expressions, then the text of all its cells, so that no two rows are tied."""
+def ordering(
+    order: Sequence[tuple[ops.Expression, bool]], columns: Sequence[int] | None = None
+) -> Callable[[Row], str]:
+    """The sort key of a row: its expressions, then the text of the cells in some columns (None: of all), so that no two
+    rows are tied that differ there."""
     values = [value for value, _ in order]
     values_of = computed(f"def run(x):\n return {_values(values)}", values, *_ROW)
-    descending = [falls for _, falls in order]
+    falling = [falls for _, falls in order]
 
-    def key(row: Row) -> Any:
-        values = values_of((*row, ALWAYS, FOREVER, 1))
-        parts = [
-            _Descending(order_key(value)) if falls else order_key(value)
-            for value, falls in zip(values, descending, strict=True)
-        ]
-        return (*parts, tuple(cell or "" for cell in row))
+    def key(row: Row) -> str:
+        values = map(sortable, values_of((*row, ALWAYS, FOREVER, 1)))
+        parts = [descending(value) if falls else value for value, falls in zip(values, falling, strict=True)]
+        cells = row if columns is None else [row[column] for column in columns]
+        return "".join([*parts, *(sortable_text(cell or "") for cell in cells)])
 
     return key
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow
 
+from squall.builders.distributed.leaving import ORDER
 from squall.builders.distributed.messages import Failed, from_arrow
 from squall.builders.packing import unpack_output
 from squall.errors import BuilderError, near
@@ -25,8 +26,8 @@ FACT = ("subject", "predicate", "object", "graph")
 TERM = "struct<lexical: string, datatype: string, language: string>"
 """A term. Of an IRI and a blank node (``_:b``) the datatype is null; of a plain literal it is xsd:string."""
 EVERY = {"time": "long", "place": "int", "rule": "string"}
-"""The columns of every answer: its time (integer ms, null for what always holds); what the answers of a query with an
-order are sorted by, those of a time; its rule."""
+"""The columns of every answer: its time (integer ms, null for what always holds); its number, from 1 on, among those of
+its time that have an order, else 0; its rule."""
 _TERM = pyarrow.struct([(name, pyarrow.string()) for name in ("lexical", "datatype", "language")])
 
 
@@ -102,6 +103,22 @@ def _shape(plan: Plan, id: str) -> Shape:
 
 def _told(one: Shape) -> str:
     return f"({', '.join(one.names)})"
+
+
+def is_ordered(plan: Plan) -> bool:
+    """Whether a plan answers in an order."""
+    told = (end for node, op in plan.deliveries if op.output == "rstream" for end in _ends(plan, node.id))
+    return any(isinstance(op := plan.by_id[id].op, Answer) and op.order for id in told)
+
+
+def numbered(answers: DataFrame) -> DataFrame:
+    """Messages that hold answers, with their places among those of their time as numbers (`weight`): Spark's tasks sort
+    each time by itself."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    number = f.row_number().over(Window.partitionBy("start", "node").orderBy(*ORDER))
+    return answers.withColumn("weight", f.when(f.length("spans") > 0, number).otherwise(0).cast("int"))
 
 
 def frame(answers: DataFrame, columns: Shape) -> DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow
 
+from squall.builders.distributed.leaving import ORDER
 from squall.builders.distributed.messages import Failed, from_arrow
 from squall.builders.packing import unpack_output
 from squall.builders.spark import answers
@@ -68,11 +69,17 @@ class FolderWriter:
         self.folder.written += counted.get["rows"]
 
     def _frame(self, messages: DataFrame) -> DataFrame:
+        is_ordered = answers.is_ordered(self.plan)
         if self.folder.format not in COLUMNS:
-            return _lines(messages, self.folder.format)
+            return _lines(_sorted(messages, is_ordered), self.folder.format)
         columns = answers.shape(self.plan)
-        found = answers.frame(messages, columns)
+        found = answers.frame(answers.numbered(messages) if is_ordered else messages, columns)
         return found if self.folder.types is None else answers.typed(found, columns, self.folder.types)
+
+
+def _sorted(messages: DataFrame, is_ordered: bool) -> DataFrame:
+    """Answers as they are to be told: all of them from file to file, where they have an order; else in each file."""
+    return messages.orderBy(*ORDER) if is_ordered else messages.sortWithinPartitions(*ORDER)
 
 
 def _lines(messages: DataFrame, format: str) -> DataFrame:
@@ -87,4 +94,4 @@ def _lines(messages: DataFrame, format: str) -> DataFrame:
                 raise Failed(error) from None
             yield pyarrow.RecordBatch.from_pydict({"value": [one.removesuffix("\n") for one in lines if one]})
 
-    return messages.sortWithinPartitions("start", "node", "bucket", "weight", "row").mapInArrow(step, "value string")
+    return messages.mapInArrow(step, "value string")

@@ -40,6 +40,6 @@ def batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pyarro
         yield from file.iter_batches(_GROUP, columns=columns)
 
 
-def _read(path: Path) -> Iterator[tuple[int, int, int, int, str]]:
+def _read(path: Path) -> Iterator[tuple[int, int, bytes, str]]:
     for batch in batches(path, ORDER):
         yield from zip(*(batch.column(name).to_pylist() for name in ORDER), strict=True)

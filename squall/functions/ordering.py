@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -50,3 +53,63 @@ def _literal(term: Term) -> Key:
     if length:
         return (_DURATION, length, term)
     return (_OTHER, datatype, lexical, term)
+
+
+# As text
+
+
+_END, _ESCAPE = "\x01", "\x02"
+"""What stands behind a text, and in front of a control character in it: in that order before all other characters."""
+_CONTROL = re.compile("[\x00-\x1f]")
+_LETTERS = 0x40
+"""So far behind a control character is the letter that stands for it."""
+_NEGATIVE_INFINITY, _NEGATIVE, _ZERO, _POSITIVE, _INFINITY = "01234"
+_MIDDLE = 5000
+"""What is added to an exponent, so that it has four digits and no sign: no number of a literal has more digits than
+2,000, and no other exponent is as large."""
+_TURNED = str.maketrans("0123456789", "9876543210")
+_BEHIND_DIGITS = ":"
+_TURNED_BYTES = bytes(range(255, -1, -1))
+
+
+@lru_cache(maxsize=65536)
+def sortable(term: str | None) -> str:
+    """The sort key of a term as text: less for what `key` is less for. No such text begins another one, so that several
+    together are compared one after the other; and none has a line feed in it."""
+    kind, *values = key(term)
+    return f"{kind}{_sortable(values)}"
+
+
+def descending(text: str) -> str:
+    """What `sortable` makes, turned round."""
+    return text.encode(errors="surrogatepass").translate(_TURNED_BYTES).hex()
+
+
+def sortable_text(text: str) -> str:
+    """Any text as one that is compared by code points and begins no other one."""
+    return _CONTROL.sub(lambda found: _ESCAPE + chr(ord(found[0]) + _LETTERS), text) + _END
+
+
+def _sortable(values: Iterable[Any]) -> str:
+    """The parts of a key, one after the other."""
+    found = []
+    for value in values:
+        if isinstance(value, str):
+            found.append(sortable_text(value))
+        elif isinstance(value, tuple):
+            found.append(_sortable(value))
+        else:
+            found.append(str(int(value)) if isinstance(value, bool) else _number(value))
+    return "".join(found)
+
+
+def _number(value: int | float | Decimal) -> str:
+    """The sign, the exponent, the digits: for numbers of different types with the same value the same."""
+    exact = Decimal(value)
+    if not exact:
+        return _ZERO
+    if exact.is_infinite():
+        return _INFINITY if exact > 0 else _NEGATIVE_INFINITY
+    digits = "".join(map(str, exact.as_tuple().digits)).rstrip("0")
+    size = f"{exact.adjusted() + _MIDDLE:04}{digits}"
+    return f"{_POSITIVE}{size}{_END}" if exact > 0 else f"{_NEGATIVE}{size.translate(_TURNED)}{_BEHIND_DIGITS}"
