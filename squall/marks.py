@@ -15,8 +15,8 @@ ASKED = "!"
 NAMED = "\t"
 """What stands in front of the name of a solution's query: no variable has it in its name, and it divides no cells."""
 PLACED = "\x1f"
-"""What stands behind that in the first cell of a solution that is told in an order, in front of its place there: text
-that is less than that of all solutions behind it. No query has it in its name."""
+"""What stands behind the name of its query in the first cell of a solution that is told in an order, in front of its
+place in that: text that is less than the one of each solution behind it. No query has this character in its name."""
 
 
 def relation_mark(relation: Term) -> Term:

@@ -135,7 +135,7 @@ def _delivered(
 def _told(at_work: AtWork, now: int, instants: Sequence[int]) -> Sequence[tuple[str, Output]]:
     """What an operation node tells up to a time, each with its place."""
     if isinstance(at_work, Deliver) and at_work.instants is not None:
-        return at_work.told_whole(now, instants)
+        return at_work.with_places(now, instants)
     return list(zip(repeat(""), at_work.flush(now if isinstance(at_work, Deliver) else FOREVER - 1, instants)))
 
 

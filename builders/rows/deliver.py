@@ -75,9 +75,9 @@ class Deliver(TimeDriven):
         only what is told whole (rstream) needs them."""
         if self.instants is None:
             return [output for time, change in self.changes.upto(now) for output in self._changed(time, change)]
-        return [output for _, output in self.told_whole(now, instants)]
+        return [output for _, output in self.with_places(now, instants)]
 
-    def told_whole(self, now: int, instants: Sequence[int] | None = None) -> list[tuple[str, Output]]:
+    def with_places(self, now: int, instants: Sequence[int] | None = None) -> list[tuple[str, Output]]:
         """The same of an answer that is told whole, each with its place among those of the same instant that come of
         the same query (`squall.marks.PLACED`), "" where it has none."""
         assert self.instants is not None
