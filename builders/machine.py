@@ -190,20 +190,20 @@ class Machine(Network[Sequence[Entry]]):
             self._put_entries(id, reader.remove(fact, time, stream))
         for id, feed in self.feeds.items():
             self.answer(id, feed.remove(fact, time, stream))
-        for one, update, came in self.working.remove(fact, stream):
-            self._write(update, one, fact, came, time, -1)
+        for one, updates, came in self.working.remove(fact, stream):
+            self._write(updates, one, fact, came, time, -1)
 
-    def insert(self, fact: Fact, time: int, stream: str, update: str) -> None:
-        """Puts a fact into a stream from now on, unless an update has put it there already. update: the node of this
-        one."""
-        if self.working.insert(fact, time, stream, update):
-            self._write(update, stream, fact, time, time, 1)
+    def insert(self, fact: Fact, time: int, stream: str, updates: Sequence[str]) -> None:
+        """Puts a fact into a stream from now on, unless it has been put there already. updates: the nodes of those that
+        do."""
+        if self.working.insert(fact, time, stream, updates):
+            self._write(updates, stream, fact, time, time, 1)
 
-    def _write(self, update: str, stream: str, fact: Fact, came: int, time: int, weight: int) -> None:
-        """A fact that an update inserted at the time `came` begins or ends."""
+    def _write(self, updates: Sequence[str], stream: str, fact: Fact, came: int, time: int, weight: int) -> None:
+        """A fact that updates inserted at the time `came` begins or ends: it is told as each of them is."""
         for id, reader in self.readers.items():
             self._put_entries(id, reader.written(stream, fact, came, time, weight))
-        if stream != NOTES:
+        for update in updates if stream != NOTES else ():
             self.answer(update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)])
 
     def _put_entries(self, id: str, entries: Sequence[Entry]) -> None:

@@ -15,6 +15,9 @@ from squall.builders.rows.update import Demand
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS, FOREVER
 
+Demands = dict[Demand, list[str]]
+"""What is to be done at a time, with the nodes of the updates that demand it."""
+
 
 class Updating:
     """The updates of a machine. limit: how many steps they may take without an event in between."""
@@ -25,8 +28,8 @@ class Updating:
         self.steps = 0
         self.coming: deque[int] = deque()
         """When events come of which nothing is read here, in order (integer ms)."""
-        self.demands: dict[int, dict[Demand, str]] = {}
-        """What is to be done, by the time at which it is; with the node of the first update to demand it."""
+        self.demands: dict[int, Demands] = {}
+        """What is to be done, by the time at which it is."""
 
     @property
     def due(self) -> int:
@@ -45,9 +48,7 @@ class Updating:
         """Updates static data, read before, until nothing more is demanded. Then streams that the program makes are
         told what they are told of these, and again at each step to which that leads. What rules without a body insert
         is there from the start."""
-        for id, op in self.machine.updates.items():
-            for demand in op.initial:
-                self._apply(demand, ALWAYS, id)
+        self._do(_together((id, demand) for id, op in self.machine.updates.items() for demand in op.initial), ALWAYS)
         for streams_are_told in (False, True):
             self.machine.run(ALWAYS, complete=streams_are_told)
             while self.collect(ALWAYS):
@@ -59,7 +60,7 @@ class Updating:
         found = self.machine.demanded(now)
         for since, id, demand in found:
             time = ALWAYS if since == ALWAYS else since + 1
-            self.demands.setdefault(time, {}).setdefault(demand, id)
+            _note(self.demands.setdefault(time, {}), id, demand)
         for instants in self.machine.instants if found else ():
             instants.add_instant(self.due)
         return bool(found)
@@ -75,15 +76,15 @@ class Updating:
         self.steps += 1
         if self.steps > self.limit:
             raise self._endless(due)
-        for demand in sorted(due, key=_insertions_last):
-            self._apply(demand, time, due[demand])
+        self._do(due, time)
 
-    def _apply(self, demand: Demand, time: int, id: str) -> None:
-        if demand.inserts:
-            assert demand.stream is not None
-            self.machine.insert(demand.fact, time, demand.stream, id)
-        else:
-            self.machine.remove(demand.fact, time, demand.stream)
+    def _do(self, demands: Demands, time: int) -> None:
+        for demand in sorted(demands, key=_insertions_last):
+            if demand.inserts:
+                assert demand.stream is not None
+                self.machine.insert(demand.fact, time, demand.stream, demands[demand])
+            else:
+                self.machine.remove(demand.fact, time, demand.stream)
 
     # What there is to do, as rows of text (`squall.builders.rows.memory.Listed`)
 
@@ -91,7 +92,8 @@ class Updating:
         """All that is to be done, and how many steps were taken."""
         yield "steps", str(self.steps)
         for time, demands in self.demands.items():
-            for number, (demand, id) in enumerate(demands.items()):
+            each = ((demand, id) for demand, ids in demands.items() for id in ids)
+            for number, (demand, id) in enumerate(each):
                 what = "insert" if demand.inserts else "delete"
                 yield (what, str(time), str(number), id, demand.stream, *demand.fact)
 
@@ -105,16 +107,31 @@ class Updating:
                 continue
             time, _, id, *_ = cells
             demand = Demand(what == "insert", row[4], triple(row[5:]))
-            self.demands.setdefault(int(time), {})[demand] = id
+            _note(self.demands.setdefault(int(time), {}), id, demand)
 
-    def _endless(self, due: dict[Demand, str]) -> BuilderError:
-        names = dict.fromkeys(self.machine.updates[id].rule for id in due.values())
+    def _endless(self, due: Demands) -> BuilderError:
+        names = dict.fromkeys(self.machine.updates[id].rule for ids in due.values() for id in ids)
         named = ", ".join(f"`{name}`" for name in names)
         return BuilderError(
             f"after {self.limit} steps without an event there is still something to do for {named}",
             hint="let an update delete what it acts on, or test for what it has inserted; `steps` in the options "
             "allows more",
         )
+
+
+def _together(demanded: Iterable[tuple[str, Demand]]) -> Demands:
+    """What is demanded, with all that demand it."""
+    found: Demands = {}
+    for id, demand in demanded:
+        _note(found, id, demand)
+    return found
+
+
+def _note(demands: Demands, id: str, demand: Demand) -> None:
+    """An update demands something."""
+    ids = demands.setdefault(demand, [])
+    if id not in ids:
+        ids.append(id)
 
 
 def _insertions_last(demand: Demand) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product, starmap
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from squall.streams import Sources, open_source
 from squall.system import (
     Construct,
     Delete,
+    Insert,
     Pattern,
     Report,
     Select,
@@ -470,6 +471,30 @@ def test_the_same_solutions_in_another_order_are_another_answer(planner: str, bu
     orders = {time: [str(out.fact) for out in found if out.time == time] for time in values}
     assert [time for time, told in orders.items() if told] == [1, 5, 9, 11]
     assert orders[1] == orders[5][::-1] == orders[9]
+
+
+@pytest.mark.parametrize("cuts", [(), (1, 2, 3, 4)])
+@pytest.mark.parametrize("builder", BUILDERS)
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_what_two_updates_insert_at_once_each_tells_in_its_way(
+    planner: str, builder: str, cuts: tuple[int, ...]
+) -> None:
+    """What is there already the second one does not insert."""
+
+    def update(name: str, predicate: Term, output: str) -> System:
+        body = (Pattern(X, predicate, Y),)
+        return System(name, (Source(),), body, consequences=(Insert((Pattern(X, S, Y),)),), output=output)
+
+    ends = System("ends", (Source(),), (Pattern(X, R, Y),), consequences=(Delete((Pattern(X, S, Y),)),))
+    system = System(subsystems=(update("comes", P, "istream"), update("goes", Q, "dstream"), ends))
+    a, b, c, d = (iri(EX + name) for name in "abcd")
+    given = {1: [(a, P, b), (a, Q, b), (c, P, d)], 2: [(c, Q, d)], 3: [(a, R, b), (c, R, d)], 4: [(c, Q, d)], 5: []}
+    events = [Event(time, tuple(starmap(Triple, facts))) for time, facts in given.items()]
+    found = run(squall.plan(system, planner), [events[i:j] for i, j in pairwise((0, *cuts, len(events)))], builder)
+    assert_as_oracle(system, found, events)
+    assert {(out.time, out.rule, str(out.fact)) for out in found} == {
+        (2, "comes", str(Triple(a, S, b))), (2, "comes", str(Triple(c, S, d))), (4, "goes", str(Triple(a, S, b)))
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("planner", PLANNERS)

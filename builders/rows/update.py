@@ -58,43 +58,45 @@ class Update(TimeDriven):
 
 
 class Working(Keeping):
-    """What updates have inserted: the streams in which a fact is, each with the node of the update that put it there,
-    and when."""
+    """What updates have inserted: the streams in which a fact is, each with the nodes of the updates that put it there,
+    all at once, and when."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.facts: dict[Fact, dict[str, tuple[str, int]]] = {}
+        self.facts: dict[Fact, dict[str, tuple[Sequence[str], int]]] = {}
 
-    def insert(self, fact: Fact, time: int, stream: str, update: str) -> bool:
+    def insert(self, fact: Fact, time: int, stream: str, updates: Sequence[str]) -> bool:
         """Puts a fact into a stream; whether it was not there before."""
         known = self.facts.setdefault(fact, {})
         if stream in known:
             return False
-        known[stream] = update, time
-        self.note(0, [_inserted(fact, stream, update, time, 1)])
+        known[stream] = updates, time
+        self.note(0, _inserted(fact, stream, updates, time, 1))
         return True
 
-    def remove(self, fact: Fact, stream: str | None) -> list[tuple[str, str, int]]:
-        """Takes a fact out of a stream, or of all of them (None): (stream, update, when it came) of each in which it
+    def remove(self, fact: Fact, stream: str | None) -> list[tuple[str, Sequence[str], int]]:
+        """Takes a fact out of a stream, or of all of them (None): (stream, updates, when it came) of each in which it
         was."""
         known = self.facts.get(fact, {})
         found = [(one, *known.pop(one)) for one in [one for one in known if stream in (None, one)]]
         if not known:
             self.facts.pop(fact, None)
-        self.note(0, [_inserted(fact, *one, -1) for one in found])
+        for one in found:
+            self.note(0, _inserted(fact, *one, -1))
         return found
 
     def restore(self, slot: int, entries: Sequence[Entry]) -> None:
         for stream, update, came, *cells, _, _ in added(entries):
-            fact = cast(Fact, row_fact(cells))
-            self.facts.setdefault(fact, {})[stream] = update, int(came)
+            known = self.facts.setdefault(cast(Fact, row_fact(cells)), {})
+            before, _ = known.get(stream, ((), 0))
+            known[stream] = (*before, update), int(came)
 
     def size(self) -> int:
         return sum(map(len, self.facts.values()))
 
 
-def _inserted(fact: Fact, stream: str, update: str, came: int, weight: int) -> Entry:
-    return (stream, update, str(came), *fact_row(fact)[:-1], ALWAYS, FOREVER, weight)
+def _inserted(fact: Fact, stream: str, updates: Sequence[str], came: int, weight: int) -> list[Entry]:
+    return [(stream, update, str(came), *fact_row(fact)[:-1], ALWAYS, FOREVER, weight) for update in updates]
 
 
 def _demands(quads: Sequence[tuple[bool, ops.Quad]], row: Row) -> Iterator[Demand]:
