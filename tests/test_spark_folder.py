@@ -7,16 +7,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 
 import squall
 from squall import profiles
+from squall.builders.distributed.addressing import DELIVER
+from squall.builders.distributed.messages import Answers
 from squall.builders.distributed.supersteps import Batches
+from squall.builders.packing import pack_output
+from squall.builders.spark.folder import FolderWriter
+from squall.builders.spark.outputs import write
 from squall.builders.spark.settings import ROWS_TOGETHER
+from squall.builders.spark.store import Store
 from squall.errors import BuilderError
 from squall.plan import Plan
-from squall.rdf import Evaluated, Event, Solution, iri_text, parts
-from squall.stages import Options
+from squall.rdf import Evaluated, Event, Solution, iri, iri_text, parts
+from squall.stages import Options, Output
 from squall.streams import Sources, open_sink, open_source
 from squall.streams.folders import FolderSink
 from squall.system import Report
@@ -155,6 +162,28 @@ def test_lines_are_in_order_from_file_to_file(tmp_path: Path) -> None:
     values = [json.loads(line) for path in files for line in path.read_text().splitlines()]
     found = [(one["time"], one["solution"]["who"]["value"]) for one in values]
     assert found == [(time, iri_text(one.values[0])) for time, one in told if one.values[0]]
+
+
+@pytest.mark.parametrize(
+    ("order", "files", "moves"), [("", 2, False), ("ORDER BY ?age", 1, False), ("ORDER BY ?age", 2, True)]
+)
+@pytest.mark.parametrize("format", ["parquet", "ndjson"])
+def test_what_one_task_tells_does_not_move_to_be_in_order(
+    tmp_path: Path, format: str, order: str, files: int, moves: bool
+) -> None:
+    from squall.builders.spark import session
+
+    spark = session()
+    plan = plan_of(AGES + order)
+    row = pack_output(Output(Solution(("who", "age"), (iri("urn:a"), None)), 1, "query"))
+    for _ in range(files):
+        write(tmp_path / "answers", pyarrow.Table.from_batches(Answers(DELIVER, 9, [row], [1], ["p"]).batches()))
+    jvm: Any = spark._jvm
+    store = Store(jvm, spark._jsc.hadoopConfiguration(), f"file:{tmp_path}/out")
+    writer = FolderWriter(plan, FolderSink("out/", tmp_path / "out", format), store, "run")
+    frame = writer._frame(spark.read.parquet(str(tmp_path / "answers")))
+    assert ("Exchange" in str(frame._jdf.queryExecution().executedPlan().toString())) is moves
+    assert frame.count() == files
 
 
 def test_each_batch_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

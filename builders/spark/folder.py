@@ -70,6 +70,8 @@ class FolderWriter:
 
     def _frame(self, messages: DataFrame) -> DataFrame:
         is_ordered = answers.is_ordered(self.plan)
+        if is_ordered and len(messages.inputFiles()) == 1:
+            messages = messages.coalesce(1)  # so that nothing moves to be put in order
         if self.folder.format not in COLUMNS:
             return _lines(_sorted(messages, is_ordered), self.folder.format)
         columns = answers.shape(self.plan)
