@@ -220,6 +220,16 @@ def test_a_heartbeat_brings_nothing() -> None:
 # Removals
 
 
+def test_what_leaves_a_window_of_triples_in_the_batch_in_which_it_came_is_one_entry() -> None:
+    """Nothing is taken back then; what came and left at one instant is none at all."""
+    op = reader(Source("", Count(2)))
+    facts = [Triple(A, B, literal(str(number))) for number in range(5)]
+    first, second = ([(*fact, "") for fact in part] for part in (facts[:4], facts[4:]))
+    came = op.read([Event(1, (facts[0],)), Event(3, tuple(facts[1:4]))]).triples
+    assert came == [(*first[0], 1, 3, 1), (*first[2], 3, FOREVER, 1), (*first[3], 3, FOREVER, 1)]
+    assert op.read([Event(4, (facts[4],))]).triples == [(*first[2], 4, FOREVER, -1), (*second[0], 4, FOREVER, 1)]
+
+
 def test_what_comes_at_the_instant_of_its_removal_stays() -> None:
     fact = FACTS[0]
     events = [Event(1, (fact,)), Event(3, (fact,), removed=(fact,)), Event(5, ())]

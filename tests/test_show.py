@@ -146,7 +146,7 @@ QUERY_PLAN = check(
             Node("d", Extend(TEN), (Input("b"),)),
             Node("e", Extend(TEN), (Input("d"),)),
             Node("c", pps.Closure(), (Input("e", ()),)),
-            Node("w", pps.Answer(("a", "n"), (0, 2), ("query",)), (Input("i"),)),
+            Node("w", pps.Answer(("a", "n"), (0, 2), ("query",), ((pps.Column(2), True),)), (Input("i"),)),
             Node("x", pps.Answer((), (), ("ask",)), (Input("j"),)),
             Node(
                 "y",

@@ -179,7 +179,7 @@ def _unspooled(lines: Sequence[bytes]) -> tuple[Sequence[Event], list[Lost], int
     for said in json.loads(b"[%b]" % b",".join(lines)):  # in one call, which takes half the time
         if isinstance(said, list):
             time, stream, graph, kind, *cells = said
-            events.append(event_of(time, stream, graph, kind, cells))
+            events.append(event_of(time, stream, graph, kind, [cells]))
         else:
             lost.append(Lost(**said))
     return _counted(events, lost)
@@ -190,10 +190,10 @@ def unspool(text: bytes) -> Sequence[Event]:
     return _unspooled(text.splitlines())[0]
 
 
-def event_of(time: int, stream: str, graph: str, kind: str, cells: Sequence[str]) -> Event:
-    """An event of one fact that comes (kind ``fact``) or ends (``removed``), or of none (``event``). cells: the fact's
-    row."""
-    facts = (cast(Fact, row_fact(cells)),) if cells else ()
+def event_of(time: int, stream: str, graph: str, kind: str, rows: Iterable[Sequence[str]]) -> Event:
+    """An event of facts that come (kind ``fact``) or end (``removed``), or of none (``event``). rows: theirs; of no
+    fact an empty one."""
+    facts = tuple(cast(Fact, row_fact(cells)) for cells in rows if cells)
     return Event(time, facts if kind == "fact" else (), stream, facts if kind == "removed" else (), graph)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from squall.builders.distributed.lines import event_of
 from squall.builders.distributed.messages import ROW, Message
@@ -99,15 +100,25 @@ def facts_of(event: Event) -> Iterator[tuple[str, Fact]]:
 
 
 def in_turn(messages: Iterable[Message]) -> list[Event]:
-    """The events of messages in order, one for each fact."""
-    return list(map(_event, sorted(messages, key=_place)))
+    """The events of messages in order: what comes at one time, one after the other, is one."""
+    turn = map(_said, sorted(messages, key=_place))
+    return [event_of(*what, [cells for _, cells in alike]) for what, alike in groupby(turn, key=_what)]
+
+
+_What = tuple[int, str, str, str]
+"""When something came, its stream and graph, and what happened."""
+
+
+def _what(said: tuple[_What, Sequence[str]]) -> _What:
+    return said[0]
+
+
+def _said(message: Message) -> tuple[_What, Sequence[str]]:
+    """What a message says, and the row of its fact."""
+    _, stream, graph, kind, *cells = map(str, unpack(message.row))
+    return (message.start, stream, graph, kind), cells
 
 
 def _place(message: Message) -> tuple[int, int, str, int, int]:
     """Where among all facts one belongs: by time, then as its source brings it."""
     return message.start, message.node, message.row.partition("\n")[0], message.end, message.weight
-
-
-def _event(message: Message) -> Event:
-    _, stream, graph, kind, *cells = map(str, unpack(message.row))
-    return event_of(message.start, stream, graph, kind, cells)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple, cast
 
 from squall.builders.rows.entries import Entry, Row, fact_row, row_fact
@@ -31,27 +32,42 @@ class Counted:
         self.entries = entries
         self.facts: deque[_Counted] = deque()
         """The content, oldest first."""
+        self.fresh: deque[int] = deque()
+        """Since when the last ones of it are there, of which no entries have been made yet: until when they are may be
+        known by then."""
         self.waiting: list[_Counted] = []
         """What has come since the content changed."""
         self.came = 0
         """How many have come."""
 
     def come(self, fact: Fact, time: int, graph: str = "") -> Iterator[Entry]:
-        """A fact has come."""
+        """A fact has come: the entries of those that leave."""
         self.came += 1
         self.waiting.append(_Counted(fact, time, graph, True))
         if len(self.waiting) < self.window.step:
             return
         new, self.waiting = self.waiting[-self.window.size :], []
         while len(self.facts) > self.window.size - len(new):
-            yield from self._changed(self.facts.popleft(), time, -1)
-        for known in new:
-            yield from self._changed(known, time, 1)
+            known = self.facts.popleft()
+            since = self.fresh.popleft() if len(self.fresh) > len(self.facts) else None
+            yield from self._ended(known, since, time)
         self.facts += new
+        self.fresh += [time] * len(new)
 
-    def _changed(self, known: _Counted, time: int, weight: int) -> Iterator[Entry]:
-        if known.stays:
-            yield from self.entries(known.fact, known.came, known.graph, (time, FOREVER), weight)
+    def stay(self) -> Iterator[Entry]:
+        """The entries of all that has come into the content since this was asked last, and is there still."""
+        since, self.fresh = self.fresh, deque()
+        last = list(islice(reversed(self.facts), len(since)))
+        for known, start in zip(reversed(last), since, strict=True):
+            if known.stays:
+                yield from self.entries(known.fact, known.came, known.graph, (start, FOREVER), 1)
+
+    def _ended(self, known: _Counted, since: int | None, time: int) -> Iterator[Entry]:
+        """A fact ends that is in the content. since: when that began, if no entries of it have been made."""
+        if known.stays and since is None:
+            yield from self.entries(known.fact, known.came, known.graph, (time, FOREVER), -1)
+        elif known.stays and since is not None and since < time:
+            yield from self.entries(known.fact, known.came, known.graph, (since, time), 1)
 
     def remove(self, fact: Fact, time: int, is_meant: Callable[[str], bool]) -> Iterator[Entry]:
         """What came of a fact before this time ends now, if its graph is meant; it goes on counting among the last so
@@ -60,9 +76,10 @@ class Counted:
         def ends(known: _Counted) -> bool:
             return known.fact == fact and known.stays and known.came < time and is_meant(known.graph)
 
+        told = len(self.facts) - len(self.fresh)
         for place, known in enumerate(self.facts):
             if ends(known):
-                yield from self._changed(known, time, -1)
+                yield from self._ended(known, self.fresh[place - told] if place >= told else None, time)
                 self.facts[place] = known._replace(stays=False)
         self.waiting = [known._replace(stays=known.stays and not ends(known)) for known in self.waiting]
 

@@ -179,6 +179,8 @@ class Reader(Keeping):
                     boxes[predicate].append((fact[0], fact[2], start, end, 1))  # type: ignore[index, misc]
             if self.every or self.atoms:
                 self._take_whole(given, start, end, facts)
+        for counted in self.counted.values():
+            facts.put(counted.stay(), wanted, self.every, self.atoms)
         return facts
 
     def read_columns(self, columns: Columns) -> Facts:

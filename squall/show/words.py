@@ -73,16 +73,16 @@ def operator(op: pps.Operator) -> str:
         case pps.Group(keys=keys, aggregates=aggregates):
             return _group(keys, aggregates)
         case pps.Slice(order=order, offset=offset, limit=limit, keys=keys):
-            said = [(_computed(by), descending) for by, descending in order]
-            return slice_of(limit, offset, said, [_columns((key,)) for key in keys])
+            return slice_of(limit, offset, _order(order), [_columns((key,)) for key in keys])
         case pps.Closure():
             return "transitive closure"
         case pps.Emit(template=template, rules=names, internal=internal):
             return f"emit {_cells(template)} for {', '.join(names)}{', to be read again only' if internal else ''}"
         case pps.Answer(columns=(column,), rules=rules, asks=True):
             return f"answer whether column {column} is true for {', '.join(rules)}"
-        case pps.Answer(names=names, columns=columns, rules=rules):
-            return f"answer {_answered(names, columns) or 'nothing'} for {', '.join(rules)}"
+        case pps.Answer(names=names, columns=columns, rules=rules, order=order):
+            told = f"answer {_answered(names, columns) or 'nothing'} for {', '.join(rules)}"
+            return f"{told}, {ordered(_order(order))}" if order else told
         case pps.Feed(source=read, output=output, report=report):
             return f"feed {source(read)} from {output}{reported(report)}"
         case pps.Update(deletes=deletes, inserts=inserts, rules=names):
@@ -135,8 +135,13 @@ def slice_of(limit: int | None, offset: int, order: Iterable[tuple[str, bool]], 
     """How many rows are kept, of each value of the keys, and in which order."""
     words = f"keep {'all' if limit is None else f'{limit:,}'} rows" + (f" after the first {offset:,}" if offset else "")
     words += f" of each {each}" if (each := ", ".join(keys)) else ""
+    return f"{words}, {by}" if (by := ordered(order)) else words
+
+
+def ordered(order: Iterable[tuple[str, bool]]) -> str:
+    """By what rows are put in order; "" if by nothing."""
     by = ", ".join(f"{name} descending" if descending else name for name, descending in order)
-    return f"{words}, by {by}" if by else words
+    return f"by {by}" if by else ""
 
 
 def aggregate(kind: str, of: str | None, distinct: bool, separator: str) -> str:
@@ -148,6 +153,10 @@ def aggregate(kind: str, of: str | None, distinct: bool, separator: str) -> str:
 def function(iri: str) -> str:
     """The local name."""
     return re.split(r"[#/:]", iri)[-1] or iri
+
+
+def _order(order: Iterable[tuple[pps.Expression, bool]]) -> list[tuple[str, bool]]:
+    return [(_computed(by), descending) for by, descending in order]
 
 
 def _group(keys: tuple[int, ...], aggregates: tuple[pps.Aggregate, ...]) -> str:
