@@ -471,13 +471,20 @@ def test_rule_9_what_is_told_and_may_be_alike_is_together(end: Operator) -> None
     ]
 
 
-def test_rule_9_what_is_told_in_order_is_in_one_place() -> None:
-    check(Plan(telling(Deliver("istream"), (BY_ORDER, (1,)))))
-    check(Plan(telling(Deliver("rstream"), (BY_ORDER, ()), (Emit((0, P, 1)), (0,)))))
+CHANGE = Report("change")
+HIDDEN = Answer(("x",), (0,), ("q",), order=((Column(1), False),))
+"""In an order that is not told."""
+
+
+def test_rule_9_what_is_told_as_a_sequence_is_in_one_place() -> None:
+    check(Plan(telling(Deliver("istream", report=CHANGE), (HIDDEN, (1,)))))
+    check(Plan(telling(Deliver("rstream"), (HIDDEN, (1,)))))
+    check(Plan(telling(Deliver("rstream", report=CHANGE), (BY_ORDER, (1,)))))
+    check(Plan(telling(Deliver("rstream", report=CHANGE), (HIDDEN, ()), (Emit((0, P, 1)), (0,)))))
     said = "`it` has what `made0` makes not in one place, where its order, or all of it, counts"
-    assert complaints(*telling(Deliver("rstream"), (BY_ORDER, (1,)))) == [said]
+    assert complaints(*telling(Deliver("rstream", report=CHANGE), (HIDDEN, (1,)))) == [said]
     assert complaints(*telling(Feed(Source("urn:s", Count(3))), (Emit((0, P, 1)), (0,)))) == [said]
-    assert complaints(*telling(Feed(Source("urn:s"), report=Report("change")), (Emit((0, P, 1)), (0,)))) == [said]
+    assert complaints(*telling(Feed(Source("urn:s"), report=CHANGE), (Emit((0, P, 1)), (0,)))) == [said]
 
 
 def test_all_violations_are_given_at_once() -> None:
