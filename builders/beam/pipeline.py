@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
+from operator import attrgetter
 from typing import Any
 
 import pyarrow
@@ -20,6 +21,7 @@ from squall.builders.beam.quiet import beam
 from squall.builders.distributed.addressing import BUCKETS, DELIVER, TOGETHER, Program
 from squall.builders.distributed.delivery import changing, delivery
 from squall.builders.distributed.evaluations import Evaluations, changes_only, note
+from squall.builders.distributed.leaving import ORDER
 from squall.builders.distributed.lines import Parse
 from squall.builders.distributed.messages import COUNT, INSTANT, LOST, TIME, Message, from_arrow, to_arrow
 from squall.builders.distributed.messages import Step as Worker
@@ -275,9 +277,8 @@ def _answering(program: Program, known: Evaluations) -> Callable[[Iterable[bytes
     return answer
 
 
-def _in_turn(answer: Message) -> tuple[int, int, bytes, str]:
-    """Where among all answers one belongs."""
-    return answer.start, answer.node, answer.spans, answer.row
+_in_turn: Callable[[Message], Any] = attrgetter(*ORDER)
+"""Where among all answers one belongs."""
 
 
 # Plans that one group runs
