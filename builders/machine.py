@@ -154,7 +154,8 @@ class Machine(Network[Sequence[Entry]]):
         atoms = bool(self.targets[node.id]) or (alpha is not None and bool(alpha.atoms))
         updated = self.plan.deletes
         remembers = op.source.removals or updated
-        return Reader(op.source, alpha.predicates if alpha else (), every, atoms, remembers, updated)
+        wanted = alpha.predicates if alpha else ()
+        return Reader(op.source, wanted, every, atoms, remembers, updated, own=op.made)
 
     # What comes in
 

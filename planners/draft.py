@@ -18,7 +18,7 @@ Identity = Callable[[Operator, tuple[str, ...]], str]
 
 def digest(op: Operator, inputs: tuple[str, ...]) -> str:
     """A name that is the same in every process for the same operator on the same inputs. Rules do not count, but for
-    answers: each query has its own."""
+    answers: each query has its own; nor does what an operator does not show (``repr``)."""
     kind: type = type(op)
     name, form, parts = _form(kind)
     text = "\n".join((form % tuple([getattr(op, part) for part in parts]), *inputs))
@@ -28,8 +28,9 @@ def digest(op: Operator, inputs: tuple[str, ...]) -> str:
 @cache
 def _form(kind: type) -> tuple[str, str, tuple[str, ...]]:
     """The name of an operator, and how to print it: as `repr` does, but without rules, and much faster."""
-    parts = tuple(part.name for part in fields(kind) if kind is Answer or part.name != "rules")
-    shown = (f"{part.name}={'%r' if part.name in parts else '()'}" for part in fields(kind))
+    told = [part.name for part in fields(kind) if part.repr]
+    parts = tuple(name for name in told if kind is Answer or name != "rules")
+    shown = (f"{name}={'%r' if name in parts else '()'}" for name in told)
     return kind.__name__.lower(), f"{kind.__name__}({', '.join(shown)})", parts
 
 

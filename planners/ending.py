@@ -13,7 +13,7 @@ from squall.plan import Node, Plan
 from squall.planners.draft import Draft
 from squall.planners.grouping import group
 from squall.planners.parts import walk
-from squall.strata import Shape, Shapes, as_read, may_read, needs, overlap, read_of
+from squall.strata import Shape, Shapes, as_read, may_hear, may_read, needs, overlap, read_of
 from squall.system import (
     Ask,
     AtomPattern,
@@ -26,11 +26,14 @@ from squall.system import (
     System,
     Telling,
     Without,
+    made_streams,
     tellings,
 )
 from squall.windows import NOTHING
 
 _STREAM = itemgetter(0)
+_OTHER = "/other"
+"""Any stream that has no window of its own."""
 
 
 class End(NamedTuple):
@@ -62,7 +65,8 @@ def ended(draft: Draft, system: System, ends: Iterable[End], planner: str, order
     last = _delivered(draft, sorted(told, key=_node) if ordered else told, made, ways)
     last = last or [draft.add(_deliver(_way_of(tellings(system)[0], {}), [], False))]
     draft.keep([*last, *(id for id, _ in found if isinstance(draft.nodes[id].op, Update))])
-    _feed_unread(draft, made, set(ways.values()))
+    _read_unread(draft, made, set(ways.values()))
+    _mark_made(draft, made_streams(system))
     nodes = inputs_first(draft.nodes.values())
     return arranged(nodes, planner) if ordered else Plan(tuple(nodes), planner)
 
@@ -256,16 +260,40 @@ def _feed_streams(draft: Draft, made: Sequence[Facts]) -> None:
             draft.read_again(node.id, sorted(draft.add(feed, *every) for feed in feeds))
 
 
-def _feed_unread(draft: Draft, made: Sequence[Facts], ways: Iterable[_Way]) -> None:
-    """Streams that the program makes, and that no node reads that was kept, but at whose events answers are evaluated
-    (rules that make what nobody reads count, too): somebody has to say when they have any."""
-    fed = {tuple(edge.node for edge in node.inputs) for node in draft.nodes.values() if isinstance(node.op, ops.Feed)}
+def _read_unread(draft: Draft, made: Sequence[Facts], ways: Iterable[_Way]) -> None:
+    """What no node reads that was kept, but at whose events answers are evaluated (rules that make what nobody reads
+    count, too): somebody has to say when windows of triples move on, and streams that the program makes have any."""
     evaluated = sorted({source for way in ways for source in way.sources}, key=repr)
+    for source in evaluated:
+        if not _is_counted(draft, source):
+            draft.add(Read(source))
+    fed: dict[tuple[str, ...], list[Source]] = {}
+    for node in draft.nodes.values():
+        if isinstance(node.op, ops.Feed):
+            fed.setdefault(tuple(edge.node for edge in node.inputs), []).append(node.op.source)
     for way, told in _streams(made).items():
-        every = sorted(facts.node for facts in told)
-        heard = [one for one in evaluated if may_read(one, way.stream, None) or one.counts(way.stream)]
-        if heard and tuple(every) not in fed:
-            draft.add(ops.Feed(heard[0].alone(way.stream), way.output, way.report, way.sources), *every)
+        every = tuple(sorted(facts.node for facts in told))
+        known = fed.get(every, [])
+        for one in evaluated:
+            counted = not one.moves_on(way.stream) or any(one.counts_as(its, way.stream) for its in known)
+            if may_hear(one, way.stream) and not (known and counted):
+                known.append(one.alone(way.stream))
+                draft.add(ops.Feed(known[-1], way.output, way.report, way.sources), *every)
+
+
+def _mark_made(draft: Draft, streams: Sequence[str]) -> None:
+    """Nodes know which of the streams that they read the program makes."""
+    for id, node in draft.nodes.items() if streams else ():
+        op = node.op
+        if isinstance(op, Read) and (made := tuple(one for one in streams if may_hear(op.source, one))):
+            draft.nodes[id] = replace(node, op=replace(op, made=made))
+
+
+def _is_counted(draft: Draft, source: Source) -> bool:
+    """Whether nodes count the triples with which the windows of a source move on by steps."""
+    read = [node.op.source for node in draft.nodes.values() if isinstance(node.op, Read)]
+    streams = [one for one in (source.stream, *map(_STREAM, source.windows), _OTHER) if source.moves_on(one)]
+    return all(any(one.counts_as(source, stream) for one in read) for stream in streams)
 
 
 def _streams(made: Iterable[Facts]) -> dict[_Way, list[Facts]]:

@@ -45,9 +45,14 @@ Expression = Column | Term | Invoke | None
 
 @dataclass(frozen=True)
 class Read:
-    """The facts of a source. A triple is the row (s, p, o); an atom is (``@relation``, arguments...)."""
+    """The facts of a source. A triple is the row (s, p, o); an atom is (``@relation``, arguments...).
+
+    made: of the streams that it reads those that the program makes. What that tells of them a `Feed` reads; others may
+    bring something, too, but not where triples are counted, and take back nothing.
+    """
 
     source: Source
+    made: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)

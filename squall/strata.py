@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from squall.errors import Origin, TranslatorError, raise_all
@@ -26,6 +26,7 @@ from squall.system import (
     Pattern,
     Source,
     System,
+    Telling,
     Test,
     Without,
     tellings,
@@ -175,14 +176,35 @@ def stratify(system: System) -> None:
 
     The same holds for what else has to know all of what it reads: ``Maybe``, grouping, slices, and functions of time
     (``now``), whose value would depend on how often it is taken inside a recursion; and for what reads a stream that
-    the program makes, whose events are what an instant has come to.
+    the program makes, whose events are what an instant has come to. And for each rule that reads a stream through a
+    window of triples which several queries make: such a window is of those of one.
     """
     told = tellings(system)
+    raise_all(list(_counted_together(told)))
     program = [rule for telling in told for rule in telling.rules]
     streams = [telling.stream for telling in told for _ in telling.rules]
     needed = [list(needs(rule)) for rule in program]
     if any(streams) or any(need.verb is not None for found in needed for need in found):
         raise_all(list(_violations(program, streams, needed)))
+
+
+def _counted_together(told: Sequence[Telling]) -> Iterator[TranslatorError]:
+    """What reads a stream through a window of triples that several queries make."""
+    makers: dict[str, list[str]] = {}
+    for telling in told:
+        if telling.stream and telling.has_facts:
+            makers.setdefault(telling.stream, []).append(f"`{telling.rules[0].name}`")
+    for stream in (stream for stream, names in makers.items() if len(names) > 1):
+        for rule in (rule for telling in told for rule in telling.rules):
+            counted = (one for need in needs(rule) for one in need.sources if one.counts(stream))
+            if source := next(counted, None):
+                yield TranslatorError(
+                    f"rule `{rule.name}` reads <{stream}> through the window {source.window_of(stream)}, and several "
+                    f"queries make that stream: {', '.join(makers[stream])}",
+                    rule.origin,
+                    "give each query a stream of its own, let one of them make all of it, or read it through a window "
+                    "of time (`RANGE`)",
+                )
 
 
 def _violations(program: list[System], streams: list[str], needed: list[list[Need]]) -> Iterator[TranslatorError]:
@@ -308,6 +330,11 @@ def placed(told: Shape) -> tuple[str | None, Shape]:
     """The name of the graph in which facts are that are told in a shape (``""``: none; None: any), and the shape of the
     facts without it."""
     return (told[1], told[2:]) if told[0] == QUAD_MARK else ("", told)
+
+
+def may_hear(source: Source, stream: str) -> bool:
+    """Whether a source has to do with what a stream may bring: it reads some of it, or counts it."""
+    return source.counts(stream) or may_read(source, stream, None)
 
 
 def as_read(told: Shape, source: Source) -> tuple[Shape, ...]:

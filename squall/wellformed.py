@@ -36,6 +36,8 @@ from squall.operators import (
 )
 from squall.placement import Columns, inputs_by_kind, is_sequence, is_whole
 from squall.plan import Node, Plan
+from squall.system import Source
+from squall.windows import Count
 
 _ARITY: dict[type, tuple[int, int | None]] = {
     Read: (0, 0), Unit: (0, 0), Match: (1, None), Join: (2, 2), LeftJoin: (2, 2), AntiJoin: (2, 2), Union: (1, None),
@@ -53,12 +55,12 @@ def check(plan: Plan) -> Plan:
     `Deliver`, which feeds nothing, and every `Update` feeds nothing else; 6. no cycle goes through the right side of an
     `AntiJoin` or a `LeftJoin`, a `Group`, a `Slice`, a `Feed` or a timed node (the plan is stratified); 7. every cycle
     passes a `Distinct` or a `Closure`; 8. what a `Closure` reads is never withdrawn before it ends; 9. grouping columns
-    part no rows that have to meet.
+    part no rows that have to meet; 10. one `Feed` alone reads a stream through a window of triples.
     """
     problems = [*_structure(plan)]
     if not problems:
         problems = [*_columns(plan), *_ending(plan), *_strata(plan), *_cycles(plan), *_growing(plan)]
-        problems = problems or [*_grouping(plan)]
+        problems = problems or [*_grouping(plan), *_counting(plan)]
     if problems:
         raise PlannerError("the plan is not well formed:\n  " + "\n  ".join(problems))
     return plan
@@ -198,6 +200,14 @@ def _grouping(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
         keys = [edge.columns or () for edge in node.inputs] if is_stateful(node.op) else []
         yield from (f"`{node.id}` {problem}" for problem in _parting(node, keys, plan))
+
+
+def _counting(plan: Plan) -> Iterator[str]:
+    counted: dict[Source, str] = {}
+    feeds = ((node.id, node.op.source) for node in plan.nodes if isinstance(node.op, Feed))
+    for id, source in feeds:
+        if isinstance(source.window, Count) and counted.setdefault(source, id) != id:
+            yield f"`{id}` counts what `{counted[source]}` makes of the same stream, too"
 
 
 def _parting(node: Node, keys: Sequence[Columns], plan: Plan) -> Iterator[str]:

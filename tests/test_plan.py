@@ -487,6 +487,15 @@ def test_rule_9_what_is_told_as_a_sequence_is_in_one_place() -> None:
     assert complaints(*telling(Feed(Source("urn:s"), report=CHANGE), (Emit((0, P, 1)), (0,)))) == [said]
 
 
+def test_rule_10_one_feed_alone_counts_a_stream() -> None:
+    counted, timed = Feed(Source("urn:s", Count(3))), Feed(Source("urn:s", Range(3)))
+    made = (node("emit", Emit((0, P, 1)), "match"), node("unique", Distinct(3), "emit"))
+    nodes = (READ, MATCH_ALONE, *made, node("other", Distinct(4), "emit"))
+    check(Plan((*nodes, node("one", counted, "unique"), node("two", timed, "other"), END)))
+    found = complaints(*nodes, node("one", counted, "unique"), node("two", counted, "other"), END)
+    assert found == ["`two` counts what `one` makes of the same stream, too"]
+
+
 def test_all_violations_are_given_at_once() -> None:
     join = replace(JOIN, op=Join(((7, 0),), (0, 9)))
     emit = replace(EMIT, op=Emit((0, P, 1)))

@@ -23,6 +23,7 @@ from squall.system import (
     Delete,
     Either,
     FactPattern,
+    Graph,
     Grouping,
     Maybe,
     Pattern,
@@ -33,6 +34,7 @@ from squall.system import (
     Variable,
     Without,
 )
+from squall.windows import Count, Range
 
 X, Y, Z = map(Variable, "xyz")
 P, Q, R, A, B = (iri(f"urn:{name}") for name in "pqrab")
@@ -216,6 +218,36 @@ def test_the_place_is_that_of_the_negation_and_there_is_a_hint() -> None:
     assert caught.value.origin.line == 2
     assert str(caught.value.hint).endswith("its own conclusion, or look at it once: `--profile jena`")
     squall.compile(text, lexer="jena", profile="jena")
+
+
+def made(name: str, template: Pattern) -> System:
+    """A query whose answer is the stream `urn:s`."""
+    return System(subsystems=(rule(name, [Pattern(X, P, Y)], template),), stream="urn:s")
+
+
+def reading(*sources: Source) -> System:
+    body = (Pattern(X, Q, Y),)
+    return System("r", sources, body, consequences=(Construct((Pattern(X, R, Y),)),), reentrant=False)
+
+
+@pytest.mark.parametrize("template", [Pattern(X, Q, Y), Pattern(X, A, Y)], ids=["that is read", "that is not"])
+@pytest.mark.parametrize(
+    "source",
+    [Source("urn:s", Count(3)), Source(window=Count(3)), Source(windows=(("urn:s", Count(3)),)), Graph(B, Count(3))],
+    ids=["by itself", "with others", "by its own window", "a graph of it"],
+)
+def test_a_window_of_triples_is_not_of_what_two_queries_make(source: Source, template: Pattern) -> None:
+    """What is not read is counted as well."""
+    assert refusals(program(made("m", Pattern(X, Q, Y)), made("n", template), reading(source))) == [
+        "rule `r` reads <urn:s> through the window TRIPLES 3, and several queries make that stream: `m`, `n`"
+    ]
+
+
+def test_other_windows_are_of_what_many_queries_make() -> None:
+    two = (made("m", Pattern(X, Q, Y)), made("n", Pattern(X, A, Y)))
+    stratify(program(*two, reading(Source("urn:s", Range(3)), Source("urn:other", Count(3)))))
+    stratify(program(two[0], reading(Source("urn:s", Count(3)))))
+    stratify(program(two[0], replace(two[1], stream="urn:t"), reading(Source(window=Count(3)))))
 
 
 # Accepted

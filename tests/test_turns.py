@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -21,6 +21,7 @@ from squall.builders.distributed.reasons import as_a_whole
 from squall.builders.distributed.turns import turns
 from squall.builders.rows.memory import Differences
 from squall.builders.rows.read import Reader
+from squall.errors import SourceError
 from squall.operators import Feed
 from squall.plan import Plan
 from squall.profiles import apply
@@ -53,6 +54,12 @@ def made(output: str, report: Report | None = None, window: Any = LANDMARK) -> S
         consequences=makes(X, R, Z),
     )  # fmt: skip
     return System(subsystems=(maker, reads))
+
+
+def copied(output: str) -> System:
+    """What came in the last three milliseconds as a stream."""
+    copy = System("m", (Source(window=Range(3)),), (Pattern(X, P, Y),), consequences=makes(X, R, Y), reentrant=False)
+    return System(subsystems=(copy,), stream="urn:s", output=output)
 
 
 # Laws
@@ -351,8 +358,8 @@ def test_what_is_told_whole_since_a_window_of_triples_has_moved_on(
 def test_a_window_of_triples_that_nobody_reads_says_when_something_is_told_whole(
     whole: str, predicate: str, removals: bool
 ) -> None:
-    """What the rule concludes nobody asks for, and so its source is not read: one task runs all. Triples that nobody
-    reads count, too."""
+    """What the rule concludes nobody asks for, and so patterns do not read its source: it is counted all the same.
+    Triples that nobody reads count, too."""
     blocks = (Source(window=Count(3, 2), removals=True),)
     unread = System("r", blocks, (Pattern(X, P, Y),), consequences=(replace(makes(X, R, X)[0], internal=True),))
     other = System("o", (Source("urn:one", removals=removals),), (Pattern(X, P, Y),), consequences=makes(X, Q, Y))
@@ -364,10 +371,98 @@ def test_a_window_of_triples_that_nobody_reads_says_when_something_is_told_whole
     events += [Event(5, (Triple(P, P, P),), "urn:one")]
     events += stream("".join(f"{time} :a :{predicate} :b\n" * 2 for time in range(6, 12)))
     plan = squall.plan(system)
-    assert as_a_whole(plan)
+    assert as_a_whole(plan) is None
     found = in_memory.run(plan, [events[:3], events[3:]])
     assert found
     assert_as_oracle(system, found, events)
+
+
+@pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
+@pytest.mark.parametrize("told", ["istream", "dstream", "rstream"])
+@pytest.mark.parametrize(("window", "planner"), [(Count(4, 2), "rete"), (Count(3, 3), "greedy")], ids=str)
+def test_a_stream_that_is_made_says_when_its_windows_of_triples_move_on(
+    window: Count, planner: str, told: str, report: Report | None
+) -> None:
+    """So what is told whole of it is told: an answer, and another stream that is read by triples and steps again."""
+    again = System("a", (Source("urn:s", window),), (Pattern(X, R, Y),), consequences=makes(X, S, Y), reentrant=False)
+    last = System("l", (Source("urn:t", window),), (Pattern(X, S, Y),), consequences=makes(X, Q, Y), reentrant=False)
+    system = System(
+        subsystems=(
+            copied(told),
+            System(subsystems=(again,), stream="urn:t", output="rstream"),
+            System(subsystems=(last,), output="rstream", report=report),
+        )
+    )
+    plan = squall.plan(system, planner)
+    assert as_a_whole(plan) is None
+    events = stream("".join(f"{time} :n{time} :p :m{time % 3}\n" * (1 + time % 2) for time in range(12)))
+    for cuts in ([], [3, 5], [*range(12)]):
+        found = in_memory.run(plan, in_memory.cut(events, cuts))
+        assert any(output.rule == "l" for output in found)
+        assert_as_oracle(system, found, events)
+
+
+@pytest.mark.parametrize("window", [Count(3, 2), Range(4)], ids=str)
+@pytest.mark.parametrize("whole", ["an answer", "a stream"])
+@pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
+def test_a_stream_that_is_made_says_when_something_is_told_though_nobody_reads_it_so(
+    window: Count | Range, whole: str, read: bool
+) -> None:
+    """What the rule concludes that reads it so nobody asks for; others may read it through another window."""
+    nobody = (replace(makes(X, R, X)[0], internal=True),)
+    unread = System("u", (Source("urn:s", window),), (Pattern(X, R, Y),), consequences=nobody)
+    other = System("o", (Source("urn:one"),), (Pattern(X, P, Y),), consequences=makes(X, Q, Y), reentrant=False)
+    told = System(subsystems=(unread, other), output="rstream", stream="" if whole == "an answer" else "urn:t")
+    body, again = (Pattern(X, R, Y),), (Pattern(X, Q, Y),)
+    reader = System("r", (Source("urn:s", Range(2)),), body, consequences=makes(X, S, Y), reentrant=False)
+    of_told = System("t", (Source("urn:t", Count(1)),), again, consequences=makes(X, S, Y), reentrant=False)
+    asked = System(subsystems=(of_told,), output="rstream")
+    parts = (copied("istream"), told, *([asked] if whole == "a stream" else []), *([reader] if read else []))
+    system = System(subsystems=parts)
+    plan = squall.plan(system)
+    assert as_a_whole(plan) is None
+    events = [Event(0, (Triple(P, P, P),), "urn:one")]
+    events += stream("".join(f"{time} :n{time} :p :m{time % 3}\n" for time in range(1, 12)))
+    for cuts in ([], [3, 5], [*range(12)]):
+        found = in_memory.run(plan, in_memory.cut(events, cuts))
+        assert len([output for output in found if output.rule == "o"]) > 2
+        assert_as_oracle(system, found, events)
+
+
+OTHER = Event(5, (Triple(P, R, P),), "urn:s")
+GONE = Event(5, (), "urn:s", (Triple(P, R, P),))
+
+
+@pytest.mark.parametrize(
+    ("event", "source", "problem"),
+    [
+        (OTHER, Source("urn:s", Count(3)), "brings something else at 5"),
+        (OTHER, Source(window=Count(3)), "brings something else at 5"),
+        (OTHER, Source("urn:s", Range(3)), None),
+        (GONE, Source("urn:s", Count(3), removals=True), "carries a removal at 5"),
+        (GONE, Source("urn:s", Range(3), removals=True), "carries a removal at 5"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("predicate", [R, S], ids=["read", "not read"])
+def test_what_may_come_in_a_stream_that_the_program_makes(
+    event: Event, source: Source, problem: str | None, predicate: Term
+) -> None:
+    """What is made is counted whether patterns look for it or not."""
+    reads = System("r", (source,), (Pattern(X, predicate, Y),), consequences=makes(X, Q, Y), reentrant=False)
+    system = System(subsystems=(copied("istream"), reads))
+    events = [*stream("1 :a :p :b\n3 :b :p :c"), event, *stream("6 :c :p :d")]
+    plan = squall.plan(system)
+    runs: list[Callable[[], Sequence[Output]]] = [
+        lambda: list(squall.build(plan).run([events])),
+        lambda: in_memory.run(plan, [events[:2], events[2:]]),
+    ]
+    for run in runs:
+        if problem is None:
+            assert_as_oracle(system, run(), events)
+            continue
+        with pytest.raises(SourceError, match=f"the stream `urn:s`, which the program makes, {problem}"):
+            run()
 
 
 @pytest.mark.parametrize("within", [X, iri("http://example.org/g")], ids=["in graphs", "in one graph"])

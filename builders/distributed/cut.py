@@ -7,7 +7,7 @@ nothing. A level is *recursive* where rows move inside a recursion: it takes rou
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -17,6 +17,7 @@ from squall.builders.distributed.lying import EVERYWHERE, SOURCES, Address, Apar
 from squall.builders.distributed.spread import spread_out
 from squall.builders.distributed.turns import turns
 from squall.builders.stars import Fused, stars
+from squall.errors import BuilderError
 from squall.operators import (
     AntiJoin,
     Closure,
@@ -31,6 +32,7 @@ from squall.operators import (
 )
 from squall.placement import Columns
 from squall.plan import Node, Plan
+from squall.strata import may_hear
 
 NONE: Hot = MappingProxyType({})
 """No key is hot."""
@@ -124,9 +126,34 @@ def fused(plan: Plan, levels: Sequence[Level], spread: Collection[Address] = (),
 
 
 def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:
-    """The level of each node that keeps rows. A node that looks at whole instants is above all recursions that it
-    depends on: these take rounds, and it has to see their outcome; and above all streams that it depends on, which say
-    when it does so."""
+    """The level of each node that keeps rows. A stream that is told whole is above those whose events say when."""
+    least: dict[str, int] = {}
+    while True:
+        numbers = _numbers_from(plan, into, least)
+        early = [(id, numbers[one]) for one, id in _heard(plan) if numbers[id] <= numbers[one]]
+        if not early:
+            return numbers
+        least |= {id: max(number for other, number in early if other == id) + 1 for id, _ in early}
+        if max(least.values()) > len(plan.nodes):
+            raise BuilderError(f"`{early[0][0]}` is told whole when a stream has events that depend on it")
+
+
+def _heard(plan: Plan) -> list[tuple[str, str]]:
+    """Nodes that make a stream, each with one that makes another which is told whole at times that the first one's
+    events say."""
+    feeds = [(node.id, node.op) for node in plan.nodes if isinstance(node.op, Feed)]
+    told = [(id, op) for id, op in feeds if op.output == "rstream"]
+    return [
+        (one, id)
+        for one, made in feeds
+        for id, op in told if any(may_hear(source, made.source.stream) for source in op.sources)
+    ]  # fmt: skip
+
+
+def _numbers_from(plan: Plan, into: dict[str, list[Hop]], least: Mapping[str, int]) -> dict[str, int]:
+    """The same, where nodes are on some level at least. A node that looks at whole instants is above all recursions
+    that it depends on: these take rounds, and it has to see their outcome; and above all streams that it depends on,
+    which say when it does so."""
     numbers: dict[str, int] = {}
     unsettled: set[str] = set()
     """The nodes to which rounds of their own level, or streams made there, may still bring something."""
@@ -137,7 +164,8 @@ def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:
         deletes = recursive and any(id in plan.retractable for id in members)
         timely = any(_is_timely(plan.by_id[id]) for id in members)
         steps = ((hop, hop.moves or deletes or (timely and hop.producer in unsettled)) for hop in before)
-        number = max([1, *(numbers.get(hop.producer, 0) + moves for hop, moves in steps)])
+        floors = (least.get(id, 1) for id in members)
+        number = max([1, *floors, *(numbers.get(hop.producer, 0) + moves for hop, moves in steps)])
         numbers.update({id: number for id in members if not isinstance(plan.by_id[id].op, Deliver)})
         makes = any(isinstance(plan.by_id[id].op, Feed) for id in members)
         if recursive or makes or any(hop.producer in unsettled and numbers[hop.producer] == number for hop in before):

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from squall.builders.distributed.messages import INSTANT, Message
 from squall.builders.instants import Instants
 from squall.builders.packing import pack, unpack
-from squall.builders.rows.read import Reader
 from squall.operators import Deliver, Feed, Operator
 from squall.plan import Plan
 from squall.rdf import ALWAYS, HEARTBEAT, Event
@@ -99,34 +98,27 @@ def _span(window: Window, time: int) -> Hashable:
     return time if window.step == 1 else None
 
 
-def moved_on(plan: Plan, readers: Mapping[str, Reader], events: Sequence[Event]) -> Iterator[Message]:
-    """What is to be evaluated since a window of triples has moved on by a step. readers: what takes the events in turn,
-    and has not read them yet, by ids of their nodes."""
+def moved_on(plan: Plan, source: Source, came: Mapping[str, int], events: Iterable[Event]) -> Iterator[Message]:
+    """What is to be evaluated since windows of triples have moved on by a step with events. source: as what these are
+    read. came: how many triples had come before them, by the stream (`Reader.came`)."""
     told = tellers(plan)
-    for reader in readers.values() if told else ():
-        for stream, time in _steps(reader, events):
-            for number, op in told.items():
-                if any(_read_alike(reader.source, one, stream) for one in op.sources):
-                    yield evaluated(number, time)
+    for stream, time in _steps(source, came, events) if told else ():
+        for number, op in told.items():
+            if any(source.counts_as(one, stream) for one in op.sources):
+                yield evaluated(number, time)
 
 
-def _steps(reader: Reader, events: Iterable[Event]) -> Iterator[tuple[str, int]]:
-    """The streams whose windows of triples move on with events, each with the time."""
-    came = {stream: one.came for stream, one in reader.counted.items()}
+def _steps(source: Source, known: Mapping[str, int], events: Iterable[Event]) -> Iterator[tuple[str, int]]:
+    """The streams whose windows of triples move on by a step with events, each with the time."""
+    came = dict(known)
     for event in events:
-        window = reader.source.window_of(event.stream)
-        if event.is_static or not isinstance(window, Count) or not reader.source.counts(event.stream):
+        window = source.window_of(event.stream)
+        if event.is_static or not isinstance(window, Count) or not source.moves_on(event.stream):
             continue
         before = came.get(event.stream, 0)
         came[event.stream] = before + len(event.facts)
-        if window.step > 1 and came[event.stream] // window.step > before // window.step:
+        if came[event.stream] // window.step > before // window.step:
             yield event.stream, event.time
-
-
-def _read_alike(source: Source, other: Source, stream: str) -> bool:
-    """Whether two sources count the same of a stream; of others they may read different things."""
-    alike = source.iri == other.iri and source.window_of(stream) == other.window_of(stream)
-    return alike and other.counts(stream)
 
 
 # What the driver makes of it

@@ -49,7 +49,8 @@ def taken(
     machine.restore(state.passed, {(addressing.ids[number], slot): part for (number, slot), part in kept.items()})
     if state.keep:
         machine.keep()
-    yield from moved_on(program.plan, machine.readers, events)
+    for reader in machine.readers.values():
+        yield from moved_on(program.plan, reader.source, reader.came, events)
     machine.read(events)
     machine.run()
     yield from outbox(machine, addressing)

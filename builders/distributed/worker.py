@@ -15,7 +15,7 @@ from pyarrow import compute
 
 from squall.builders.distributed.addressing import EVERY, TURNS, WAKE, Addressing, Owners, Program, bucket_of
 from squall.builders.distributed.cut import Level
-from squall.builders.distributed.evaluations import NEVER, Noting, Times, brought
+from squall.builders.distributed.evaluations import NEVER, Noting, Times, brought, moved_on
 from squall.builders.distributed.lines import Parse, Parsed, late, lost_message
 from squall.builders.distributed.messages import (
     ARROW,
@@ -297,8 +297,7 @@ def _of_streams(machine: _Partition) -> Iterator[Message]:
     ends = max((op.ends for op in machine.driven.values() if isinstance(op, Feed)), default=ALWAYS)
     if ends > ALWAYS:
         yield Message(TIME, 0, 0, 0, 0, "", ALWAYS, ends, 0)
-    for stream, graph, time in dict.fromkeys((one.stream, one.graph, one.time) for one in machine.told()):
-        yield brought(stream, graph, time)
+    yield from machine.told()
 
 
 def behind(span: Span, state: State) -> int:
@@ -352,8 +351,8 @@ class _Partition(Machine):
         self.instants = []
         self.memories = {id: memory for id, memory in self.memories.items() if id in self.plan.by_id}
         self.is_told_whole = is_told_whole(program.plan)
-        self.made: list[Event] = []
-        """What has come of the streams that are made here, where it may say when something is told whole."""
+        self.notes: dict[Message, None] = {}
+        """What is to be known of the streams that are made here, where they may say when something is told whole."""
         for node in program.plan.nodes:
             if node.id in self.driven and _tells_of_nothing(node.op) and not self._is_here((node.id, 0), ()):
                 del self.driven[node.id]
@@ -379,15 +378,18 @@ class _Partition(Machine):
             if isinstance(op, Feed) and op.told.instants is not None:
                 op.instants = instants.get(id, ())
 
-    def told(self) -> Iterator[Event]:
-        """The same since this was asked last."""
-        made, self.made = self.made, []
-        return iter(made)
+    def told(self) -> Iterable[Message]:
+        """When they have brought something, and windows of triples have moved on, since this was asked last."""
+        notes, self.notes = self.notes, {}
+        return notes
 
     def _advance(self, id: str, op: TimeDriven, now: int) -> None:
+        came = op.reader.came if isinstance(op, Feed) else {}
         super()._advance(id, op, now)
-        if self.is_told_whole and isinstance(op, Feed) and id in self.heralds:
-            self.made += op.events
+        if self.is_told_whole and isinstance(op, Feed):
+            events = op.events if id in self.heralds else ()
+            self.notes |= dict.fromkeys(brought(event.stream, event.graph, event.time) for event in events)
+            self.notes |= dict.fromkeys(moved_on(self.plan, op.reader.source, came, op.events))
 
     def lasting(self, passed: int) -> Iterator[tuple[Address, list[Entry]]]:
         """What has gone into memories since this was asked last, and may matter from the time `passed` on (integer

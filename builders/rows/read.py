@@ -113,6 +113,20 @@ def unprepared(event: Event) -> SourceError:
     )
 
 
+def unmade(event: Event) -> SourceError:
+    """The error for what comes from elsewhere in a stream that the program makes, where that cannot be."""
+    if event.removed:
+        return SourceError(
+            f"the stream `{event.stream}`, which the program makes, carries a removal at {event.time}",
+            hint="nobody else can take back what a program makes: let removals come in a stream of their own",
+        )
+    return SourceError(
+        f"the stream `{event.stream}`, which the program makes, brings something else at {event.time}",
+        hint="its window of triples is of those that the program makes: let others come in a stream of their own, or "
+        "read it through a window of time (`RANGE`)",
+    )
+
+
 def seen(source: Source, event: Event, made: bool = False) -> list[Fact]:
     """The facts of an event as patterns read them through a source. made: of a stream that the program makes."""
     return [one for fact in event.facts for one in source.seen(fact, event.stream, event.time, event.graph, made)]
@@ -122,7 +136,8 @@ class Reader(Keeping):
     """What one `Read` node reads. wanted: the predicates that anything is done with; every, atoms: whether something is
     done with triples of any predicate, with atoms. remembers: whether facts may be taken back; updated: by updates, so
     that static data may be as well. made: it is what a `Feed` reads of a stream that the program makes, in which
-    nothing is static data."""
+    nothing is static data. own: the streams that the program makes: nothing else may come in them through windows of
+    triples, and nothing may be taken back."""
 
     def __init__(
         self,
@@ -133,6 +148,7 @@ class Reader(Keeping):
         remembers: bool,
         updated: bool = False,
         made: bool = False,
+        own: Collection[str] = (),
     ) -> None:
         super().__init__()
         self.source = source
@@ -142,6 +158,7 @@ class Reader(Keeping):
         self.remembers = remembers
         self.updated = updated
         self.made = made
+        self.own = own
         self.validity: dict[str | tuple[str, str, bool], Validity] = {}
         """How the events of each stream are read; those in a named graph by its name, too, and whether it is static."""
         self.counted: dict[str, Counted] = {}
@@ -245,12 +262,16 @@ class Reader(Keeping):
 
     def _carefully(self, event: Event) -> Iterator[Entry]:
         """The entries of an event whose facts may be taken back before they end, or which takes back others."""
+        if event.removed and event.stream in self.own:
+            raise unmade(event)
         if event.removed and not self.remembers:
             raise unprepared(event)
         for fact in event.removed:
             yield from self._removed(event.stream, fact, event.time, event.graph)
         window = self.source.window_of(event.stream)
         if isinstance(window, Count) and event.time != ALWAYS:
+            if event.facts and event.stream in self.own:
+                raise unmade(event)
             counted = self._content(event.stream)
             for fact in event.facts:
                 yield from counted.come(fact, event.time, event.graph)
@@ -262,6 +283,11 @@ class Reader(Keeping):
                 self.given.setdefault(fact, []).append(known)
                 self._note(fact, known, 1)
             yield from self._entries(event.stream, fact, event.time, event.graph, (start, end), 1)
+
+    @property
+    def came(self) -> dict[str, int]:
+        """How many triples have come through windows of them, by the stream."""
+        return {stream: counted.came for stream, counted in self.counted.items()}
 
     def _content(self, stream: str) -> Counted:
         """What a stream has in its window of triples."""

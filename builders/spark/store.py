@@ -31,13 +31,14 @@ from squall.plan import Plan
 
 META, BEGIN, RUN, READS = "meta.json", "begin.json", "run.json", "reads.json"
 SPREAD, HOT = "spread.json", "hot.json"
-FORMAT = 11
+FORMAT = 12
 """How messages and the spool are kept; 1 had no number, and a record for each row; of 2 Spark wrote messages, and read
 the spool as a folder of texts; 3 did not say how many rows wait in a folder; 4 held what joins
 on the same columns hand on to each other; 5 did not say of which rules the plan was, and had the facts of plans that
 one task ran; 6 had another mark in front of solutions, and all of a query's in one place; 7 had the
 steps of a closure in one place; 8 had another memory of streams that a program makes; 9 had a message for each row
-that one task keeps of a plan; 10 had all solutions that are told in an order in one place."""
+that one task keeps of a plan; 10 had all solutions that are told in an order in one place; 11 had streams that are
+told whole on the level of those that say when, and in one task those that say so by steps of triples."""
 
 
 def uri_of(path: Path) -> str:

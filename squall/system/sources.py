@@ -51,6 +51,15 @@ class Source:
         """Whether it reads a stream, or some of its graphs, through a window of triples, which counts them all."""
         return self.iri in ("", stream) and isinstance(self.window_of(stream), Count)
 
+    def counts_as(self, other: Source, stream: str) -> bool:
+        """Whether it counts the triples of a stream as another source does: through the same window of them."""
+        return self.counts(stream) and other.counts(stream) and self.window_of(stream) == other.window_of(stream)
+
+    def moves_on(self, stream: str) -> bool:
+        """Whether it counts a stream by steps of several triples."""
+        window = self.window_of(stream)
+        return self.counts(stream) and isinstance(window, Count) and window.step > 1
+
     def hears(self, event: Event) -> bool:
         """Whether an event has to do with what it reads: it reads some of it, or counts it."""
         return self.reads(event.stream, event.graph, event.is_static) or self.counts(event.stream)
