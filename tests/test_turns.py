@@ -282,17 +282,18 @@ def test_differences_go_on_with_what_has_been_told_since() -> None:
 # On Spark
 
 
-def stream_of_triples() -> System:
+def stream_of_triples(window: Count, output: str) -> System:
     says = Pattern(X, iri("http://example.org/says"), Y)
     maker = System("m", (Source(),), (says,), consequences=makes(Y, P, X), reentrant=False)
-    reads = System("r", (Source("urn:s", Count(4)),), (Pattern(Y, P, X),), consequences=makes(X, Q, Y))
-    return System(subsystems=(System(subsystems=(maker,), stream="urn:s", output="rstream"), reads), output="dstream")
+    reads = System("r", (Source("urn:s", window),), (Pattern(Y, P, X),), consequences=makes(X, Q, Y))
+    return System(subsystems=(System(subsystems=(maker,), stream="urn:s", output="rstream"), reads), output=output)
 
 
 QUERY = PREFIX + "SELECT ?what (COUNT(*) AS ?often) { ?room :says ?what } GROUP BY ?what ORDER BY ?what"
 PROGRAMS = {
     "the last three triples": apply(squall.compile(QUERY, lexer="sparql"), window=Count(3), output="rstream"),
-    "a stream that is read again": stream_of_triples(),
+    "a stream that is read again": stream_of_triples(Count(4), "dstream"),
+    "a stream that is read by steps": stream_of_triples(Count(4, 3), "rstream"),
 }
 
 
