@@ -38,6 +38,7 @@ from squall.system import (
     Source,
     System,
     Variable,
+    rules,
 )
 from squall.testing import assert_as_oracle, stream
 from squall.wellformed import check
@@ -257,6 +258,23 @@ def test_what_has_an_order_all_tasks_tell_in_it(query: str, report: Report) -> N
     together = told_by(plan) == [()]
     assert together == (report.policy == "change" and "?z " not in query.partition("{")[0])
     assert len(by) == (1 if together or "1 AS" in query else 3)
+
+
+@pytest.mark.parametrize("others", ["ORDER BY DESC(?x)", "ORDER BY ?y", ""])
+@pytest.mark.parametrize("report", [Report(), Report("change"), Report("nonempty")])
+def test_queries_of_one_name_may_have_different_orders(report: Report, others: str) -> None:
+    """What they select is told side by side, each in its own order; as one sequence, whether that has changed."""
+    asked = ("{ ?x :p ?y . ?y :q ?z } ORDER BY ?x", f"{{ ?x :p ?y . FILTER(STR(?x) > STR(?y)) }} {others}")
+    queries = [squall.compile(f"{PREFIX}SELECT ?x {body}", lexer="sparql") for body in asked]
+    alike = [replace(rule, name="q") for query in queries for rule in rules(query)]
+    system = apply(System(subsystems=tuple(alike)), output="rstream", report=report)
+    plan = squall.plan(system)
+    events = stream(PEOPLE)
+    found, by = told(plan, events)
+    if others:
+        assert found == list(squall.build(plan, "iterator").run([events]))
+    assert_as_oracle(system, found, events)
+    assert len(by) == (1 if report.policy == "change" else 3)
 
 
 @pytest.mark.parametrize(
