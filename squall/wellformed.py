@@ -55,7 +55,8 @@ def check(plan: Plan) -> Plan:
     `Deliver`, which feeds nothing, and every `Update` feeds nothing else; 6. no cycle goes through the right side of an
     `AntiJoin` or a `LeftJoin`, a `Group`, a `Slice`, a `Feed` or a timed node (the plan is stratified); 7. every cycle
     passes a `Distinct` or a `Closure`; 8. what a `Closure` reads is never withdrawn before it ends; 9. grouping columns
-    part no rows that have to meet; 10. one `Feed` alone reads a stream through a window of triples.
+    part no rows that have to meet; 10. each `Feed` that reads a stream through a window of triples
+    has the same inputs.
     """
     problems = [*_structure(plan)]
     if not problems:
@@ -203,11 +204,12 @@ def _grouping(plan: Plan) -> Iterator[str]:
 
 
 def _counting(plan: Plan) -> Iterator[str]:
-    counted: dict[Source, str] = {}
-    feeds = ((node.id, node.op.source) for node in plan.nodes if isinstance(node.op, Feed))
-    for id, source in feeds:
-        if isinstance(source.window, Count) and counted.setdefault(source, id) != id:
-            yield f"`{id}` counts what `{counted[source]}` makes of the same stream, too"
+    counted: dict[Source, Node] = {}
+    for node in plan.nodes:
+        if isinstance(node.op, Feed) and isinstance(node.op.source.window, Count):
+            known = counted.setdefault(node.op.source, node)
+            if {edge.node for edge in known.inputs} != {edge.node for edge in node.inputs}:
+                yield f"`{known.id}` and `{node.id}` count one stream, yet have not the same inputs"
 
 
 def _parting(node: Node, keys: Sequence[Columns], plan: Plan) -> Iterator[str]:

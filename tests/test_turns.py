@@ -387,11 +387,12 @@ def test_a_stream_that_is_made_says_when_its_windows_of_triples_move_on(
     """So what is told whole of it is told: an answer, and another stream that is read by triples and steps again."""
     again = System("a", (Source("urn:s", window),), (Pattern(X, R, Y),), consequences=makes(X, S, Y), reentrant=False)
     last = System("l", (Source("urn:t", window),), (Pattern(X, S, Y),), consequences=makes(X, Q, Y), reentrant=False)
+    other = System("o", (Source("urn:t", window),), (Pattern(Y, S, X),), consequences=makes(X, R, Y), reentrant=False)
     system = System(
         subsystems=(
             copied(told),
             System(subsystems=(again,), stream="urn:t", output="rstream"),
-            System(subsystems=(last,), output="rstream", report=report),
+            System(subsystems=(last, other), output="rstream", report=report),
         )
     )
     plan = squall.plan(system, planner)
