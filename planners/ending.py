@@ -270,10 +270,11 @@ def _read_unread(draft: Draft, made: Sequence[Facts], ways: Iterable[_Way]) -> N
     fed: dict[tuple[str, ...], list[Source]] = {}
     for node in draft.nodes.values():
         if isinstance(node.op, ops.Feed):
-            fed.setdefault(tuple(edge.node for edge in node.inputs), []).append(node.op.source)
+            place = (node.op.source.stream, *(edge.node for edge in node.inputs))
+            fed.setdefault(place, []).append(node.op.source)
     for way, told in _streams(made).items():
-        every = tuple(sorted(facts.node for facts in told))
-        known = fed.get(every, [])
+        every = sorted(facts.node for facts in told)
+        known = fed.setdefault((way.stream, *every), [])
         for one in evaluated:
             counted = not one.moves_on(way.stream) or any(one.counts_as(its, way.stream) for its in known)
             if may_hear(one, way.stream) and not (known and counted):

@@ -56,10 +56,10 @@ def made(output: str, report: Report | None = None, window: Any = LANDMARK) -> S
     return System(subsystems=(maker, reads))
 
 
-def copied(output: str) -> System:
+def copied(output: str, name: str = "m", into: str = "urn:s") -> System:
     """What came in the last three milliseconds as a stream."""
-    copy = System("m", (Source(window=Range(3)),), (Pattern(X, P, Y),), consequences=makes(X, R, Y), reentrant=False)
-    return System(subsystems=(copy,), stream="urn:s", output=output)
+    copy = System(name, (Source(window=Range(3)),), (Pattern(X, P, Y),), consequences=makes(X, R, Y), reentrant=False)
+    return System(subsystems=(copy,), stream=into, output=output)
 
 
 # Laws
@@ -429,6 +429,29 @@ def test_a_stream_that_is_made_says_when_something_is_told_though_nobody_reads_i
         found = in_memory.run(plan, in_memory.cut(events, cuts))
         assert len([output for output in found if output.rule == "o"]) > 2
         assert_as_oracle(system, found, events)
+
+
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
+@pytest.mark.parametrize("window", [Range(5), Count(4, 2), Count(3)], ids=str)
+@pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
+def test_two_streams_that_are_made_of_the_same_say_both_when_something_is_told(
+    read: bool, window: Count | Range, planner: str
+) -> None:
+    """They share the nodes of which they are made. read: the second one; or else nobody asks for what it leads to."""
+    body = (Pattern(X, R, Y),)
+    first = System("f", (Source("urn:s", Range(5)),), body, consequences=makes(X, Q, Y), reentrant=False)
+    head = makes(X, S, Y) if read else (replace(makes(X, S, Y)[0], internal=True),)
+    second = System("u", (Source("urn:t", window),), body, consequences=head, reentrant=False)
+    other = System("o", (Source("urn:one"),), (Pattern(X, P, Y),), consequences=makes(X, Q, X), reentrant=False)
+    told = (System(subsystems=(first,), output="rstream"), System(subsystems=(second, other), output="rstream"))
+    system = System(subsystems=(copied("istream"), copied("istream", "n", "urn:t"), *told))
+    events = [Event(0, (Triple(P, P, P),), "urn:one")]
+    events += stream("".join(f"{time} :n{time} :p :m{time % 3}\n" for time in range(1, 12)))
+    plan = squall.plan(system, planner)
+    found = list(squall.build(plan).run([events]))
+    assert len([output for output in found if output.rule == "o"]) > 2
+    for one in (found, in_memory.run(plan, [events[:5], events[5:]])):
+        assert_as_oracle(system, one, events)
 
 
 OTHER = Event(5, (Triple(P, R, P),), "urn:s")
