@@ -264,8 +264,10 @@ def _read_unread(draft: Draft, made: Sequence[Facts], ways: Iterable[_Way]) -> N
     """What no node reads that was kept, but at whose events answers are evaluated (rules that make what nobody reads
     count, too): somebody has to say when windows of triples move on, and streams that the program makes have any."""
     evaluated = sorted({source for way in ways for source in way.sources}, key=repr)
+    read = [node.op.source for node in draft.nodes.values() if isinstance(node.op, Read)]
     for source in evaluated:
-        if not _is_counted(draft, source):
+        if not _is_counted(source, read):
+            read.append(source)
             draft.add(Read(source))
     fed: dict[tuple[str, ...], list[Source]] = {}
     for node in draft.nodes.values():
@@ -276,7 +278,7 @@ def _read_unread(draft: Draft, made: Sequence[Facts], ways: Iterable[_Way]) -> N
         every = sorted(facts.node for facts in told)
         known = fed.setdefault((way.stream, *every), [])
         for one in evaluated:
-            counted = not one.moves_on(way.stream) or any(one.counts_as(its, way.stream) for its in known)
+            counted = one.step_of(way.stream) <= 1 or any(one.counts_as(its, way.stream) for its in known)
             if may_hear(one, way.stream) and not (known and counted):
                 known.append(one.alone(way.stream))
                 draft.add(ops.Feed(known[-1], way.output, way.report, way.sources), *every)
@@ -290,10 +292,9 @@ def _mark_made(draft: Draft, streams: Sequence[str]) -> None:
             draft.nodes[id] = replace(node, op=replace(op, made=made))
 
 
-def _is_counted(draft: Draft, source: Source) -> bool:
-    """Whether nodes count the triples with which the windows of a source move on by steps."""
-    read = [node.op.source for node in draft.nodes.values() if isinstance(node.op, Read)]
-    streams = [one for one in (source.stream, *map(_STREAM, source.windows), _OTHER) if source.moves_on(one)]
+def _is_counted(source: Source, read: Sequence[Source]) -> bool:
+    """Whether the triples are counted with which the windows of a source move on by steps. read: what nodes read."""
+    streams = [one for one in (source.stream, *map(_STREAM, source.windows), _OTHER) if source.step_of(one) > 1]
     return all(any(one.counts_as(source, stream) for one in read) for stream in streams)
 
 

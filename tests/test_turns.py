@@ -21,9 +21,9 @@ from squall.builders.distributed.reasons import as_a_whole
 from squall.builders.distributed.turns import turns
 from squall.builders.rows.memory import Differences
 from squall.builders.rows.read import Reader
-from squall.errors import SourceError
+from squall.errors import BuilderError, SourceError
 from squall.operators import Feed
-from squall.plan import Plan
+from squall.plan import Node, Plan
 from squall.profiles import apply
 from squall.rdf import QUAD, Event, Term, Triple, iri
 from squall.stages import Output
@@ -429,6 +429,19 @@ def test_a_stream_that_is_made_says_when_something_is_told_though_nobody_reads_i
         found = in_memory.run(plan, in_memory.cut(events, cuts))
         assert len([output for output in found if output.rule == "o"]) > 2
         assert_as_oracle(system, found, events)
+
+
+def test_a_stream_is_not_told_whole_when_it_has_events_itself() -> None:
+    """No planner makes such a plan: it would have no end."""
+
+    def of_itself(node: Node) -> Node:
+        op = node.op
+        return replace(node, op=replace(op, sources=(op.source,))) if isinstance(op, Feed) else node
+
+    plan = squall.plan(stream_of_triples(Count(4), "rstream"))
+    assert levels(plan)
+    with pytest.raises(BuilderError, match="is told whole when a stream has events that depend on it"):
+        levels(replace(plan, nodes=tuple(map(of_itself, plan.nodes))))
 
 
 @pytest.mark.parametrize("planner", ["rete", "greedy"])

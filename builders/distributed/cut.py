@@ -128,9 +128,10 @@ def fused(plan: Plan, levels: Sequence[Level], spread: Collection[Address] = (),
 def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:
     """The level of each node that keeps rows. A stream that is told whole is above those whose events say when."""
     least: dict[str, int] = {}
+    heard = _heard(plan)
     while True:
         numbers = _numbers_from(plan, into, least)
-        early = [(id, numbers[one]) for one, id in _heard(plan) if numbers[id] <= numbers[one]]
+        early = [(id, numbers[one]) for one, id in heard if numbers[id] <= numbers[one]]
         if not early:
             return numbers
         least |= {id: max(number for other, number in early if other == id) + 1 for id, _ in early}

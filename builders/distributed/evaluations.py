@@ -98,10 +98,12 @@ def _span(window: Window, time: int) -> Hashable:
     return time if window.step == 1 else None
 
 
-def moved_on(plan: Plan, source: Source, came: Mapping[str, int], events: Iterable[Event]) -> Iterator[Message]:
-    """What is to be evaluated since windows of triples have moved on by a step with events. source: as what these are
-    read. came: how many triples had come before them, by the stream (`Reader.came`)."""
-    told = tellers(plan)
+def moved_on(
+    told: Mapping[int, Deliver | Feed], source: Source, came: Mapping[str, int], events: Iterable[Event]
+) -> Iterator[Message]:
+    """What is to be evaluated since windows of triples have moved on by a step with events. told: what may be
+    (`tellers`). source: as what the events are read. came: how many triples had come before them, by the stream
+    (`Reader.came`)."""
     for stream, time in _steps(source, came, events) if told else ():
         for number, op in told.items():
             if any(source.counts_as(one, stream) for one in op.sources):
@@ -112,12 +114,12 @@ def _steps(source: Source, known: Mapping[str, int], events: Iterable[Event]) ->
     """The streams whose windows of triples move on by a step with events, each with the time."""
     came = dict(known)
     for event in events:
-        window = source.window_of(event.stream)
-        if event.is_static or not isinstance(window, Count) or not source.moves_on(event.stream):
+        step = 0 if event.is_static else source.step_of(event.stream)
+        if step <= 1:
             continue
         before = came.get(event.stream, 0)
         came[event.stream] = before + len(event.facts)
-        if came[event.stream] // window.step > before // window.step:
+        if came[event.stream] // step > before // step:
             yield event.stream, event.time
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow
 
 from squall.builders.distributed.addressing import TURNS, Program
-from squall.builders.distributed.evaluations import moved_on
+from squall.builders.distributed.evaluations import moved_on, tellers
 from squall.builders.distributed.messages import Message, Parcel, Step, apart, from_arrow, to_arrow
 from squall.builders.distributed.replicas import State
 from squall.builders.distributed.turns import in_turn
@@ -49,8 +49,9 @@ def taken(
     machine.restore(state.passed, {(addressing.ids[number], slot): part for (number, slot), part in kept.items()})
     if state.keep:
         machine.keep()
+    told = tellers(program.plan)
     for reader in machine.readers.values():
-        yield from moved_on(program.plan, reader.source, reader.came, events)
+        yield from moved_on(told, reader.source, reader.came, events)
     machine.read(events)
     machine.run()
     yield from outbox(machine, addressing)

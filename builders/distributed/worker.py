@@ -15,7 +15,7 @@ from pyarrow import compute
 
 from squall.builders.distributed.addressing import EVERY, TURNS, WAKE, Addressing, Owners, Program, bucket_of
 from squall.builders.distributed.cut import Level
-from squall.builders.distributed.evaluations import NEVER, Noting, Times, brought, moved_on
+from squall.builders.distributed.evaluations import NEVER, Noting, Times, brought, moved_on, tellers
 from squall.builders.distributed.lines import Parse, Parsed, late, lost_message
 from squall.builders.distributed.messages import (
     ARROW,
@@ -39,7 +39,7 @@ from squall.builders.measured import Measured
 from squall.builders.network import Address
 from squall.builders.rows.entries import Entry, fact_row, singly
 from squall.builders.rows.feed import Feed
-from squall.builders.rows.read import is_told_whole, needed
+from squall.builders.rows.read import needed
 from squall.builders.rows.sets import Closure
 from squall.builders.rows.timeline import TimeDriven
 from squall.builders.stars import Fused
@@ -350,7 +350,8 @@ class _Partition(Machine):
         """Whether rows move inside of these levels."""
         self.instants = []
         self.memories = {id: memory for id, memory in self.memories.items() if id in self.plan.by_id}
-        self.is_told_whole = is_told_whole(program.plan)
+        self.tellers = tellers(program.plan)
+        """What is told whole, here or elsewhere."""
         self.notes: dict[Message, None] = {}
         """What is to be known of the streams that are made here, where they may say when something is told whole."""
         for node in program.plan.nodes:
@@ -384,12 +385,14 @@ class _Partition(Machine):
         return notes
 
     def _advance(self, id: str, op: TimeDriven, now: int) -> None:
-        came = op.reader.came if isinstance(op, Feed) else {}
+        if not (self.tellers and isinstance(op, Feed)):
+            super()._advance(id, op, now)
+            return
+        came = op.reader.came
         super()._advance(id, op, now)
-        if self.is_told_whole and isinstance(op, Feed):
-            events = op.events if id in self.heralds else ()
-            self.notes |= dict.fromkeys(brought(event.stream, event.graph, event.time) for event in events)
-            self.notes |= dict.fromkeys(moved_on(self.plan, op.reader.source, came, op.events))
+        events = op.events if id in self.heralds else ()
+        self.notes |= dict.fromkeys(brought(event.stream, event.graph, event.time) for event in events)
+        self.notes |= dict.fromkeys(moved_on(self.tellers, op.reader.source, came, op.events))
 
     def lasting(self, passed: int) -> Iterator[tuple[Address, list[Entry]]]:
         """What has gone into memories since this was asked last, and may matter from the time `passed` on (integer

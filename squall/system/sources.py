@@ -55,10 +55,10 @@ class Source:
         """Whether it counts the triples of a stream as another source does: through the same window of them."""
         return self.counts(stream) and other.counts(stream) and self.window_of(stream) == other.window_of(stream)
 
-    def moves_on(self, stream: str) -> bool:
-        """Whether it counts a stream by steps of several triples."""
+    def step_of(self, stream: str) -> int:
+        """By how many triples at a time the window moves on through which it counts a stream; 0: it does not count."""
         window = self.window_of(stream)
-        return self.counts(stream) and isinstance(window, Count) and window.step > 1
+        return window.step if isinstance(window, Count) and self.counts(stream) else 0
 
     def hears(self, event: Event) -> bool:
         """Whether an event has to do with what it reads: it reads some of it, or counts it."""
