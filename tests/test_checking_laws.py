@@ -16,7 +16,7 @@ from squall.system import Ask, Pattern, Select, System, Variable, is_update, rul
 from squall.testing import oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.testing.suites import permuted, renamed
-from tests.test_laws import examples, hold
+from tests.laws import examples, hold
 
 FLAT = ALL - {"tellings"}
 """Programs whose rules all belong to one answer."""

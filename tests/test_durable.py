@@ -37,8 +37,8 @@ from squall.system import System
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from tests.conftest import Squall
+from tests.laws import PLANNERS, examples, hold
 from tests.live import output
-from tests.test_laws import PLANNERS, examples, hold
 
 EACH = Interval(statements=1)
 

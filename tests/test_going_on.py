@@ -44,6 +44,7 @@ from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.testing.streams import stream
 from squall.windows import LANDMARK, Count, Range, Stepped, Window
+from tests.laws import PLANNERS, examples, hold
 from tests.snapshots import INSTANTS, at, entries
 from tests.test_broken_operators import (
     CHAIN,
@@ -63,7 +64,6 @@ from tests.test_broken_operators import (
     pattern,
     rule,
 )
-from tests.test_laws import PLANNERS, examples, hold
 
 
 class Moving:

@@ -7,14 +7,14 @@ examples in all as a rule, and twelve times as many among the slow tests.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 from itertools import groupby, pairwise
 from typing import Any, cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
@@ -29,19 +29,7 @@ from squall.system import Either, System
 from squall.testing import assert_as_oracle, oracle
 from squall.testing.strategies import ALL, event_streams, jena_texts, static_data, systems
 from squall.testing.suites import permuted, renamed
-
-PLANNERS = ("greedy", "rete")
-
-
-def examples(number: int) -> pytest.MarkDecorator:
-    """So many examples as a rule, and twelve times as many among the slow tests."""
-    return pytest.mark.parametrize("many", [number, pytest.param(12 * number, marks=pytest.mark.slow)])
-
-
-def hold(law: Callable[..., None], many: int, **strategies: st.SearchStrategy[Any]) -> None:
-    """Runs a law on what hypothesis makes up."""
-    checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    settings(max_examples=many, deadline=None, suppress_health_check=checks)(given(**strategies)(law))()
+from tests.laws import PLANNERS, examples, hold
 
 
 def came(system: System, planner: str, batches: Sequence[Sequence[Event]], facts: Sequence[Event] = ()) -> list[Output]:

@@ -26,8 +26,8 @@ from squall.system import System
 from squall.system.systems import CLOSE, Report
 from squall.testing.strategies import event_streams, static_data
 from tests.conftest import Squall
+from tests.laws import examples, hold
 from tests.test_durable import EACH, Kept, timed_lines
-from tests.test_laws import examples, hold
 
 PROGRAM = {
     "hot": "[hot: (?s :reads ?v) greaterThan(?v, 30) -> (?s :is :Hot)]",

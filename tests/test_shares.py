@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import squall
@@ -31,6 +31,7 @@ from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies.streams import one_in
 from squall.windows import Count, Range, Window
 from tests import in_memory
+from tests.laws import examples, hold
 
 PREFIX = "PREFIX : <http://example.org/>\n"
 LAST = "DELETE { ?x :last ?z } INSERT { ?x :last ?y } WHERE { ?x :p ?y OPTIONAL { ?x :last ?z } }"
@@ -121,22 +122,12 @@ def streams(draw: st.DrawFn) -> list[Event]:
     return [Event(time, draw(SOME), draw(STREAMS), draw(st.one_of(st.just(()), SOME))) for time in times]
 
 
-@pytest.mark.parametrize("many", [100, pytest.param(3000, marks=pytest.mark.slow)])
+@examples(100)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In any batches, on workers that hold all, little or nothing, with tasks that fail."""
     monkeypatch.setattr(Options, "steps", 30)
 
-    @settings(max_examples=many, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(
-        system=programs(),
-        came=streams(),
-        always=SOME,
-        cuts=st.lists(st.integers(0, 12), max_size=4),
-        compact=st.sampled_from([1, 2, 100]),
-        few=st.sampled_from([-1, 3, 1_000_000]),
-        seed=st.integers(0, 1 << 32),
-    )
     def law(
         system: System,
         came: list[Event],
@@ -164,7 +155,9 @@ def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: p
         event("told something" if found else "told nothing")
         assert_as_oracle(system, found, came, static)
 
-    law()
+    data = {"system": programs(), "came": streams(), "always": SOME, "cuts": st.lists(st.integers(0, 12), max_size=4)}
+    compact, few, seed = st.sampled_from([1, 2, 100]), st.sampled_from([-1, 3, 1_000_000]), st.integers(0, 1 << 32)
+    hold(law, many, **data, compact=compact, few=few, seed=seed)
 
 
 def without_removals(events: Sequence[Event]) -> list[Event]:

@@ -28,6 +28,7 @@ from squall.system import Source
 from squall.testing import assert_as_oracle
 from squall.windows import Range
 from tests.in_memory import Workers, run
+from tests.laws import examples, hold
 from tests.snapshots import INSTANTS, Bag, at, entries, forget
 
 # The operator
@@ -206,7 +207,7 @@ def test_a_star_of_a_program_answers_as_the_oracle(
     assert_as_oracle(system, list(squall.build(found).run(batches, before)), events, before)
 
 
-@pytest.mark.parametrize("many", [60, pytest.param(1000, marks=pytest.mark.slow)])
+@examples(60)
 @pytest.mark.parametrize("window", ["LANDMARK", "RANGE 4ms", "RANGE 4ms STEP 2ms"])
 def test_a_star_that_is_spread_over_workers_answers_as_the_oracle(window: str, many: int) -> None:
     """They hold it or read it, work it off by one task or by many, and measure each of its joins or do them as one, in
@@ -227,8 +228,7 @@ def test_a_star_that_is_spread_over_workers_answers_as_the_oracle(window: str, m
         outputs = run(found, batches, before, together, few, workers=workers, spread=spread, measures=measures)
         assert_as_oracle(system, outputs, list(chain.from_iterable(batches)), before)
 
-    drawn = given(steps=EVENTS, static=st.lists(FACT, max_size=4), seed=st.integers(0, 1 << 32))
-    settings(max_examples=many, deadline=None)(drawn(law))()
+    hold(law, many, steps=EVENTS, static=st.lists(FACT, max_size=4), seed=st.integers(0, 1 << 32))
 
 
 def test_between_levels_joins_are_not_done_as_one() -> None:

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
@@ -31,13 +31,13 @@ from squall.testing.strategies.streams import sources_of
 from squall.testing.strategies.vocabulary import LEVELS
 from squall.windows import Count, Range
 from tests import in_memory
+from tests.laws import examples, hold
 from tests.regrouping import regrouped
 
 APART = ALL - {"delete", "insert"}
 """What is spread over tasks, unless streams are made and answers told whole."""
 WAYS = [(0, -1), (1_000_000, -1), (1_000_000, 1_000_000)]
 """Up to how many rows, and of how many events, one task works a batch off."""
-CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
 def data(features: frozenset[str]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def data(features: frozenset[str]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("many", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@examples(40)
 @pytest.mark.parametrize(("together", "few"), WAYS, ids=["distributed", "in one task", "straight"])
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_any_program_in_any_batches_is_as_the_oracle_says(
@@ -62,10 +62,10 @@ def test_any_program_in_any_batches_is_as_the_oracle_says(
         assume(reasons.as_a_whole(plan) is None)
         assert_as_oracle(system, in_memory.run(plan, in_memory.cut(events, cuts), facts, together, few), events, facts)
 
-    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART))(law))()
+    hold(law, many, **data(APART))
 
 
-@pytest.mark.parametrize("many", [60, pytest.param(2000, marks=pytest.mark.slow)])
+@examples(60)
 def test_it_means_the_same_whatever_workers_hold(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks come to any worker, fail at any point, and are done again; workers forget; the driver starts anew; batches
     are worked off by one task or by many."""
@@ -81,10 +81,10 @@ def test_it_means_the_same_whatever_workers_hold(many: int, monkeypatch: pytest.
         assert_as_oracle(system, found, events, facts)
 
     more = {"together": st.sampled_from([0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
-    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART), **more)(law))()
+    hold(law, many, **data(APART), **more)
 
 
-@pytest.mark.parametrize("many", [60, pytest.param(2000, marks=pytest.mark.slow)])
+@examples(60)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any inputs that can be spread, whatever comes there and whenever; with all that may go wrong meanwhile."""
@@ -108,7 +108,7 @@ def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int, m
         assert_as_oracle(system, found, events, facts)
 
     more = {"together": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
-    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART), **more)(law))()
+    hold(law, many, **data(APART), **more)
 
 
 def any_hot(
@@ -123,7 +123,7 @@ def any_hot(
     return {address: keys for address, keys in found.items() if keys}
 
 
-@pytest.mark.parametrize("many", [80, pytest.param(2000, marks=pytest.mark.slow)])
+@examples(80)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_it_means_the_same_whatever_keys_are_hot(planner: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever rows are scattered, and joined with what goes to all tasks for them alone; other inputs may be spread
@@ -149,10 +149,10 @@ def test_it_means_the_same_whatever_keys_are_hot(planner: str, many: int, monkey
         assert_as_oracle(system, found, events, facts)
 
     more = {"together": st.sampled_from([0, 0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
-    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART), **more)(law))()
+    hold(law, many, **data(APART), **more)
 
 
-@pytest.mark.parametrize("many", [80, pytest.param(2000, marks=pytest.mark.slow)])
+@examples(80)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_it_means_the_same_by_whichever_columns_a_plan_groups(
     planner: str, many: int, monkeypatch: pytest.MonkeyPatch
@@ -173,7 +173,7 @@ def test_it_means_the_same_by_whichever_columns_a_plan_groups(
         assert_as_oracle(system, found, events, facts)
 
     more = {"seed": st.integers(0, 1 << 32)}
-    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(APART), **more)(law))()
+    hold(law, many, **data(APART), **more)
 
 
 KEPT = APART - {"removals"}
@@ -188,7 +188,7 @@ def with_transitive_rule(system: System, predicate: Term, source: Source) -> Sys
     return replace(system, subsystems=(*system.subsystems, rule))
 
 
-@pytest.mark.parametrize("many", [80, pytest.param(2000, marks=pytest.mark.slow)])
+@examples(80)
 def test_it_means_the_same_whoever_finds_the_paths(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each task finds the paths of closures that begin at nodes of its own, whatever else goes to all tasks or is hot;
     and all may go wrong meanwhile."""
@@ -220,10 +220,10 @@ def test_it_means_the_same_whoever_finds_the_paths(many: int, monkeypatch: pytes
     programs = st.one_of(systems(features=GROWING), systems(features=KEPT))
     closing = st.builds(with_transitive_rule, programs, predicates, sources_of("", GROWING))
     known = {**data(KEPT), "system": closing}
-    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**known, **more)(law))()
+    hold(law, many, **known, **more)
 
 
-@pytest.mark.parametrize("many", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@examples(40)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
     planner: str, many: int, monkeypatch: pytest.MonkeyPatch
@@ -240,7 +240,7 @@ def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
         assert_as_oracle(system, found, events, facts)
 
     more = {"few": st.sampled_from([-1, 3, 1_000_000]), "seed": st.integers(0, 1 << 32)}
-    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data(ALL), **more)(law))()
+    hold(law, many, **data(ALL), **more)
 
 
 def test_a_program_without_levels_goes_on_in_any_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
@@ -34,11 +34,11 @@ from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.windows import LANDMARK, Count, Range
 from tests import in_memory
 from tests.file_by_file import PREFIX, file_by_file
+from tests.laws import examples, hold
 
 X, Y, Z = map(Variable, "xyz")
 P, Q, R, S = (iri(f"http://example.org/{name}") for name in "pqrs")
 RULES = "@prefix : <http://example.org/>.\n[(?x :p ?y) (?y :p ?z) -> (?x :q ?z)]"
-CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
 def makes(subject: Variable, predicate: Term, object: Variable) -> tuple[Construct]:
@@ -65,7 +65,7 @@ def copied(output: str, name: str = "m", into: str = "urn:s") -> System:
 # Laws
 
 
-@pytest.mark.parametrize("many", [60, pytest.param(2000, marks=pytest.mark.slow)])
+@examples(60)
 def test_what_is_taken_in_turn_is_as_the_oracle_says(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Removals and windows of triples, in any batches, whatever workers hold and whichever task fails."""
 
@@ -75,7 +75,7 @@ def test_what_is_taken_in_turn_is_as_the_oracle_says(many: int, monkeypatch: pyt
     _law(of_turns, many, monkeypatch)
 
 
-@pytest.mark.parametrize("many", [25, pytest.param(500, marks=pytest.mark.slow)])
+@examples(25)
 def test_streams_that_are_made_are_as_the_oracle_says(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def of_streams(plan: Plan) -> bool:
         return any(isinstance(node.op, Feed) for node in plan.nodes)
@@ -106,7 +106,7 @@ def _law(concerns: Any, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
         "seed": st.integers(0, 1 << 32),
         "planner": st.sampled_from(["rete", "greedy"]),
     }
-    settings(max_examples=many, deadline=None, suppress_health_check=CHECKS)(given(**data)(law))()
+    hold(law, many, **data)
 
 
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
