@@ -232,16 +232,14 @@ def test_from_a_file_that_grows_into_a_compressed_one(tmp_path: Path, kills: int
     assert len(lost) == len({*lost}) == (tmp_path / "all.ntt").read_text().count("broken")
 
 
+ON_SPARK = [("", "out.ntt", 50), ("&group=g&consumer=c", "out.ntt", 20), ("", "redis", 20), ("", "kafka", 20)]
+"""As whose consumer, into what, and how many kills at length: each takes as long as Spark takes to start."""
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("group", "sink"),
-    [
-        ("", "out.ntt"),
-        ("&group=g&consumer=c", "out.ntt"),
-        pytest.param("", "redis", marks=pytest.mark.slow),
-        pytest.param("", "kafka", marks=pytest.mark.slow),
-    ],
+    ("group", "sink", "kills"),
+    [*((*way[:2], 2) for way in ON_SPARK[:2]), *(pytest.param(*way, marks=pytest.mark.slow) for way in ON_SPARK)],
 )
 def test_from_redis_on_spark(tmp_path: Path, broker: brokers.Broker, kills: int, group: str, sink: str) -> None:
     """Workers read the stream by themselves, unless it is a group's: its entries are acknowledged when a batch that has
