@@ -21,6 +21,7 @@ from squall.rdf import Event, iri
 from squall.system import Source
 from squall.testing import assert_as_oracle, static, stream
 from tests import in_memory
+from tests.laws import examples
 
 PREFIX = "@prefix : <http://example.org/>.\n@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>.\n"
 VOCABULARY = {
@@ -80,7 +81,7 @@ def told_at_once(draw: Random, count: int) -> list[Event]:
     return static("\n".join(lines))
 
 
-@pytest.mark.parametrize("many", [12, pytest.param(400, marks=pytest.mark.slow)])
+@examples(12)
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("window", ["RANGE 9ms", "RANGE 12ms STEP 4ms", "LANDMARK"])
 def test_each_answer_is_there_once(
