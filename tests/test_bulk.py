@@ -31,6 +31,7 @@ from squall.system import Source, System
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import event_streams, static_data, systems
 from squall.testing.streams import static, stream
+from tests.laws import hold
 
 E = "http://example.org/"
 SCHEMA = """
@@ -90,9 +91,7 @@ def test_a_program_of_any_kind(planner: str, wait: Callable[[int], None]) -> Non
         assert_as_oracle(system, list(job(made).run(batches, facts)), events, facts)
 
     data = {"events": event_streams(), "facts": static_data(), "cuts": st.lists(st.integers(0, 12), max_size=4)}
-    checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    hold = given(system=systems(output="istream"), instants=st.integers(0, 9), **data)(law)
-    settings(max_examples=60, deadline=None, suppress_health_check=checks)(hold)()
+    hold(law, 60, system=systems(output="istream"), instants=st.integers(0, 9), **data)
 
 
 WORDS = ("a", "b", "c", "domain", "range", "below", "under", "type", "likes")
