@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -97,6 +98,44 @@ def test_what_was_not_worked_off_comes_again_to_a_client_that_has_a_name(broker:
     say(broker, line(3))
     with Run(opened(broker, "t/1?format=ntt&client=c")) as run:
         assert run.until(3) == [3]
+
+
+def test_what_was_worked_off_is_acknowledged_however_much_is_still_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that sends more than the run reads, and reads what the run says at its end when the run is gone."""
+    monkeypatch.setattr("squall.streams.live.mqtt._PARTING", PATIENCE)
+    accepted, more = b"\x20\x03\0\0\0", _published(b"\x30", b"", line(2)) * 20_000
+
+    def answer() -> bytes:
+        with server.accept()[0] as connection:
+            connection.recv(1000)
+            connection.sendall(accepted + _published(b"\x32", b"\0\x07", line(1)))
+            assert worked_off.wait(PATIENCE)
+            with suppress(BlockingIOError):
+                connection.setblocking(False)
+                connection.sendall(more)
+            ending.set()
+            time.sleep(0.3)  # a run that does not wait is gone by now
+            connection.settimeout(PATIENCE)
+            return b"".join(iter(lambda: connection.recv(1000), b""))
+
+    worked_off, ending = threading.Event(), threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        said = pool.submit(answer)
+        source = cast(MqttSource, open_source(f"mqtt://127.0.0.1:{server.getsockname()[1]}/t/1?format=ntt&client=c"))
+        batches = iter(Sources([source]))
+        assert times(next(batches)) == [1]
+        worked_off.set()
+        assert ending.wait(PATIENCE)
+        next(batches)
+        batches.close()  # type: ignore[attr-defined]
+        assert said.result(PATIENCE).endswith(b"\x40\x02\0\x07\xe0\0")
+
+
+def _published(kind: bytes, identifier: bytes, payload: bytes) -> bytes:
+    """A message of a broker (section 3.3 of the specification)."""
+    rest = b"\0\x03t/1" + identifier + b"\0" + payload
+    assert len(rest) < 128
+    return kind + bytes([len(rest)]) + rest
 
 
 def test_a_broker_that_is_killed_is_connected_to_again(broker: brokers.Broker) -> None:

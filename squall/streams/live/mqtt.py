@@ -6,9 +6,12 @@ Specification: https://docs.oasis-open.org/mqtt/mqtt/v5.0/mqtt-v5.0.html
 from __future__ import annotations
 
 import re
+import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from paho.mqtt.client import Client, MQTTMessage, MQTTMessageInfo, error_string
@@ -25,6 +28,7 @@ from squall.streams.live.buffer import Buffer
 from squall.streams.live.messages import IDENTITY, Message, MessageSink, MessageSource
 
 _CONNECT = 10.0  # seconds that the broker may take to answer
+_PARTING = 1.0  # seconds that it may take to end a connection in the end
 _KEPT = 24 * 3600  # seconds for which the broker keeps the session of a client that has a name
 _MOST = 65535  # messages on their way, by the protocol
 _FILTER = re.compile(r"([^+#/]*/|\+/)*([^+#/]*|\+|#)")
@@ -258,6 +262,7 @@ def _qos(address: Address) -> int:
 
 def _connect(client: Client, endpoint: Endpoint, tls: bool, **options: Any) -> None:
     """Connects, and lets a thread go on with it. Raises Lost."""
+    client.on_socket_close = _part
     if endpoint.user is not None:
         client.username_pw_set(endpoint.user, endpoint.password)
     if tls:
@@ -267,3 +272,16 @@ def _connect(client: Client, endpoint: Endpoint, tls: bool, **options: Any) -> N
     except OSError as error:
         raise Lost(error.strerror or str(error)) from error
     client.loop_start()
+
+
+def _part(client: Client, _: Any, connection: socket.socket) -> None:
+    """Waits until the other side has read what was written, acknowledgements and the end of the session, and ends the
+    connection, before this side does: TCP throws it away where one is closed with something in it that nobody has read
+    (RFC 1122, section 4.2.2.13), and of a topic there may always be something."""
+    end = time.monotonic() + _PARTING
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_WR)
+        while (left := end - time.monotonic()) > 0:
+            connection.settimeout(left)
+            if not connection.recv(65536):
+                break
