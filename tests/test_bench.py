@@ -297,8 +297,11 @@ FIGURES = {
 }
 
 
-def test_the_page_has_a_table_for_each_part() -> None:
-    lines = report.page(FIGURES).splitlines()
+ENGINES, SPARK = report.CHAPTERS
+
+
+def test_a_chapter_has_a_table_for_each_part() -> None:
+    lines = report.tables(ENGINES, FIGURES).splitlines()
     assert "| **squall** | 1,000 | 1,000 |  |  |  | 50 | yes |" in lines
     assert "| squall, given events | 800 | 800 | 1.25 | 1.25 |  | 50 | yes |" in lines
     assert "| jena | 200 | 200 | 5.00 | 5.00 | 5 | 50 | yes |" in lines
@@ -314,29 +317,90 @@ def test_a_part_without_figures_says_why() -> None:
 
 def test_only_what_is_between_the_marks_is_written(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{report.BEGIN}old\n{report.END}\nafter\n")
-    report.put(page, "new")
-    assert page.read_text() == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
-    page.write_text("no marks")
+    begin, end = ENGINES.marks
+    page.write_text(f"before\n{begin}old\n{end}\nafter\n")
+    report.put(page, "new", ENGINES.marks)
+    assert page.read_text() == f"before\n{begin}\nnew\n{end}\nafter\n"
     with pytest.raises(SystemExit, match="has no marks"):
-        report.put(page, "new")
+        report.put(page, "new", SPARK.marks)
 
 
-def test_kept_figures_can_be_written_again(tmp_path: Path) -> None:
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """A page with figures of its chapters beside it."""
+    page = tmp_path / "page.md"
+    page.write_text("\n".join("".join(chapter.marks) for chapter in report.CHAPTERS))
+    (tmp_path / "page").mkdir()
+    for chapter in report.CHAPTERS:
+        (tmp_path / "page" / f"{chapter.name}.json").write_text(json.dumps(FIGURES))
+    return page
+
+
+def test_kept_figures_can_be_written_again(page: Path) -> None:
     pytest.importorskip("matplotlib")
-    page, kept = tmp_path / "page.md", tmp_path / "kept.json"
-    page.write_text(f"{report.BEGIN}{report.END}")
-    kept.write_text(json.dumps(FIGURES))
     plots = []
     for _ in range(2):
-        assert report.main(["--from", str(kept), "--page", str(page)]) == 0
-        plots.append((tmp_path / "page" / "rates.svg").read_text())
+        assert report.main(["engines", "--kept", "--page", str(page)]) == 0
+        plots.append((page.parent / "page" / "engines.svg").read_text())
     assert plots[0] == plots[1]
     assert "squall" in plots[0]
-    assert report.page(FIGURES) in page.read_text()
+    assert report.tables(ENGINES, FIGURES) in page.read_text()
+    assert "".join(SPARK.marks) in page.read_text()
+
+
+def test_a_chapter_that_there_is_not_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        report.main(["engines", "others"])
+    assert "no `others` among engines, spark" in capsys.readouterr().err
+
+
+def test_some_workloads_are_run_and_the_figures_of_others_stay(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    rows = [row(OURS, 3000)]
+    monkeypatch.setattr(report, "compare", lambda *_: rows)
+    monkeypatch.setattr(report, "machine", lambda _: "Measured.")
+    assert report.main(["engines", "--only", "tree", "--page", str(page)]) == 0
+    parts = json.loads((page.parent / "page" / "engines.json").read_text())["parts"]
+    first, *trees = report.PARTS[0], *(part for part in ENGINES.parts if part.work == "tree")
+    assert [part["title"] for part in parts] == [part.title for part in (first, *trees)]
+    assert parts[0] == FIGURES["parts"][0]
+    assert all(part["rows"] == rows for part in parts[1:])
+    monkeypatch.setattr(report, "machine", lambda _: "Measured elsewhere.")
+    with pytest.raises(SystemExit, match="of another machine"):
+        report.main(["engines", "--only", "tree", "--page", str(page)])
+
+
+def test_on_spark_what_takes_long_is_run_once(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    asked = []
+
+    def compare(work: str, runs: list[str], size: int, repeat: int, *_: object) -> list[dict[str, object]]:
+        asked.append((work, runs[0], size, repeat))
+        return [row("rete:spark", 3000) | {"repetitions": repeat}]
+
+    monkeypatch.setattr(report, "compare", compare)
+    assert report.main(["spark", "--repeat", "5", "--page", str(page)]) == 0
+    assert asked == [
+        (part.work, "rete:spark", part.size, 1 if part.size > 1_000_000 or part.once else 5) for part in SPARK.parts
+    ]
+    assert "7 facts derived, medians of 5 runs." in page.read_text()
+    assert "7 facts derived, one run." in page.read_text()
+    assert "| **squall** | 3,000 | 3,000 |" in page.read_text()
+
+
+def test_bars_far_apart_are_on_a_logarithmic_axis(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from tests.bench import plots
+
+    for name, most in (("near", 39.0), ("far", 41.0)):
+        plots.seconds([("4 queries", {"squall, one job": 1.0, "as many jobs": most})], tmp_path / name)
+    assert ">seconds<" in (tmp_path / "near").read_text()
+    assert ">seconds (logarithmic)<" in (tmp_path / "far").read_text()
+    assert plots.OURS in (tmp_path / "near").read_text()
 
 
 def test_parts_name_what_there_is() -> None:
+    assert len({part.title for part in report.PARTS}) == len(report.PARTS)
     assert {part.work for part in report.PARTS} <= set(WORKS)
     for part in report.PARTS:
         assert all(peers.does(name, WORKS[part.work]) for name in part.peers)

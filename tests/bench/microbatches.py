@@ -1,6 +1,6 @@
 """How long a micro-batch takes on Spark, beside one in which nothing is done:
 
-    python -m tests.bench.microbatches --triples 10000 --live 50000 --live 500000
+    python -m tests.bench.microbatches --triples 10000 --triples 110000 --live 50000 --live 500000
 
 All in one session, the first micro-batches of each being left out: the Java machine is warm. It shows what the Python
 workers hold in memory then, and the files of the checkpoint.
@@ -125,28 +125,39 @@ def main(given: Iterable[str] | None = None) -> int:
 
     parser = argparse.ArgumentParser("python -m tests.bench.microbatches", description="Seconds per micro-batch.")
     parser.add_argument("--rule", choices=RULES, default="q3")
-    parser.add_argument("--triples", type=int, default=10_000, help="of a micro-batch (10,000)")
+    parser.add_argument("--triples", type=int, action="append", help="of a micro-batch (10,000)")
     parser.add_argument("--batches", type=int, default=8, help=f"that are measured, behind the first {FIRST} (8)")
     parser.add_argument("--live", type=int, action="append", help="live facts of a continuous window (50,000)")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write an SVG there")
     asked = parser.parse_args(None if given is None else list(given))
     spark = session([(FILES_PER_BATCH, "1")])
-    rule, step = RULES[asked.rule], length(asked.triples)
+    rule = RULES[asked.rule]
+    panels: list[tuple[str, dict[str, float]]] = []
     with tempfile.TemporaryDirectory() as place:
 
-        def measured(name: str, run: Callable[[Path, Path], None], before: int = 0) -> None:
+        def measured(name: str, run: Callable[[Path, Path], None], triples: int, before: int = 0) -> None:
             state = Path(tempfile.mkdtemp(dir=place))
             folder = state / "in"
-            lines = list(data.sensors(before + asked.triples * (FIRST + asked.batches)))
-            write_parts(folder, [*parted(lines[:before], PART), *parted(lines[before:], asked.triples)])
-            seconds = triggers(spark, lambda: run(folder, state))[-asked.batches :]
+            lines = list(data.sensors(before + triples * (FIRST + asked.batches)))
+            write_parts(folder, [*parted(lines[:before], PART), *parted(lines[before:], triples)])
+            seconds = median(triggers(spark, lambda: run(folder, state))[-asked.batches :])
             memory, files = in_workers() / 1e6, in_files(state / "checkpoint") / 1e6
-            print(f"{name:28} {median(seconds):6.2f} s {memory:7.1f} MB {files:6.1f} MB", flush=True)
+            print(f"{name:35} {seconds:6.2f} s {memory:7.1f} MB {files:6.1f} MB", flush=True)
+            panels[-1][1][name] = seconds
 
-        print("                             a micro-batch  in workers  in files")
-        measured("nothing, 3 shuffles", partial(nothing, spark, 3))
-        measured("stepped", partial(ours, rule, f"RANGE {step} STEP {step}"))
-        for live in asked.live or [50_000]:
-            measured(f"continuous, {live:,} live", partial(ours, rule, f"RANGE {length(live)}"), live)
+        for triples in asked.triples or [10_000]:
+            title, step = f"{asked.rule}, micro-batches of {triples:,} triples", length(triples)
+            panels.append((title, {}))
+            print(f"{title:35} a micro-batch  in workers  in files")
+            measured("nothing, 3 shuffles", partial(nothing, spark, 3), triples)
+            measured("squall, stepped", partial(ours, rule, f"RANGE {step} STEP {step}"), triples)
+            for live in asked.live or [50_000]:
+                run = partial(ours, rule, f"RANGE {length(live)}")
+                measured(f"squall, continuous, {live:,} live", run, triples, live)
+    if asked.plot:
+        from tests.bench import plots  # matplotlib is an extra
+
+        plots.seconds(panels, asked.plot)
     return 0
 
 

@@ -13,13 +13,13 @@ from squall.rdf import ALWAYS, Columns, Event, Term, Triple
 from squall.stages import Job
 from squall.streams import Sources, open_sink, open_source, open_static
 from tests.bench import spark
-from tests.bench.works import OBSERVATION, Answer, Evaluate, Statement, Task, Work, statement, written
+from tests.bench.works import OBSERVATION, ON_SPARK, Answer, Evaluate, Statement, Task, Work, statement, written
 
 EVENTS = "events"
 """Behind the planner and the builder of a run: a stream in memory is given as events, not as columns."""
 OURS = "rete:iterator"
 GIVEN_EVENTS = f"{OURS}:{EVENTS}"
-NAMES = {OURS: "squall", GIVEN_EVENTS: "squall, given events"}
+NAMES = {OURS: "squall", ON_SPARK: "squall", GIVEN_EVENTS: "squall, given events"}
 """How the tables call these runs."""
 
 

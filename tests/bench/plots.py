@@ -14,28 +14,62 @@ from tests.bench.ours import NAMES
 matplotlib.rcParams.update({"svg.hashsalt": "squall", "svg.fonttype": "none", "font.size": 9})
 
 OURS, OTHERS = "#d1495b", "#8d99ae"
+SQUALL = "squall"
+"""What the names of our bars begin with."""
+APART = 40
+"""How many times the least of all values the largest one may be, until the axis is logarithmic."""
+
+
+Panel = tuple[str, Mapping[str, float]]
+"""A title, and the value of each bar."""
 
 
 def rates(parts: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Triples per second of CPU of each engine, a panel for each workload."""
-    parts = [part for part in parts if len(part["rows"]) > 1]
-    heights = [len(part["rows"]) + 1 for part in parts]
-    figure = Figure(figsize=(8, 0.25 * sum(heights) + 0.5 * len(parts)), layout="constrained")
-    panels = figure.subplots(len(parts), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
-    for panel, part in zip(panels, parts, strict=True):
-        rows = part["rows"][::-1]
-        names = [NAMES.get(row["run"], row["run"]) for row in rows]
-        values = [row["triples_per_cpu_s"] for row in rows]
-        bars = panel.barh(names, values, color=[OURS if name in NAMES.values() else OTHERS for name in names])
-        panel.bar_label(bars, [f" {value:,.0f}" for value in values])
-        panel.set_title(part["title"], loc="left", fontsize=9)
-        panel.set_xscale("log")
-        panel.margins(x=0.15)
-        panel.minorticks_off()
-        panel.xaxis.set_visible(panel is panels[-1])
-        panel.spines[["top", "right"]].set_visible(False)
-    panels[-1].set_xlabel("triples per second of CPU (logarithmic)")
+    """Triples per second of CPU of each engine, a panel for each workload that has several; nothing where no engine has
+    run."""
+    panels = [
+        (part["title"], {NAMES.get(row["run"], row["run"]): row["triples_per_cpu_s"] for row in part["rows"]})
+        for part in parts
+        if part["rows"]
+    ]
+    if not panels:
+        return
+    bars([panel for panel in panels if len(panel[1]) > 1] or panels, "triples per second of CPU", path)
+
+
+def seconds(panels: Sequence[Panel], path: Path) -> None:
+    """Seconds, of squall's if a bar is named after it."""
+    bars(panels, "seconds", path)
+
+
+def bars(panels: Sequence[Panel], label: str, path: Path) -> None:
+    """Horizontal bars, those of squall in its colour, on one axis: a logarithmic one where they are far apart."""
+    everything = [value for _, values in panels for value in values.values()]
+    apart = max(everything) > APART * min(everything)
+    heights = [len(values) + 1 for _, values in panels]
+    figure = Figure(figsize=(8, 0.25 * sum(heights) + 0.5 * len(panels)), layout="constrained")
+    places = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    for place, (title, values) in zip(places, panels, strict=True):
+        names = [*values][::-1]
+        found = place.barh(names, [values[name] for name in names], color=[_colour(name) for name in names])
+        place.bar_label(found, [f" {_written(values[name])}" for name in names])
+        place.set_title(title, loc="left", fontsize=9)
+        if apart:
+            place.set_xscale("log")
+        place.margins(x=0.15)
+        place.minorticks_off()
+        place.xaxis.set_visible(place is places[-1])
+        place.spines[["top", "right"]].set_visible(False)
+    places[-1].set_xlabel(f"{label} (logarithmic)" if apart else label)
     save(figure, path)
+
+
+def _colour(name: str) -> str:
+    return OURS if name.startswith(SQUALL) else OTHERS
+
+
+def _written(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2f}"
 
 
 def soak(samples: Sequence[tuple[int, int, float]], path: Path) -> None:

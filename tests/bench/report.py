@@ -1,7 +1,7 @@
-"""The whole benchmark: runs all workloads with their peers and writes docs/benchmarks.md's tables and its plot.
+"""The whole benchmark: runs all workloads with their peers, writes docs/benchmarks.md's tables and plots of rates.
 
-python -m tests.bench.report [--repeat 3] [--only q3,rdfs] [--scale 0.1]
-python -m tests.bench.report --from docs/benchmarks/figures.json     # only writes
+python -m tests.bench.report [CHAPTER ...] [--repeat 3] [--only q3,rdfs] [--scale 0.1]
+python -m tests.bench.report --kept     # only writes
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,26 +23,40 @@ from tests.bench.works import WORKS
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 FOLDER = ROOT / "docs" / "benchmarks"
-BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->"
-
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Part:
     """A table: one workload at one size. peers: each with how many times as fast as it we want to be, if we do.
-    published: engines that are not run, with their rates as parts of Jena's (RETE) in measurements made earlier."""
+    published: engines that are not run, with their rates as parts of Jena's (RETE) in measurements made earlier.
+    once: what takes so long that it is run once."""
 
     title: str
     work: str
     size: int
     peers: Mapping[str, float | None] = field(default_factory=dict)
     published: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """Tables that are written together, between marks of the page that have its name, with a plot, and the figures
+    that they are made of, beside the page. limit: the seconds that a run may take."""
+
+    name: str
+    parts: tuple[Part, ...]
+    limit: float
+
+    @property
+    def marks(self) -> tuple[str, str]:
+        return f"<!-- {self.name} -->\n", f"<!-- end of {self.name} -->"
 
 
 EARLIER = {"C-SPARQL": (0.31, 10.0), "CQELS": (0.027, 100.0), "Sparkwave": (0.115, 100.0)}
 """What is `Part.published` of windows."""
-PARTS = (
+ENGINES = (
     Part(
         "3 patterns, window of 1,000 triples", "q3-small", 100_000, {"jena": 5, "pyoxigraph": 2, "bytewax": 3}, EARLIER,
     ),
@@ -87,21 +101,50 @@ PARTS = (
     Part("Closure of a short chain", "chain", 100, {"jena": 3}),
     Part("Closure of a long chain", "chain", 3000),
 )  # fmt: skip
+SPARK = (
+    Part("3 patterns, 1,000,000 triples", "spark-q3", 1_000_000, {"pyspark-batch": 1}),
+    Part("3 patterns, 10,000,000 triples", "spark-q3", 10_000_000, {"pyspark-batch": 1}, once=True),
+    Part("9 patterns, 1,000,000 triples", "spark-q9", 1_000_000, {"pyspark-batch": 1}),
+    Part("9 patterns, 10,000,000 triples", "spark-q9", 10_000_000, {"pyspark-batch": 1}, once=True),
+    Part("RDFS to the fixpoint, 100,000 triples", "spark-rdfs", 100_000, {"pyspark-batch": 1}),
+    Part("RDFS to the fixpoint, 1,000,000 triples", "spark-rdfs", 1_000_000, {"pyspark-batch": 1}, once=True),
+    Part("3 patterns, windows with steps", "spark-q3-stepped", 5_000_000, {"pyspark-stream": 2}, once=True),
+    Part("9 patterns, windows with steps", "spark-q9-stepped", 10_000_000, {"pyspark-stream": 6}, once=True),
+)
+CHAPTERS = (Chapter("engines", ENGINES, 300), Chapter("spark", SPARK, 3600))
+PARTS = ENGINES + SPARK
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
+
+
+def figures(chapter: Chapter, only: Collection[str], kept: Path, repeat: int, scale: float) -> dict[str, Any]:
+    """A chapter's figures. only: if these workloads alone are run, the others' being those that are kept. Raises
+    SystemExit where those were made elsewhere."""
+    here = machine(scale)
+    before: Mapping[str, Any] = (
+        json.loads(kept.read_text()) if only and kept.exists() else {"machine": here, "parts": ()}
+    )
+    if before["machine"] != here:
+        raise SystemExit(f"{kept} is of another machine: run all of `{chapter.name}`, or write another page (`--page`)")
+    known = {part["title"]: part for part in before["parts"]}
+    found = [
+        measured(part, repeat, scale, chapter.limit) if not only or part.work in only else known.get(part.title)
+        for part in chapter.parts
+    ]
+    return {"machine": here, "parts": [part for part in found if part]}
 
 
 def measured(part: Part, repeat: int, scale: float, limit: float) -> dict[str, Any]:
     """A part's figures. scale: for a quick look, the part of the size that is run."""
     missing: dict[str, str] = {}
     work = WORKS[part.work]
-    ours = [OURS, GIVEN_EVENTS] if work.timed and work.fed == "memory" else [OURS]
+    ours = [OURS, GIVEN_EVENTS] if work.timed and work.fed == "memory" else [work.run]
     runs = [*ours, *able(list(part.peers), part.work, missing.__setitem__)]
     size = int(part.size * scale)
     print(f"{part.title}: {part.work}, {size:,} triples, {', '.join(runs)}", file=sys.stderr)
     try:
-        rows = compare(part.work, runs, size, repeat, limit, missing.__setitem__)
+        rows = compare(part.work, runs, size, 1 if part.once else repeat, limit, missing.__setitem__)
     except Failed as error:
         rows, missing["squall"] = [], str(error)  # the other parts are still worth having
     return {"title": part.title, "rows": rows, "left_out": missing}
@@ -110,10 +153,21 @@ def measured(part: Part, repeat: int, scale: float, limit: float) -> dict[str, A
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def page(figures: Mapping[str, Any]) -> str:
+def write(chapter: Chapter, found: Mapping[str, Any], page: Path) -> None:
+    """Puts a chapter's figures beside the page, its tables on it, and its plot beside it."""
+    from tests.bench import plots  # matplotlib is an extra
+
+    folder = page.with_suffix("")
+    folder.mkdir(exist_ok=True)
+    (folder / f"{chapter.name}.json").write_text(json.dumps(found, indent=1) + "\n")
+    put(page, tables(chapter, found), chapter.marks)
+    plots.rates(found["parts"], folder / f"{chapter.name}.svg")
+
+
+def tables(chapter: Chapter, found: Mapping[str, Any]) -> str:
     """The part of the page that is written by this module."""
-    tables = "\n".join("\n".join(section(one)) for one in figures["parts"])
-    return f"{figures['machine']}\n\n![Triples per second of CPU](benchmarks/rates.svg)\n\n{tables}\n"
+    sections = "\n".join("\n".join(section(one)) for one in found["parts"])
+    return f"{found['machine']}\n\n![Triples per second of CPU](benchmarks/{chapter.name}.svg)\n\n{sections}\n"
 
 
 def section(measured: Mapping[str, Any]) -> Iterator[str]:
@@ -129,8 +183,9 @@ def section(measured: Mapping[str, Any]) -> Iterator[str]:
 
 
 def table(part: Part, rows: Sequence[Row]) -> Iterator[str]:
-    yield f"`{rows[0]['work']}`, {rows[0]['triples']:,} triples, {rows[0]['outputs']:,} facts derived, medians of " \
-        f"{rows[0]['repetitions']} runs."  # fmt: skip
+    runs = rows[0]["repetitions"]
+    yield f"`{rows[0]['work']}`, {rows[0]['triples']:,} triples, {rows[0]['outputs']:,} facts derived, " \
+        f"{f'medians of {runs} runs' if runs > 1 else 'one run'}."  # fmt: skip
     yield ""
     waits = "median_us" in rows[0]
     yield from header(["engine", "triples/s", "triples/s of CPU", "squall by time", "by CPU", "aim", "peak MB",
@@ -151,8 +206,8 @@ def line(cells: Iterable[str]) -> str:
 
 
 def cells(one: Row, aim: float | None, waits: bool) -> Iterator[str]:
-    ours = one["run"] == OURS
     name = NAMES.get(one["run"], str(one["run"]))
+    ours = name == NAMES[OURS]
     yield f"**{name}**" if ours else name
     yield f"{one['triples_per_s']:,.0f}"
     yield f"{one['triples_per_cpu_s']:,.0f}"
@@ -192,40 +247,38 @@ def machine(scale: float) -> str:
     return f"Measured with Python {platform.python_version()} on {os.cpu_count()} cores ({model}).{quick}"
 
 
-def put(path: Path, text: str) -> None:
-    """Puts a text between the marks of a page."""
-    before, begin, rest = path.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
+def put(path: Path, text: str, marks: tuple[str, str]) -> None:
+    """Puts a text between two marks of a page."""
+    before, begin, rest = path.read_text().partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not begin or not end:
-        raise SystemExit(f"{path} has no marks {BEGIN.strip()} and {END}")
-    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+        raise SystemExit(f"{path} has no marks {marks[0].strip()} and {marks[1]}")
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
 def main(given: Sequence[str] | None = None) -> int:
+    names = [chapter.name for chapter in CHAPTERS]
     parser = argparse.ArgumentParser("python -m tests.bench.report", description="Writes docs/benchmarks.md.")
-    parser.add_argument("--repeat", type=int, default=3, help="times that each is run (3)")
-    parser.add_argument("--only", default="", help="workloads, separated by commas")
+    parser.add_argument("chapter", nargs="*", metavar="CHAPTER", help=f"{', '.join(names)} (all)")
+    parser.add_argument("--repeat", type=int, default=3, help="times that each is run, but for the longest (3)")
+    parser.add_argument("--only", default="", help="workloads, separated by commas; figures of others stay as they are")
     parser.add_argument("--scale", type=float, default=1.0, help="part of the sizes, for a quick look (1)")
-    parser.add_argument("--limit", type=float, default=300, help="seconds that a run may take (300)")
-    parser.add_argument("--from", type=Path, dest="source", metavar="FILE", help="write figures that were kept")
-    parser.add_argument("--page", type=Path, default=PAGE, help="the page; figures and plot go beside it")
+    parser.add_argument("--kept", action="store_true", help="run nothing, write the figures that are there")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page; figures and plots go beside it")
     asked = parser.parse_args(given)
-    folder = asked.page.with_suffix("")
-    if asked.source:
-        figures = json.loads(asked.source.read_text())
-    else:
-        parts = [part for part in PARTS if not asked.only or part.work in asked.only.split(",")]
-        found = [measured(part, asked.repeat, asked.scale, asked.limit) for part in parts]
-        figures = {"machine": machine(asked.scale), "parts": found}
-    folder.mkdir(exist_ok=True)
-    (folder / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
-    put(asked.page, page(figures))
-
-    from tests.bench import plots  # matplotlib is an extra
-
-    plots.rates(figures["parts"], folder / "rates.svg")
-    answered = all(part["rows"] for part in figures["parts"])
-    return 0 if answered and all(one["same"] is not False for part in figures["parts"] for one in part["rows"]) else 1
+    if unknown := {*asked.chapter} - {*names}:
+        parser.error(f"no `{min(unknown)}` among {', '.join(names)}")
+    answered = True
+    for chapter in [chapter for chapter in CHAPTERS if not asked.chapter or chapter.name in asked.chapter]:
+        kept = asked.page.with_suffix("") / f"{chapter.name}.json"
+        if asked.kept:
+            found = json.loads(kept.read_text())
+        else:
+            found = figures(chapter, [*filter(None, asked.only.split(","))], kept, asked.repeat, asked.scale)
+        write(chapter, found, asked.page)
+        rows = [one for part in found["parts"] for one in part["rows"]]
+        answered &= all(part["rows"] for part in found["parts"]) and all(one["same"] is not False for one in rows)
+    return 0 if answered else 1
 
 
 if __name__ == "__main__":
