@@ -31,7 +31,7 @@ from squall.streams import Sources, open_source
 from squall.system import Ask, AtomPattern, Construct, Pattern, Report, Source, System, Variable, over
 from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies import ALL, event_streams, static_data, systems
-from squall.windows import LANDMARK, Count, Range
+from squall.windows import LANDMARK, Count, Range, Stepped
 from tests import in_memory
 from tests.file_by_file import PREFIX, file_by_file
 from tests.laws import examples, hold
@@ -282,11 +282,32 @@ def test_differences_go_on_with_what_has_been_told_since() -> None:
 # On Spark
 
 
+SAYS = iri("http://example.org/says")
+
+
 def stream_of_triples(window: Count, output: str) -> System:
-    says = Pattern(X, iri("http://example.org/says"), Y)
-    maker = System("m", (Source(),), (says,), consequences=makes(Y, P, X), reentrant=False)
+    maker = System("m", (Source(),), (Pattern(X, SAYS, Y),), consequences=makes(Y, P, X), reentrant=False)
     reads = System("r", (Source("urn:s", window),), (Pattern(Y, P, X),), consequences=makes(X, Q, Y))
     return System(subsystems=(System(subsystems=(maker,), stream="urn:s", output="rstream"), reads), output=output)
+
+
+def read_later(window: Range | Stepped, what: Term = P) -> System:
+    """What is told, and what is read of it through a window that begins later."""
+    maker = System("m", joinables=(Pattern(X, what, Y),), consequences=makes(Y, Q, X), reentrant=False)
+    reads = System("r", (Source("urn:s", window),), (Pattern(Y, Q, X),), consequences=makes(X, R, Y), reentrant=False)
+    return System(subsystems=(System(subsystems=(maker,), stream="urn:s"), reads))
+
+
+@pytest.mark.parametrize("few", [-1, 1_000_000])
+@pytest.mark.parametrize("window", [Range(4, 2), Stepped(3, 3), Stepped(4, 2, delay=3)], ids=str)
+def test_what_begins_later_in_a_stream_that_is_made_is_told_then(window: Range | Stepped, few: int) -> None:
+    """Not in the batch that makes it, and whoever works on the later one."""
+    system = read_later(window)
+    events = stream("".join(f"{time} :n{time % 3} :p :n{time // 3 % 3}\n" for time in (0, 1, 2, 5, 6, 8, 10, 11)))
+    for cuts in ([1], [3], [5], [2, 4], [*range(8)]):
+        found = in_memory.run(squall.plan(system), in_memory.cut(events, cuts), few=few)
+        assert len([output for output in found if output.rule == "r"]) > 3
+        assert_as_oracle(system, found, events)
 
 
 QUERY = PREFIX + "SELECT ?what (COUNT(*) AS ?often) { ?room :says ?what } GROUP BY ?what ORDER BY ?what"
@@ -294,6 +315,7 @@ PROGRAMS = {
     "the last three triples": apply(squall.compile(QUERY, lexer="sparql"), window=Count(3), output="rstream"),
     "a stream that is read again": stream_of_triples(Count(4), "dstream"),
     "a stream that is read by steps": stream_of_triples(Count(4, 3), "rstream"),
+    "a stream that is read later": read_later(Stepped(4, 2, delay=3), SAYS),
 }
 
 

@@ -16,13 +16,15 @@ from squall.builders.distributed.hot import Hot
 from squall.builders.distributed.lying import EVERYWHERE, Address, Apart, Grouping, goes_everywhere, made_alike, text_of
 from squall.builders.distributed.messages import ROW, STATE, Made, Message, Parcel, Step, apart, parcels, to_arrow
 from squall.builders.distributed.turns import Turns, turns
+from squall.builders.rows import deliver
 from squall.builders.rows.entries import UNIT, Entry
-from squall.builders.rows.timeline import combiner, sieve
+from squall.builders.rows.timeline import TimeDriven, combiner, sieve
 from squall.builders.stars import Fused
 from squall.marks import PLACED
-from squall.operators import Deliver, Feed, Group, Slice
+from squall.operators import Deliver, Feed, Group, Slice, windows_of
 from squall.placement import Columns, inputs_by_kind
 from squall.plan import Node, Plan
+from squall.windows import Landmark, Nothing, Range
 
 WAKE = -1
 """The port of a message without a row: a node has something to do though nothing has come for it."""
@@ -76,6 +78,19 @@ class Program:
     def ending(self) -> tuple[Level, ...]:
         """The last level, if it is worked off together with the end."""
         return ending(self.plan, self.levels, self.spread, self.hot)
+
+    @cached_property
+    def whole_instants(self) -> bool:
+        """Whether an instant can be worked off only when all of it is there: something looks at instants as a whole, or
+        what comes now may begin to be valid later."""
+        told = (deliver(node, op, self.plan) for node, op in self.plan.deliveries)
+        windows = (window for node in self.plan.nodes for window in windows_of(node.op))
+        at_once = all(
+            isinstance(window, Landmark | Nothing) or (isinstance(window, Range) and not window.delay)
+            for window in windows
+        )
+        feeds = any(isinstance(node.op, Feed) for node in self.plan.nodes)
+        return bool(self.plan.retractable) or not at_once or feeds or any(isinstance(op, TimeDriven) for op in told)
 
     @cached_property
     def fused(self) -> dict[str, Fused]:

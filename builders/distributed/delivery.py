@@ -108,17 +108,19 @@ def _delivered(
     known, since = state.take(partition)
     operators: dict[int, AtWork] = known or _operators(program)
     kept = state.entries(since, partition)
+    upto = span.now if program.whole_instants else FOREVER - 1
     for node, _ in program.plan.deliveries:
         number = addressing.numbers[node.id]
         at_work = operators[number]
         at_work.log = None
-        at_work.restore(0, kept.get((number, 0), []))
+        for slot in (0, 1):
+            at_work.restore(slot, kept.get((number, slot), []))
         at_work.flush(span.before, ())
         if state.keep and at_work.remembers:
             at_work.keep()
         if came := fresh.get((number, 0)):
             at_work.apply(0, came)
-        outputs = _told(at_work, span.now, evaluations.instants.get(number, ()))
+        outputs = _told(at_work, upto, evaluations.instants.get(number, ()))
         if program.measure:
             yield from figure_messages(program, {node.id: NodeFigures(rows=len(outputs))})
         if outputs:
@@ -136,7 +138,7 @@ def _told(at_work: AtWork, now: int, instants: Sequence[int]) -> Sequence[tuple[
     """What an operation node tells up to a time, each with its place."""
     if isinstance(at_work, Deliver) and at_work.instants is not None:
         return at_work.with_places(now, instants)
-    return list(zip(repeat(""), at_work.flush(now if isinstance(at_work, Deliver) else FOREVER - 1, instants)))
+    return list(zip(repeat(""), at_work.flush(now, instants)))
 
 
 def _operators(program: Program) -> dict[int, AtWork]:

@@ -52,14 +52,10 @@ from squall.builders.distributed.worker import (
     timed,
 )
 from squall.builders.instants import Instants
-from squall.builders.rows import deliver
-from squall.builders.rows.timeline import TimeDriven
 from squall.builders.state import COMPACT
-from squall.operators import Feed, windows_of
-from squall.plan import Plan
+from squall.operators import Feed
 from squall.rdf import ALWAYS, FOREVER
 from squall.stages import Output
-from squall.windows import Landmark, Nothing, Range
 
 _ADDED = 10
 """So many times as many rows as one task works off it adds up."""
@@ -131,7 +127,7 @@ class Batches:
         """The levels to which rows come that go to all tasks."""
         self.deliveries = {numbers[node.id]: op for node, op in plan.deliveries}
         self.changing = {number for number, op in self.deliveries.items() if changes_only(op)}
-        self.whole_instants = waits(plan)
+        self.whole_instants = program.whole_instants
         self.done = len(store.numbers("commits"))
         self.progress = Progress(**(store.read("commits", f"{self.done - 1}.json") or {}))
         self.instants = {number: Instants(op) for number, op in tellers(plan).items()}
@@ -580,15 +576,3 @@ class Batches:
                 self.store.delete("base", old)
         self.base = number
         self.lineage.compacted(("base", number))
-
-
-def waits(plan: Plan) -> bool:
-    """Whether an instant can be worked off only when all of it is there: something looks at instants as a whole, or
-    what comes now may begin to be valid later."""
-    told = (deliver(node, op, plan) for node, op in plan.deliveries)
-    windows = (window for node in plan.nodes for window in windows_of(node.op))
-    at_once = all(
-        isinstance(window, Landmark | Nothing) or (isinstance(window, Range) and not window.delay) for window in windows
-    )
-    feeds = any(isinstance(node.op, Feed) for node in plan.nodes)
-    return bool(plan.retractable) or not at_once or feeds or any(isinstance(op, TimeDriven) for op in told)

@@ -1,0 +1,122 @@
+"""Streams that several queries of a program make, and that others read: on each planner, in process and distributed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from hypothesis import strategies as st
+
+import squall
+from squall.rdf import Event, Triple, iri
+from squall.system import Construct, Pattern, Report, Source, System, Variable
+from squall.testing import assert_as_oracle
+from squall.testing.check import outputs
+from squall.windows import LANDMARK, Count, Range, Stepped, Window
+from tests import in_memory
+from tests.laws import PLANNERS, examples, hold
+
+X, Y, Z = map(Variable, "xyz")
+P, Q, R, S, U = (iri(f"http://example.org/{name}") for name in "pqrsu")
+NODES = [iri(f"http://example.org/{name}") for name in "abc"]
+ONE, FIRST, SECOND = "urn:one", "urn:s", "urn:t"
+"""What comes, and what the program makes: the second one may be made of the first."""
+
+LENGTHS = st.integers(1, 6)
+OF_TIME: st.SearchStrategy[Window] = st.one_of(
+    st.just(LANDMARK),
+    st.builds(Range, LENGTHS, st.sampled_from([0, 0, 2])),
+    st.builds(Stepped, LENGTHS, st.integers(1, 3), st.integers(0, 2), st.booleans(), st.sampled_from([0, 0, 2])),
+)
+OF_TRIPLES = st.builds(Count, st.integers(1, 4), st.integers(1, 2))
+REPORTS = st.sampled_from([None, None, Report("change"), Report("nonempty"), Report("periodic", 3)])
+PATHS = ((X, Y), (Y, Z), (Y, X))
+"""What patterns of a body are about: one behind the other, so that two of them meet."""
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> System:
+    """Two to four queries that make streams, and one or two rules that read them."""
+    into = draw(st.lists(st.sampled_from([FIRST, FIRST, SECOND]), min_size=2, max_size=4))
+    makers = Counter(into)
+    parts = [
+        draw(_telling(draw(_rules(f"m{number}", stream == SECOND, makers)), stream))
+        for number, stream in enumerate(into)
+    ]
+    readers = [draw(_rules(f"r{number}", True, makers, True)) for number in range(draw(st.integers(1, 2)))]
+    return draw(_telling(*readers, *parts))
+
+
+@st.composite
+def _telling(draw: st.DrawFn, *args: Any) -> System:
+    stream = args[-1] if isinstance(args[-1], str) else ""
+    rules = args[:-1] if stream else args
+    return System(
+        subsystems=rules, stream=stream, output=draw(st.sampled_from(["istream", "dstream", "rstream"])),
+        report=draw(REPORTS),
+    )  # fmt: skip
+
+
+@st.composite
+def _rules(draw: st.DrawFn, name: str, of_first: bool, makers: Counter[str], last: bool = False) -> System:
+    """A rule over what comes, over the first stream and over both."""
+    predicates = [P, P, Q, *([R, R] if of_first else []), *([S, S] if last else [])]
+    sources = [draw(_sources([ONE, *([FIRST] * 2 if of_first else []), *([SECOND] * 2 if last else [])], makers))]
+    if draw(st.booleans()):
+        sources.append(draw(_sources(["", ONE], makers)))
+    paths = PATHS[: draw(st.integers(1, 2))]
+    body = tuple(Pattern(one, draw(st.sampled_from(predicates)), other) for one, other in paths)
+    head = U if last else S if of_first else R
+    ends = draw(st.permutations([paths[0][0], paths[-1][1]]))
+    makes = (Construct((Pattern(ends[0], head, ends[1]),)),)
+    return System(name, tuple(dict.fromkeys(sources)), body, consequences=makes, reentrant=False)
+
+
+@st.composite
+def _sources(draw: st.DrawFn, streams: Sequence[str], makers: Counter[str]) -> Source:
+    """A stream through a window, which counts triples only where one query makes them."""
+    stream = draw(st.sampled_from(streams))
+    together = max(makers.values()) if not stream else makers[stream]
+    return Source(stream, draw(OF_TIME if together > 1 else st.one_of(OF_TIME, OF_TRIPLES)))
+
+
+@st.composite
+def comings(draw: st.DrawFn) -> list[Event]:
+    fact = st.builds(Triple, st.sampled_from(NODES), st.sampled_from([P, P, Q]), st.sampled_from(NODES))
+    steps = draw(st.lists(st.integers(0, 3), min_size=3, max_size=9))
+    times = [sum(steps[: number + 1]) for number in range(len(steps))]
+    return [
+        Event(time, tuple(draw(st.lists(fact, min_size=1, max_size=2))), draw(st.sampled_from(["", ONE, ONE])))
+        for time in times
+    ]
+
+
+@examples(150)
+def test_what_several_queries_make_is_as_the_oracle_says(many: int) -> None:
+    def law(system: System, events: list[Event], cuts: list[int], planner: str) -> None:
+        found = outputs(squall.plan(system, planner), in_memory.cut(events, cuts), (), "iterator")
+        assert_as_oracle(system, found, events)
+
+    hold(law, many, **_made_up())
+
+
+@examples(60)
+def test_it_is_so_in_micro_batches(many: int) -> None:
+    """Whatever workers hold, whichever task fails, and however few tasks work."""
+
+    def law(system: System, events: list[Event], cuts: list[int], planner: str, seed: int) -> None:
+        draw = Random(seed)
+        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.6 else None
+        together, few = draw.choice([0, 0, 10, 1_000_000]), draw.choice([-1, -1, 2, 1_000_000])
+        plan = squall.plan(system, planner)
+        found = in_memory.run(plan, in_memory.cut(events, cuts), (), together, few, workers=workers)
+        assert_as_oracle(system, found, events)
+
+    hold(law, many, seed=st.integers(0, 1 << 32), **_made_up())
+
+
+def _made_up() -> dict[str, Any]:
+    cuts = st.lists(st.integers(0, 9), max_size=4)
+    return {"system": programs(), "events": comings(), "cuts": cuts, "planner": st.sampled_from(PLANNERS)}
