@@ -87,11 +87,11 @@ class Machine(Network[Sequence[Entry]]):
         whole = {id: op.instants for id, op in told.items() if isinstance(op, Deliver) and op.instants is not None}
         self.instants = list(whole.values())
         """Those of what is told whole."""
-        feeds = [(node, node.op.source.stream) for node in plan.nodes if isinstance(node.op, FeedNode)]
-        made = {(stream, *(edge.node for edge in node.inputs)): node.id for node, stream in reversed(feeds)}
+        feeds = [(node, node.op) for node in reversed(plan.nodes) if isinstance(node.op, FeedNode)]
+        made = {(op.way, *(edge.node for edge in node.inputs)): node.id for node, op in feeds}
         self.heralds = set(made.values())
-        """Of the nodes that read one stream the program makes, each through a window, the first one: it says when the
-        stream has events, before any of them hands them on. (Two streams may be made of the same.)"""
+        """Of the nodes that read what is told of the same facts in one way, each through a window, the first one: it
+        says when the stream has events, before any of them hands them on."""
         self.waits = any(isinstance(op, TimeDriven) for op in self.operators.values())
         """Whether an instant can be worked off only when all of it is there."""
         self.working = Working()

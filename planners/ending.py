@@ -269,14 +269,14 @@ def _read_unread(draft: Draft, made: Sequence[Facts], ways: Iterable[_Way]) -> N
         if not _is_counted(source, read):
             read.append(source)
             draft.add(Read(source))
-    fed: dict[tuple[str, ...], list[Source]] = {}
+    fed: dict[tuple[object, ...], list[Source]] = {}
     for node in draft.nodes.values():
         if isinstance(node.op, ops.Feed):
-            place = (node.op.source.stream, *(edge.node for edge in node.inputs))
+            place = (*node.op.way, *(edge.node for edge in node.inputs))
             fed.setdefault(place, []).append(node.op.source)
     for way, told in _streams(made).items():
         every = sorted(facts.node for facts in told)
-        known = fed.setdefault((way.stream, *every), [])
+        known = fed.setdefault((way.stream, way.output, way.report, way.sources, *every), [])
         for one in evaluated:
             counted = one.step_of(way.stream) <= 1 or any(one.counts_as(its, way.stream) for its in known)
             if may_hear(one, way.stream) and not (known and counted):

@@ -276,6 +276,11 @@ class Feed:
     report: Report = CLOSE
     sources: tuple[Source, ...] = ()
 
+    @property
+    def way(self) -> tuple[str, str, Report, tuple[Source, ...]]:
+        """How the facts are told: into which stream, and when. What is told alike of the same facts is the same."""
+        return self.source.stream, self.output, self.report, self.sources
+
 
 Operator = (
     Read | Match | Join | LeftJoin | AntiJoin | Union | Project | Where | Test | Extend | Apply | Unit | Distinct

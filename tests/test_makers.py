@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 import squall
-from squall.rdf import Event, Triple, iri
+from squall.rdf import Event, Term, Triple, iri
 from squall.system import Construct, Pattern, Report, Source, System, Variable
 from squall.testing import assert_as_oracle
 from squall.testing.check import outputs
@@ -120,3 +121,32 @@ def test_it_is_so_in_micro_batches(many: int) -> None:
 def _made_up() -> dict[str, Any]:
     cuts = st.lists(st.integers(0, 9), max_size=4)
     return {"system": programs(), "events": comings(), "cuts": cuts, "planner": st.sampled_from(PLANNERS)}
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize("few", [None, -1, 1_000_000], ids=["in process", "by all tasks", "by one"])
+@pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
+def test_what_is_told_of_the_same_in_two_ways_says_both_times_when_something_is_told(
+    planner: str, few: int | None, read: bool
+) -> None:
+    """Two queries make the same into one stream, one when it comes and one every three milliseconds; what a rule
+    concludes of that may be nothing that anybody asks for."""
+
+    def maker(name: str, output: str, report: Report | None) -> System:
+        return System(subsystems=(_rule(name, ONE, P, R),), stream=FIRST, output=output, report=report)
+
+    rules = (_rule("r", FIRST, R, U, internal=not read), *(() if read else (_rule("o", SECOND, P, U),)))
+    told = System(subsystems=rules, output="rstream")
+    system = System(subsystems=(told, maker("m", "istream", None), maker("n", "rstream", Report("periodic", 3))))
+    events = [Event(time, (Triple(NODES[0], P, NODES[time % 3]),), ONE) for time in (0, 1, 5)]
+    events.insert(0, Event(0, events[0].facts, SECOND))
+    plan, batches = squall.plan(system, planner), [events[:2], events[2:]]
+    found = outputs(plan, batches, (), "iterator") if few is None else in_memory.run(plan, batches, few=few)
+    assert {output.time for output in found if output.rule in "ro"} == {0, 1, 3, 5, 6}
+    assert_as_oracle(system, found, events)
+
+
+def _rule(name: str, stream: str, reads: Term, makes: Term, internal: bool = False) -> System:
+    """What comes in a stream, the other way round."""
+    head = (Construct((Pattern(Y, makes, X),), internal),)
+    return System(name, (Source(stream),), (Pattern(X, reads, Y),), consequences=head, reentrant=False)
