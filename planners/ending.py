@@ -83,6 +83,11 @@ class _Way(NamedTuple):
     stream: str = ""
     whole: Telling | None = None
 
+    @property
+    def told(self) -> tuple[str, str, Report, tuple[Source, ...]]:
+        """What is a `Feed`'s `way`."""
+        return self.stream, self.output, self.report, self.sources
+
 
 def _ways(system: System, ends: Iterable[End]) -> dict[Telling, _Way]:
     made: dict[str, Shapes[str | None]] = {}
@@ -272,11 +277,11 @@ def _read_unread(draft: Draft, made: Sequence[Facts], ways: Iterable[_Way]) -> N
     fed: dict[tuple[object, ...], list[Source]] = {}
     for node in draft.nodes.values():
         if isinstance(node.op, ops.Feed):
-            place = (*node.op.way, *(edge.node for edge in node.inputs))
+            place = (node.op.way, *(edge.node for edge in node.inputs))
             fed.setdefault(place, []).append(node.op.source)
     for way, told in _streams(made).items():
         every = sorted(facts.node for facts in told)
-        known = fed.setdefault((way.stream, way.output, way.report, way.sources, *every), [])
+        known = fed.setdefault((way.told, *every), [])
         for one in evaluated:
             counted = one.step_of(way.stream) <= 1 or any(one.counts_as(its, way.stream) for its in known)
             if may_hear(one, way.stream) and not (known and counted):

@@ -253,6 +253,14 @@ def run(
     return found
 
 
+def run_anyhow(plan: Plan, batches: Iterable[Sequence[Event]], static: Sequence[Event], seed: int) -> list[Output]:
+    """The same, with whatever workers and sizes a number draws."""
+    draw = Random(seed)
+    workers = Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.6 else None
+    together, few = draw.choice([0, 0, 10, 1_000_000]), draw.choice([-1, -1, 2, 1_000_000])
+    return run(plan, batches, static, together, few, workers=workers)
+
+
 def start(job: Batches | Shares) -> Iterator[Message]:
     """What a task makes to start the program, when the batch is worked off."""
     if first := job.first():

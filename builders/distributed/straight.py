@@ -37,8 +37,8 @@ class Straight:
     """The worker's function for such a batch, of nothing: what it tells, and what is to be left behind.
 
     parse: what reads the sources. earliest: before this time (integer ms), events are late. first: the messages that
-    start the program, if it starts. waits: rows wait until their instant is whole. waited: the files of those that have
-    waited. span: up to when instants have been worked off, and are to be, if sources tell of nothing later. state: of
+    start the program, if it starts. waited: the files of rows that have waited until their instant is
+    whole. span: up to when instants have been worked off, and are to be, if sources tell of nothing later. state: of
     all levels; end: of the operation nodes.
     """
 
@@ -46,7 +46,6 @@ class Straight:
     parse: Parse
     earliest: int
     first: Sequence[Message | Parcel]
-    waits: bool
     waited: Sequence[Folder]
     span: Span
     turns: State
@@ -64,14 +63,14 @@ class Straight:
         latest = ALWAYS
         for made in self._coming():
             if isinstance(made, Parcel) and made.kind == ROW:
-                rows.append(made._replace(kind=HELD) if self.waits else made)
+                rows.append(made._replace(kind=HELD) if self.program.whole_instants else made)
             elif isinstance(made, Message) and made.kind == TIME:
                 latest = max(latest, made.start)
             else:
                 yield made
-        yield Message(TIME, 0, 0, 0, 0, "", latest, _ends(rows) if self.waits else ALWAYS, 0)
+        yield Message(TIME, 0, 0, 0, 0, "", latest, _ends(rows) if self.program.whole_instants else ALWAYS, 0)
         rows += self._waited()
-        if self.waits and latest > ALWAYS:
+        if self.program.whole_instants and latest > ALWAYS:
             rows.append(Parcel(CLOCK, 0, _HERE, 0, WAKE, [(latest - 1, FOREVER, 1)]))
         rows += (Parcel(ROW, level, _HERE, 0, WAKE, [UNIT]) for level in (0, DELIVER))
         addressing = self.program.addressing()

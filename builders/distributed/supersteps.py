@@ -391,7 +391,7 @@ class Batches:
         waited = [file for place in places for file in leaving.files(self.store, *place, self.progress.folders)]
         span = self._span_before(last)
         states = (self._state(part, TOGETHER, keep) for part in ([TURNS], levels[:-1], [DELIVER]))
-        step = Straight(self.program, parse, self.earliest, first, self.whole_instants, waited, span, *states)
+        step = Straight(self.program, parse, self.earliest, first, waited, span, *states)
         self._whole_done(self.exchange.each([self._ending(step)]), last)
         self.held = self.told.held if keep else None
 

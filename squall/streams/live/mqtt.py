@@ -277,7 +277,8 @@ def _connect(client: Client, endpoint: Endpoint, tls: bool, **options: Any) -> N
 def _part(client: Client, _: Any, connection: socket.socket) -> None:
     """Waits until the other side has read what was written, acknowledgements and the end of the session, and ends the
     connection, before this side does: TCP throws it away where one is closed with something in it that nobody has read
-    (RFC 1122, section 4.2.2.13), and of a topic there may always be something."""
+    (RFC 1122, section 4.2.2.13), and of a topic there may always be something. An error says that it has ended, or that
+    it takes too long: there is nothing more to be done about it, and what was not heard comes again."""
     end = time.monotonic() + _PARTING
     with suppress(OSError):
         connection.shutdown(socket.SHUT_WR)
