@@ -21,6 +21,7 @@ from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from squall.stages import Options, Output
 from tests.conftest import Squall
+from tests.live import wait
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "golden" / "cli"
@@ -496,9 +497,7 @@ def test_a_live_run_ends_by_a_signal_as_if_its_sources_had_ended(number: signal.
     assert run.stdin
     run.stdin.write("<http://e/a> <http://example.org/parent> <http://e/b> .\n")
     run.stdin.flush()
-    end = time.monotonic() + 20
-    while time.monotonic() < end and not (Path("out.nt").exists() and Path("out.nt").stat().st_size):
-        time.sleep(0.02)
+    wait(lambda: Path("out.nt").exists() and Path("out.nt").stat().st_size > 0)
     run.send_signal(number)
     run.wait(20)
     _, err = run.communicate(timeout=20)
@@ -510,9 +509,7 @@ def test_a_live_run_ends_by_a_signal_as_if_its_sources_had_ended(number: signal.
 def test_a_live_run_that_waits_for_readers_ends_by_a_signal() -> None:
     listens = "unix:out?listen=yes&connections=1"
     run = process("build", "family.jena", "--source", "-?format=nt", "--sink", listens, stdin=subprocess.PIPE)
-    end = time.monotonic() + 20
-    while time.monotonic() < end and not Path("out").exists():
-        time.sleep(0.02)
+    wait(Path("out").exists)
     run.send_signal(signal.SIGTERM)
     run.wait(20)
     _, err = run.communicate(timeout=20)

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -28,7 +27,7 @@ from squall.streams.live.base import LiveSource, Lost, delays
 from squall.streams.live.buffer import Buffer
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.reading import Reading
-from tests.live import example
+from tests.live import example, wait
 
 AT = iri("http://example.org/at")
 
@@ -310,9 +309,7 @@ def test_a_signal_ends_what_goes_on_another_time(tmp_path: Path, monkeypatch: py
         batches = iter(sources)
         seen = [event.time for event in next(batches)]
         os.kill(os.getpid(), signal.SIGTERM)
-        ends = time.monotonic() + 20
-        while not sources.stopped and time.monotonic() < ends:
-            time.sleep(0.01)
+        wait(lambda: sources.stopped)
         assert list(batches) == []
     again = Sources([open_source(str(path))])
     again.keep(sources.standings(), 100)
