@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from array import array
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import NamedTuple, cast
 
-from squall.builders.rows.entries import Entry, Row, answer_row, row_fact, triple
+from squall.builders.rows.entries import Entry, Row, answer_row, new, row_fact, triple
 from squall.rdf import FOREVER, Evaluated, Triple
 from squall.stages import Output
 
@@ -16,8 +18,15 @@ _JSON = "\0"
 """What stands in front of a row that is written as JSON."""
 _EVALUATED = "="
 """The first cell of the row that says that an evaluation is complete."""
+_BEGINS = {"<", "_"}
+"""With what the string of a triple begins that can be said in RDF, and no other output's."""
+_FEEDS = 3
+"""The line feeds in it."""
+_TOGETHER = 1000
+"""So many outputs are unpacked at a time."""
 _WIDTH = 8
 """The bytes of an integer."""
+_output = cast(Callable[[Sequence[object]], Output], partial(new, Output))
 
 
 def pack(row: Sequence[str | None]) -> str:
@@ -115,12 +124,34 @@ def pack_output(output: Output) -> str:
     return pack((*row, output.rule))
 
 
+def pack_outputs(outputs: Sequence[Output]) -> list[str]:
+    """The same of several; of triples alone in half the time."""
+    if {type(output.fact) for output in outputs} == {Triple}:
+        texts = ["\n".join((*fact, rule)) for fact, _, rule in outputs]
+        if sum(text.count("\n") for text in texts) == _FEEDS * len(texts):
+            return texts
+    return list(map(pack_output, outputs))
+
+
 def unpack_output(text: str, time: int) -> Output:
     """The output of a string, at its time (integer ms)."""
-    if text[0] in "<_":  # a triple, as most are
+    if text[0] in _BEGINS:  # a triple, as most are
         *terms, maker = text.split("\n")
         return Output(triple(terms), time, maker)
     *cells, rule = unpack(text)
     if cells[0] == _EVALUATED:
         return Output(Evaluated(tuple(map(str, cells[1:]))), time, str(rule))
     return Output(row_fact(cells), time, str(rule))
+
+
+def unpack_outputs(answers: Iterable[tuple[int, int, str]]) -> Iterator[Output]:
+    """The outputs of (time, number of the operation node, string), as they come; of triples alone in half the time."""
+    left = iter(answers)
+    while some := list(islice(left, _TOGETHER)):
+        times, _, texts = zip(*some, strict=True)
+        if {text[:1] for text in texts} <= _BEGINS:
+            cells = "\n".join(texts).split("\n")
+            *terms, rules = (cells[first :: _FEEDS + 1] for first in range(_FEEDS + 1))
+            yield from map(_output, zip(map(triple, zip(*terms, strict=True)), times, rules, strict=True))
+        else:
+            yield from map(unpack_output, texts, times)

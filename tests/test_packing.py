@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from itertools import cycle
+from itertools import cycle, product
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squall.builders.packing import pack, pack_all, unpack, unpack_all
+from squall.builders.packing import (
+    pack,
+    pack_all,
+    pack_output,
+    pack_outputs,
+    unpack,
+    unpack_all,
+    unpack_output,
+    unpack_outputs,
+)
 from squall.builders.rows.entries import Row, answer_row, row_fact
 from squall.rdf import ALWAYS, FOREVER, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple
+from squall.stages import Output
 
 CELLS = st.one_of(st.none(), st.text(), st.sampled_from(["", "\n", "\0", "\0[]", "<a>", '"1"', "?x\nq", "?x\tq"]))
 
@@ -72,6 +82,40 @@ def test_an_answer_comes_back_from_its_row(answer: Fact | Quad | Solution | Bool
     row: Row = unpack(pack(answer_row(answer)))
     back: Any = row_fact(row)
     assert (type(back), back) == (type(answer), answer)
+
+
+IRIS, NAMES = st.sampled_from(["<a>", "<b>"]).map(Term), st.sampled_from(["r", "", "r\nq", "\n\n\n", "\0"])
+SUBJECTS = st.one_of(IRIS, st.sampled_from(["_:b", '"generalised"', "<<( <a> <b> <c> )>>"]).map(Term))
+OBJECTS = st.one_of(SUBJECTS, st.sampled_from(['"1"', '"\\n"@en']).map(Term))
+TRIPLES = st.builds(Triple, SUBJECTS, IRIS, OBJECTS)
+OTHERS = st.one_of(
+    st.builds(Quad, SUBJECTS, IRIS, OBJECTS, IRIS),
+    st.builds(Atom, st.just(Term("<r>")), st.lists(OBJECTS, max_size=3).map(tuple)),
+    st.builds(lambda value: Solution(("x",), (value,)), st.one_of(st.none(), OBJECTS)),
+    st.builds(Boolean, st.booleans()),
+    st.builds(lambda names: Evaluated(tuple(names)), st.lists(st.sampled_from("xy"), unique=True)),
+)
+
+
+@given(
+    st.one_of(
+        [
+            st.lists(st.builds(Output, facts, st.integers(ALWAYS, FOREVER), names))
+            for facts, names in product((TRIPLES, st.one_of(TRIPLES, OTHERS)), (st.just("r"), NAMES))
+        ]
+    ),
+    st.integers(1, 3),
+)
+def test_outputs_come_back_together_as_they_were(outputs: list[Output], times: int) -> None:
+    """And are packed together as each of them is."""
+    outputs *= times
+    texts = pack_outputs(outputs)
+    assert texts == list(map(pack_output, outputs))
+    answers = [(output.time, 0, text) for output, text in zip(outputs, texts, strict=True)]
+    found = list(unpack_outputs(answers))
+    assert found == outputs == [unpack_output(text, time) for time, _, text in answers]
+    for one, output in zip(found, outputs, strict=True):
+        assert (type(one), type(one.fact)) == (Output, type(output.fact))
 
 
 def test_that_an_evaluation_is_complete_is_no_row() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow
 import pytest
@@ -46,8 +47,10 @@ def of(*messages: Message) -> Step:
     return step
 
 
-def test_answers_of_several_tasks_come_in_order(tmp_path: Path) -> None:
-    tasks = [answers(50, seed) for seed in range(3)]
+@pytest.mark.parametrize("count", [1, 3])
+def test_answers_of_several_tasks_come_in_order(count: int, tmp_path: Path) -> None:
+    """And those of one."""
+    tasks = [answers(50, seed) for seed in range(count)]
     names = [message.row for task in tasks for message in told(of(*task), tmp_path / "outputs")]
     ordered = sorted(chain(*tasks), key=lambda one: (one.start, one.node, one.spans, one.row))
     found = list(merged(tmp_path / "outputs" / name for name in names))
@@ -114,9 +117,9 @@ def test_the_driver_holds_a_few_answers_of_each_file(tmp_path: Path, monkeypatch
     read = 0
     made = outputs._read
 
-    def counted(path: Path) -> Iterator[tuple[int, int, bytes, str]]:
+    def counted(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         nonlocal read
-        for answer in made(path):
+        for answer in made(path, columns):
             read += 1
             yield answer
 

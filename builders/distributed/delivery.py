@@ -22,12 +22,13 @@ from squall.builders.distributed.worker import (
     behind,
     figure_messages,
     gathered,
+    here,
     in_time,
     name_of,
     waiting,
     worked_off,
 )
-from squall.builders.packing import pack_output, unpack_output
+from squall.builders.packing import pack_outputs, unpack_output, unpack_outputs
 from squall.builders.rows import deliver
 from squall.builders.rows.deliver import Deliver, GrowingDeliver
 from squall.builders.state import lasting
@@ -81,11 +82,12 @@ def worked_and_told(
     time has not come are handed on as they are."""
     told: list[Parcel] = []
     rest: list[Parcel] = []
+    outbox = here if len({*state.owners}) == 1 else None
     span, now, later = in_time(given, span)
     yield from waiting(program, later)
     for parcel in now:
         (told if parcel.level == DELIVER else rest).append(parcel)
-    for made in worked_off(program, levels, PLAIN, span, state, rest):
+    for made in worked_off(program, levels, PLAIN, span, state, rest, outbox=outbox):
         if isinstance(made, Parcel) and made.kind == ROW:
             told.append(made)
         else:
@@ -124,8 +126,8 @@ def _delivered(
         if program.measure:
             yield from figure_messages(program, {node.id: NodeFigures(rows=len(outputs))})
         if outputs:
-            places, texts, times = zip(*((place, pack_output(one), one.time) for place, one in outputs), strict=True)
-            yield Answers(DELIVER, number, texts, times, places)
+            places, made = zip(*outputs, strict=True)
+            yield Answers(DELIVER, number, pack_outputs(made), [one.time for one in made], places)
         passed = behind(span, state)
         for slot, entries in at_work.kept():
             yield from addressing.state(node.id, slot, lasting(entries, passed, at_work.together(slot)))
@@ -184,6 +186,9 @@ def told_whole(
     waiting = sorted(
         (time, number) for number, times in evaluations.instants.items() if deliveries[number].queries for time in times
     )
+    if not waiting:
+        yield from unpack_outputs(answers)
+        return
     last: tuple[int, int] | None = None
     place = 0
     for time, number, text in answers:

@@ -41,7 +41,7 @@ from squall.builders.distributed.subjects import share_of, why_together
 from squall.builders.distributed.turns import Placing, facts_of, in_turn
 from squall.builders.distributed.worker import figure_messages
 from squall.builders.measured import Measured
-from squall.builders.packing import pack_output, unpack_output
+from squall.builders.packing import pack_output, unpack_outputs
 from squall.builders.rows.entries import Entry
 from squall.builders.rows.read import is_told_whole, wanted
 from squall.builders.running import Running
@@ -187,8 +187,7 @@ class Shares:
 
     def outputs(self) -> Iterator[Output]:
         """The outputs of the batch, in the order of time."""
-        for time, _, text in self.exchange.answers(self._outputs(), self.answered):
-            yield unpack_output(text, time)
+        yield from unpack_outputs(self.exchange.answers(self._outputs(), self.answered))
 
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""

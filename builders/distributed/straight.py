@@ -22,14 +22,11 @@ from squall.builders.distributed.lines import Parse
 from squall.builders.distributed.messages import CLOCK, DUE, HELD, ROW, TIME, Made, Message, Parcel, parcels, to_arrow
 from squall.builders.distributed.replicas import State
 from squall.builders.distributed.taking import taken
-from squall.builders.distributed.worker import Span, source_messages, wanted
-from squall.builders.machine import Machine
+from squall.builders.distributed.worker import HERE, Span, here, source_messages, wanted
 from squall.builders.rows.entries import UNIT
 from squall.rdf import ALWAYS, FOREVER
 
 _START, _END = itemgetter(-3), itemgetter(-2)
-_HERE = 0
-"""The bucket of rows that are worked off by who has made them."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +68,8 @@ class Straight:
         yield Message(TIME, 0, 0, 0, 0, "", latest, _ends(rows) if self.program.whole_instants else ALWAYS, 0)
         rows += self._waited()
         if self.program.whole_instants and latest > ALWAYS:
-            rows.append(Parcel(CLOCK, 0, _HERE, 0, WAKE, [(latest - 1, FOREVER, 1)]))
-        rows += (Parcel(ROW, level, _HERE, 0, WAKE, [UNIT]) for level in (0, DELIVER))
+            rows.append(Parcel(CLOCK, 0, HERE, 0, WAKE, [(latest - 1, FOREVER, 1)]))
+        rows += (Parcel(ROW, level, HERE, 0, WAKE, [UNIT]) for level in (0, DELIVER))
         addressing = self.program.addressing()
         program, states = self.program, (self.state, self.end)
         for one in worked_and_told(program, program.levels, self.span, Evaluations(), *states, rows):
@@ -83,12 +80,12 @@ class Straight:
         yield from self.first
         facts: list[Message] = []
         parsed = self.parse(iter(()), wanted(self.program), self.earliest)
-        for made in source_messages(self.program, self.earliest, parsed, _outbox):
+        for made in source_messages(self.program, self.earliest, parsed, here):
             if isinstance(made, Message) and made.level == TURNS:
                 facts.append(made)
             else:
                 yield made
-        yield from taken(self.program, self.turns, facts, _outbox)
+        yield from taken(self.program, self.turns, facts, here)
 
     def _waited(self) -> Iterable[Parcel]:
         """The rows that have waited."""
@@ -109,10 +106,3 @@ def _ends(rows: Iterable[Parcel]) -> int:
         ends = filter(FOREVER.__gt__, map(_END, parcel.entries))
         found = max(found, max(map(_START, parcel.entries), default=ALWAYS), max(ends, default=ALWAYS))
     return found
-
-
-def _outbox(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
-    """The rows that a machine has made for others, which are here."""
-    waiting, machine.outbox = machine.outbox, {}
-    for (id, port), entries in waiting.items():
-        yield Parcel(ROW, addressing.levels[id], _HERE, addressing.numbers[id], port, entries)

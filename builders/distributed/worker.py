@@ -50,6 +50,8 @@ from squall.rdf import ALWAYS, FOREVER, Columns, Event, Term
 
 _TIME = attrgetter("time")
 Outbox = Callable[[Machine, Addressing], Iterator[Parcel]]
+HERE = 0
+"""The bucket of rows that are worked off by who has made them, and has all buckets."""
 _ROWS = 50_000
 """How many rows of the sources are gathered, so that those of a bucket are together."""
 
@@ -173,6 +175,13 @@ def addressed(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
         yield from addressing.rows(address, entries)
 
 
+def here(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
+    """The rows that a machine has made for others, which are in the same task."""
+    waiting, machine.outbox = machine.outbox, {}
+    for (id, port), entries in waiting.items():
+        yield Parcel(ROW, addressing.levels[id], HERE, addressing.numbers[id], port, entries)
+
+
 def axioms(program: Program) -> Iterator[Message | Parcel]:
     """The messages that start a program: what its axioms make; and what has a row of nothing is to tell it."""
     program.prepare()
@@ -257,8 +266,10 @@ def worked_off(
     state: State,
     given: Iterable[Parcel],
     instants: Times = NEVER,
+    outbox: Outbox | None = None,
 ) -> Iterator[Message | Parcel]:
-    """What one round of some levels makes of the messages of a partition."""
+    """What one round of some levels makes of the messages of a partition. outbox: takes the rows for other levels out
+    of a machine; each by its bucket if nothing else is said."""
     span, now, later = in_time(given, span)
     yield from waiting(program, later)
     partition, fresh = gathered(now, state.owners)
@@ -282,7 +293,7 @@ def worked_off(
     is_first = state.owners[0] == partition
     passed = state.passed if any(level.recursive for level in levels) else behind(span, state)
     told = (addressing.state(id, slot, entries) for (id, slot), entries in machine.lasting(passed))
-    for parcel in chain(addressed(machine, addressing), chain.from_iterable(told)):
+    for parcel in chain((outbox or addressed)(machine, addressing), chain.from_iterable(told)):
         if is_first or not addressing.is_everywhere(parcel):  # what every task makes for itself, one of them tells of
             yield parcel
     yield from figures_of(program, machine)

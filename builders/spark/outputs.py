@@ -11,12 +11,14 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 from pyarrow import parquet
 
 from squall.builders.distributed.leaving import ORDER
 
+_TOLD = ("start", "node", "row")
 _GROUP = 10_000
 """How many messages are read at a time."""
 
@@ -31,7 +33,10 @@ def write(folder: Path, messages: pyarrow.Table) -> str:
 
 def merged(paths: Iterable[Path]) -> Iterator[tuple[int, int, str]]:
     """(time, number of the operation node, row) of the answers in files, in the order in which they are told."""
-    return map(itemgetter(0, 1, -1), heapq.merge(*map(_read, paths)))
+    files = list(paths)
+    if len(files) == 1:  # which is in order
+        return _read(files[0], _TOLD)
+    return map(itemgetter(0, 1, -1), heapq.merge(*(_read(path, ORDER) for path in files)))
 
 
 def batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pyarrow.RecordBatch]:
@@ -40,6 +45,6 @@ def batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pyarro
         yield from file.iter_batches(_GROUP, columns=columns)
 
 
-def _read(path: Path) -> Iterator[tuple[int, int, bytes, str]]:
-    for batch in batches(path, ORDER):
-        yield from zip(*(batch.column(name).to_pylist() for name in ORDER), strict=True)
+def _read(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    for batch in batches(path, columns):
+        yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
