@@ -400,6 +400,7 @@ def test_a_session_of_our_own_has_our_settings() -> None:
     assert known["spark.ui.retainedJobs"] == DEFAULTS["spark.ui.retainedJobs"] == "50"
     assert "-XX:TieredStopAtLevel=1" in list(java), "it compiles quickly"
     assert known["spark.python.daemon.module"] == "squall.builders.spark_daemon"
+    assert known["spark.python.unix.domain.socket.enabled"] == "true", "nothing waits for acknowledgements"
     logs = str(spark.conf.get("spark.sql.streaming.checkpointFileManagerClass"))
     assert spark._jvm.java.lang.Class.forName(logs).getSimpleName() == "FileSystemBasedCheckpointFileManager"  # type: ignore[union-attr]
 
