@@ -11,6 +11,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -403,6 +404,27 @@ def test_a_session_of_our_own_has_our_settings() -> None:
     assert known["spark.python.unix.domain.socket.enabled"] == "true", "nothing waits for acknowledgements"
     logs = str(spark.conf.get("spark.sql.streaming.checkpointFileManagerClass"))
     assert spark._jvm.java.lang.Class.forName(logs).getSimpleName() == "FileSystemBasedCheckpointFileManager"  # type: ignore[union-attr]
+
+
+def test_sockets_go_with_the_process(tmp_path: Path) -> None:
+    """Where their names may be as long as in a folder for temporary files; elsewhere there are none."""
+    script = """
+from squall.builders.spark import session
+spark = session()
+known = dict(spark.sparkContext.getConf().getAll())
+print(known.get("spark.python.unix.domain.socket.dir"), spark.sparkContext.range(0, 4, 1, 2).map(str).collect())
+"""
+    long = tmp_path / ("long" * 12)
+    long.mkdir()
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        for place, has_sockets in ((short, True), (str(long), False)):
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": place}
+            command = [sys.executable, "-c", script]
+            said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+            folder, _, answer = said.partition(" ")
+            assert folder.startswith(f"{short}/squall-") is has_sockets
+            assert answer == "['0', '1', '2', '3']\n"
+            assert not list(Path(place).glob("squall-*"))
 
 
 def test_workers_take_the_files_of_pyspark_and_not_its_archive() -> None:

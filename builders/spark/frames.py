@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
-import shutil
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from squall.builders.distributed.intake import is_live
 from squall.builders.spark.answers import check_types, shape
 from squall.builders.spark.answers import typed as as_typed
+from squall.builders.spark.session import passing_folder
 from squall.builders.spark.settings import others
 from squall.builders.spark.store import pattern_of, uri_of
 from squall.errors import BuilderError
@@ -62,7 +59,7 @@ def to_dataframe(
     columns = shape(plan)
     types = None if typed is False else {} if typed is True else typed
     check_types(columns, types or {})
-    folder = _folder(options.checkpoint) / "answers"
+    folder = (options.checkpoint or passing_folder()) / "answers"
     folder.mkdir(parents=True, exist_ok=True)
     job = build(plan, replace(options, sink=FolderSink(str(folder), folder, "parquet")))
     spark = session(others(options.conf))
@@ -87,12 +84,3 @@ def _watched(work: Callable[[], None]) -> None:
         work()
     except Exception:
         logger.exception("the job behind a DataFrame has failed")
-
-
-def _folder(checkpoint: Path | None) -> Path:
-    """Where the answers lie: as long as the checkpoint, or as this process."""
-    if checkpoint is not None:
-        return checkpoint
-    made = tempfile.mkdtemp(prefix="squall-")
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return Path(made)

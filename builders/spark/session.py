@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,11 +47,15 @@ DEFAULTS = {
 """Our settings for a session of our own; a session that is there already is left as it is."""
 DAEMON = ("spark.python.daemon.module", "squall.builders.spark_daemon")
 """The setting for workers that are ready sooner, where they import what this process does: on this machine."""
-SOCKETS = ("spark.python.unix.domain.socket.enabled", "true")
+SOCKETS = "spark.python.unix.domain.socket.enabled"
 """The setting by which Java and its Python workers talk over Unix domain sockets, on this machine (from Spark 4.1 on).
 Over TCP each task waits 40 ms: Java sends little after little, and waits for its acknowledgement (Nagle's algorithm,
 RFC 896), which the other side's system puts off. (The workers of a cluster are left alone: a path of Hadoop's folders
 is mostly longer than such a socket's name may be.)"""
+SOCKET_FOLDER = "spark.python.unix.domain.socket.dir"
+"""The setting that says where these sockets are: Spark leaves one behind for each session."""
+_PATH = 57
+"""So many characters its name may have: Spark adds 43, and a socket's may have about 100, on all systems."""
 LOG_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 """The setting that says how a query's log is written. By default through Hadoop's `FileContext`, which on a local disk
 starts a process for each link that there might be: some 30 of them for the three files of a micro-batch. `FileSystem`
@@ -76,7 +84,7 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
     settings = {**({} if submitted else DEFAULTS), **dict(conf)}
     local = _is_local(settings.get("spark.master"))
     if local:
-        settings = dict([DAEMON, *([SOCKETS] if hasattr(socket, "AF_UNIX") else [])]) | settings
+        settings = dict([DAEMON]) | _sockets() | settings
     for name, value in settings.items():
         builder = builder.config(name, value)
     with _signals_kept():
@@ -94,6 +102,25 @@ def _signals_kept() -> Iterator[None]:
     told = callable(before) and before is not signal.default_int_handler
     if told and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, before)
+
+
+def _sockets() -> dict[str, str]:
+    """See `SOCKETS`."""
+    if not hasattr(socket, "AF_UNIX") or len(folder := _socket_folder()) > _PATH:
+        return {}
+    return {SOCKETS: "true", SOCKET_FOLDER: folder}
+
+
+@cache
+def _socket_folder() -> str:
+    return str(passing_folder())
+
+
+def passing_folder() -> Path:
+    """A new folder, for as long as this process lasts."""
+    made = tempfile.mkdtemp(prefix="squall-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return Path(made)
 
 
 def _let_logs_be_renamed(spark: SparkSession) -> None:
