@@ -19,6 +19,7 @@ from pyarrow import parquet
 from squall.builders.distributed.leaving import ORDER
 
 _TOLD = ("start", "node", "row")
+"""What is told of an answer: where it comes among others is not."""
 _GROUP = 10_000
 """How many messages are read at a time."""
 

@@ -55,7 +55,7 @@ is mostly longer than such a socket's name may be.)"""
 SOCKET_FOLDER = "spark.python.unix.domain.socket.dir"
 """The setting that says where these sockets are: Spark leaves one behind for each session."""
 _PATH = 57
-"""So many characters its name may have: Spark adds 43, and a socket's may have about 100, on all systems."""
+"""So many bytes its name may have: Spark adds 43, and a socket's may have about 100, on all systems."""
 LOG_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 """The setting that says how a query's log is written. By default through Hadoop's `FileContext`, which on a local disk
 starts a process for each link that there might be: some 30 of them for the three files of a micro-batch. `FileSystem`
@@ -106,7 +106,7 @@ def _signals_kept() -> Iterator[None]:
 
 def _sockets() -> dict[str, str]:
     """See `SOCKETS`."""
-    if not hasattr(socket, "AF_UNIX") or len(folder := _socket_folder()) > _PATH:
+    if not hasattr(socket, "AF_UNIX") or len(os.fsencode(folder := _socket_folder())) > _PATH:
         return {}
     return {SOCKETS: "true", SOCKET_FOLDER: folder}
 
