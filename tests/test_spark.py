@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
+from importlib import import_module
 from importlib.util import find_spec
 from operator import itemgetter
 from pathlib import Path
@@ -425,6 +426,15 @@ print(known.get("spark.python.unix.domain.socket.dir"), spark.sparkContext.range
             assert folder.startswith(f"{short}/squall-") is has_sockets
             assert answer == "['0', '1', '2', '3']\n"
             assert not list(Path(place).glob("squall-*"))
+
+
+@pytest.mark.parametrize(("letter", "has_sockets"), [("e", True), ("é", False)])
+def test_the_name_of_a_socket_is_as_long_as_its_bytes(
+    monkeypatch: pytest.MonkeyPatch, letter: str, has_sockets: bool
+) -> None:
+    made = import_module("squall.builders.spark.session")
+    monkeypatch.setattr(made, "_socket_folder", lambda: f"/tmp/{letter * 40}")
+    assert bool(made._sockets()) is has_sockets
 
 
 def test_workers_take_the_files_of_pyspark_and_not_its_archive() -> None:
