@@ -28,10 +28,10 @@ sys.path[:] = without_archives(sys.path)
 
 from pyspark.daemon import manager  # noqa: E402
 
-import squall.builders.machine  # noqa: E402
-import squall.builders.packing  # noqa: E402
-import squall.streams.reading  # noqa: E402, F401
-from squall.collecting import calm_collector  # noqa: E402
+import squall.builders.runtime.dataflow  # noqa: E402
+import squall.builders.runtime.serde  # noqa: E402
+import squall.streams.formats.reading  # noqa: E402, F401
+from squall.process.gc_tuning import calm_collector  # noqa: E402
 
 if __name__ == "__main__":
     calm_collector()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-from squall.operators import Operator, Read
+from squall.model import AtomPattern, Joinable, Pattern, System, Variable, variables
 from squall.plan import Plan
-from squall.planners.common import Draft, Identity, Rows, finish, join, plan_in_written_order
-from squall.system import AtomPattern, Joinable, Pattern, System, Variable, variables
+from squall.plan.operators import Operator, Read
+from squall.planners.lowering.rule_plans import Draft, Identity, Rows, finish, join, plan_in_written_order
 
 
 def plan(system: System) -> Plan:

@@ -3,7 +3,7 @@
 A node is named by a digest of its operator and its inputs, so that sharing is equality. For equal work to be equal
 nodes, whatever the order of a body and the names of its variables, the body is brought into a canonical order: the
 patterns that most rules have come first (long shared prefixes), and among the orders that this leaves, the one whose
-joins, predicates and consequences have the least code (`squall.planners.orders`). For the same reason a part of a body
+joins, predicates and consequences have the least code (`squall.planners.canonical_order`). For the same reason a part of a body
 (a sub-query, a union) has not one result but several: one node, and each way in which its variables may lie in the
 columns without making a difference.
 """
@@ -16,10 +16,37 @@ from dataclasses import replace
 from itertools import groupby, islice, permutations, product
 
 from squall.errors import PlannerError, SquallError, raise_all
-from squall.operators import Match
+from squall.model import (
+    AtomPattern,
+    Bind,
+    Compute,
+    Either,
+    Exists,
+    FactPattern,
+    Joinable,
+    Maybe,
+    Pattern,
+    Predicate,
+    Source,
+    System,
+    Test,
+    Variable,
+    Without,
+    output_specs,
+    rules,
+    variables,
+    visible,
+)
+from squall.model.stratification import is_timed
 from squall.plan import Plan
-from squall.planners.columns import union
-from squall.planners.common import (
+from squall.plan.cardinality import Statistics
+from squall.plan.operators import Match
+from squall.planners.canonical_order import CARRIED, Leaf, Order, Rank, least
+from squall.planners.lowering.columns import union
+from squall.planners.lowering.compatible_joins import join
+from squall.planners.lowering.plan_builder import digest
+from squall.planners.lowering.plan_outputs import End, ended, grouped
+from squall.planners.lowering.rule_plans import (
     Draft,
     Rows,
     apply_predicate,
@@ -36,41 +63,14 @@ from squall.planners.common import (
     seed_of,
     unit,
 )
-from squall.planners.draft import digest
-from squall.planners.ending import End, ended, grouped
-from squall.planners.orders import CARRIED, Leaf, Order, Rank, least
-from squall.planners.parts import walk
-from squall.planners.passes.closure import close
-from squall.planners.passes.columns import drop_columns
-from squall.planners.passes.constants import share_constants
-from squall.planners.passes.duplicates import drop_checks
-from squall.planners.passes.order import order_joins
-from squall.planners.passes.tests import push_tests
-from squall.planners.scope import Names, alone, is_closed, mentioned
-from squall.planners.unbound import join
-from squall.statistics import Statistics
-from squall.strata import is_timed
-from squall.system import (
-    AtomPattern,
-    Bind,
-    Compute,
-    Either,
-    Exists,
-    FactPattern,
-    Joinable,
-    Maybe,
-    Pattern,
-    Predicate,
-    Source,
-    System,
-    Test,
-    Variable,
-    Without,
-    rules,
-    tellings,
-    variables,
-    visible,
-)
+from squall.planners.lowering.scope import Names, alone, is_closed, mentioned
+from squall.planners.lowering.walk import walk
+from squall.planners.passes.eliminate_distinct import drop_checks
+from squall.planners.passes.join_order import order_joins
+from squall.planners.passes.prune_columns import drop_columns
+from squall.planners.passes.push_filters import push_tests
+from squall.planners.passes.share_constants import share_constants
+from squall.planners.passes.transitive_closure import close
 
 Pass = Callable[[Plan, Statistics | None], Plan]
 """A plan to one that means the same, by statistics of the data where there are any."""
@@ -89,7 +89,7 @@ PASSES: tuple[Pass, ...] = (
 def plan(system: System, statistics: Statistics | None = None, passes: Sequence[Pass] = PASSES) -> Plan:
     """The plan of a system, for data such as the statistics are of. Raises PlannerError."""
     planner = _Rete(system)
-    told = tellings(system)
+    told = output_specs(system)
     found = [End(node, telling) for telling in told for rule in telling.rules for node in planner.rule(rule)]
     made = ended(planner.draft, system, found, "rete", ordered=True)
     for one in passes:
@@ -98,13 +98,13 @@ def plan(system: System, statistics: Statistics | None = None, passes: Sequence[
 
 
 def identities(system: System) -> list[tuple[str, ...]]:
-    """For each rule (`squall.system.tellings`), what it ends in, by the identity of nodes: the same for rules that mean
+    """For each rule (`squall.model.outputs`), what it ends in, by the identity of nodes: the same for rules that mean
     the same, whatever the order of their bodies and the names of their variables. Raises PlannerError, or Errors with
     those of all rules."""
     planner = _Rete(system)
     found: list[tuple[str, ...]] = []
     errors: list[SquallError] = []
-    for telling in tellings(system):
+    for telling in output_specs(system):
         for rule in telling.rules:
             try:
                 found.append(tuple(sorted(set(planner.rule(rule)))))

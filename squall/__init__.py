@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from squall import plugins
-from squall.collecting import no_collection
+from squall.compiling import read, together
+from squall.contracts import Builder, Job, Lexer, Options, Output, Planner
 from squall.errors import SquallError, UsageError, raise_all
+from squall.model import System, over
+from squall.model.windows import LANDMARK, Window, as_window
 from squall.plan import Plan
-from squall.programs import read, together
+from squall.plan.validation import check
+from squall.process.gc_tuning import no_collection
 from squall.rdf import ALWAYS, FOREVER, Atom, Columns, Event, Fact, Term, Triple
-from squall.stages import Builder, Job, Lexer, Options, Output, Planner
-from squall.system import System, over
-from squall.wellformed import check
-from squall.windows import LANDMARK, Window, as_window
 
 if TYPE_CHECKING:
-    from squall.statistics import Statistics
+    from squall.plan.cardinality import Statistics
 
 __all__ = [
     "ALWAYS", "FOREVER", "Atom", "Event", "Fact", "Job", "Options", "Output", "Plan", "SquallError", "System", "Term",
@@ -62,17 +62,17 @@ def compile(
 
     rules: names of rule sets (`squall.rulesets`) whose conclusions the programs read; what follows from them alone is
     part of the answer only where no program is given. window: through which streams are read whose window no program
-    names: a window, or a text such as ``RANGE 10s`` (`squall.windows.parse`); windows: the same for each stream of its
+    names: a window, or a text such as ``RANGE 10s`` (`squall.model.windows.parse`); windows: the same for each stream of its
     own, by IRI. removals: whether streams may carry removals (`Event.removed`). documents: the files of programs that
     programs import, by their IRIs. Documents of data that a program names are loaded by
-    `squall.streams.documents.load`. profile: by whose definition rules with negation can be put in order, if
-    `squall.profiles.apply` makes the system one of that engine.
+    `squall.streams.sources.documents.load`. profile: by whose definition rules with negation can be put in order, if
+    `squall.model.profiles.apply` makes the system one of that engine.
 
     Raises UsageError (no such file, rule set or window, unknown extension), LexerError, TranslatorError, or Errors with
     all of a program's errors.
     """
-    from squall.profiles import named
-    from squall.strata import stratify
+    from squall.model.profiles import named
+    from squall.model.stratification import stratify
 
     if not programs and not rules:
         raise UsageError("no program is given")
@@ -88,7 +88,7 @@ def compile(
 def plan(system: System, planner: str | Planner = "rete", statistics: Statistics | str | Path | None = None) -> Plan:
     """The Planned Production System, checked. `planner` is a name or a planner itself.
 
-    statistics: what data the plan is for (`squall.statistics.Statistics.of`), or the file that holds them. Raises
+    statistics: what data the plan is for (`squall.plan.cardinality.Statistics.of`), or the file that holds them. Raises
     PlannerError, and UsageError if the planner has no use for statistics or the file does not hold any.
     """
     found = plugins.load("squall.planners", planner) if isinstance(planner, str) else planner
@@ -101,7 +101,7 @@ def plan(system: System, planner: str | Planner = "rete", statistics: Statistics
 
 
 def _loaded(statistics: Statistics | str | Path) -> Statistics:
-    from squall.statistics import Statistics
+    from squall.plan.cardinality import Statistics
 
     return statistics if isinstance(statistics, Statistics) else Statistics.load(statistics)
 
@@ -109,7 +109,7 @@ def _loaded(statistics: Statistics | str | Path) -> Statistics:
 @no_collection()
 def build(plan: Plan, builder: str | Builder = "iterator", options: Options | None = None) -> Job:
     """The plan made ready to run. `builder` is a name or a builder itself. Raises BuilderError."""
-    from squall.compounds import MAX_DEPTH, limited
+    from squall.rdf.compounds import MAX_DEPTH, limited
 
     make = cast(Builder, plugins.load("squall.builders", builder)) if isinstance(builder, str) else builder
     told = options or Options()

@@ -114,14 +114,14 @@ class TranslatorError(SquallError):
 
 
 class TranslatorWarning(SquallError):
-    """What can be run, but may not be what its author meant. It is not raised: see `squall.system.warnings`."""
+    """What can be run, but may not be what its author meant. It is not raised: see `squall.model.warnings`."""
 
     stage = "translation"
     severity = "warning"
 
 
 class PlannerError(SquallError):
-    """A system that cannot be planned, or a plan that breaks the rules of `squall.wellformed.check`."""
+    """A system that cannot be planned, or a plan that breaks the rules of `squall.plan.validation.check`."""
 
     stage = "planning"
 

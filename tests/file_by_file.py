@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import squall
+from squall.contracts import Options
 from squall.plan import Plan
-from squall.stages import Options
 from squall.streams import Sources, open_source
 
 PREFIX = "PREFIX : <http://example.org/> "

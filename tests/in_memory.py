@@ -15,21 +15,22 @@ from typing import Any
 
 import pyarrow
 
-from squall.builders.distributed import leaving, replicas
-from squall.builders.distributed.addressing import BUCKETS, EVERY, Program, waking
-from squall.builders.distributed.cut import NONE, levels
-from squall.builders.distributed.exchange import Folder, Read, Tally, Told
-from squall.builders.distributed.hot import Hot
-from squall.builders.distributed.lines import Parsed
-from squall.builders.distributed.lying import Address
-from squall.builders.distributed.messages import STATE, Message, Step, from_arrow, to_arrow
-from squall.builders.distributed.reasons import as_a_whole
-from squall.builders.distributed.replicas import Replicas
-from squall.builders.distributed.shares import Shares
-from squall.builders.distributed.supersteps import Batches
+from squall.builders.distributed.exec import state_cache
+from squall.builders.distributed.exec.micro_batch import Batches
+from squall.builders.distributed.exec.routing import BUCKETS, EVERY, Program, waking
+from squall.builders.distributed.exec.sharded_plan import Shares
+from squall.builders.distributed.exec.state_cache import Replicas
+from squall.builders.distributed.io import task_output
+from squall.builders.distributed.io.engine import Folder, Read, Tally, Told
+from squall.builders.distributed.io.parsing import Parsed
+from squall.builders.distributed.io.records import STATE, Message, Step, from_arrow, to_arrow
+from squall.builders.distributed.plan.partitioning import Address
+from squall.builders.distributed.plan.shardability_reasons import as_a_whole
+from squall.builders.distributed.plan.skew import Hot
+from squall.builders.distributed.plan.stages import NONE, levels
+from squall.contracts import Options, Output
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
-from squall.stages import Options, Output
 
 Messages = list[Message]
 
@@ -95,12 +96,12 @@ class Workers:
         number = self.draw.randrange(len(self.held))
         if self.is_trouble():
             self.held[number] = Replicas()
-        before, replicas.REPLICAS = replicas.REPLICAS, self.held[number]
+        before, state_cache.REPLICAS = state_cache.REPLICAS, self.held[number]
         try:
             made = step(iter(given))
             return list(from_arrow(islice(made, most)))
         finally:
-            replicas.REPLICAS = before
+            state_cache.REPLICAS = before
 
 
 class MemoryExchange:
@@ -113,7 +114,7 @@ class MemoryExchange:
         self.owners = tuple(bucket * 7 % partitions for bucket in range(BUCKETS))
 
     def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> Messages | None:
-        found = [self.files.read(*part) for part in leaving.files(self.files, kind, level, folders)]
+        found = [self.files.read(*part) for part in task_output.files(self.files, kind, level, folders)]
         return [message for messages in found for message in messages] if found else None
 
     def reader(self) -> Read:
@@ -122,7 +123,7 @@ class MemoryExchange:
     def _read(self, file: Folder, buckets: Collection[int] | None) -> Iterable[pyarrow.RecordBatch]:
         found = [message for message in self.files.read(*file) if buckets is None or message.bucket in buckets]
         if self.workers is not None and found and buckets is not None:
-            number = self.workers.held.index(replicas.REPLICAS)
+            number = self.workers.held.index(state_cache.REPLICAS)
             self.workers.reads.append((number, file[:-2], found[0].level, min(set(buckets) - {EVERY})))
         return to_arrow(found)
 
@@ -168,17 +169,17 @@ class MemoryExchange:
         return name
 
     def storing(self, step: Step, folder: Folder) -> Step:
-        return leaving.storing(step, lambda place, messages: self._put((*folder, place[0]), messages))
+        return task_output.storing(step, lambda place, messages: self._put((*folder, place[0]), messages))
 
     def texts(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
         return (message.row for message in self.stored(kind, level, folders) or ())
 
     def answering(self, step: Step, folder: Folder) -> Step:
-        return leaving.answering(step, lambda _, answers: self._put(folder, answers))
+        return task_output.answering(step, lambda _, answers: self._put(folder, answers))
 
     def answers(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
         found = self.answered(folder, names) or []
-        ordered = sorted(found, key=attrgetter(*leaving.ORDER))
+        ordered = sorted(found, key=attrgetter(*task_output.ORDER))
         return ((one.start, one.node, one.row) for one in ordered)
 
     def answered(self, folder: Folder, names: Sequence[str]) -> Messages | None:

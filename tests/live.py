@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import squall
+from squall.contracts import Options, Output
 from squall.plan import Plan
 from squall.rdf import Event, iri, triple
-from squall.stages import Options, Output
 from squall.streams import Sources, open_source
 from tests.test_docs import ROOT, blocks, expect
 

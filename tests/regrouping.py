@@ -1,4 +1,4 @@
-"""Any grouping columns that `squall.wellformed.check` allows, as a planner of one's own may choose them."""
+"""Any grouping columns that `squall.plan.validation.check` allows, as a planner of one's own may choose them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from squall.operators import AntiJoin, Deliver, Distinct, Feed, Group, Join, LeftJoin, Slice, is_stateful, is_timed
-from squall.placement import Columns, inputs_by_kind, is_sequence, is_whole
 from squall.plan import Node, Plan
-from squall.wellformed import check
+from squall.plan.operators import AntiJoin, Deliver, Distinct, Feed, Group, Join, LeftJoin, Slice, is_stateful, is_timed
+from squall.plan.partitioning import Columns, inputs_by_kind, is_sequence, is_whole
+from squall.plan.validation import check
 
 
 def regrouped(draw: Random, plan: Plan) -> Plan:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from squall import functions
-from squall.compounds import LIST, compound
 from squall.functions.rif.names import FUNC, PRED
 from squall.rdf import RDF, XSD, Term, blank, iri, literal
+from squall.rdf.compounds import LIST, compound
 
 X, B, A = iri("urn:x"), blank("b"), literal("a")
 SPELLED = functions.builtins("rif")

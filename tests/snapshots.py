@@ -11,14 +11,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from squall import operators as ops
-from squall.builders.rows import Operator, operator
-from squall.builders.rows.entries import Entry, Row
-from squall.builders.rows.memory import Index, Keeping, Waiting
-from squall.marks import relation_mark
+from squall.builders.runtime.operators import Operator, operator
+from squall.builders.runtime.operators.state import Index, Keeping, Waiting
+from squall.builders.runtime.zset import Entry, Row
+from squall.model import Source
 from squall.plan import Input, Node, Plan
+from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER, XSD, iri, literal
-from squall.system import Source
+from squall.rdf.row_tags import relation_mark
 
 INSTANTS = range(8)
 A, B, C = (iri(f"urn:{name}") for name in "abc")

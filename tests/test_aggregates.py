@@ -11,12 +11,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from squall.builders import aggregates
-from squall.builders.aggregates import Accumulator, accumulator
+from squall.builders.runtime.operators import aggregate
+from squall.builders.runtime.operators.aggregate import Accumulator, accumulator
 from squall.errors import BuilderError
 from squall.functions import values
 from squall.functions.ordering import key
-from squall.operators import Aggregate, Column
+from squall.plan.operators import Aggregate, Column
 from squall.rdf import XSD, Term, blank, iri, is_blank, literal
 
 OF = Column(0)
@@ -156,19 +156,19 @@ def naive(aggregate: Aggregate, bag: Sequence[Term | None]) -> Term | None:
 
 
 def naive_sum(numbers: Sequence[values.Number], average: bool) -> Term:
-    kind = max(map(kind_of, numbers), default=aggregates.INTEGER)
+    kind = max(map(kind_of, numbers), default=aggregate.INTEGER)
     divisor = len(numbers) if average and numbers else 1
-    kind = max(kind, aggregates.DECIMAL) if average and numbers else kind
+    kind = max(kind, aggregate.DECIMAL) if average and numbers else kind
     beyond = [n.value for n in numbers if isinstance(n.value, float) and not math.isfinite(n.value)]
     if beyond:
-        return aggregates.number(float(sum(beyond)), kind)
-    return aggregates.number(sum((Fraction(n.value) for n in numbers), Fraction(0)) / divisor, kind)
+        return aggregate.number(float(sum(beyond)), kind)
+    return aggregate.number(sum((Fraction(n.value) for n in numbers), Fraction(0)) / divisor, kind)
 
 
 def kind_of(found: values.Number) -> int:
     if found.is_floating:
-        return aggregates.FLOAT if found.kind == "float" else aggregates.DOUBLE
-    return aggregates.INTEGER if isinstance(found.value, int) else aggregates.DECIMAL
+        return aggregate.FLOAT if found.kind == "float" else aggregate.DOUBLE
+    return aggregate.INTEGER if isinstance(found.value, int) else aggregate.DECIMAL
 
 
 lexicals = st.sampled_from(["0", "1", "-1", "2.50", "0.1", "1e300", "INF", "-INF", "NaN", "x", ""])
@@ -224,7 +224,7 @@ def test_a_heap_is_no_longer_than_what_is_there(kind: str) -> None:
         found.add(of(str(n), "integer"), 1)
         if n > 5:
             found.add(of(str(n - 5), "integer"), -1)
-    assert isinstance(found, aggregates._First)
+    assert isinstance(found, aggregate._First)
     assert found.value() == edge
     assert len(found.heap) <= 40
     found.add(edge, -1)
@@ -239,7 +239,7 @@ def test_a_heap_is_no_longer_than_what_is_there(kind: str) -> None:
 @example(1e-45)
 @example(3.4028235677973366e38)
 def test_a_sum_of_floats_is_rounded_as_the_machine_does(value: float) -> None:
-    found = values.number(aggregates.number(Fraction(value), aggregates.FLOAT))
+    found = values.number(aggregate.number(Fraction(value), aggregate.FLOAT))
     try:
         (expected,) = struct.unpack("<f", struct.pack("<f", value))
     except OverflowError:

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event, Triple, iri
-from squall.streams import FolderSource, LedgerFile, ahead, files, open_source, reading
-from squall.streams.files import FileSource, read_here
+from squall.streams import FolderSource, LedgerFile, open_source
+from squall.streams.formats import reading
+from squall.streams.sources import files, reader_process
+from squall.streams.sources.files import FileSource, read_here
 
 E = "http://example.org/"
 CHUNK = 2000
@@ -53,10 +55,10 @@ def others(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         made.append(subprocess.Popen([*interpreter, code], **options))
         return made[-1]
 
-    monkeypatch.setattr(ahead, "Popen", noted)
-    monkeypatch.setattr(ahead, "LONG", 0)
-    monkeypatch.setattr(ahead, "_PATIENCE", 60.0)
-    monkeypatch.setattr(ahead, "_cores", lambda: 2)
+    monkeypatch.setattr(reader_process, "Popen", noted)
+    monkeypatch.setattr(reader_process, "LONG", 0)
+    monkeypatch.setattr(reader_process, "_PATIENCE", 60.0)
+    monkeypatch.setattr(reader_process, "_cores", lambda: 2)
     monkeypatch.setattr(reading, "_CHUNK", CHUNK)
     return made
 
@@ -113,7 +115,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is read in this process, in whole or in part."""
     made: list[Any] = []
 
-    def noted(task: ahead.Task, *others: Any) -> Any:
+    def noted(task: reader_process.Task, *others: Any) -> Any:
         made.append(task.place.offset)
         return read_here(task, *others)
 
@@ -227,7 +229,7 @@ def test_whoever_stops_leaves_no_process_behind(tmp_path: Path, others: list[Any
 
 
 def test_a_file_that_has_ended_before_it_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_PATIENCE", 0.0)
+    monkeypatch.setattr(reader_process, "_PATIENCE", 0.0)
     path = tmp_path / "a.ntt"
     path.write_text(text([0]))
     compare(path)
@@ -237,13 +239,13 @@ def test_when_no_process_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     path = tmp_path / "a.ntt"
     path.write_text(text([0]))
     list(opened(path, "no", Losses()).batches())
-    monkeypatch.setattr(ahead, "LONG", path.stat().st_size + 1)
+    monkeypatch.setattr(reader_process, "LONG", path.stat().st_size + 1)
     list(opened(path, "yes", Losses()).batches())
-    monkeypatch.setattr(ahead, "LONG", path.stat().st_size)
-    monkeypatch.setattr(ahead, "_cores", lambda: 1)
+    monkeypatch.setattr(reader_process, "LONG", path.stat().st_size)
+    monkeypatch.setattr(reader_process, "_cores", lambda: 1)
     list(opened(path, "yes", Losses()).batches())
     assert not others
-    monkeypatch.setattr(ahead, "_cores", lambda: 2)
+    monkeypatch.setattr(reader_process, "_cores", lambda: 2)
     list(opened(path, "yes", Losses()).batches())
     assert len(others) == 1
 

@@ -9,16 +9,12 @@ from typing import Any
 import pytest
 
 import squall
-from squall import show
+from squall import explain
 from squall.errors import TranslatorError
 from squall.functions.jena import function_iri
 from squall.functions.sparql import calls
 from squall.functions.sparql.tables import TABLE
-from squall.operators import Answer, AntiJoin, Closure, Distinct, Emit, Extend, Join, LeftJoin, Match, Union, Value
-from squall.plan import Plan
-from squall.rdf import ALWAYS, XSD, Boolean, Evaluated, Event, Solution, Term, Triple, iri, literal
-from squall.strata import stratify
-from squall.system import (
+from squall.model import (
     Aggregate,
     Ask,
     AtomPattern,
@@ -40,9 +36,13 @@ from squall.system import (
     Without,
     over,
 )
-from squall.system import Test as Holds
+from squall.model import Test as Holds
+from squall.model.stratification import stratify
+from squall.model.windows import Range
+from squall.plan import Plan
+from squall.plan.operators import Answer, AntiJoin, Closure, Distinct, Emit, Extend, Join, LeftJoin, Match, Union, Value
+from squall.rdf import ALWAYS, XSD, Boolean, Evaluated, Event, Solution, Term, Triple, iri, literal
 from squall.testing import assert_as_oracle, stream, term
-from squall.windows import Range
 from tests.test_planners import kinds
 
 PLANNERS = ("greedy", "rete")
@@ -414,7 +414,7 @@ def test_it_is_shown() -> None:
         Maybe(inner, calls.condition(W), (Exists(W, inner),)),
     )
     ask = System("a", joinables=(XPY,), consequences=(Ask(),))
-    shown = show.text(System(subsystems=(query(X, then=then), ask, *STEPS), report=Report(empty=True)))
+    shown = explain.text(System(subsystems=(query(X, then=then), ask, *STEPS), report=Report(empty=True)))
     assert shown.splitlines()[3:] == _SHOWN.splitlines()
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import squall
-from squall.builders.distributed.messages import Failed
-from squall.builders.distributed.reasons import as_a_whole, in_order
+from squall.builders.distributed.io.records import Failed
+from squall.builders.distributed.plan.shardability_reasons import as_a_whole, in_order
+from squall.contracts import Options
 from squall.errors import BuilderError
+from squall.model import Construct, Delete, Pattern, Source, System, Variable
+from squall.model.windows import Count
 from squall.rdf import Event, Triple, iri
-from squall.stages import Options
-from squall.system import Construct, Delete, Pattern, Source, System, Variable
-from squall.windows import Count
 from tests import in_memory
 from tests.file_by_file import PREFIX, file_by_file
 
@@ -86,7 +86,7 @@ DELETE {{ ?room :is :full }} WHERE {{ ?room :has :nothing ; :is :full }}
 def test_one_task_does_on_spark_what_the_iterator_builder_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """File by file, and started again in between, the state written as a whole now and then."""
     pytest.importorskip("pyspark")
-    monkeypatch.setattr("squall.builders.distributed.shares.COMPACT", 2)
+    monkeypatch.setattr("squall.builders.distributed.exec.sharded_plan.COMPACT", 2)
     plan = squall.plan(squall.compile(UPDATES, lexer="sparql"))
     assert as_a_whole(plan) is not None
     found, expected = file_by_file(plan, tmp_path)

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall import operators as ops
-from squall.builders.alpha import Alpha, Matched, kind
-from squall.builders.rows import plain
-from squall.builders.rows.entries import Entry, Row
+from squall.builders.runtime.alpha import Alpha, Matched, kind
+from squall.builders.runtime.operators import stateless
+from squall.builders.runtime.zset import Entry, Row
 from squall.functions.values import value_key
-from squall.operators import Cell, Value
+from squall.model import Source
 from squall.plan import Input, Node, Plan
+from squall.plan import operators as ops
+from squall.plan.operators import Cell, Value
 from squall.rdf import FOREVER, Term, is_literal
-from squall.system import Source
 from tests.snapshots import ALSO_ONE, ONE, REL, TWO, A, B, C
 
 OTHER = "@<urn:other>"
@@ -109,7 +109,7 @@ def test_each_fact_reaches_the_matches_that_it_fits(
 @given(matches=MATCHES, facts=st.lists(triples | atoms, max_size=8))
 @settings(max_examples=60, deadline=None)
 def test_facts_may_come_in_boxes(matches: list[tuple[Cell, ...]], facts: list[tuple[str, ...]]) -> None:
-    """As `squall.builders.rows.read.Facts` has them."""
+    """As `squall.builders.runtime.operators.scan.Facts` has them."""
     alpha = Alpha(plan(matches), "read")
     boxes: dict[Term, list[Entry]] = {}
     whole = [entry(*fact) for fact in facts if fact[0][0] != "@"]
@@ -159,7 +159,7 @@ def test_a_match_that_reads_a_node_twice_is_told_twice() -> None:
 
 
 def test_what_is_known_to_fit_is_not_looked_at_again() -> None:
-    step = plain.match((0, A, B), known=(1, 2))
+    step = stateless.match((0, A, B), known=(1, 2))
     assert step([entry(A, C, C)]) == [(A, 3, FOREVER, 1)]
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import squall
-from squall.builders.iterator import IteratorJob
+from squall.builders.local.job import IteratorJob
+from squall.contracts import Output
 from squall.errors import BuilderError, Errors, PluginError, UsageError, each
+from squall.model import rules
 from squall.rdf import Columns, Event, Triple, iri
-from squall.stages import Output
-from squall.system import rules
 
 FAMILY = "@prefix : <http://example.org/>.\n[up: (?a :parent ?b) -> (?b :child ?a)]\n"
 DOWN = "@prefix : <http://example.org/>.\n[down: (?b :child ?a) -> (?a :parent ?b)]\n"

@@ -18,10 +18,10 @@ import pytest
 
 import squall
 from squall import functions
+from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import Event, Term, Triple, iri
-from squall.stages import Options, Output
 from squall.streams import LedgerFile, Sources, open_source, open_static
 
 pytestmark = [pytest.mark.beam, pytest.mark.skipif(find_spec("apache_beam") is None, reason="Beam is not installed")]
@@ -310,9 +310,9 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown() -> None:
 
     from squall.builders.beam.graph import graph
     from squall.builders.beam.pipeline import Input, Layout
-    from squall.builders.distributed.addressing import Program
-    from squall.builders.distributed.cut import levels
-    from squall.builders.distributed.lines import lines_parser
+    from squall.builders.distributed.exec.routing import Program
+    from squall.builders.distributed.io.parsing import lines_parser
+    from squall.builders.distributed.plan.stages import levels
 
     plan = planned(GRANDPARENTS)
     pipeline = apache_beam.Pipeline(runner="FnApiRunner")

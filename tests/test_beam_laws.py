@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import squall
+from squall.contracts import Options, Output
+from squall.model import System
 from squall.plan import Plan
 from squall.rdf import Event
-from squall.stages import Options, Output
 from squall.streams import Sources, open_source
-from squall.system import System
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from tests.test_beam_live import anew, one_by_one
@@ -55,7 +55,7 @@ def moved(plan: Plan, events: list[Event], facts: list[Event], cuts: list[int]) 
     """What comes of them turn by turn, each of which another instance works off."""
     with pytest.MonkeyPatch.context() as patched:
         anew(patched)
-        patched.setattr("squall.builders.beam.turns.COMPACT", 2)
+        patched.setattr("squall.builders.beam.live_pipeline.COMPACT", 2)
         return live(plan, events, facts, cuts)
 
 

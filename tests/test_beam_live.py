@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 import squall
+from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.rdf import Event
-from squall.stages import Options, Output
 from squall.streams import Sources, open_source
 from tests import brokers
 from tests.live import threads, wait
@@ -41,7 +41,7 @@ def chain(at: int) -> list[Event]:
 
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes a turn of each batch, however many are at hand."""
-    from squall.builders.distributed.ahead import Ended, Intake, Part
+    from squall.builders.distributed.io.prefetch import Ended, Intake, Part
 
     def take(self: Intake, seconds: float) -> list[Part | Ended]:
         with suppress(queue.Empty):
@@ -109,17 +109,17 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown(monkeypatch: py
 @pytest.mark.parametrize("name", ["local", "portable"])
 def test_reads_are_put_off_where_a_runner_takes_note_of_that(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the plan stays at work from bundle to bundle."""
-    from squall.builders.beam import turns
+    from squall.builders.beam import live_pipeline
 
     bundles: list[str] = []
-    behind = turns._behind
+    behind = live_pipeline._behind
 
     def noted(folder: str) -> int:
         bundles.append(folder)
         return behind(folder)
 
-    monkeypatch.setattr(turns, "_behind", noted)
-    monkeypatch.setattr(turns, "BUNDLE", 0.02)
+    monkeypatch.setattr(live_pipeline, "_behind", noted)
+    monkeypatch.setattr(live_pipeline, "BUNDLE", 0.02)
     one_by_one(monkeypatch)
     begun = counting(monkeypatch)
     batches = [[event] for event in parents(20)]
@@ -152,7 +152,7 @@ def test_runners_that_are_known_not_to_do_are_refused(conf: tuple[tuple[str, str
 
 def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The turns at which a plan is put to work."""
-    from squall.builders.beam.turns import AtWork
+    from squall.builders.beam.live_pipeline import AtWork
 
     begun: list[int] = []
     make = AtWork.__init__
@@ -167,7 +167,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets another instance work off each turn, as runners may."""
-    from squall.builders.beam.turns import Turn, Work
+    from squall.builders.beam.live_pipeline import Turn, Work
 
     process = Work.process
 
@@ -183,7 +183,7 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_plan_stays_at_work_or_goes_on_from_what_is_written(
     program: str, stays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("squall.builders.beam.turns.COMPACT", 2)
+    monkeypatch.setattr("squall.builders.beam.live_pipeline.COMPACT", 2)
     one_by_one(monkeypatch)
     if not stays:
         anew(monkeypatch)
@@ -199,7 +199,7 @@ def test_the_plan_stays_at_work_or_goes_on_from_what_is_written(
 
 
 def test_what_is_written_is_kept_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.builders.beam.turns.COMPACT", 2)
+    monkeypatch.setattr("squall.builders.beam.live_pipeline.COMPACT", 2)
     one_by_one(monkeypatch)
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena", window="RANGE 3ms"))
     most = 0
@@ -215,10 +215,10 @@ def _in(folder: Path, **options: Any) -> Options:
 def test_what_is_done_again_begins_behind_what_has_been_done(tmp_path: Path) -> None:
     """A pipeline that is lost, and another one that begins where that did."""
     from squall.builders.beam.graph import live_graph
+    from squall.builders.beam.live_pipeline import delete_turn, is_done, lay_live, read_done, write_end, write_turn
     from squall.builders.beam.options import Runner
-    from squall.builders.beam.turns import delete_turn, is_done, lay_live, read_done, write_end, write_turn
-    from squall.builders.distributed.addressing import Program
-    from squall.builders.distributed.cut import levels
+    from squall.builders.distributed.exec.routing import Program
+    from squall.builders.distributed.plan.stages import levels
 
     plan, folder = planned(GRANDPARENTS), str(tmp_path)
     program = Program(plan, levels(plan))
@@ -245,7 +245,7 @@ def test_the_watermark_follows_the_events(tmp_path: Path) -> None:
     from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
     from apache_beam.runners.sdf_utils import RestrictionTrackerView, ThreadsafeRestrictionTracker
 
-    from squall.builders.beam.turns import Read, _Tracker, write_end, write_turn
+    from squall.builders.beam.live_pipeline import Read, _Tracker, write_end, write_turn
 
     for number, events in enumerate([[], chain(7), chain(5000)]):
         write_turn(str(tmp_path), number, events)
@@ -266,7 +266,7 @@ def test_the_watermark_follows_the_events(tmp_path: Path) -> None:
 def test_a_producer_that_is_fast_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from squall.builders.beam.live import TURNS
 
-    monkeypatch.setattr("squall.builders.distributed.ahead.AHEAD", 2)
+    monkeypatch.setattr("squall.builders.distributed.io.prefetch.AHEAD", 2)
     handed: list[int] = []
 
     def batches() -> Iterator[list[Event]]:
@@ -356,7 +356,7 @@ def test_an_error_in_a_turn_is_that_of_the_run(tmp_path: Path) -> None:
 
 def test_what_was_done_before_an_error_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though the pipeline does that, and fails, between two looks at it."""
-    from squall.builders.beam.turns import is_done
+    from squall.builders.beam.live_pipeline import is_done
 
     one_by_one(monkeypatch)
     program = GRANDPARENTS + "[grows: (?x :grows ?y) -> (?x :grows child(?y)) (?x :is :grown)]"
@@ -414,7 +414,7 @@ def test_a_folder_that_grows_is_followed_until_a_signal(tmp_path: Path) -> None:
 
 
 def test_what_no_rule_reads_is_in_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from squall.builders.beam.turns import write_turn
+    from squall.builders.beam.live_pipeline import write_turn
 
     written: list[Event] = []
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from squall.builders.rows.read import Facts, Reader
+from squall.builders.runtime.operators.scan import Facts, Reader
 from squall.rdf import Columns
 from tests.bench import __main__ as bench
 from tests.bench import data, ours, peers, report

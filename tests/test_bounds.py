@@ -10,11 +10,11 @@ from click.testing import CliRunner
 
 import squall
 from squall import cli
-from squall.bounds import unbounded
 from squall.errors import Errors, UsageError
-from squall.streams.documents import check_streams
-from squall.system import Stream, over, streams
-from squall.windows import Count, Range, Stepped
+from squall.model import Stream, over, streams
+from squall.model.unbounded_state import unbounded
+from squall.model.windows import Count, Range, Stepped
+from squall.streams.sources.documents import check_streams
 
 PREFIX = "PREFIX : <http://example.org/>\n"
 S, T = "http://example.org/s", "http://example.org/t"

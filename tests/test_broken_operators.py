@@ -10,22 +10,20 @@ import pytest
 
 import squall
 from squall import functions
-from squall import operators as ops
-from squall.builders import alpha, iterator, machine
-from squall.builders.machine import Machine
-from squall.builders.rows import Operator, operator, plain
-from squall.builders.rows.counted import Counted
-from squall.builders.rows.entries import Entry
-from squall.builders.rows.plain import Plain
-from squall.builders.rows.read import Reader
-from squall.builders.rows.sets import CountingDistinct, GrowingDistinct, RecursiveDistinct
+from squall.builders.local import job
+from squall.builders.runtime import alpha, dataflow
+from squall.builders.runtime.dataflow import Machine
+from squall.builders.runtime.operators import Operator, operator, stateless
+from squall.builders.runtime.operators.count_window import Counted
+from squall.builders.runtime.operators.distinct import CountingDistinct, GrowingDistinct, RecursiveDistinct
+from squall.builders.runtime.operators.scan import Reader
+from squall.builders.runtime.operators.stateless import Plain
+from squall.builders.runtime.zset import Entry
+from squall.contracts import Output
 from squall.functions.jena import function_iri
 from squall.functions.ordering import descending
 from squall.functions.sparql.names import FALSE, TRUE
-from squall.plan import Input, Node, Plan
-from squall.rdf import FOREVER, Event, Term, iri
-from squall.stages import Output
-from squall.system import (
+from squall.model import (
     CLOSE,
     Aggregate,
     Ask,
@@ -51,11 +49,14 @@ from squall.system import (
     Without,
     over,
 )
-from squall.system import Test as Holds
+from squall.model import Test as Holds
+from squall.model.windows import Count, Range, Stepped
+from squall.plan import Input, Node, Plan
+from squall.plan import operators as ops
+from squall.plan.validation import check
+from squall.rdf import FOREVER, Event, Term, iri
 from squall.testing.check import assert_as_oracle
 from squall.testing.streams import stream
-from squall.wellformed import check
-from squall.windows import Count, Range, Stepped
 
 E = "http://example.org/"
 X, Y, Z = map(Variable, "xyz")
@@ -239,7 +240,7 @@ def _early(compute: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
     return lambda row, time: compute(row, time + 1)
 
 
-def _first_of(step: plain.Step) -> plain.Step:
+def _first_of(step: stateless.Step) -> stateless.Step:
     return lambda entries: [made[0] for entry in entries if (made := step([entry]))]
 
 
@@ -446,16 +447,16 @@ def _nothing_removed(patch: pytest.MonkeyPatch) -> None:
 def _blind(patch: pytest.MonkeyPatch) -> None:
     """The second occurrence of a variable fits anything."""
 
-    def loosened(cells: Sequence[ops.Cell], known: Sequence[int] = (), *, rule: bool = True) -> plain.Step:
+    def loosened(cells: Sequence[ops.Cell], known: Sequence[int] = (), *, rule: bool = True) -> stateless.Step:
         seen = [isinstance(cell, int) and cell in cells[:place] for place, cell in enumerate(cells)]
         loose = tuple(None if again else cell for again, cell in zip(seen, cells, strict=True))
-        return plain.match(loose, known, rule=rule)
+        return stateless.match(loose, known, rule=rule)
 
     patch.setattr(alpha, "match", loosened)
 
 
 def _since_the_epoch(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(machine, "UNIT", (0, FOREVER, 1))
+    patch.setattr(dataflow, "UNIT", (0, FOREVER, 1))
 
 
 PATCHES: dict[str, tuple[type, Callable[[pytest.MonkeyPatch], None], System, str]] = {
@@ -473,7 +474,7 @@ PATCHES: dict[str, tuple[type, Callable[[pytest.MonkeyPatch], None], System, str
 @pytest.fixture(autouse=True)
 def _no_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
     """What works on large instants has operators of its own (tests/test_bulk.py)."""
-    monkeypatch.setattr(iterator, "fits", lambda plan: False)
+    monkeypatch.setattr(job, "fits", lambda plan: False)
 
 
 def run(plan: Plan, system: System, events: Sequence[Event]) -> None:
@@ -496,7 +497,7 @@ def break_(patch: pytest.MonkeyPatch, kind: type, damage: Damage) -> None:
             damage(op)
         return op
 
-    patch.setattr(machine, "operator", broken)
+    patch.setattr(dataflow, "operator", broken)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -558,10 +559,10 @@ def _anywhere(patch: pytest.MonkeyPatch) -> None:
 
 
 def _whatever_it_is(patch: pytest.MonkeyPatch) -> None:
-    def first(column: int, emits: Sequence[tuple[str, ops.Emit]], width: int, unbound: Sequence[int]) -> plain.Step:
-        return plain.emit(emits[0][1].template, emits[0][1].rules, width, unbound)
+    def first(column: int, emits: Sequence[tuple[str, ops.Emit]], width: int, unbound: Sequence[int]) -> stateless.Step:
+        return stateless.emit(emits[0][1].template, emits[0][1].rules, width, unbound)
 
-    patch.setattr(plain, "emit_by_table", first)
+    patch.setattr(stateless, "emit_by_table", first)
 
 
 BY_HAND: dict[str, tuple[Plan, System, Callable[[pytest.MonkeyPatch], None]]] = {

@@ -14,20 +14,19 @@ from hypothesis import strategies as st
 
 import squall
 from squall import functions
-from squall import operators as ops
-from squall.builders import running as loop
-from squall.builders.bulk import Bulk, fits, joins, parts, steps
-from squall.builders.bulk.sets import Known
-from squall.builders.iterator import IteratorJob
-from squall.builders.rows import plain
-from squall.builders.rows.entries import Entry, Row
-from squall.builders.rows.factored import Factored, Rows
+from squall.builders.local import event_loop as loop
+from squall.builders.local.job import IteratorJob
+from squall.builders.runtime.operators.factored import Factored, Rows
+from squall.builders.runtime.snapshot import Bulk, fits, groups, joins, stateless
+from squall.builders.runtime.snapshot.state import Known
+from squall.builders.runtime.zset import Entry, Row
+from squall.contracts import Options
 from squall.errors import SourceError
 from squall.functions import lookup
+from squall.model import Source, System
 from squall.plan import Input, Node, Plan
+from squall.plan import operators as ops
 from squall.rdf import ALWAYS, Atom, Event, Term, Triple, iri
-from squall.stages import Options
-from squall.system import Source, System
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import event_streams, static_data, systems
 from squall.testing.streams import static, stream
@@ -72,8 +71,8 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 def together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether rows that differ in one cell only are kept so when they are few, too."""
     if request.param == "all in one":
-        monkeypatch.setattr(parts, "MANY", 1)
-        for module in (parts, steps, joins):
+        monkeypatch.setattr(groups, "MANY", 1)
+        for module in (groups, stateless, joins):
             monkeypatch.setattr(module, "LEAST", 1)
 
 
@@ -136,9 +135,9 @@ def test_atoms_are_told_apart_by_their_relation_and_length() -> None:
 
 def test_rows_of_predicates_of_which_nothing_is_known_are_not_even_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     tested: list[Sequence[object]] = []
-    test = plain.test
+    test = stateless.test
 
-    def noted(op: ops.Test) -> plain.Step:
+    def noted(op: ops.Test) -> stateless.Step:
         step = test(op)
 
         def run(rows: Sequence[Entry]) -> list[Entry]:
@@ -147,7 +146,7 @@ def test_rows_of_predicates_of_which_nothing_is_known_are_not_even_looked_at(mon
 
         return run
 
-    monkeypatch.setattr(plain, "test", noted)
+    monkeypatch.setattr(stateless, "test", noted)
     domain = "[domain: (?x ?p ?y) (?p :domain ?c) -> (?x :type ?c)]"
     running = job(plan(f"{domain} [range: (?x ?p ?y) (?p :range ?c) notLiteral(?y) -> (?y :type ?c)]"))
     outputs = running.run([], static(":q :range :c . :a :q :b . :a :p :b . :c :p :d ."))
@@ -208,7 +207,7 @@ def test_rows_of_which_a_test_leaves_none_make_nothing() -> None:
 @pytest.mark.parametrize("LEAST", [1, 8])
 def test_facts_that_come_twice_at_first_are_told_once(LEAST: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks for duplicates among them, unless a rule could tell."""
-    for module in (parts, steps, joins):
+    for module in (groups, stateless, joins):
         monkeypatch.setattr(module, "LEAST", LEAST)
     text = "[r: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)] [s: (?x :p ?y) -> (?y :t ?x)]"
     twice = static(":a :p :b . :b :q :c . " * 2)

@@ -12,13 +12,13 @@ import squall
 from squall import functions, plugins, rulesets
 from squall.checking import ERROR, INFO, SEVERITIES, WARNING, Finding, Program, checks, lint
 from squall.checking.spelling import is_slip
+from squall.contracts import Options
 from squall.errors import BuilderError, Origin, UsageError
+from squall.model import AtomPattern, Construct, Delete, Pattern, Report, Source, System, Variable
+from squall.model.windows import Count
+from squall.plan.cardinality import Statistics
 from squall.rdf import Event, iri, triple
-from squall.stages import Options
-from squall.statistics import Statistics
-from squall.system import AtomPattern, Construct, Delete, Pattern, Report, Source, System, Variable
 from squall.testing.cases import load
-from squall.windows import Count
 from tests.test_cases import prefixed
 
 HERE = Path(__file__).parent

@@ -9,10 +9,10 @@ from itertools import chain
 from hypothesis import strategies as st
 
 from squall.checking import Finding, Program, checks
+from squall.model import Ask, Pattern, Select, System, Variable, is_update, rules
+from squall.model.stratification import stratify
+from squall.plan.cardinality import Statistics
 from squall.rdf import Event, Fact, Quad
-from squall.statistics import Statistics
-from squall.strata import stratify
-from squall.system import Ask, Pattern, Select, System, Variable, is_update, rules
 from squall.testing import oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.testing.suites import permuted, renamed

@@ -14,12 +14,12 @@ from typing import Any, NoReturn
 
 import pytest
 
-from squall import show
+from squall import explain
 from squall.cli.explain import DRAWINGS
-from squall.figures import NodeFigures
+from squall.contracts import Options, Output
 from squall.plan import Plan
+from squall.plan.node_metrics import NodeFigures
 from squall.rdf import ALWAYS, Event
-from squall.stages import Options, Output
 from tests.conftest import Squall
 from tests.live import wait
 
@@ -299,7 +299,7 @@ def test_output_by_another_operator(squall: Squall) -> None:
 
 
 def test_progress_can_be_asked_for(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.progress._PATIENCE", 0)
+    monkeypatch.setattr("squall.observe.progress._PATIENCE", 0)
     code, out, err = squall("build", "family.jena", "--source", "people.ttl", "--progress")
     assert code == 0
     assert set(out.splitlines()) == ANCESTORS
@@ -559,7 +559,7 @@ def test_explain_shows_the_plan_and_the_job_of_a_builder_that_is_named(squall: S
 
 
 def test_explain_shows_the_plan_alone_where_jobs_tell_nothing(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("squall.builders.iterator.IteratorJob.describe")
+    monkeypatch.delattr("squall.builders.local.job.IteratorJob.describe")
     shown = squall("explain", "family.jena", "--builder", "iterator")
     assert shown == squall("explain", "family.jena")
     assert squall("explain", "family.jena", "--builder", "iterator", "--stage", "job")[0] == 2
@@ -581,7 +581,7 @@ def test_explain_in_other_formats(squall: Squall, format: str, planner: str) -> 
 
 
 def test_all_forms_of_a_plan_can_be_asked_for() -> None:
-    assert {"text", "json", *DRAWINGS} == set(show.FORMATS)
+    assert {"text", "json", *DRAWINGS} == set(explain.FORMATS)
 
 
 def test_explain_writes_a_tree_in_another_syntax(squall: Squall) -> None:

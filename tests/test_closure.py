@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from squall.builders import closure
-from squall.builders.closure import Closure, Pair
+from squall.builders.runtime.operators import transitive_closure
+from squall.builders.runtime.operators.transitive_closure import Closure, Pair
 from squall.rdf import ALWAYS, FOREVER
 
 LAST = 12
@@ -99,8 +99,8 @@ def cut(steps: Sequence[Pair], size: int) -> list[Sequence[Pair]]:
 @pytest.fixture(params=[0, 10**9], ids=["bits", "sets"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bits as soon as may be, or never."""
-    monkeypatch.setattr(closure, "_SMALL", request.param)
-    monkeypatch.setattr(closure, "_DENSE", 10**9)
+    monkeypatch.setattr(transitive_closure, "_SMALL", request.param)
+    monkeypatch.setattr(transitive_closure, "_DENSE", 10**9)
 
 
 @pytest.mark.usefixtures("kind")
@@ -140,7 +140,11 @@ def test_what_has_ended_is_forgotten(made: Make, steps: list[tuple[str, str, int
     found.expire(now + 6)
     assert found.size() == 0
     for part in [found] if isinstance(found, Closure) else found.parts:
-        kept = [part.timed] if isinstance(part.timed, closure._Timed) else [part.timed.steps, part.timed.sources]
+        kept = (
+            [part.timed]
+            if isinstance(part.timed, transitive_closure._Timed)
+            else [part.timed.steps, part.timed.sources]
+        )
         assert not any(value for one in kept for value in vars(one).values())
 
 
@@ -159,7 +163,7 @@ def test_a_long_chain(made: Make, size: int, turned: int) -> None:
     assert set(told) == expected
     for part in [found] if isinstance(found, Closure) else found.parts:
         assert part.growing
-        assert part.growing.kind is closure._Bits
+        assert part.growing.kind is transitive_closure._Bits
 
 
 def test_sets_are_chosen_again_where_pairs_are_few() -> None:
@@ -170,7 +174,7 @@ def test_sets_are_chosen_again_where_pairs_are_few() -> None:
     assert set(found.add(pairs)) == set(pairs)
     assert len(found.add([("100", "x0", ALWAYS, FOREVER)])) == 202
     assert found.growing
-    assert (bits, found.growing.kind) == (closure._Bits, closure._Sets)
+    assert (bits, found.growing.kind) == (transitive_closure._Bits, transitive_closure._Sets)
 
 
 def test_a_cycle_leads_everywhere(made: Make) -> None:

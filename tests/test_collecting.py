@@ -10,7 +10,7 @@ def test_what_is_passed_over_is_looked_through_every_sixteenth_time() -> None:
     """In a process of its own, as it is the whole process that it is about."""
     script = """
 import gc, weakref
-from squall.collecting import spare_collector
+from squall.process.gc_tuning import spare_collector
 
 class Cycle:
     def __init__(self):

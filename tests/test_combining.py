@@ -12,20 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.distributed import supersteps
-from squall.builders.distributed.addressing import Program
-from squall.builders.distributed.cut import levels
-from squall.builders.distributed.messages import ROW, STATE, Message, Step
-from squall.builders.rows.entries import Entry
-from squall.builders.rows.timeline import Slice, combiner, sieve
-from squall.operators import Aggregate, Column, Group, Invoke
-from squall.operators import Slice as SliceNode
+from squall.builders.distributed.exec import micro_batch
+from squall.builders.distributed.exec.routing import Program
+from squall.builders.distributed.io.records import ROW, STATE, Message, Step
+from squall.builders.distributed.plan.stages import levels
+from squall.builders.runtime.operators.event_time import Slice, combiner, sieve
+from squall.builders.runtime.zset import Entry
+from squall.contracts import Output
+from squall.model.profiles import apply
+from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
 from squall.plan import Plan
-from squall.profiles import apply
+from squall.plan.operators import Aggregate, Column, Group, Invoke
+from squall.plan.operators import Slice as SliceNode
 from squall.rdf import ALWAYS, FOREVER, XSD, Event, iri, literal
-from squall.stages import Output
 from squall.testing import assert_as_oracle, stream
-from squall.windows import LANDMARK, Count, Range, Stepped, Window
 from tests import in_memory
 
 PREFIX = "PREFIX : <http://example.org/>\n"
@@ -147,7 +147,7 @@ def events(draw: Random, many: int) -> list[Event]:
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize("name", QUERIES)
 def test_it_comes_to_the_same(name: str, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supersteps, "COMPACT", 2)
+    monkeypatch.setattr(micro_batch, "COMPACT", 2)
     system = squall.compile(PREFIX + QUERIES[name], lexer="sparql")
     for seed, output in enumerate(("istream", "dstream", "rstream", "istream")):
         told = apply(system, window=window, output=output)
@@ -191,11 +191,11 @@ def test_few_rows_move_and_few_are_kept(
     query: str, window: Window, came: int, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three batches of a hundred instants, in three tasks."""
-    monkeypatch.setattr(supersteps, "COMPACT", 1)
+    monkeypatch.setattr(micro_batch, "COMPACT", 1)
     system = apply(squall.compile(PREFIX + query, lexer="sparql"), window=window)
     plan = squall.plan(system)
     exchange = Counting(plan)
-    job = supersteps.Batches(exchange, exchange.files, Program(plan, levels(plan)), 0, most=0)
+    job = micro_batch.Batches(exchange, exchange.files, Program(plan, levels(plan)), 0, most=0)
     every = stream("".join(f"{time} :n{time} :p :c{time % 2}\n" for time in range(300)))
     found: list[Output] = []
     for batch in ([], every[:100], every[100:200], every[200:]):

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import squall
 from squall import functions
-from squall.compounds import DATATYPE, LIST, compound, depth, is_compound, limited, made_node, taken_apart
+from squall.contracts import Options
 from squall.errors import BuilderError
+from squall.model import AtomPattern, Bind, Construct, System, Variable
 from squall.rdf import XSD, Atom, Event, Term, blank, iri, literal
-from squall.stages import Options
-from squall.system import AtomPattern, Bind, Construct, System, Variable
+from squall.rdf.compounds import DATATYPE, LIST, compound, depth, is_compound, limited, made_node, taken_apart
 from squall.testing import run
 from squall.testing.oracle import outputs
 from squall.translators.common import Built, made, unfolded

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squall.datasets import WRITTEN, Dataset, encoded, read, writable, write
 from squall.errors import SinkError
 from squall.rdf import RDF, XSD, Term, Triple, blank, iri, literal
+from squall.sparql_update.datasets import WRITTEN, Dataset, encoded, read, writable, write
 from squall.testing import isomorphic
 
 ROOT = Path(__file__).parent.parent
@@ -72,7 +72,7 @@ def test_what_is_written_is_what_was_there(
 @pytest.mark.parametrize("format", WRITTEN)
 def test_a_document_is_the_same_each_time(format: str) -> None:
     code = (
-        "from squall.datasets import *; from squall.rdf import *; import sys\n"
+        "from squall.sparql_update.datasets import *; from squall.rdf import *; import sys\n"
         "facts = frozenset(Triple(iri(f'urn:{s}'), iri('urn:p'), iri(f'urn:{o}')) for s in range(9) for o in 'ab')\n"
         f"sys.stdout.buffer.write(encoded(Dataset(facts), writable('-', '{format}')))"
     )

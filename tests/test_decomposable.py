@@ -7,18 +7,18 @@ from random import Random
 import pytest
 
 import squall
-from squall.builders.distributed.cut import describe, levels
-from squall.builders.distributed.exchange import Tally
-from squall.builders.distributed.spread import closures
+from squall.builders.distributed.io.engine import Tally
+from squall.builders.distributed.plan.broadcast import closures
+from squall.builders.distributed.plan.stages import describe, levels
 from squall.builders.spark import build
-from squall.operators import Closure, Deliver, Distinct, Emit, Join, Match, Read
+from squall.contracts import Options
+from squall.model import Source
+from squall.model.windows import LANDMARK, Range, Window
 from squall.plan import Input, Node, Plan
+from squall.plan.operators import Closure, Deliver, Distinct, Emit, Join, Match, Read
+from squall.plan.validation import check
 from squall.rdf import iri
-from squall.stages import Options
-from squall.system import Source
 from squall.testing import stream
-from squall.wellformed import check
-from squall.windows import LANDMARK, Range, Window
 from tests import in_memory
 
 P, Q, R = (iri(f"http://example.org/{name}") for name in "pqr")

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall import operators as ops
-from squall.builders.rows.deliver import Deliver, GrowingDeliver
-from squall.builders.rows.entries import Entry, Row, row_fact
+from squall.builders.runtime.operators.output import Deliver, GrowingDeliver
+from squall.builders.runtime.zset import Entry, Row, row_fact
+from squall.contracts import Output
+from squall.model import Report
+from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER, Atom, Solution, Triple
-from squall.stages import Output
-from squall.system import Report
 from tests.snapshots import INSTANTS, ONE, REL, A, Advance, B, C, at, courses, forget
 
 OUTPUTS = ("istream", "dstream", "rstream")

@@ -127,12 +127,12 @@ def test_the_links_of_a_page_lead_somewhere(path: Path) -> None:
 def test_the_picture_of_the_tutorial_is_of_its_rules(tmp_path: Path) -> None:
     """`squall explain rules.jena --format svg > docs/plan.svg` draws it anew."""
     import squall
-    from squall import show
+    from squall import explain
 
     (rules,) = (one.text for one in blocks((ROOT / "docs/tutorial.md").read_text()) if one.rest == "alarm/rules.jena")
     (tmp_path / "rules.jena").write_text(rules)
     plan = squall.plan(squall.compile(tmp_path / "rules.jena"))
-    assert show.svg(plan, None).strip() == (ROOT / "docs/plan.svg").read_text().strip()
+    assert explain.svg(plan, None).strip() == (ROOT / "docs/plan.svg").read_text().strip()
 
 
 @pytest.mark.parametrize(

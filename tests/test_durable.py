@@ -24,16 +24,16 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
-from squall.builders import checkpoint, durable
+from squall.builders.local import checkpoint, durable
+from squall.contracts import Interval, Options, Output
 from squall.errors import BuilderError, PluginError, SinkError, SourceError
+from squall.model import System
 from squall.rdf import ALWAYS, Columns, Event, iri
-from squall.stages import Interval, Options, Output
 from squall.streams import LedgerFile, Sink, Sources, open_sink, open_source
-from squall.streams.files import risk_of
-from squall.streams.ledger import Deferred
-from squall.streams.outbox import Outbox
-from squall.streams.reading import Reading
-from squall.system import System
+from squall.streams.dead_letters import Deferred
+from squall.streams.formats.reading import Reading
+from squall.streams.sinks.outbox import Outbox
+from squall.streams.sources.files import risk_of
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from tests.conftest import Squall
@@ -209,8 +209,8 @@ def ordered(line: str) -> str:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a small file has many batches."""
-    monkeypatch.setattr("squall.streams.reading._CHUNK", 1000)
-    monkeypatch.setattr("squall.streams.parsing.BLOCK", 17)
+    monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 1000)
+    monkeypatch.setattr("squall.streams.formats.parsing.BLOCK", 17)
 
 
 @pytest.mark.parametrize("format", ["ntt", "ntt.gz", "trig", "ndjson-evaluations", "csv", "table"])
@@ -417,7 +417,7 @@ def test_what_counts_is_on_disk_before(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", replaced)
     monkeypatch.setattr(Sources, "acknowledge", acknowledged)
-    monkeypatch.setattr("squall.streams.reading._CHUNK", 1000)
+    monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 1000)
     Setting(tmp_path, [f"{tmp_path}/a.ntt"]).run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
     *saved, end = [one.strip() for one in " ".join(steps).split("told")]
     outputs = "s.ntt ls" if steps[0] == "s.ntt" else "ls s.ntt"

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall.errors import UsageError
-from squall.figures import Figures, NodeFigures, load, save
-from squall.operators import Deliver, Unit
 from squall.plan import Input, Node, Plan
+from squall.plan.node_metrics import Figures, NodeFigures, load, save
+from squall.plan.operators import Deliver, Unit
 
 PLAN = Plan((Node("u", Unit()), Node("end", Deliver(), (Input("u"),))))
 COUNTS = st.none() | st.integers(0, 10**12)

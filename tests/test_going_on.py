@@ -18,32 +18,38 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.builders import packing
-from squall.builders.instants import Instants
-from squall.builders.intervals import union
-from squall.builders.machine import Machine
-from squall.builders.rows.deliver import Deliver, GrowingDeliver
-from squall.builders.rows.entries import Entry
-from squall.builders.rows.feed import Feed
-from squall.builders.rows.join import AntiJoin, Join, LeftJoin
-from squall.builders.rows.memory import Keeping
-from squall.builders.rows.read import Reader
-from squall.builders.rows.sets import Closure, CountingDistinct, GrowingDistinct, RecursiveDistinct, Timed
-from squall.builders.rows.star import Star
-from squall.builders.rows.timeline import Group, Slice, TimeDriven
-from squall.builders.rows.update import Update, Working
-from squall.builders.running import Running, _Held
-from squall.builders.state import State, compacted, lasting
-from squall.builders.updating import Updating
+from squall.builders.local.event_loop import Running, _Held
+from squall.builders.local.updates import Updating
+from squall.builders.runtime import serde
+from squall.builders.runtime.dataflow import Machine
+from squall.builders.runtime.intervals import union
+from squall.builders.runtime.operators.derived_stream import Feed
+from squall.builders.runtime.operators.distinct import (
+    Closure,
+    CountingDistinct,
+    GrowingDistinct,
+    RecursiveDistinct,
+    Timed,
+)
+from squall.builders.runtime.operators.event_time import Group, Slice, TimeDriven
+from squall.builders.runtime.operators.join import AntiJoin, Join, LeftJoin
+from squall.builders.runtime.operators.multiway_join import Star
+from squall.builders.runtime.operators.output import Deliver, GrowingDeliver
+from squall.builders.runtime.operators.scan import Reader
+from squall.builders.runtime.operators.state import Keeping
+from squall.builders.runtime.operators.update import Update, Working
+from squall.builders.runtime.report_times import Instants
+from squall.builders.runtime.state import State, compacted, lasting
+from squall.builders.runtime.zset import Entry
+from squall.contracts import Options, Output
 from squall.functions.jena import function_iri
+from squall.model import Bind, Call, Delete, Insert, Maybe, Report, Select, Source, System, Variable, Without, over
+from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Triple, iri
-from squall.stages import Options, Output
-from squall.system import Bind, Call, Delete, Insert, Maybe, Report, Select, Source, System, Variable, Without, over
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.testing.streams import stream
-from squall.windows import LANDMARK, Count, Range, Stepped, Window
 from tests.laws import PLANNERS, examples, hold
 from tests.snapshots import INSTANTS, at, entries
 from tests.test_broken_operators import (
@@ -95,12 +101,12 @@ class Moving:
 
     def _write(self, kept: Iterator[tuple[str, int, list[Entry]]]) -> None:
         for id, slot, found in kept:
-            self.texts += ((id, slot, packing.pack(row), start, end, n) for *row, start, end, n in found)
+            self.texts += ((id, slot, serde.pack(row), start, end, n) for *row, start, end, n in found)
 
     def _elsewhere(self) -> Running:
         running, state = Running(self.plan, Options()), State()
         for id, slot, text, *valid in self.texts:
-            state.add([(id, slot, [(*packing.unpack(text), *valid)])])
+            state.add([(id, slot, [(*serde.unpack(text), *valid)])])
         if self.compacts:
             state.compact(running.memories, self.passed)
             self.texts = []

@@ -8,8 +8,23 @@ import pytest
 from hypothesis import given, settings
 
 import squall
-from squall.builders.distributed.cut import describe, hops, levels
-from squall.operators import (
+from squall.builders.distributed.plan.stages import describe, hops, levels
+from squall.model import (
+    Aggregate,
+    Construct,
+    Delete,
+    Either,
+    Grouping,
+    Maybe,
+    Pattern,
+    Select,
+    Source,
+    System,
+    Variable,
+)
+from squall.model import Slice as Part
+from squall.plan import Input, Node, Plan
+from squall.plan.operators import (
     AntiJoin,
     Deliver,
     Distinct,
@@ -24,24 +39,9 @@ from squall.operators import (
     is_stateful,
     is_timed,
 )
-from squall.placement import kind_of
-from squall.plan import Input, Node, Plan
+from squall.plan.partitioning import kind_of
 from squall.planners import rete
 from squall.rdf import Term, iri
-from squall.system import (
-    Aggregate,
-    Construct,
-    Delete,
-    Either,
-    Grouping,
-    Maybe,
-    Pattern,
-    Select,
-    Source,
-    System,
-    Variable,
-)
-from squall.system import Slice as Part
 from squall.testing.strategies import systems
 
 PLANNERS = ("greedy", "rete")

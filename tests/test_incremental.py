@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import squall
-from squall.builders.iterator import IteratorJob, build
-from squall.builders.rows.memory import SWEPT
+from squall.builders.local.job import IteratorJob, build
+from squall.builders.runtime.operators.state import SWEPT
+from squall.contracts import Options
+from squall.model.windows import Range
 from squall.rdf import XSD, Event, Triple, iri, literal
-from squall.stages import Options
-from squall.windows import Range
 
 QUERIES = {
     "average": "SELECT (AVG(?v) AS ?mean) (COUNT(DISTINCT ?v) AS ?values) { ?x :v ?v }",

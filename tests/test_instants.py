@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.builders.instants import Instants
-from squall.operators import Deliver
+from squall.builders.runtime.report_times import Instants
+from squall.model import CLOSE, Report, Source
+from squall.model.windows import LANDMARK, Count, Landmark, Nothing, Range, Stepped, Window
+from squall.plan.operators import Deliver
 from squall.rdf import ALWAYS, FOREVER, Event, Triple, heartbeat, iri
-from squall.system import CLOSE, Report, Source
-from squall.windows import LANDMARK, Count, Landmark, Nothing, Range, Stepped, Window
 
 S, T = "urn:s", "urn:t"
 FACT = Triple(*[iri("urn:a")] * 3)

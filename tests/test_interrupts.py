@@ -13,12 +13,12 @@ from typing import Any, cast
 import pytest
 
 import squall
-from squall.clock import EventClock
-from squall.interrupts import endable
+from squall.contracts import Output
+from squall.process.signals import endable
 from squall.rdf import Event
-from squall.stages import Output
 from squall.streams import Sources, open_sink, open_source
-from squall.streams.readers import Inbox, Word
+from squall.streams.clock import EventClock
+from squall.streams.sources.reader_threads import Inbox, Word
 from tests.live import wait
 from tests.test_live import event
 

@@ -9,7 +9,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squall.builders.intervals import (
+from squall.builders.runtime.intervals import (
     FEW,
     Interval,
     Intervals,

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall import datasets
+from squall.contracts import Output
 from squall.errors import PluginError, SinkError, SourceError
 from squall.rdf import Atom, Event, Quad, Solution, Term, Triple, iri, literal
-from squall.stages import Output
+from squall.sparql_update import datasets
 from squall.streams import LedgerFile, open_sink, open_source, open_static
 from tests import live, test_durable
 from tests import test_live_http as live_http
@@ -33,9 +33,8 @@ from pyjelly import jelly as messages
 from pyjelly.integrations.generic import parse
 from pyjelly.serialize.ioutils import write_delimited
 
-from squall.streams import jelly
-from squall.streams.formats import BY_NAME
-from squall.streams.reading import Reading, Settings, decoded
+from squall.streams.formats import BY_NAME, jelly
+from squall.streams.formats.reading import Reading, Settings, decoded
 
 E = "http://example.org/"
 TRIPLE = Triple(iri(E + "a"), iri(E + "p"), literal("x"))

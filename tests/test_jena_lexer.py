@@ -13,13 +13,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from squall import rulesets
+from squall.contracts import Lexer
 from squall.errors import Errors, LexerError
 from squall.lexers.jena import Call, Functor, Node, Pattern, Program, Rule, lexer
 from squall.lexers.jena.text import Text, lines
 from squall.lexers.jena.words import Words, grammar
+from squall.model import Variable
 from squall.rdf import RDF, XSD, Term, iri, literal
-from squall.stages import Lexer
-from squall.system import Variable
 from squall.translators.jena import translator
 
 

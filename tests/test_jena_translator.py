@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 
 import squall
-from squall.compounds import LIMIT
+from squall.contracts import Translator
 from squall.errors import Errors, SquallError, TranslatorError
 from squall.functions import SAME_VALUE
 from squall.functions.jena import function_iri
 from squall.lexers.jena import lexer
-from squall.rdf import XSD, Term, iri, literal
-from squall.stages import Translator
-from squall.system import (
+from squall.model import (
     Bind,
     Call,
     Construct,
@@ -28,6 +26,8 @@ from squall.system import (
     Without,
     warnings,
 )
+from squall.rdf import XSD, Term, iri, literal
+from squall.rdf.compounds import LIMIT
 from squall.translators.common import guarded
 from squall.translators.jena import translator
 

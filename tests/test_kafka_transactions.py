@@ -18,11 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from squall.contracts import Output
 from squall.errors import SinkError, UsageError
 from squall.rdf import ALWAYS, Evaluated
-from squall.stages import Output
 from squall.streams import open_sink
-from squall.streams.outbox import Outbox
+from squall.streams.sinks.outbox import Outbox
 from tests.live import PATIENCE, output
 from tests.test_durable import kept, kept_by, timed_lines
 

@@ -18,14 +18,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.builders import alpha, running
-from squall.builders.iterator import IteratorJob
-from squall.builders.rows import memory
-from squall.planners.passes import constants
+from squall.builders.local import event_loop
+from squall.builders.local.job import IteratorJob
+from squall.builders.runtime import alpha
+from squall.builders.runtime.operators import state
+from squall.contracts import Output
+from squall.model import Either, System
+from squall.planners.passes import share_constants
 from squall.rdf import Evaluated, Event, Solution
-from squall.stages import Output
-from squall.streams.evaluations import Answered
-from squall.system import Either, System
+from squall.streams.formats.evaluations import Answered
 from squall.testing import assert_as_oracle, oracle
 from squall.testing.strategies import ALL, event_streams, jena_texts, static_data, systems
 from squall.testing.suites import permuted, renamed
@@ -43,16 +44,16 @@ def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     else it would never be seen in programs so small."""
     if request.param == "at once":
         forget_at_once(monkeypatch)
-        monkeypatch.setattr(constants, "FEW", 0)
+        monkeypatch.setattr(share_constants, "FEW", 0)
         monkeypatch.setattr(alpha, "FEW", 0)
-        monkeypatch.setattr(running, "PATIENCE", -1)
+        monkeypatch.setattr(event_loop, "PATIENCE", -1)
 
 
 def forget_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("deliver", "join", "memory", "read", "sets"):
-        module = import_module(f"squall.builders.rows.{name}")
+        module = import_module(f"squall.builders.runtime.operators.{name}")
         monkeypatch.setattr(module, "SWEPT", 0)
-    monkeypatch.setattr(memory, "PATIENCE", 1)
+    monkeypatch.setattr(state, "PATIENCE", 1)
 
 
 def forget_all(job: IteratorJob) -> None:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall import show
-from squall.operators import Deliver, Union
+from squall import explain
+from squall.explain import layout
+from squall.explain.layout import GAP, Layout, Place, Size, lay_out
 from squall.plan import Input, Node, Plan
-from squall.show import layout
-from squall.show.layout import GAP, Layout, Place, Size, lay_out
+from squall.plan.operators import Deliver, Union
 
 Near = dict[Place, list[Place]]
 
@@ -121,9 +121,9 @@ def test_places_settle_where_they_are_wanted_if_they_can(wishes: list[tuple[floa
 
 def test_a_simple_layout_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan((Node("n", Union()), Node("end", Deliver(), (Input("n"),))))
-    assert "The layout is simple" not in show.svg(plan)
+    assert "The layout is simple" not in explain.svg(plan)
     monkeypatch.setattr(layout.lay_out, "__defaults__", (1,))
-    assert "The layout is simple" in show.svg(plan)
+    assert "The layout is simple" in explain.svg(plan)
 
 
 def test_what_reads_nothing_stands_before_its_first_consumer() -> None:

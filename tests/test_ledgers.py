@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import squall
+from squall.contracts import Options
 from squall.errors import SquallError
 from squall.plan import Plan
-from squall.stages import Options
 from squall.streams import LedgerFile, Sources, open_source, open_static
-from squall.streams.ledger import Deferred, ledger_of
+from squall.streams.dead_letters import Deferred, ledger_of
 
 BUILDERS = [
     "iterator",

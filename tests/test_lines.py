@@ -8,14 +8,14 @@ from dataclasses import replace
 import pyarrow
 
 import squall
-from squall.builders.distributed.addressing import Program
-from squall.builders.distributed.cut import levels
-from squall.builders.distributed.lines import Document, Parsed, lines_parser
-from squall.builders.distributed.messages import COUNT, INSTANT, LOST, ROW, TIME, Message, from_arrow
-from squall.builders.distributed.worker import source_step
+from squall.builders.distributed.exec.routing import Program
+from squall.builders.distributed.exec.worker import source_step
+from squall.builders.distributed.io.parsing import Document, Parsed, lines_parser
+from squall.builders.distributed.io.records import COUNT, INSTANT, LOST, ROW, TIME, Message, from_arrow
+from squall.builders.distributed.plan.stages import levels
+from squall.model import over
+from squall.model.windows import Range
 from squall.rdf import ALWAYS, Columns
-from squall.system import over
-from squall.windows import Range
 
 RULE = "@prefix : <http://example.org/>.\n[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]"
 P, OTHER = "<http://example.org/p>", "<http://example.org/other>"

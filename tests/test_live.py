@@ -15,18 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.clock import EventClock, WallClock
 from squall.errors import PluginError, SinkError, UsageError
-from squall.interrupts import endable
+from squall.process.signals import endable
 from squall.rdf import ALWAYS, XSD, Event, iri, literal, triple
 from squall.streams import LedgerFile, Source, Sources, open_sink, open_source
 from squall.streams.address import parse
-from squall.streams.derived import Ordered, TimedByProperty
+from squall.streams.clock import EventClock, WallClock
 from squall.streams.formats import BY_NAME
+from squall.streams.formats.reading import Reading
 from squall.streams.live.base import LiveSource, Lost, delays
 from squall.streams.live.buffer import Buffer
 from squall.streams.live.messages import Message, MessageSink, MessageSource
-from squall.streams.reading import Reading
+from squall.streams.sources.reordering import Ordered, TimedByProperty
 from tests.live import example, wait
 
 AT = iri("http://example.org/at")
@@ -300,7 +300,7 @@ def test_a_signal_interrupts_what_is_finite() -> None:
 
 
 def test_a_signal_ends_what_goes_on_another_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.streams.reading._CHUNK", 100)
+    monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 100)
     path = tmp_path / "a.ntt"
     path.write_text("".join(f"{at} <urn:s> <urn:p> <urn:o> .\n" for at in range(1000)))
     sources = Sources([open_source(str(path))])

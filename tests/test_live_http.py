@@ -21,7 +21,7 @@ from squall.streams import LedgerFile, open_sink, open_source
 from squall.streams.live import http
 from squall.streams.live.events import EventStream
 from squall.streams.live.http import HttpSource
-from squall.streams.outbox import Identifying
+from squall.streams.sinks.outbox import Identifying
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output
 

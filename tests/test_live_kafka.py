@@ -15,9 +15,9 @@ import pytest
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import XSD
 from squall.streams import LedgerFile, Sources, open_sink, open_source
-from squall.streams.derived import resume
-from squall.streams.outbox import Identifying
 from squall.streams.sinks import Settling
+from squall.streams.sinks.outbox import Identifying
+from squall.streams.sources.reordering import resume
 from tests import brokers
 from tests.conftest import Squall
 from tests.live import PATIENCE, Run, example, line, output, times

@@ -13,11 +13,11 @@ from typing import cast
 
 import pytest
 
+from squall.contracts import Output
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Event
-from squall.stages import Output
 from squall.streams import LedgerFile, Sources, open_sink, open_source
-from squall.streams.outbox import Identifying
+from squall.streams.sinks.outbox import Identifying
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output, times, wait
 

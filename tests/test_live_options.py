@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import squall
-from squall import profiles
+from squall.model import profiles
 from squall.streams import Sources, open_source, windows
-from squall.streams.derived import original
+from squall.streams.sources.reordering import original
 from tests import brokers
 from tests.live import wait
 

@@ -12,8 +12,8 @@ import pytest
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Event
 from squall.streams import LedgerFile, Sources, open_sink, open_source
-from squall.streams.derived import resume
-from squall.streams.outbox import Identifying
+from squall.streams.sinks.outbox import Identifying
+from squall.streams.sources.reordering import resume
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output, times
 

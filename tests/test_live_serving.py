@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from squall.contracts import Output
 from squall.errors import SinkError, SourceError, UsageError
-from squall.stages import Output
 from squall.streams import LedgerFile, open_sink, open_source
 from squall.streams.live.serving import Reader, ServingSink
 from tests.live import PATIENCE, Run, example, line, output

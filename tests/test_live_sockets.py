@@ -16,14 +16,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from squall.contracts import Output
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Event, iri, triple
-from squall.stages import Output
-from squall.streams import LedgerFile, Sources, derived, open_sink, open_source
-from squall.streams.ledger import Deferred
+from squall.streams import LedgerFile, Sources, open_sink, open_source
+from squall.streams.dead_letters import Deferred
 from squall.streams.live import sockets
 from squall.streams.live.socket_sinks import SocketSink
 from squall.streams.live.sockets import SocketSource
+from squall.streams.sources import reordering
 from tests.live import wait
 
 P = iri("http://example.org/p")
@@ -376,7 +377,7 @@ def test_a_transaction_that_is_too_long_is_lost_as_a_whole(monkeypatch: pytest.M
 
 
 def test_what_is_said_of_one_subject_for_ever_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derived, "LONGEST", 1000)
+    monkeypatch.setattr(reordering, "LONGEST", 1000)
     time = b'<urn:a:t> "1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
     said = b'<urn:a:p> "x" .\n'
     text = b"<urn:a:1> " + time + (b"<urn:a:2> " + said) * 1000 + b"<urn:a:2> " + time + b"<urn:a:3> " + time

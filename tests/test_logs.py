@@ -13,13 +13,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from squall import datasets
+from squall.contracts import Ledger, Output
 from squall.errors import SinkError, UsageError
 from squall.rdf import ALWAYS, Boolean, Evaluated, Event, Quad, Solution, Term, Triple, iri, literal
-from squall.stages import Ledger, Output
+from squall.sparql_update import datasets
 from squall.streams import LedgerFile, open_sink, open_source, open_static
 from squall.streams.formats import BY_NAME, Malformed
-from squall.streams.logs import Message, messages
+from squall.streams.formats.rdf_messages import Message, messages
 from tests import test_durable
 from tests import test_live_http as http
 from tests.test_durable import small_blocks  # noqa: F401
@@ -149,8 +149,8 @@ def test_what_is_broken_is_counted_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_a_message_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.streams.logs.LONGEST", 100)
-    monkeypatch.setattr("squall.streams.logs._CHUNK", 50)
+    monkeypatch.setattr("squall.streams.formats.rdf_messages.LONGEST", 100)
+    monkeypatch.setattr("squall.streams.formats.rdf_messages._CHUNK", 50)
     (tmp_path / "x").write_text(f"{A}\nMESSAGE\n" + "x" * 1000)
     ledger = LedgerFile()
     assert len(read(f"{tmp_path}/x?format=ttl-messages", ledger)) == 1
@@ -275,7 +275,7 @@ def test_a_broker_brings_a_message_at_a_time(format: str) -> None:
 
 
 def test_a_connection_that_is_made_again_says_that_it_brings_messages() -> None:
-    from squall.streams.logs import MessageLog, lines
+    from squall.streams.formats.rdf_messages import MessageLog, lines
 
     log = MessageLog(lines, alone=True)
     assert b"".join(map(log.write, OUTPUTS)).count(b"VERSION") == 4
@@ -288,13 +288,13 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, format: str, monkeypatch:
     if format.startswith("jelly"):
         pytest.importorskip("pyjelly")
     text = test_durable.described(400, 1)
-    monkeypatch.setattr("squall.streams.logs._CHUNK", 1000)
+    monkeypatch.setattr("squall.streams.formats.rdf_messages._CHUNK", 1000)
     if format == "jelly-messages":
         (tmp_path / "a.ttl").write_text(text)
         facts = [fact for event in open_static(f"{tmp_path}/a.ttl", LedgerFile()) for fact in event.facts]
         rules = [Output(fact, number // 3, "r") for number, fact in enumerate(facts)]
         write(tmp_path / "a", format, *rules)
-        monkeypatch.setattr("squall.streams.jelly._CHUNK", 1000)
+        monkeypatch.setattr("squall.streams.formats.jelly._CHUNK", 1000)
     else:
         (tmp_path / "a").write_text(text.replace(" .\n", " .\nMESSAGE\n"))
     lines = test_durable.lines

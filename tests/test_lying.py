@@ -10,23 +10,17 @@ from typing import Any
 import pytest
 
 import squall
-from squall.builders.distributed import leaving, supersteps
-from squall.builders.distributed.addressing import Program
-from squall.builders.distributed.cut import describe, ending, hops, levels
-from squall.builders.distributed.exchange import Folder
-from squall.builders.distributed.hot import Hot
-from squall.builders.distributed.messages import Step
-from squall.builders.distributed.spread import spreadable
+from squall.builders.distributed.exec import micro_batch
+from squall.builders.distributed.exec.routing import Program
+from squall.builders.distributed.io import task_output
+from squall.builders.distributed.io.engine import Folder
+from squall.builders.distributed.io.records import Step
+from squall.builders.distributed.plan.broadcast import spreadable
+from squall.builders.distributed.plan.skew import Hot
+from squall.builders.distributed.plan.stages import describe, ending, hops, levels
+from squall.contracts import Output
 from squall.errors import PlannerError
-from squall.marks import QUAD_MARK
-from squall.operators import Answer, Column, Deliver, Feed, Join, Match, Read, Unit
-from squall.placement import read_again, subject_in, through
-from squall.plan import Input, Node, Plan
-from squall.planners.grouping import group
-from squall.profiles import apply
-from squall.rdf import QUAD, Event, Term, Triple, iri
-from squall.stages import Output
-from squall.system import (
+from squall.model import (
     CAME,
     GRAPH,
     Arrivals,
@@ -40,9 +34,16 @@ from squall.system import (
     Variable,
     rules,
 )
+from squall.model.profiles import apply
+from squall.model.windows import Range, Stepped
+from squall.plan import Input, Node, Plan
+from squall.plan.operators import Answer, Column, Deliver, Feed, Join, Match, Read, Unit
+from squall.plan.partitioning import read_again, subject_in, through
+from squall.plan.validation import check
+from squall.planners.partitioning import group
+from squall.rdf import QUAD, Event, Term, Triple, iri
+from squall.rdf.row_tags import QUAD_MARK
 from squall.testing import assert_as_oracle, stream
-from squall.wellformed import check
-from squall.windows import Range, Stepped
 from tests import in_memory
 
 PREFIX = "PREFIX : <http://example.org/>\n"
@@ -195,7 +196,7 @@ def test_what_meets_in_one_task_is_said_by_input() -> None:
 # By whom
 
 
-class Telling(in_memory.MemoryExchange):
+class OutputSpec(in_memory.MemoryExchange):
     """Counts what each task tells."""
 
     def __init__(self) -> None:
@@ -207,14 +208,14 @@ class Telling(in_memory.MemoryExchange):
             self.told_by.append(len(answers))
             return self._put(folder, answers)
 
-        return leaving.answering(step, put)
+        return task_output.answering(step, put)
 
 
 def told(plan: Plan, events: list[Event], hot: Hot | None = None) -> tuple[list[Output], list[int]]:
     """The outputs of a run of one batch, and how many of them each task has told."""
-    exchange = Telling()
+    exchange = OutputSpec()
     program = Program(plan, levels(plan, (), hot or {}), hot=hot or {})
-    job = supersteps.Batches(exchange, exchange.files, program, 0, most=0)
+    job = micro_batch.Batches(exchange, exchange.files, program, 0, most=0)
     messages = chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(events)))
     job.work(messages, last=True, keep=False)
     return list(job.outputs()), exchange.told_by
@@ -435,7 +436,7 @@ def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
         program = Program(plan, levels(plan, spread), spread=spread)
         assert program.ending
         exchange = in_memory.MemoryExchange(files, number)
-        job = supersteps.Batches(exchange, files, program, 0, most=0)
+        job = micro_batch.Batches(exchange, files, program, 0, most=0)
         came = in_memory.in_files([event for event in events if event.time == time])
         job.work(chain(() if job.done else in_memory.start(job), in_memory.read(job, came)))
         found += job.outputs()

@@ -12,22 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall import operators as ops
-from squall.builders import running
-from squall.builders.iterator import IteratorJob
-from squall.builders.machine import Machine
-from squall.builders.rows.deliver import Deliver
-from squall.builders.rows.entries import Entry, Row
-from squall.builders.rows.memory import Keeping
+from squall.builders.local import event_loop
+from squall.builders.local.job import IteratorJob
+from squall.builders.runtime.dataflow import Machine
+from squall.builders.runtime.operators.output import Deliver
+from squall.builders.runtime.operators.state import Keeping
+from squall.builders.runtime.zset import Entry, Row
+from squall.contracts import Options, Output
 from squall.errors import BuilderError
-from squall.operators import AntiJoin, Join, is_stateful
+from squall.model import Construct, Delete, Pattern, Source, System, Variable
 from squall.plan import Input, Node, Plan
+from squall.plan import operators as ops
+from squall.plan.operators import AntiJoin, Join, is_stateful
+from squall.plan.validation import check
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Term, Triple, iri
-from squall.stages import Options, Output
-from squall.system import Construct, Delete, Pattern, Source, System, Variable
 from squall.testing.check import Losses, assert_as_oracle
 from squall.testing.streams import static, stream, timed
-from squall.wellformed import check
 from tests.snapshots import forget
 
 E = "http://example.org/"
@@ -515,14 +515,14 @@ def test_what_is_demanded_before_every_event_is_no_instant() -> None:
 def test_a_large_batch_is_worked_off_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [Event(time, (Triple(NODES[time % 4], EDGE, NODES[time % 3]),)) for time in range(40)]
     whole = told(job(OPEN + REACHES).run([events]))
-    monkeypatch.setattr(running, "TOGETHER", 7)
+    monkeypatch.setattr(event_loop, "TOGETHER", 7)
     assert told(job(OPEN + REACHES).run([events])) == whole
 
 
 def test_large_columns_are_worked_off_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [Event(time, (Triple(NODES[time % 4], EDGE, NODES[time % 3]),)) for time in range(40)]
     whole = told(job(OPEN + REACHES).run([events]))
-    monkeypatch.setattr(running, "TOGETHER", 7)
+    monkeypatch.setattr(event_loop, "TOGETHER", 7)
     reading, lots = Machine.read, list[int]()
 
     def read(machine: Machine, batch: Sequence[Event]) -> None:

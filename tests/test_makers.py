@@ -10,11 +10,11 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
+from squall.model import Construct, Pattern, Report, Source, System, Variable
+from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
 from squall.rdf import Event, Term, Triple, iri
-from squall.system import Construct, Pattern, Report, Source, System, Variable
 from squall.testing import assert_as_oracle
 from squall.testing.check import outputs
-from squall.windows import LANDMARK, Count, Range, Stepped, Window
 from tests import in_memory
 from tests.laws import PLANNERS, examples, hold
 

@@ -16,10 +16,10 @@ from urllib.request import urlopen
 import pytest
 
 import squall
+from squall.contracts import Options
 from squall.errors import UsageError
-from squall.figures import NodeFigures
-from squall.progress import Tally
-from squall.stages import Options
+from squall.observe.progress import Tally
+from squall.plan.node_metrics import NodeFigures
 from squall.streams import LedgerFile, Sources, open_source
 from tests.conftest import Squall
 
@@ -27,8 +27,8 @@ pytest.importorskip("prometheus_client")
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from squall import metrics
-from squall.metrics import Place, place_of
+from squall.observe import metrics
+from squall.observe.metrics import Place, place_of
 
 PROGRAM = "@prefix : <http://example.org/> .\n[calm: (?a :p ?b) noValue(?a :q ?b) -> (?b :r ?a)]"
 LINES = """1000 <http://example.org/a> <http://example.org/p> <http://example.org/b> .
@@ -147,8 +147,8 @@ def test_a_place_that_is_taken_is_said_before_anything_starts(squall: Squall) ->
 
 @pytest.mark.usefixtures("_program")
 def test_without_the_library_it_says_what_to_install(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "squall.metrics")
-    monkeypatch.delattr("squall.metrics")
+    monkeypatch.delitem(sys.modules, "squall.observe.metrics")
+    monkeypatch.delattr("squall.observe.metrics")
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     code, _, err = squall("build", "p.jena", "--source", "a.ntt", "--metrics", "0")
     assert code == 2

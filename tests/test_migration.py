@@ -15,15 +15,15 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
-from squall.builders import checkpoint
-from squall.builders.migration import carried, kinds
-from squall.builders.running import Running
+from squall.builders.local import checkpoint
+from squall.builders.local.event_loop import Running
+from squall.builders.local.migration import carried, kinds
+from squall.contracts import Interval, Options, Output
 from squall.errors import BuilderError
+from squall.model import System
+from squall.model.systems import CLOSE, Report
 from squall.rdf import Event
-from squall.stages import Interval, Options, Output
 from squall.streams import Sources, open_sink, open_source
-from squall.system import System
-from squall.system.systems import CLOSE, Report
 from squall.testing.strategies import event_streams, static_data
 from tests.conftest import Squall
 from tests.laws import examples, hold

@@ -11,11 +11,12 @@ import pytest
 
 import squall
 from squall.errors import TranslatorError
+from squall.model import System, over
+from squall.model.windows import Count, Range
 from squall.rdf import ALWAYS, Event, Solution, Triple, iri, iri_text
-from squall.streams import LedgerFile, documents, open_source, open_static
-from squall.system import System, over
+from squall.streams import LedgerFile, open_source, open_static
+from squall.streams.sources import documents
 from squall.testing import oracle
-from squall.windows import Count, Range
 
 E = "http://example.org/"
 PREFIX = f"PREFIX : <{E}>\n"

@@ -6,7 +6,7 @@ import pytest
 
 from squall.errors import SourceError
 from squall.rdf import ALWAYS, Event, Fact
-from squall.streams.ontologies import assertions
+from squall.streams.sources.ontologies import assertions
 from squall.testing import stream
 
 HEADER = "[] a owl:Ontology ."

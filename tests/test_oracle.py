@@ -10,8 +10,7 @@ import pytest
 from squall.errors import BuilderError, PlannerError
 from squall.functions import function
 from squall.functions.jena import function_iri
-from squall.rdf import Event, Solution, Term, heartbeat, iri_text
-from squall.system import (
+from squall.model import (
     Aggregate,
     Bind,
     Call,
@@ -37,10 +36,11 @@ from squall.system import (
     Without,
     over,
 )
-from squall.system import Test as Condition
+from squall.model import Test as Condition
+from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.rdf import Event, Solution, Term, heartbeat, iri_text
 from squall.testing import oracle, static, stream, term
 from squall.testing.streams import show
-from squall.windows import LANDMARK, Count, Range, Stepped, Window
 
 
 def slot(text: str) -> Slot:

@@ -11,7 +11,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 import squall
 from squall.functions.jena import function_iri
-from squall.operators import (
+from squall.model import Construct, Pattern, Source, System, Variable
+from squall.model.windows import LANDMARK, Range
+from squall.plan import Node, Plan
+from squall.plan.operators import (
     Answer,
     AntiJoin,
     Apply,
@@ -35,14 +38,11 @@ from squall.operators import (
     Update,
     Where,
 )
-from squall.operators import Test as Condition
-from squall.plan import Node, Plan
-from squall.planners.passes import constants
+from squall.plan.operators import Test as Condition
+from squall.planners.passes import share_constants
 from squall.rdf import Event
-from squall.system import Construct, Pattern, Source, System, Variable
 from squall.testing import assert_as_oracle, stream, term
 from squall.testing.strategies import ALL, CORE, LITERALS, NODES, event_streams, systems
-from squall.windows import LANDMARK, Range
 
 Change = Callable[[Any], Operator]
 
@@ -143,7 +143,7 @@ def test_a_stream_through_another_window_is_found_out() -> None:
 
 
 def test_a_look_up_of_another_constant_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "FEW", 0)
+    monkeypatch.setattr(share_constants, "FEW", 0)
     x, y, p = Variable("x"), Variable("y"), term(":p")
     rules = tuple(
         System(f"r{node}", joinables=(Pattern(x, p, y), Pattern(y, p, node)), consequences=(Construct((head,)),))

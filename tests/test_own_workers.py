@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from squall.builders.distributed.messages import making, same
+from squall.builders.distributed.io.records import making, same
 from squall.builders.spark.workers import by_own_workers
 
 

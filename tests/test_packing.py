@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squall.builders.packing import (
+from squall.builders.runtime.serde import (
     pack,
     pack_all,
     pack_output,
@@ -21,9 +21,9 @@ from squall.builders.packing import (
     unpack_output,
     unpack_outputs,
 )
-from squall.builders.rows.entries import Row, answer_row, row_fact
+from squall.builders.runtime.zset import Row, answer_row, row_fact
+from squall.contracts import Output
 from squall.rdf import ALWAYS, FOREVER, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple
-from squall.stages import Output
 
 CELLS = st.one_of(st.none(), st.text(), st.sampled_from(["", "\n", "\0", "\0[]", "<a>", '"1"', "?x\nq", "?x\tq"]))
 
@@ -57,7 +57,7 @@ def test_who_packs_does_without_pandas() -> None:
     pytest.importorskip("pandas")
     script = """
 import sys
-from squall.builders.distributed.messages import ROW, Message, Parcel, apart, from_arrow, to_arrow
+from squall.builders.distributed.io.records import ROW, Message, Parcel, apart, from_arrow, to_arrow
 packed = list(to_arrow([Parcel(ROW, 1, 2, 3, 4, [("<a>", "<b>", 5, 6, 7)]), Message(ROW, 0, 0, 0, 0, "", 0, 0, 0)]))
 own = []
 assert len(list(from_arrow(apart(packed, [0], own)))) == len(list(from_arrow(own))) == 1

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow
 import pytest
 
-from squall.builders.distributed import parts as module
-from squall.builders.distributed.lines import Document, Parsed
-from squall.builders.distributed.parts import Part, parts, parts_parser, shares
+from squall.builders.distributed.io import splits as module
+from squall.builders.distributed.io.parsing import Document, Parsed
+from squall.builders.distributed.io.splits import Part, parts, parts_parser, shares
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS
 

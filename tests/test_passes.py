@@ -16,8 +16,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall import show
-from squall.operators import (
+from squall import explain
+from squall.model import Source, System, over
+from squall.model.windows import LANDMARK, Nothing, Range, Stepped, Window
+from squall.plan import Plan
+from squall.plan.cardinality import Statistics
+from squall.plan.operators import (
     Answer,
     AntiJoin,
     Closure,
@@ -31,23 +35,19 @@ from squall.operators import (
     Operator,
     Project,
 )
-from squall.operators import Test as Condition
-from squall.plan import Plan
+from squall.plan.operators import Test as Condition
 from squall.planners import rete
-from squall.planners.passes.closure import close
-from squall.planners.passes.columns import drop_columns
-from squall.planners.passes.constants import FEW, share_constants
-from squall.planners.passes.duplicates import drop_checks
-from squall.planners.passes.order import order_joins
-from squall.planners.passes.tests import push_tests
+from squall.planners.passes.eliminate_distinct import drop_checks
+from squall.planners.passes.join_order import order_joins
+from squall.planners.passes.prune_columns import drop_columns
+from squall.planners.passes.push_filters import push_tests
+from squall.planners.passes.share_constants import FEW, share_constants
+from squall.planners.passes.transitive_closure import close
 from squall.rdf import Event, Triple, iri
-from squall.statistics import Statistics
-from squall.system import Source, System, over
 from squall.testing import assert_as_oracle
 from squall.testing.check import assert_outputs
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.testing.suites import permuted, renamed
-from squall.windows import LANDMARK, Nothing, Range, Stepped, Window
 
 GOLDEN = Path(__file__).parent / "golden" / "plans"
 PREFIX = "@prefix : <http://example.org/> .\n@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .\n"
@@ -160,7 +160,7 @@ def test_golden(name: str) -> None:
     passes, text, window = PROGRAMS[name]
     for when, chosen in (("before", ()), ("after", passes)):
         path = GOLDEN / f"{name}.{when}.txt"
-        printed = numbered(show.text(plan(text, *chosen, window=window))) + "\n"
+        printed = numbered(explain.text(plan(text, *chosen, window=window))) + "\n"
         if not path.exists():
             path.write_text(printed, encoding="utf-8")
             pytest.fail(f"{path} was missing, and is written now")
@@ -408,7 +408,7 @@ def test_what_is_negated_keeps_what_is_compared_alone() -> None:
 
 
 def test_a_count_sees_all_columns_of_a_set() -> None:
-    from squall.system import Aggregate, Grouping, Pattern, Select, Variable
+    from squall.model import Aggregate, Grouping, Pattern, Select, Variable
 
     x, y, n = map(Variable, "xyn")
     rule = System(
@@ -448,7 +448,7 @@ def test_facts_that_are_read_again_are_checked_where_they_are() -> None:
 
 
 def test_solutions_are_counted() -> None:
-    from squall.system import Pattern, Select, Variable
+    from squall.model import Pattern, Select, Variable
 
     x, y = map(Variable, "xy")
     rule = over(System("q", joinables=(Pattern(x, P, y),), consequences=(Select((x,)),)), Range(10))

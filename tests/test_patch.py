@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import squall
-from squall import profiles
 from squall.errors import UsageError
+from squall.model import profiles
 from squall.rdf import Event, Triple, iri
 from squall.streams import LedgerFile, Sources, open_source
 
@@ -135,7 +135,7 @@ def test_rows_that_do_not_belong_into_a_transaction(row: str, reason: str, tmp_p
 def test_cutting_into_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ["TX .", f"A {A}", f"D {B}", "TC .", f"A {C}", "bad"]
     whole = read(tmp_path, *rows)
-    monkeypatch.setattr("squall.streams.reading._CHUNK", 10)
+    monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 10)
     assert read(tmp_path, *rows) == whole
     assert whole[1] == [(6, "not a row of an RDF Patch here", "bad")]
 

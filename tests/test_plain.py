@@ -11,11 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.clock import VirtualClock, WallClock
+from squall.contracts import Options
 from squall.rdf import ALWAYS, XSD, Event, Term, Triple, iri
-from squall.stages import Options
-from squall.streams import LedgerFile, Sources, Watched, open_source, parse_lines, plain
-from squall.streams.reading import grouped
+from squall.streams import LedgerFile, Sources, Watched, open_source, parse_lines
+from squall.streams.clock import VirtualClock, WallClock
+from squall.streams.formats import fast_ntriples
+from squall.streams.formats.reading import grouped
 
 E = "http://example.org/"
 WANTED = (iri(E + "p"),)
@@ -78,7 +79,7 @@ def late(events: Sequence[Event]) -> list[tuple[int, Triple]]:
 @example(["1 <urn:x:a> <urn:x:p> <urn:x:b> xx5 <urn:x:a> <urn:x:p> <urn:x:b> ."])
 @example(["1 <urn:x:a> <urn:x:p> <urn:x:b>\n<urn:x:c> .", "2 <urn:x:a> <urn:x:p> <urn:x:b> ."])
 def test_events_are_those_of_the_pairs(lines: list[str]) -> None:
-    found = plain.events("\n".join(lines).encode(), ".d", "urn:s")
+    found = fast_ntriples.events("\n".join(lines).encode(), ".d", "urn:s")
     split = [part for line in lines for part in line.split("\n")]
     with patch.multiple("squall.streams.formats", suffix=lambda _: ".d", statements=lambda *_, **__: None):
         timed, bad = parse_lines(split, "d", timed=True)  # by the parser alone
@@ -91,7 +92,7 @@ def test_events_are_those_of_the_pairs(lines: list[str]) -> None:
 def test_plain_lines_in_order_need_no_parser(lines: list[str]) -> None:
     canonical = [line for line in lines if "string>" not in line]
     if canonical:
-        found = plain.events("\n".join(canonical).encode(), ".d", "")
+        found = fast_ntriples.events("\n".join(canonical).encode(), ".d", "")
         assert found is not None
         assert found[1] == len(canonical)
 
@@ -102,9 +103,9 @@ def test_plain_lines_in_order_need_no_parser(lines: list[str]) -> None:
 )
 def test_one_line_that_is_not_plain_is_seen(block: str, broken: str) -> None:
     fine = "<urn:x:a> <urn:x:p> _:b ."
-    assert plain.statements(block.format(fine, fine).encode(), timed=True) is not None
-    assert plain.statements(block.format(fine, broken).encode(), timed=True) is None
-    assert plain.statements(block.format(broken, fine).encode(), timed=True) is None
+    assert fast_ntriples.statements(block.format(fine, fine).encode(), timed=True) is not None
+    assert fast_ntriples.statements(block.format(fine, broken).encode(), timed=True) is None
+    assert fast_ntriples.statements(block.format(broken, fine).encode(), timed=True) is None
 
 
 @settings(deadline=None)
@@ -114,7 +115,7 @@ def test_what_is_of_no_use_may_be_left_out_and_nothing_else(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "chosen.ntt"
     path.write_text("\n".join(lines))
-    with patch("squall.streams.reading._CHUNK", chunk):
+    with patch("squall.streams.formats.reading._CHUNK", chunk):
         every, lost, statements = read(path, None)
         chosen, lost_too, statements_too = read(path, WANTED)
     assert (lost.entries, statements) == (lost_too.entries, statements_too)
@@ -141,7 +142,7 @@ def test_lines_are_numbered_whichever_way_those_before_were_read(fine: str, tmp_
     path = tmp_path / "x.ntt"
     path.write_text("".join(map(fine.format, range(9))) + "\n9 b .\n")
     for chunk in (30, 100, 1 << 17):
-        with patch("squall.streams.reading._CHUNK", chunk):
+        with patch("squall.streams.formats.reading._CHUNK", chunk):
             _, ledger, statements = read(path, None)
         assert (statements, [(cause, line) for cause, line, *_ in ledger.entries]) == (9, [("malformed", 11)])
 
@@ -165,7 +166,7 @@ def test_outputs_are_those_of_all_there_is(
         sources = Sources([open_source(str(path), ledger)])
         if wanted is not None:
             sources.want(wanted)
-        with patch("squall.streams.reading._CHUNK", chunk):
+        with patch("squall.streams.formats.reading._CHUNK", chunk):
             outputs = list(squall.build(job, options=Options(ledger=ledger)).run(sources))
         found.append((sorted(outputs), ledger.entries))
     assert found[0] == found[1]

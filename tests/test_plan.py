@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall.errors import PlannerError
-from squall.marks import QUAD_MARK, relation_mark
-from squall.operators import (
+from squall.model import Report, Source
+from squall.model.windows import Count, Range, Stepped
+from squall.plan import Input, Node, Plan
+from squall.plan.operators import (
     Aggregate,
     Answer,
     AntiJoin,
@@ -40,12 +42,10 @@ from squall.operators import (
     Unit,
     Update,
 )
-from squall.operators import Test as Condition
-from squall.plan import Input, Node, Plan
+from squall.plan.operators import Test as Condition
+from squall.plan.validation import check
 from squall.rdf import iri
-from squall.system import Report, Source
-from squall.wellformed import check
-from squall.windows import Count, Range, Stepped
+from squall.rdf.row_tags import QUAD_MARK, relation_mark
 
 P, Q = iri("urn:p"), iri("urn:q")
 NOW = Invoke("urn:x-squall:jena:now", ())
@@ -127,7 +127,7 @@ def test_workers_that_are_sent_a_plan_need_not_load_what_its_graph_is_made_of() 
     assert list(TRANSITIVE.graph)
     assert TRANSITIVE.components
     sent = pickle.dumps(TRANSITIVE)
-    read = "import pickle, sys, squall.builders.distributed.cut; pickle.load(sys.stdin.buffer).components; "
+    read = "import pickle, sys, squall.builders.distributed.plan.stages; pickle.load(sys.stdin.buffer).components; "
     says = [sys.executable, "-c", read + "print('networkx' in sys.modules)"]
     assert subprocess.run(says, input=sent, capture_output=True, check=True).stdout == b"False\n"
     assert pickle.loads(sent) == TRANSITIVE

@@ -19,37 +19,8 @@ from hypothesis import strategies as st
 
 import squall
 from squall.errors import PlannerError
-from squall.marks import relation_mark
-from squall.operators import (
-    Aggregate,
-    Answer,
-    AntiJoin,
-    Apply,
-    Column,
-    Deliver,
-    Distinct,
-    Emit,
-    Extend,
-    Group,
-    Invoke,
-    Join,
-    LeftJoin,
-    Match,
-    Operator,
-    Project,
-    Read,
-    Union,
-    Update,
-    Value,
-)
-from squall.operators import Slice as SliceOf
-from squall.operators import Test as Condition
-from squall.plan import Input, Plan
-from squall.planners import orders, rete
-from squall.planners.draft import digest
-from squall.rdf import XSD, Term, iri, literal
-from squall.system import Aggregate as AggregateOf
-from squall.system import (
+from squall.model import Aggregate as AggregateOf
+from squall.model import (
     AtomPattern,
     Bind,
     Call,
@@ -73,10 +44,39 @@ from squall.system import (
     Variable,
     Without,
 )
+from squall.model.windows import Range
+from squall.plan import Input, Plan
+from squall.plan.operators import (
+    Aggregate,
+    Answer,
+    AntiJoin,
+    Apply,
+    Column,
+    Deliver,
+    Distinct,
+    Emit,
+    Extend,
+    Group,
+    Invoke,
+    Join,
+    LeftJoin,
+    Match,
+    Operator,
+    Project,
+    Read,
+    Union,
+    Update,
+    Value,
+)
+from squall.plan.operators import Slice as SliceOf
+from squall.plan.operators import Test as Condition
+from squall.planners import canonical_order, rete
+from squall.planners.lowering.plan_builder import digest
+from squall.rdf import XSD, Term, iri, literal
+from squall.rdf.row_tags import relation_mark
 from squall.testing.check import assert_as_oracle, assert_outputs
 from squall.testing.strategies import systems
 from squall.testing.streams import stream
-from squall.windows import Range
 
 PLANNERS = ("greedy", "rete")
 PREFIX = "@prefix : <http://example.org/> ."
@@ -814,7 +814,7 @@ def test_patterns_that_look_alike_are_planned_in_steps_that_are_bounded(
 ) -> None:
     """Of 150 patterns there are 150! orders; each of those carried on looks at each pattern that is left."""
     count = 0
-    steps = orders._steps
+    steps = canonical_order._steps
 
     def counted(*given: Any) -> Iterator[Any]:
         nonlocal count
@@ -822,6 +822,6 @@ def test_patterns_that_look_alike_are_planned_in_steps_that_are_bounded(
             count += 1
             yield step
 
-    monkeypatch.setattr(orders, "_steps", counted)
+    monkeypatch.setattr(canonical_order, "_steps", counted)
     rete.identities(_of(_like(shape, 150)))
-    assert count <= orders.STEPS
+    assert count <= canonical_order.STEPS

@@ -9,17 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall import profiles
+from squall.contracts import Output
 from squall.errors import UsageError
-from squall.planners.parts import walk
+from squall.model import Construct, Either, Maybe, Pattern, Report, Source, System, Variable, Without, profiles, rules
+from squall.model.stratification import stratify
+from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.planners.lowering.walk import walk
 from squall.rdf import Event, Triple, iri
-from squall.stages import Output
-from squall.strata import stratify
-from squall.system import Construct, Either, Maybe, Pattern, Report, Source, System, Variable, Without, rules
 from squall.testing import assert_as_oracle, difference, run, stream, timed
 from squall.testing.strategies import CORE, event_streams, systems
 from squall.testing.streams import show
-from squall.windows import LANDMARK, Count, Range, Stepped, Window
 
 A, B = Variable("a"), Variable("b")
 P, Q = iri("urn:p"), iri("urn:q")

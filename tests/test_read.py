@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.builders.rows.entries import Entry, fact_row
-from squall.builders.rows.memory import SWEPT
-from squall.builders.rows.read import Facts, Reader
+from squall.builders.runtime.operators.scan import Facts, Reader
+from squall.builders.runtime.operators.state import SWEPT
+from squall.builders.runtime.zset import Entry, fact_row
 from squall.errors import SourceError
+from squall.model import CAME, GRAPH, Arrivals, Graphs, Source
+from squall.model.windows import LANDMARK, NOTHING, Count, Range, Stepped, Window
 from squall.rdf import ALWAYS, FOREVER, WORKING, XSD, Atom, Columns, Event, Fact, Term, Triple, heartbeat, iri, literal
-from squall.system import CAME, GRAPH, Arrivals, Graphs, Source
-from squall.windows import LANDMARK, NOTHING, Count, Range, Stepped, Window
 from tests.snapshots import ONE, A, B, Bag, C, at
 
 S, T = "urn:s", "urn:t"

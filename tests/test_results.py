@@ -18,6 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyoxigraph import QueryResultsFormat, RdfFormat
 
+from squall.contracts import Output
 from squall.errors import SinkError, UsageError
 from squall.rdf import (
     ALWAYS,
@@ -36,12 +37,11 @@ from squall.rdf import (
     parts,
     term,
 )
-from squall.stages import Output
 from squall.streams import FileSink, open_sink, parse_lines
-from squall.streams.evaluations import Answered, Evaluation, Gathering, evaluation, stream_iri
-from squall.streams.graphs import TriG, timed_quad
-from squall.streams.results import json_line, srcsv, srj, srtsv, srx
-from squall.streams.tables import Tables
+from squall.streams.formats.evaluations import Answered, Evaluation, Gathering, evaluation, stream_iri
+from squall.streams.formats.graphs import TriG, timed_quad
+from squall.streams.formats.results import json_line, srcsv, srj, srtsv, srx
+from squall.streams.formats.tables import Tables
 
 E = "http://example.org/"
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 import squall
 from squall.checking import lint
-from squall.compounds import compound, is_compound
 from squall.errors import BuilderError, SquallError, each
+from squall.model import warnings
 from squall.rdf import Term, iri
-from squall.system import warnings
+from squall.rdf.compounds import compound, is_compound
 from squall.testing import assert_outputs
-from squall.translators.rif import asking
+from squall.translators.rif import magic_sets
 from squall.translators.rif.clauses import Clause
 from tests.test_rif_translator import E, number, text, values
 
@@ -212,7 +212,7 @@ def test_rules_that_could_run_forward_give_the_same_when_they_are_asked(
 ) -> None:
     forward = values("goal", *facts, *rules, goal)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(asking, "_is_endless", _has_condition)
+        patch.setattr(magic_sets, "_is_endless", _has_condition)
         assert values("goal", *facts, *rules, goal) == forward
 
 
@@ -221,7 +221,7 @@ def test_no_more_is_concluded_than_what_is_asked(monkeypatch: pytest.MonkeyPatch
     edges = [f"ex:e({n} {n + 1})" for n in range(6)]
     program = (*edges, "Forall ?x ?y (ex:p(?x ?y) :- ex:e(?x ?y))", path, "Forall ?x (ex:goal(?x) :- ex:p(4 ?x))")
     assert len(values("p", *program)) == 21
-    monkeypatch.setattr(asking, "_is_endless", _has_condition)
+    monkeypatch.setattr(magic_sets, "_is_endless", _has_condition)
     assert values("p", *program) == {(number(x), number(y)) for x, y in [(4, 5), (4, 6), (5, 6)]}
 
 

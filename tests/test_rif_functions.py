@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall import functions
-from squall.compounds import compound
 from squall.functions.rif.names import FUNC, PRED, SAME
 from squall.functions.rif.spaces import SPACES, identity, same
 from squall.functions.sparql.names import FALSE, TRUE
 from squall.rdf import RDF, XSD, Term, literal
+from squall.rdf.compounds import compound
 from tests.rif_calls import SPELLED, A, B, X, call, listed, of, rdf, text
 
 DEEP = 900

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall import functions
-from squall.compounds import depth
 from squall.errors import TranslatorError
 from squall.functions.rif.names import FUNC, PRED
+from squall.model import Call, Compute, Test, Variable
 from squall.rdf import Term, literal, parts
-from squall.system import Call, Compute, Test, Variable
+from squall.rdf.compounds import depth
 from squall.translators.common import Scope, lower
 from tests.rif_calls import SPELLED, A, Result, X, call, check, listed, of
 

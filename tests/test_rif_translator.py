@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import squall
-from squall.compounds import LIST, compound
 from squall.errors import BuilderError, Errors, SquallError, UsageError
 from squall.lexers.rif import exchange, presentation
+from squall.model import Stream, rules, streams, warnings
 from squall.rdf import OWL, RDF, RDFS, XSD, Atom, Event, Fact, Term, Triple, iri, literal
-from squall.streams.documents import load
-from squall.system import Stream, rules, streams, warnings
+from squall.rdf.compounds import LIST, compound
+from squall.streams.sources.documents import load
 from squall.testing.oracle import outputs
 from squall.translators.rif import translator
 

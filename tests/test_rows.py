@@ -16,23 +16,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall import functions
-from squall import operators as ops
-from squall.builders.rows import operator, plain
-from squall.builders.rows.deliver import Deliver, GrowingDeliver
-from squall.builders.rows.entries import Entry, Row, fact_row, is_rdf, row_fact, settle
-from squall.builders.rows.join import AntiJoin, Join
-from squall.builders.rows.memory import SWEPT, Index, Keeping
-from squall.builders.rows.plain import Plain
-from squall.builders.rows.sets import CountingDistinct, GrowingDistinct, RecursiveDistinct, Timed
-from squall.builders.rows.timeline import TimeDriven
-from squall.builders.rows.update import Update
+from squall.builders.runtime.operators import operator, stateless
+from squall.builders.runtime.operators.distinct import CountingDistinct, GrowingDistinct, RecursiveDistinct, Timed
+from squall.builders.runtime.operators.event_time import TimeDriven
+from squall.builders.runtime.operators.join import AntiJoin, Join
+from squall.builders.runtime.operators.output import Deliver, GrowingDeliver
+from squall.builders.runtime.operators.state import SWEPT, Index, Keeping
+from squall.builders.runtime.operators.stateless import Plain
+from squall.builders.runtime.operators.update import Update
+from squall.builders.runtime.zset import Entry, Row, fact_row, is_rdf, row_fact, settle
 from squall.functions import Function
 from squall.functions.jena import function_iri
-from squall.operators import Column, Invoke, Value
+from squall.model import Report, Source
+from squall.model.windows import Range
 from squall.plan import Input, Node, Plan
+from squall.plan import operators as ops
+from squall.plan.operators import Column, Invoke, Value
 from squall.rdf import ALWAYS, FOREVER, XSD, Atom, Boolean, Solution, Term, Triple, literal
-from squall.system import Report, Source
-from squall.windows import Range
 from tests.snapshots import (
     ALSO_ONE,
     INSTANTS,
@@ -222,7 +222,7 @@ def _anti(on: tuple[tuple[int, int], ...], grows: bool = False) -> Case:
 
 def _match(*cells: ops.Cell) -> Case:
     terms = (A, B, ONE, ALSO_ONE, TWO, REL)
-    return Case(lambda: Plain(plain.match(cells)), (len(cells) + 1,), linear(match_of(*cells)), cells=terms)
+    return Case(lambda: Plain(stateless.match(cells)), (len(cells) + 1,), linear(match_of(*cells)), cells=terms)
 
 
 def _project(*columns: int | None) -> Case:
@@ -267,7 +267,7 @@ CASES = {
     ),
     "emit of constants": Case(lambda: ready(ops.Emit((A, C), rules=("r",)), 1), (1,), linear(lambda row: (A, C, "r"))),
     "emit of what may be unbound": Case(
-        lambda: Plain(plain.emit((1, C, 1), ("r",), 3, {0, 1})),
+        lambda: Plain(stateless.emit((1, C, 1), ("r",), 3, {0, 1})),
         (3,), linear(lambda row: None if row[1] is None else (row[1], C, row[1], "r")), cells=(A, None),
     ),
     "answer": Case(

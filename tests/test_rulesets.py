@@ -10,8 +10,8 @@ import pytest
 import squall
 from squall import rulesets
 from squall.errors import UsageError
+from squall.model import AtomPattern, Construct, Pattern, System, rules
 from squall.plan import Plan
-from squall.system import AtomPattern, Construct, Pattern, System, rules
 from squall.testing import static, stream
 from squall.testing.streams import show_fact
 

@@ -12,24 +12,24 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import squall
-from squall import operators as ops
-from squall.builders.distributed import shares
-from squall.builders.distributed.addressing import Program
-from squall.builders.distributed.exchange import Tally, Told
-from squall.builders.distributed.lines import Lost, Parsed
-from squall.builders.distributed.messages import COUNT, LOST, ROW, Failed
-from squall.builders.distributed.reasons import as_a_whole
-from squall.builders.distributed.shares import Shares, Sharing, _Came, facts
-from squall.builders.distributed.subjects import share_of, why_together
+from squall.builders.distributed.exec import sharded_plan
+from squall.builders.distributed.exec.routing import Program
+from squall.builders.distributed.exec.sharded_plan import Shares, Sharing, _Came, facts
+from squall.builders.distributed.io.engine import Tally, Told
+from squall.builders.distributed.io.parsing import Lost, Parsed
+from squall.builders.distributed.io.records import COUNT, LOST, ROW, Failed
+from squall.builders.distributed.plan.shardability import share_of, why_together
+from squall.builders.distributed.plan.shardability_reasons import as_a_whole
+from squall.contracts import Options
 from squall.errors import BuilderError
-from squall.figures import Figures
+from squall.model import Source, System
+from squall.model.windows import Count, Range, Window
 from squall.plan import Input, Node, Plan
+from squall.plan import operators as ops
+from squall.plan.node_metrics import Figures
 from squall.rdf import ALWAYS, FOREVER, Atom, Event, Triple, iri
-from squall.stages import Options
-from squall.system import Source, System
 from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies.streams import one_in
-from squall.windows import Count, Range, Window
 from tests import in_memory
 from tests.laws import examples, hold
 
@@ -137,7 +137,7 @@ def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: p
         few: int,
         seed: int,
     ) -> None:
-        monkeypatch.setattr(shares, "COMPACT", compact)
+        monkeypatch.setattr(sharded_plan, "COMPACT", compact)
         plan = squall.plan(system, planner)
         assume(why_together(plan) is None)
         came = came if any("removals=True" in repr(node.op) for node in plan.nodes) else without_removals(came)
@@ -254,7 +254,7 @@ def _id(text: str) -> str:
 def test_the_latest_share_says_what_is_late_and_the_first_to_have_something_to_do_when() -> None:
     said = {"passed": (3, 5), "earliest": (4, 6), "due": (9, FOREVER)}
     told = Told(instants=tuple((name, 0, time) for name, times in said.items() for time in times))
-    assert shares._times(told) == {"passed": 5, "earliest": 6, "due": 9}
+    assert sharded_plan._times(told) == {"passed": 5, "earliest": 6, "due": 9}
 
 
 def test_all_facts_of_a_subject_are_in_one_share() -> None:

@@ -16,18 +16,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall import operators as pps
-from squall import show
-from squall import system as tps
-from squall.figures import NodeFigures
-from squall.operators import AntiJoin, Column, Deliver, Distinct, Emit, Extend, Invoke, Join, Match, Read, Unit, Value
-from squall.operators import Test as Filter
+from squall import explain
+from squall import model as tps
+from squall.explain.words import heat, measured, served
+from squall.model import AtomPattern, Bind, Call, Construct, Pattern, Source, System, Test, Variable, Without
+from squall.model.windows import Count, Range, Stepped
 from squall.plan import Input, Node, Plan
+from squall.plan import operators as pps
+from squall.plan.node_metrics import NodeFigures
+from squall.plan.operators import (
+    AntiJoin,
+    Column,
+    Deliver,
+    Distinct,
+    Emit,
+    Extend,
+    Invoke,
+    Join,
+    Match,
+    Read,
+    Unit,
+    Value,
+)
+from squall.plan.operators import Test as Filter
+from squall.plan.validation import check
 from squall.rdf import XSD, Term, iri, literal
-from squall.show.words import heat, measured, served
-from squall.system import AtomPattern, Bind, Call, Construct, Pattern, Source, System, Test, Variable, Without
-from squall.wellformed import check
-from squall.windows import Count, Range, Stepped
 
 GOLDEN = Path(__file__).parent / "golden"
 E = "http://example.org/"
@@ -183,17 +196,17 @@ DRAWN = ["svg", "html"]
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("cli/system.txt", show.text(SYSTEM)),
-        ("cli/system.json", show.as_json(SYSTEM)),
-        ("cli/plan.txt", show.text(PLAN)),
-        ("cli/plan.json", show.as_json(PLAN)),
-        ("cli/plan.mmd", show.mermaid(PLAN)),
-        ("cli/plan.dot", show.dot(PLAN)),
-        ("show/query.txt", show.text(QUERY)),
-        ("show/query-plan.txt", show.text(QUERY_PLAN)),
-        ("show/figures.txt", show.text(PLAN, FIGURES)),
-        ("show/figures.mmd", show.mermaid(PLAN, FIGURES)),
-        ("show/figures.dot", show.dot(PLAN, FIGURES)),
+        ("cli/system.txt", explain.text(SYSTEM)),
+        ("cli/system.json", explain.as_json(SYSTEM)),
+        ("cli/plan.txt", explain.text(PLAN)),
+        ("cli/plan.json", explain.as_json(PLAN)),
+        ("cli/plan.mmd", explain.mermaid(PLAN)),
+        ("cli/plan.dot", explain.dot(PLAN)),
+        ("show/query.txt", explain.text(QUERY)),
+        ("show/query-plan.txt", explain.text(QUERY_PLAN)),
+        ("show/figures.txt", explain.text(PLAN, FIGURES)),
+        ("show/figures.mmd", explain.mermaid(PLAN, FIGURES)),
+        ("show/figures.dot", explain.dot(PLAN, FIGURES)),
     ],
 )
 def test_golden(name: str, shown: str) -> None:
@@ -207,7 +220,7 @@ def test_every_operator_is_in_a_golden_plan() -> None:
 
 @pytest.mark.parametrize("plan", [PLAN, QUERY_PLAN])
 def test_every_node_is_drawn_once_and_every_edge_too(plan: Plan) -> None:
-    lines = show.text(plan).splitlines()
+    lines = explain.text(plan).splitlines()
     for node in plan.nodes:
         assert sum(line.lstrip("│├└─ ").startswith(f"{node.id}: ") for line in lines) == 1
     assert sum("─ " in line for line in lines) == sum(len(node.inputs) for node in plan.nodes)
@@ -223,35 +236,35 @@ def test_a_node_that_only_feedback_leads_to_is_drawn() -> None:
             Node("end", Deliver(), (Input("d", (0,)),)),
         )
     )
-    text = show.text(check(loop))
+    text = explain.text(check(loop))
     assert "\nm: match" in text
     assert "-> m  [feedback]" in text
 
 
 def test_an_iri_in_a_literal_is_left_alone() -> None:
-    assert '"say \\"<http://no/iri>\\""' in show.text(SYSTEM)
+    assert '"say \\"<http://no/iri>\\""' in explain.text(SYSTEM)
 
 
 def test_json_has_no_origins_and_can_be_read() -> None:
-    data = json.loads(show.as_json(SYSTEM))
+    data = json.loads(explain.as_json(SYSTEM))
     assert data["kind"] == "System"
     assert "origin" not in data
 
 
 def test_json_has_the_figures() -> None:
-    data = json.loads(show.as_json(PLAN, FIGURES))
+    data = json.loads(explain.as_json(PLAN, FIGURES))
     assert data["figures"]["j"] == {"estimated": 1200.4, "rows": 998, "state": 10, "seconds": 0.0012}
-    assert "figures" not in json.loads(show.as_json(PLAN))
+    assert "figures" not in json.loads(explain.as_json(PLAN))
 
 
 def test_labels_cannot_break_out_of_their_quotes() -> None:
-    for line in show.mermaid(PLAN).splitlines():
+    for line in explain.mermaid(PLAN).splitlines():
         assert line.count('"') in (0, 2)
-    assert r"\"\\\"\\\\\"" in show.dot(PLAN)
+    assert r"\"\\\"\\\\\"" in explain.dot(PLAN)
 
 
 def test_any_other_tree_prints_itself() -> None:
-    assert show.text(iri(E)) == f"<{E}>"
+    assert explain.text(iri(E)) == f"<{E}>"
 
 
 # Figures
@@ -282,13 +295,13 @@ def test_the_hottest_nodes_are_those_that_take_most_time_or_else_those_with_most
 @pytest.mark.parametrize("format", ["mermaid", "dot", "svg", "html"])
 def test_only_hot_nodes_are_coloured(format: str) -> None:
     colour = {"mermaid": "class n10 hot4", "dot": "fillcolor"}.get(format, 'class="node hot4"')
-    assert show.FORMATS[format](PLAN, FIGURES).count(colour) == 1
-    assert colour not in show.FORMATS[format](PLAN, None)
+    assert explain.FORMATS[format](PLAN, FIGURES).count(colour) == 1
+    assert colour not in explain.FORMATS[format](PLAN, None)
 
 
-@pytest.mark.parametrize("format", [format for format in show.FORMATS if format != "json"])
+@pytest.mark.parametrize("format", [format for format in explain.FORMATS if format != "json"])
 def test_every_format_shows_the_figures(format: str) -> None:
-    assert "~1,200 rows, 998 rows, 10 kept, 1.2 ms" in show.FORMATS[format](PLAN, FIGURES)
+    assert "~1,200 rows, 998 rows, 10 kept, 1.2 ms" in explain.FORMATS[format](PLAN, FIGURES)
 
 
 def test_a_node_serves_the_rules_that_it_leads_to_or_comes_from() -> None:
@@ -323,7 +336,7 @@ def of_class(root: ElementTree.Element, name: str) -> list[ElementTree.Element]:
 
 @pytest.mark.parametrize("plan", [PLAN, QUERY_PLAN])
 def test_a_picture_has_every_node_and_every_edge(plan: Plan) -> None:
-    root = picture(show.svg(plan, FIGURES))
+    root = picture(explain.svg(plan, FIGURES))
     inputs = [edge for node in plan.nodes for edge in node.inputs]
     assert sorted(node.get("data-id", "") for node in of_class(root, "node")) == sorted(node.id for node in plan.nodes)
     assert sorted(edge.get("data-from", "") for edge in of_class(root, "edge")) == sorted(edge.node for edge in inputs)
@@ -333,12 +346,12 @@ def test_a_picture_has_every_node_and_every_edge(plan: Plan) -> None:
 @settings(max_examples=30)
 @given(st.text())
 def test_whatever_a_plan_says_the_picture_is_xml(text: str) -> None:
-    root = picture(show.svg(renamed(PLAN, text)).encode("utf-8").decode("utf-8"))
+    root = picture(explain.svg(renamed(PLAN, text)).encode("utf-8").decode("utf-8"))
     assert len(of_class(root, "node")) == len(PLAN.nodes)
 
 
 def test_a_picture_of_nothing_but_the_end() -> None:
-    root = picture(show.svg(check(Plan((Node("end", Deliver()),)))))
+    root = picture(explain.svg(check(Plan((Node("end", Deliver()),)))))
     assert len(of_class(root, "node")) == 1
 
 
@@ -368,7 +381,7 @@ class Scripts(HTMLParser):
 
 
 def test_a_page_holds_what_there_is_to_know_of_a_node() -> None:
-    data = json.loads(Scripts(show.html(PLAN, FIGURES)).texts["application/json"])
+    data = json.loads(Scripts(explain.html(PLAN, FIGURES)).texts["application/json"])
     nodes = {node["id"]: node for node in data["nodes"]}
     assert list(nodes) == [node.id for node in PLAN.nodes]
     assert nodes["j"] == {
@@ -386,7 +399,7 @@ def test_a_page_holds_what_there_is_to_know_of_a_node() -> None:
 @settings(max_examples=30)
 @given(st.text() | st.just(NASTY))
 def test_nothing_in_a_plan_becomes_markup_of_the_page(text: str) -> None:
-    plain, page = Scripts(show.html(PLAN)), Scripts(show.html(renamed(PLAN, text)))
+    plain, page = Scripts(explain.html(PLAN)), Scripts(explain.html(renamed(PLAN, text)))
     # The lines of a label and the list of prefixes depend on the text.
     tags = [[tag for tag in one.tags if tag not in ("tspan", "dl", "dt", "dd", "h2")] for one in (plain, page)]
     assert tags[0] == tags[1]
@@ -395,7 +408,7 @@ def test_nothing_in_a_plan_becomes_markup_of_the_page(text: str) -> None:
 
 
 def test_a_page_loads_nothing() -> None:
-    page = show.html(PLAN)
+    page = explain.html(PLAN)
     assert Scripts(page).loads == []
     assert "default-src 'none'" in page
     for way in ("@import", "fetch(", "XMLHttpRequest", "import(", "innerHTML", "eval("):
@@ -406,7 +419,7 @@ def test_a_page_loads_nothing() -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="no JavaScript engine")
 def test_the_program_of_a_page_is_javascript(tmp_path: Path) -> None:
     path = tmp_path / "page.js"
-    path.write_text(Scripts(show.html(PLAN)).texts["program"])
+    path.write_text(Scripts(explain.html(PLAN)).texts["program"])
     done = subprocess.run(["node", "--check", str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -429,7 +442,7 @@ def many(rules: int) -> Plan:
 def test_a_large_plan_is_drawn_in_seconds(format: str) -> None:
     plan = many(500)
     begin = time.perf_counter()
-    drawn = show.FORMATS[format](plan, {"m7": NodeFigures(rows=1)})
+    drawn = explain.FORMATS[format](plan, {"m7": NodeFigures(rows=1)})
     assert time.perf_counter() - begin < 10
     assert drawn.count('class="node') == len(plan.nodes) == 2003
 
@@ -438,5 +451,5 @@ def test_a_long_body_is_deeper_than_python_recurses() -> None:
     nodes = [Node("n0", Unit())]
     nodes += [Node(f"n{i}", Extend(TEN), (Input(f"n{i - 1}"),)) for i in range(1, 2000)]
     plan = Plan((*nodes, Node("end", Deliver(), (Input("n1999"),))))
-    for name, form in show.FORMATS.items():
+    for name, form in explain.FORMATS.items():
         assert "n1998" in form(plan, None), name

@@ -28,10 +28,10 @@ import pytest
 
 import squall
 from squall import functions
+from squall.contracts import Interval, Options, Output
 from squall.errors import BuilderError, SourceError
-from squall.figures import Figures
+from squall.plan.node_metrics import Figures
 from squall.rdf import ALWAYS, Event, Term, Triple, iri
-from squall.stages import Interval, Options, Output
 from squall.streams import LedgerFile, Sources, open_source, open_static
 
 pytest.importorskip("pyspark")
@@ -107,7 +107,7 @@ def one_file_per_batch() -> Iterator[None]:
 @pytest.mark.usefixtures("one_file_per_batch")
 def test_nothing_of_java_is_held_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python would leave it for when there is much to be collected: of what Java has for it, it knows nothing."""
-    from squall.builders.spark.ends import Ends
+    from squall.builders.spark.sink_commit import Ends
 
     held: list[int] = []
     deliver = Ends.deliver
@@ -224,7 +224,7 @@ def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
 )
 def test_of_a_file_that_cannot_be_read_nothing_is_seen(tmp_path: Path, content: bytes) -> None:
     """That it cannot is said where the run reads it."""
-    from squall.builders.spark.direct import Direct
+    from squall.builders.spark.executor_sources import Direct
     from squall.builders.spark.inputs import Inputs, document_of, heads
 
     path = tmp_path / "a.ntt.gz"
@@ -359,7 +359,7 @@ def test_a_session_that_is_there_is_left_as_it_is_in_any_thread() -> None:
 
 
 def test_workers_do_not_look_for_cycles_all_the_time() -> None:
-    from squall.builders.distributed.messages import TOKEN, Message, making
+    from squall.builders.distributed.io.records import TOKEN, Message, making
     from squall.builders.spark import session
     from squall.builders.spark.workers import by_workers
 
@@ -374,7 +374,7 @@ def test_workers_do_not_look_for_cycles_all_the_time() -> None:
 def test_buckets_are_dealt_out_evenly(tmp_path: Path, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.sql import functions as f
 
-    from squall.builders.distributed.addressing import BUCKETS
+    from squall.builders.distributed.exec.routing import BUCKETS
     from squall.builders.spark import session
     from squall.builders.spark.exchange import SparkExchange
     from squall.builders.spark.store import Store
@@ -438,7 +438,7 @@ def test_the_name_of_a_socket_is_as_long_as_its_bytes(
 
 
 def test_workers_take_the_files_of_pyspark_and_not_its_archive() -> None:
-    from squall.builders.distributed.messages import TOKEN, Message, making
+    from squall.builders.distributed.io.records import TOKEN, Message, making
     from squall.builders.spark import session
     from squall.builders.spark.workers import by_workers
 
@@ -491,7 +491,7 @@ def test_a_restart_knows_when_the_first_run_began(tmp_path: Path) -> None:
 
 
 def test_the_state_survives_its_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.builders.distributed.supersteps.COMPACT", 2)
+    monkeypatch.setattr("squall.builders.distributed.exec.micro_batch.COMPACT", 2)
     options = Options(checkpoint=tmp_path / "checkpoint")
     facts = edges(24, seed=3)
     outputs: list[tuple[int, str]] = []

@@ -19,7 +19,7 @@ from pathlib import Path
 import squall
 from squall.builders.spark import session
 from squall.rdf import Event, Triple, iri
-from squall.stages import Options
+from squall.contracts import Options
 from squall.testing import assert_as_oracle, static
 
 spark = session([("spark.master", "local-cluster[2,1,1024]"), ("spark.squall.singleTaskRows", "0")])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import squall
-from squall.stages import Options
+from squall.contracts import Options
 from squall.streams import LedgerFile, Sources
 from tests import brokers
 from tests.live import line, output

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 import squall
-from squall.clock import WallClock
+from squall.contracts import Options
 from squall.errors import BuilderError, SourceError
-from squall.stages import Options
 from squall.streams import LedgerFile, Sources, open_source
+from squall.streams.clock import WallClock
 from squall.streams.live import base
 from tests import brokers, live
 from tests.live import line
 
 pytest.importorskip("pyspark")
 pytest.importorskip("redis")
-from squall.builders.spark import direct, session
+from squall.builders.spark import executor_sources, session
 from squall.builders.spark.store import Store, uri_of
 
 pytestmark = pytest.mark.spark
@@ -91,7 +91,7 @@ def test_a_run_goes_on_where_it_was(broker: brokers.Broker, redis: Any, tmp_path
     say(redis, line(1))
     options, address = Options(checkpoint=tmp_path / "kept"), at(broker, "")
     store = Store(session()._jvm, session()._jsc.hadoopConfiguration(), uri_of(tmp_path / "kept"))
-    begun = direct.chosen(session(), store, Sources([open_source(address)]))
+    begun = executor_sources.chosen(session(), store, Sources([open_source(address)]))
     say(redis, line(2), line(3))
     assert begun.begin < redis.xinfo_stream("k")["last-generated-id"].decode()
     assert [time for time, _ in ended("spark", SEEN, address, 2, options)] == [2, 3], "what is new is so since then"
@@ -136,14 +136,16 @@ def test_what_is_left_to_the_driver(
 ) -> None:
     (tmp_path / "in.ntt").touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(direct, "_beginning", lambda _: "begin")
+    monkeypatch.setattr(executor_sources, "_beginning", lambda _: "begin")
     spark = session()
     store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(tmp_path / "kept"))
     sources = Sources([open_source(address) for address in addresses], WallClock() if wall else None)
-    found = direct.chosen(spark, store, sources)
-    assert found == (direct.Direct(sources.sources[0], "squall", "begin") if is_direct else direct.Direct())
-    monkeypatch.setattr(direct, "_is_apart", lambda _: not is_direct)
-    assert direct.chosen(spark, store, sources) == found, "as it has begun"
+    found = executor_sources.chosen(spark, store, sources)
+    assert found == (
+        executor_sources.Direct(sources.sources[0], "squall", "begin") if is_direct else executor_sources.Direct()
+    )
+    monkeypatch.setattr(executor_sources, "_is_apart", lambda _: not is_direct)
+    assert executor_sources.chosen(spark, store, sources) == found, "as it has begun"
 
 
 def test_partitions_of_kafka(tmp_path: Path) -> None:

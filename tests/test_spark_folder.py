@@ -11,24 +11,23 @@ import pyarrow
 import pytest
 
 import squall
-from squall import profiles
-from squall.builders.distributed.addressing import DELIVER
-from squall.builders.distributed.messages import Answers
-from squall.builders.distributed.supersteps import Batches
-from squall.builders.packing import pack_output
+from squall.builders.distributed.exec.micro_batch import Batches
+from squall.builders.distributed.exec.routing import DELIVER
+from squall.builders.distributed.io.records import Answers
+from squall.builders.runtime.serde import pack_output
 from squall.builders.spark.folder import FolderWriter
-from squall.builders.spark.outputs import write
+from squall.builders.spark.output_files import write
 from squall.builders.spark.settings import ROWS_TOGETHER
 from squall.builders.spark.store import Store
+from squall.contracts import Options, Output
 from squall.errors import BuilderError
+from squall.model import Report, profiles
+from squall.model.windows import Count
 from squall.plan import Plan
 from squall.rdf import Evaluated, Event, Solution, iri, iri_text, parts
-from squall.stages import Options, Output
 from squall.streams import Sources, open_sink, open_source
-from squall.streams.folders import FolderSink
-from squall.system import Report
+from squall.streams.sinks.folders import FolderSink
 from squall.testing import stream
-from squall.windows import Count
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.spark

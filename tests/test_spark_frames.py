@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import squall
+from squall.contracts import Options
 from squall.errors import BuilderError, SourceError
 from squall.rdf import Event, parts
-from squall.stages import Options
 from squall.streams import LedgerFile, Sources
 from squall.testing import stream
 from tests.live import wait
@@ -195,7 +195,7 @@ def test_what_goes_wrong_behind_a_dataframe_is_logged(plan: Any, caplog: pytest.
 
 def test_a_dataframe_is_a_sink_itself(plan: Any, tmp_path: Path) -> None:
     from squall.builders.spark import to_dataframe
-    from squall.streams.folders import FolderSink
+    from squall.streams.sinks.folders import FolderSink
 
     sink = FolderSink("out/", tmp_path / "out", "parquet")
     with pytest.raises(BuilderError, match="leave `sink` out"):

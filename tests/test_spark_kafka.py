@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import squall
+from squall.contracts import Options
 from squall.errors import BuilderError
-from squall.stages import Options
 from squall.streams import LedgerFile, Sources, open_source
 from tests import live
 from tests.live import line
@@ -22,7 +22,7 @@ from tests.live import line
 pytest.importorskip("pyspark")
 pytest.importorskip("confluent_kafka")
 
-from squall.builders.spark import direct, kafka, session
+from squall.builders.spark import executor_sources, kafka, session
 from squall.builders.spark.store import Store, uri_of
 from tests.test_live_kafka import Cluster
 
@@ -124,12 +124,12 @@ def test_what_the_connector_does_not_read(
     monkeypatch.chdir(tmp_path)
     sources = [open_source(address) for address in addresses]
     store = Store(connector._jvm, connector._jsc.hadoopConfiguration(), uri_of(tmp_path / "kept"))
-    monkeypatch.setattr(direct, "_beginning", lambda _: "begin")
+    monkeypatch.setattr(executor_sources, "_beginning", lambda _: "begin")
     with caplog.at_level(logging.WARNING):
-        found = direct.chosen(connector, store, Sources(sources))
+        found = executor_sources.chosen(connector, store, Sources(sources))
     assert (found.by == "connector") == (addresses[0].startswith("kafka") and not why)
     assert why in caplog.text
     assert bool(why) == ("is not read by Spark's connector" in caplog.text)
     assert "secret" not in caplog.text
     monkeypatch.setattr(kafka, "possible", None)
-    assert direct.chosen(connector, store, Sources(sources)) == found, "as it has begun"
+    assert executor_sources.chosen(connector, store, Sources(sources)) == found, "as it has begun"

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import squall
+from squall.contracts import Options, Output
+from squall.model import System
 from squall.rdf import Event
-from squall.stages import Options, Output
 from squall.streams import Sources, open_source
-from squall.system import System
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 

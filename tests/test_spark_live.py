@@ -20,11 +20,11 @@ import pytest
 
 import squall
 from squall import functions
+from squall.contracts import Options, Output
 from squall.errors import BuilderError, SinkError
 from squall.rdf import Event, Term
-from squall.stages import Options, Output
 from squall.streams import Sources, open_source
-from squall.streams.outbox import Outbox
+from squall.streams.sinks.outbox import Outbox
 from tests.conftest import Squall
 from tests.test_live import Acknowledged, timeline
 

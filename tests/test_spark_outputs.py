@@ -12,12 +12,12 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from squall.builders.distributed import leaving
-from squall.builders.distributed.addressing import DELIVER
-from squall.builders.distributed.exchange import Told
-from squall.builders.distributed.messages import ANSWERS, ROW, STATE, TIME, Message, Step, from_arrow, to_arrow
-from squall.builders.spark import outputs
-from squall.builders.spark.outputs import merged
+from squall.builders.distributed.exec.routing import DELIVER
+from squall.builders.distributed.io import task_output
+from squall.builders.distributed.io.engine import Told
+from squall.builders.distributed.io.records import ANSWERS, ROW, STATE, TIME, Message, Step, from_arrow, to_arrow
+from squall.builders.spark import output_files
+from squall.builders.spark.output_files import merged
 from squall.rdf import ALWAYS, FOREVER
 from tests.in_memory import MemoryFiles
 
@@ -35,7 +35,7 @@ def answers(count: int, seed: int) -> list[Message]:
 
 def told(step: Step, folder: Path) -> list[Message]:
     """What a task hands on that has been given nothing."""
-    answering = leaving.answering(step, lambda _, answers: outputs.write(folder, answers))
+    answering = task_output.answering(step, lambda _, answers: output_files.write(folder, answers))
     return list(from_arrow(answering(iter(()))))
 
 
@@ -59,7 +59,7 @@ def test_answers_of_several_tasks_come_in_order(count: int, tmp_path: Path) -> N
 
 def test_a_task_holds_no_more_than_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It writes several files then, each in order."""
-    monkeypatch.setattr(leaving, "_MOST", 20)
+    monkeypatch.setattr(task_output, "_MOST", 20)
     task = answers(50, seed=1)
     names = [message.row for message in told(of(*task), tmp_path)]
     assert [len(list(merged([tmp_path / name]))) for name in names] == [21, 21, 8]
@@ -84,7 +84,9 @@ def test_what_is_to_be_stored_is_in_files_by_kind_and_level(tmp_path: Path) -> N
     rows = [Message(ROW, level, 1, 2, 0, "row", time, time + 5, 1, 3) for level in (1, 2) for time in (4, 7)]
     state = Message(STATE, 1, 1, 2, 0, "kept", 9, FOREVER, 1, 2)
     time = Message(TIME, 0, 0, 0, 0, "", 8, ALWAYS, 0)
-    put = leaving.storing(of(*rows, time, state), lambda place, messages: outputs.write(tmp_path / place[0], messages))
+    put = task_output.storing(
+        of(*rows, time, state), lambda place, messages: output_files.write(tmp_path / place[0], messages)
+    )
     first, *files = list(from_arrow(put(iter(()))))
     assert first == time
     told = Told.of([first, *files])
@@ -98,9 +100,11 @@ def test_what_is_to_be_stored_is_in_files_by_kind_and_level(tmp_path: Path) -> N
 
 def test_what_nobody_has_named_does_not_count() -> None:
     store = MemoryFiles()
-    leaving.note(store, ("runs", 0, "0000"), [(ROW, 1, "a"), (STATE, 1, "b"), (ROW, 2, "c")])
+    task_output.note(store, ("runs", 0, "0000"), [(ROW, 1, "a"), (STATE, 1, "b"), (ROW, 2, "c")])
     store.write([], "runs", 0, "0000", ROW, "of an attempt that failed")
-    assert leaving.files(store, ROW, 1, [("runs", 0, "0000"), ("runs", 1, "0000")]) == [("runs", 0, "0000", ROW, "a")]
+    assert task_output.files(store, ROW, 1, [("runs", 0, "0000"), ("runs", 1, "0000")]) == [
+        ("runs", 0, "0000", ROW, "a")
+    ]
 
 
 def test_a_second_attempt_answers_under_another_name(tmp_path: Path) -> None:
@@ -111,11 +115,11 @@ def test_a_second_attempt_answers_under_another_name(tmp_path: Path) -> None:
 
 
 def test_the_driver_holds_a_few_answers_of_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outputs, "_GROUP", 5)
+    monkeypatch.setattr(output_files, "_GROUP", 5)
     names = [message.row for seed in range(3) for message in told(of(*answers(100, seed)), tmp_path)]
     before = pyarrow.total_allocated_bytes()
     read = 0
-    made = outputs._read
+    made = output_files._read
 
     def counted(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         nonlocal read
@@ -123,7 +127,7 @@ def test_the_driver_holds_a_few_answers_of_each_file(tmp_path: Path, monkeypatch
             read += 1
             yield answer
 
-    monkeypatch.setattr(outputs, "_read", counted)
+    monkeypatch.setattr(output_files, "_read", counted)
     found = merged(tmp_path / name for name in names)
     assert len(list(islice(found, 10))) == 10
     assert read <= 10 + len(names), "no more than one of each file is ahead"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import squall
+from squall.contracts import Options
+from squall.model import Report
+from squall.model.profiles import apply
 from squall.plan import Plan
-from squall.profiles import apply
-from squall.stages import Options
-from squall.system import Report
 from squall.testing import stream
 from tests.conftest import Squall
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import squall
+from squall.contracts import Options
 from squall.errors import UsageError
 from squall.plan import Plan
 from squall.rdf import Event
-from squall.stages import Options
 from squall.streams import Sources, open_source
 from squall.testing import stream
 from tests.conftest import Squall, spark_set

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import squall
+from squall.contracts import Options
 from squall.plan import Plan
 from squall.rdf import Event
-from squall.stages import Options
 from squall.streams import Sources, open_source
 from squall.testing import assert_as_oracle, static, stream
 

@@ -24,10 +24,10 @@ from squall.functions.sparql.logic import ebv
 from squall.functions.sparql.names import FALSE, FN, TRUE
 from squall.functions.sparql.operands import operand
 from squall.functions.sparql.tables import TABLE
-from squall.iris import resolved
+from squall.model import Call, Expression, Variable
 from squall.rdf import ALWAYS, RDF, XSD, Term, blank, iri, is_literal, literal, parts
 from squall.rdf import term as any_term
-from squall.system import Call, Expression, Variable
+from squall.rdf.iris import resolved
 
 X, B, A = iri("urn:x"), blank("b"), literal("a")
 SPELLED = functions.builtins("sparql")

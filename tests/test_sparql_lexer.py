@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from squall.contracts import Lexer
 from squall.errors import Errors, LexerError, SquallError, each
-from squall.iris import resolved
 from squall.lexers import cqels, csparql, rspql, sparql, sparqlstream
 from squall.lexers.sparql import tree as q
+from squall.model import Variable
 from squall.rdf import RDF, XSD, Term, iri, literal
-from squall.stages import Lexer
-from squall.system import Variable
+from squall.rdf.iris import resolved
 
 GOLDEN = Path(__file__).parent / "golden" / "errors"
 LEXERS = {

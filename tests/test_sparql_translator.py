@@ -10,13 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 import squall
-from squall import cli, profiles, show
+from squall import cli, explain
+from squall.contracts import Output, Translator
 from squall.errors import Errors, SquallError, TranslatorError, UsageError
-from squall.rdf import ALWAYS, Boolean, Event, Solution, Triple, iri, is_blank, literal, parts
-from squall.stages import Output, Translator
-from squall.strata import stratify
-from squall.streams.documents import load
-from squall.system import (
+from squall.model import (
     Document,
     Graphs,
     Report,
@@ -25,13 +22,17 @@ from squall.system import (
     System,
     Variable,
     documents,
+    output_specs,
+    profiles,
     rules,
-    tellings,
     warnings,
 )
+from squall.model.stratification import stratify
+from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.rdf import ALWAYS, Boolean, Event, Solution, Triple, iri, is_blank, literal, parts
+from squall.streams.sources.documents import load
 from squall.testing import assert_as_oracle, oracle, stream
 from squall.translators.sparql import translator
-from squall.windows import LANDMARK, Count, Range, Stepped, Window
 
 GOLDEN = Path(__file__).parent / "golden" / "sparql"
 PREFIX = "PREFIX : <http://example.org/>\n"
@@ -99,7 +100,7 @@ def test_it_is_a_translator() -> None:
 @pytest.mark.parametrize("query", sorted(path.name for path in GOLDEN.iterdir() if path.suffix != ".txt"))
 def test_golden(query: str) -> None:
     system = squall.compile(GOLDEN / query)
-    assert show.text(system) + "\n" == (GOLDEN / f"{query}.txt").read_text(encoding="utf-8")
+    assert explain.text(system) + "\n" == (GOLDEN / f"{query}.txt").read_text(encoding="utf-8")
     stratify(system)
     assert squall.plan(system, "greedy").nodes
     assert squall.plan(system, "rete").nodes
@@ -220,7 +221,7 @@ STEPPED = "FROM STREAM :s [RANGE 10s STEP 5s] { ?x :p ?y }"
     ],
 )
 def test_how_a_query_is_told(text: str, lexer: str, output: str, report: Report) -> None:
-    _, telling = tellings(compiled(text, lexer))
+    _, telling = output_specs(compiled(text, lexer))
     assert (telling.output, telling.report) == (output, report)
 
 
@@ -285,7 +286,7 @@ def test_rules_and_queries_in_one_run(tmp_path: Path) -> None:
     rule.write_text("@prefix : <http://example.org/>.\n[r: (?x :knows ?y) -> (?y :known ?x)]")
     query.write_text(PREFIX + "SELECT ?x { ?x :known ?y } ORDER BY DESC(?x)")
     system = squall.compile(rule, query)
-    assert [telling.output for telling in tellings(system)] == ["istream", "rstream"]
+    assert [telling.output for telling in output_specs(system)] == ["istream", "rstream"]
     outputs = squall.run(squall.plan(system), [], static=[Event(ALWAYS, tuple(triples(DATA)))])
     assert [_plain(out.fact)[0] for out in outputs if isinstance(out.fact, Solution)] == ["cat", "bob", "ann"]
 
@@ -666,6 +667,6 @@ def test_variables_of_a_text_never_meet_those_of_the_translation() -> None:
 
 
 def _variables(rule: System) -> Sequence[Variable]:
-    from squall.system import variables
+    from squall.model import variables
 
     return [name for joinable in rule.joinables for name in variables(joinable)]

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from squall.builders.distributed.ahead import AHEAD
-from squall.builders.given import Given
+from squall.builders.distributed.io.prefetch import AHEAD
+from squall.builders.local.replay import Given
 from squall.builders.spark import spool
 from squall.builders.spark.spool import Spool, file_of, numbers, show, written
 from squall.errors import BuilderError
 from squall.rdf import Event
 from squall.streams import LedgerFile, Sources, open_source
-from squall.streams.ledger import Deferred
+from squall.streams.dead_letters import Deferred
 from tests.live import threads, wait
 from tests.test_live import Acknowledged, event
 
@@ -193,7 +193,7 @@ def test_spark_reads_the_spool_file_by_file(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     from pyspark.sql.streaming.datasource import ReadMaxFiles
 
-    from squall.builders.spark.spooled import SpoolSource
+    from squall.builders.spark.spool_source import SpoolSource
 
     def reader(last: int, most: int = 0) -> Any:
         options = {"last": last, "most": most, "tasks": 2, "least": 1, "share": 1 << 20}

@@ -12,18 +12,18 @@ import pytest
 
 import squall
 from squall import functions
-from squall.builders.distributed import supersteps
-from squall.builders.distributed.addressing import EVERY, Program
-from squall.builders.distributed.arriving import Arriving
-from squall.builders.distributed.cut import describe, groupings, hops, levels
-from squall.builders.distributed.hot import Hot, hottest, scatterable
-from squall.builders.distributed.lines import Parsed
-from squall.builders.distributed.lying import EVERYWHERE, Apart, goes_everywhere
-from squall.builders.distributed.messages import HELD, Parcel
-from squall.builders.distributed.spread import chosen, general, spreadable
-from squall.builders.distributed.worker import source_messages
-from squall.operators import Join
+from squall.builders.distributed.exec import micro_batch
+from squall.builders.distributed.exec.routing import EVERY, Program
+from squall.builders.distributed.exec.worker import source_messages
+from squall.builders.distributed.io.parsing import Parsed
+from squall.builders.distributed.io.records import HELD, Parcel
+from squall.builders.distributed.plan.broadcast import chosen, general, spreadable
+from squall.builders.distributed.plan.partitioning import EVERYWHERE, Apart, goes_everywhere
+from squall.builders.distributed.plan.sampling import Arriving
+from squall.builders.distributed.plan.skew import Hot, hottest, scatterable
+from squall.builders.distributed.plan.stages import describe, groupings, hops, levels
 from squall.plan import Plan
+from squall.plan.operators import Join
 from squall.rdf import Event, Term
 from squall.testing import assert_as_oracle, static, stream
 from tests import in_memory
@@ -80,7 +80,7 @@ def test_each_answer_is_there_once(
     tried = set()
     for seed in range(many):
         draw = Random(seed)
-        monkeypatch.setattr(supersteps, "COMPACT", draw.choice([1, 2, 100]))
+        monkeypatch.setattr(micro_batch, "COMPACT", draw.choice([1, 2, 100]))
         streamed = [entry for entry in entries if draw.random() < 0.4]
         spread = chosen(plan, dict.fromkeys(entries, 1), streamed, 1000)
         tried.add(spread)

@@ -13,20 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall import operators as ops
-from squall.builders.distributed.cut import fused, levels
-from squall.builders.distributed.spread import chosen, spreadable
-from squall.builders.iterator import IteratorJob
-from squall.builders.rows.entries import Entry
-from squall.builders.rows.memory import SWEPT
-from squall.builders.rows.star import Shape, Star
-from squall.builders.stars import stars
+from squall.builders.distributed.plan.broadcast import chosen, spreadable
+from squall.builders.distributed.plan.stages import fused, levels
+from squall.builders.local.job import IteratorJob
+from squall.builders.runtime.multiway_join import stars
+from squall.builders.runtime.operators.multiway_join import Shape, Star
+from squall.builders.runtime.operators.state import SWEPT
+from squall.builders.runtime.zset import Entry
+from squall.contracts import Options
+from squall.model import Source
+from squall.model.windows import Range
 from squall.plan import Input, Node, Plan
+from squall.plan import operators as ops
 from squall.rdf import FOREVER, Event, Term, Triple
-from squall.stages import Options
-from squall.system import Source
 from squall.testing import assert_as_oracle
-from squall.windows import Range
 from tests.in_memory import Workers, run
 from tests.laws import examples, hold
 from tests.snapshots import INSTANTS, Bag, at, entries, forget

@@ -9,12 +9,7 @@ from hypothesis import given, settings
 
 import squall
 from squall.errors import UsageError
-from squall.marks import relation_mark
-from squall.operators import Answer, Group, Join, Match, Operator
-from squall.plan import Plan
-from squall.rdf import Atom, Event, Term, Triple, iri
-from squall.statistics import MOST, NOTHING, Counts, Guess, Statistics, estimates
-from squall.system import (
+from squall.model import (
     CAME,
     GRAPH,
     Aggregate,
@@ -30,6 +25,11 @@ from squall.system import (
     Variable,
     Without,
 )
+from squall.plan import Plan
+from squall.plan.cardinality import MOST, NOTHING, Counts, Guess, Statistics, estimates
+from squall.plan.operators import Answer, Group, Join, Match, Operator
+from squall.rdf import Atom, Event, Term, Triple, iri
+from squall.rdf.row_tags import relation_mark
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 
 P, Q, R, K = (iri(f"urn:{name}") for name in "pqrk")

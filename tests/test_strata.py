@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.errors import Errors, TranslatorError
-from squall.rdf import RDF, XSD, iri, literal
-from squall.strata import Shape, components, overlap, shape, stratify
-from squall.system import (
+from squall.model import (
     AtomPattern,
     Bind,
     Call,
@@ -34,7 +32,9 @@ from squall.system import (
     Variable,
     Without,
 )
-from squall.windows import Count, Range
+from squall.model.stratification import Shape, components, overlap, shape, stratify
+from squall.model.windows import Count, Range
+from squall.rdf import RDF, XSD, iri, literal
 
 X, Y, Z = map(Variable, "xyz")
 P, Q, R, A, B = (iri(f"urn:{name}") for name in "pqrab")

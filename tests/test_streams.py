@@ -17,9 +17,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from squall.contracts import Output
 from squall.errors import PluginError, SinkError, SourceError, UsageError
+from squall.model.windows import Count, Range, Stepped
 from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Quad, Solution, Term, Triple, iri, literal
-from squall.stages import Output
 from squall.streams import (
     FileSink,
     LedgerFile,
@@ -32,9 +33,8 @@ from squall.streams import (
     parse_lines,
     windows,
 )
-from squall.streams.files import FileSource, Stoppable
-from squall.streams.times import time_of
-from squall.windows import Count, Range, Stepped
+from squall.streams.formats.timestamps import time_of
+from squall.streams.sources.files import FileSource, Stoppable
 
 E = "http://example.org/"
 
@@ -353,7 +353,7 @@ def test_timed_lines_of_one_time_are_one_event(tmp_path: Path) -> None:
 
 
 def test_line_numbers_count_over_blocks(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.streams.reading._CHUNK", 100)
+    monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 100)
     path = tmp_path / "x.nt"
     path.write_text(lines(t("a"), t("b")) + "bad\n" + lines(t("c")) + "\n# c\nworse")
     ledger, entries = kept
@@ -371,7 +371,7 @@ def test_line_numbers_count_over_blocks_of_timed_lines(kept: Kept, tmp_path: Pat
     for chunk in (100, 1000):
         ledger, entries = kept
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("squall.streams.reading._CHUNK", chunk)
+            patch.setattr("squall.streams.formats.reading._CHUNK", chunk)
             assert [event.time for event in events(path, ledger) if event.facts] == [10, 11, 12, 13, 14]
         assert [(entry["line"], entry["text"]) for entry in entries()][-2:] == [(5, "bad"), (8, "worse")]
 
@@ -523,7 +523,7 @@ def test_a_line_that_is_too_long_in_a_file_that_grows(
     whole: bool, kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is counted once its end is there; where the source stands is in front of it until then."""
-    monkeypatch.setattr("squall.streams.files.LONGEST", 200_000)
+    monkeypatch.setattr("squall.streams.sources.files.LONGEST", 200_000)
     path = tmp_path / "a.nt"
     path.write_text(lines(t("a")) + "<" * 400_000 + ("\n" + lines(t("b")) if whole else ""))
     ledger, entries = kept

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
+from squall.model import Construct, Delete, Insert, Pattern, Source, System, Variable
+from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
 from squall.rdf import ALWAYS, Event, Term, Triple, iri
-from squall.system import Construct, Delete, Insert, Pattern, Source, System, Variable
 from squall.testing import assert_as_oracle
-from squall.windows import LANDMARK, Count, Range, Stepped, Window
 from tests import in_memory
 
 X, Y = Variable("x"), Variable("y")

@@ -9,12 +9,12 @@ from typing import ClassVar
 import pytest
 
 import squall
+from squall.contracts import Builder, Job, Options, Output
 from squall.errors import BuilderError, PlannerError
-from squall.operators import AntiJoin, Deliver, Join, Match, Project
+from squall.model import System
 from squall.plan import Node, Plan
+from squall.plan.operators import AntiJoin, Deliver, Join, Match, Project
 from squall.rdf import ALWAYS, Event
-from squall.stages import Builder, Job, Options, Output
-from squall.system import System
 from squall.testing import BuilderSuite, LexerSuite, PlannerSuite
 
 

@@ -13,23 +13,24 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.distributed import reasons, shares, supersteps
-from squall.builders.distributed.addressing import Program
-from squall.builders.distributed.cut import groupings, levels
-from squall.builders.distributed.exchange import Tally
-from squall.builders.distributed.hot import scatterable
-from squall.builders.distributed.lying import Address
-from squall.builders.distributed.spread import chosen, closures, spreadable
-from squall.figures import Figures
+from squall.builders.distributed.exec import micro_batch, sharded_plan
+from squall.builders.distributed.exec.routing import Program
+from squall.builders.distributed.io.engine import Tally
+from squall.builders.distributed.plan import shardability_reasons
+from squall.builders.distributed.plan.broadcast import chosen, closures, spreadable
+from squall.builders.distributed.plan.partitioning import Address
+from squall.builders.distributed.plan.skew import scatterable
+from squall.builders.distributed.plan.stages import groupings, levels
+from squall.contracts import Options
+from squall.model import Construct, Pattern, Source, System, Variable
+from squall.model.windows import Count, Range
 from squall.plan import Plan
+from squall.plan.node_metrics import Figures
 from squall.rdf import Event, Term
-from squall.stages import Options
-from squall.system import Construct, Pattern, Source, System, Variable
 from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.testing.strategies.streams import sources_of
 from squall.testing.strategies.vocabulary import LEVELS
-from squall.windows import Count, Range
 from tests import in_memory
 from tests.laws import examples, hold
 from tests.regrouping import regrouped
@@ -57,9 +58,9 @@ def test_any_program_in_any_batches_is_as_the_oracle_says(
     planner: str, together: int, few: int, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int) -> None:
-        monkeypatch.setattr(supersteps, "COMPACT", compact)
+        monkeypatch.setattr(micro_batch, "COMPACT", compact)
         plan = squall.plan(system, planner)
-        assume(reasons.as_a_whole(plan) is None)
+        assume(shardability_reasons.as_a_whole(plan) is None)
         assert_as_oracle(system, in_memory.run(plan, in_memory.cut(events, cuts), facts, together, few), events, facts)
 
     hold(law, many, **data(APART))
@@ -73,7 +74,7 @@ def test_it_means_the_same_whatever_workers_hold(many: int, monkeypatch: pytest.
     def law(
         system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, together: int, seed: int
     ) -> None:
-        monkeypatch.setattr(supersteps, "COMPACT", compact)
+        monkeypatch.setattr(micro_batch, "COMPACT", compact)
         draw = Random(seed)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
         few = draw.choice([-1, 2, 1_000_000])
@@ -92,7 +93,7 @@ def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int, m
     def law(
         system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, together: int, seed: int
     ) -> None:
-        monkeypatch.setattr(supersteps, "COMPACT", compact)
+        monkeypatch.setattr(micro_batch, "COMPACT", compact)
         draw = Random(seed)
         plan = squall.plan(system, planner)
         can_be = spreadable(plan)
@@ -132,7 +133,7 @@ def test_it_means_the_same_whatever_keys_are_hot(planner: str, many: int, monkey
     def law(
         system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, together: int, seed: int
     ) -> None:
-        monkeypatch.setattr(supersteps, "COMPACT", compact)
+        monkeypatch.setattr(micro_batch, "COMPACT", compact)
         draw = Random(seed)
         plan = squall.plan(system, planner)
         entries = sorted(frozenset().union(*spreadable(plan).values()))
@@ -160,7 +161,7 @@ def test_it_means_the_same_by_whichever_columns_a_plan_groups(
     """What a plan is checked for is enough: any grouping that parts no rows which have to meet means the same."""
 
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, seed: int) -> None:
-        monkeypatch.setattr(supersteps, "COMPACT", compact)
+        monkeypatch.setattr(micro_batch, "COMPACT", compact)
         draw = Random(seed)
         plan = regrouped(draw, squall.plan(system, planner))
         spread = frozenset[Address]()
@@ -196,7 +197,7 @@ def test_it_means_the_same_whoever_finds_the_paths(many: int, monkeypatch: pytes
     def law(
         system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, together: int, seed: int
     ) -> None:
-        monkeypatch.setattr(supersteps, "COMPACT", compact)
+        monkeypatch.setattr(micro_batch, "COMPACT", compact)
         draw = Random(seed)
         plan = squall.plan(system)
         steps = closures(plan)
@@ -231,9 +232,9 @@ def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
     def law(
         system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, few: int, seed: int
     ) -> None:
-        monkeypatch.setattr(shares, "COMPACT", compact)
+        monkeypatch.setattr(sharded_plan, "COMPACT", compact)
         plan = squall.plan(system, planner)
-        assume(reasons.as_a_whole(plan))
+        assume(shardability_reasons.as_a_whole(plan))
         draw = Random(seed)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
         found = in_memory.run(plan, in_memory.cut(events, cuts), facts, few=few, workers=workers)
@@ -245,7 +246,7 @@ def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
 
 def test_a_program_without_levels_goes_on_in_any_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of one event go straight through, those of two do not."""
-    monkeypatch.setattr(supersteps, "COMPACT", 4)
+    monkeypatch.setattr(micro_batch, "COMPACT", 4)
     system = squall.compile(
         "@prefix : <http://example.org/>.\n[(?x :p ?y) -> (?x :q ?y)]", lexer="jena", window=Range(9)
     )
@@ -259,7 +260,7 @@ def test_a_program_without_levels_goes_on_in_any_way(monkeypatch: pytest.MonkeyP
 
 
 def test_what_has_not_ended_outlives_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supersteps, "COMPACT", 1)
+    monkeypatch.setattr(micro_batch, "COMPACT", 1)
     rule = "@prefix : <http://example.org/>.\n[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]"
     system = squall.compile(rule, lexer="jena", window=Range(4))
     events = stream("1 :a :p :b\n2 :c :p :d\n4 :b :p :e\n5 :e :p :f\n6 :d :p :g")
@@ -324,7 +325,7 @@ def test_no_worker_reads_anything_twice_that_it_can_hold(window: str, most: int)
 
 @pytest.mark.parametrize("few", [-1, 1_000_000])
 def test_the_task_that_runs_a_plan_as_a_whole_holds_what_it_keeps(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares, "COMPACT", 6)
+    monkeypatch.setattr(sharded_plan, "COMPACT", 6)
     update = (
         "DELETE { ?x <urn:last> ?old } INSERT { ?x <urn:last> ?y } WHERE { ?x :p ?y OPTIONAL { ?x <urn:last> ?old } }"
     )
@@ -343,11 +344,11 @@ def test_the_task_that_runs_a_plan_as_a_whole_holds_what_it_keeps(few: int, monk
 EDGES = "1 :a :p :b\n2 :b :p :c"
 
 
-def work(rule: str, together: int = 0, edges: str = EDGES, **options: Any) -> supersteps.Batches:
+def work(rule: str, together: int = 0, edges: str = EDGES, **options: Any) -> micro_batch.Batches:
     """A batch of edges, worked off."""
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rule}", lexer="jena", **options))
     files = in_memory.MemoryFiles()
-    job = supersteps.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), together, most=0)
+    job = micro_batch.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), together, most=0)
     job.work(chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(stream(edges)))))
     return job
 

@@ -10,31 +10,31 @@ from pathlib import Path
 import pytest
 
 import squall
+from squall.contracts import Output
 from squall.errors import SquallError
-from squall.operators import Deliver, Feed
-from squall.plan import Plan
-from squall.rdf import ALWAYS, FOREVER, XSD, Evaluated, Event, Quad, Term, Triple, heartbeat, iri, literal
-from squall.stages import Output
-from squall.streams import Sources, open_source
-from squall.system import (
+from squall.model import (
     Construct,
     Delete,
     Insert,
+    OutputSpec,
     Pattern,
     Report,
     Select,
     Source,
     System,
-    Telling,
     Variable,
     made_streams,
+    output_specs,
     over,
-    tellings,
     warnings,
 )
+from squall.model.windows import NOTHING, Count, Range
+from squall.plan import Plan
+from squall.plan.operators import Deliver, Feed
+from squall.rdf import ALWAYS, FOREVER, XSD, Evaluated, Event, Quad, Term, Triple, heartbeat, iri, literal
+from squall.streams import Sources, open_source
 from squall.testing import assert_as_oracle
 from squall.testing.check import outputs
-from squall.windows import NOTHING, Count, Range
 from tests import in_memory
 
 PLANNERS = ("greedy", "rete")
@@ -91,7 +91,7 @@ def programs(folder: Path, **texts: str) -> System:
 def test_a_system_is_told_as_what_is_around_it_unless_it_says_how() -> None:
     a, b, c = (rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name=name) for name in "abc")
     inner = System(subsystems=(b, System(subsystems=(c,))), report=Report("change"))
-    found = tellings(System(subsystems=(a, inner), output="rstream"))
+    found = output_specs(System(subsystems=(a, inner), output="rstream"))
     said = [([one.name for one in each.rules], each.output, each.report.policy) for each in found]
     assert said == [(["a"], "rstream", "close"), (["b", "c"], "rstream", "change")]
 
@@ -108,12 +108,12 @@ def test_what_is_told_whole_is_told_at_what_no_rule_reads_in_a_file_too(tmp_path
 def test_a_query_is_told_under_its_name() -> None:
     query = System("query", subsystems=(rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="query"),), output="istream")
     several = System("several", subsystems=(*query.subsystems, replace(query.subsystems[0], name="b")), stream=EX)
-    assert [one.name for one in tellings(System(subsystems=(query, several)))] == ["", "query", ""]
+    assert [one.name for one in output_specs(System(subsystems=(query, several)))] == ["", "query", ""]
     assert made_streams(System(subsystems=(query, several))) == (EX,)
 
 
 def test_answers_are_told_apart_by_identity() -> None:
-    assert Telling(()) != Telling(())
+    assert OutputSpec(()) != OutputSpec(())
 
 
 @pytest.mark.parametrize("planner", PLANNERS)

@@ -10,8 +10,8 @@ import pytest
 from squall import testing
 from squall.errors import LexerError, PlannerError
 from squall.functions.jena import function_iri
+from squall.model import AtomPattern, Bind, Call, Construct, Pattern, Source, System, Test, Variable, Without
 from squall.rdf import ALWAYS, Atom, Event, Solution, Term, Triple
-from squall.system import AtomPattern, Bind, Call, Construct, Pattern, Source, System, Test, Variable, Without
 from squall.testing import cases, difference, isomorphic, oracle, static, stream, term, timed
 from squall.testing.streams import show
 

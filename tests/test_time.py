@@ -13,18 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import squall
-from squall import profiles
-from squall.clock import Clock, EventClock, VirtualClock, WallClock, beginning
+from squall.contracts import Ledger
 from squall.errors import BuilderError, SourceError, UsageError
+from squall.model import over, profiles
+from squall.model.windows import Range, Window
 from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Solution, Term, Triple, iri, literal
-from squall.stages import Ledger
 from squall.streams import LedgerFile, Source, Sources, open_source, windows
-from squall.streams.derived import Ordered, TimedByProperty
-from squall.streams.ledger import Deferred
-from squall.streams.reading import Reading
-from squall.streams.times import moment
-from squall.system import over
-from squall.windows import Range, Window
+from squall.streams.clock import Clock, EventClock, VirtualClock, WallClock, beginning
+from squall.streams.dead_letters import Deferred
+from squall.streams.formats.reading import Reading
+from squall.streams.formats.timestamps import moment
+from squall.streams.sources.reordering import Ordered, TimedByProperty
 
 E = "http://example.org/"
 AT = iri(E + "at")

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall import operators as ops
-from squall.builders.rows.entries import Entry, Row, settle
-from squall.builders.rows.timeline import Changes, Group, Slice, TimeDriven
+from squall.builders.runtime.operators.event_time import Changes, Group, Slice, TimeDriven
+from squall.builders.runtime.zset import Entry, Row, settle
 from squall.functions.jena import function_iri
 from squall.functions.ordering import key
-from squall.operators import Aggregate, Column, Invoke
+from squall.plan import operators as ops
+from squall.plan.operators import Aggregate, Column, Invoke
 from squall.rdf import ALWAYS, FOREVER, XSD, literal
 from tests.snapshots import ALSO_ONE, INSTANTS, ONE, TWO, A, Advance, B, Bag, C, at, courses, driven, nonzero, ready
 from tests.test_aggregates import naive

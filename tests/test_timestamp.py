@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import squall
 from squall.errors import Errors, TranslatorError
+from squall.model import CAME, Arrivals, Graphs, Source, over
+from squall.model.windows import Count, Nothing, Range
 from squall.rdf import ALWAYS, Event, Solution, Triple, iri, parts
-from squall.system import CAME, Arrivals, Graphs, Source, over
 from squall.testing import oracle
-from squall.windows import Count, Nothing, Range
 
 PREFIX = """PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#>
 PREFIX : <http://example.org/>

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import squall
+from squall.model import Pattern, Source, System
 from squall.planners.rete import identities
-from squall.system import Pattern, Source, System
 
 EX = "http://example.org/"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"

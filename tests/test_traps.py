@@ -10,10 +10,10 @@ import pytest
 import squall
 from squall.errors import SquallError
 from squall.functions import Function, register
-from squall.operators import Distinct, Emit, Extend, Join, Match, Test
+from squall.model import Call, Construct, Pattern, System, Variable
+from squall.model import Test as Keep
 from squall.plan import Plan
-from squall.system import Call, Construct, Pattern, System, Variable
-from squall.system import Test as Keep
+from squall.plan.operators import Distinct, Emit, Extend, Join, Match, Test
 from squall.testing import assert_outputs, stream, term
 
 PREFIX = "@prefix : <http://example.org/> .\n"

@@ -12,25 +12,25 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.distributed import supersteps
-from squall.builders.distributed.addressing import TURNS, Program
-from squall.builders.distributed.cut import levels
-from squall.builders.distributed.messages import from_arrow
-from squall.builders.distributed.reasons import as_a_whole
-from squall.builders.distributed.turns import turns
-from squall.builders.rows.memory import Differences
-from squall.builders.rows.read import Reader
+from squall.builders.distributed.exec import micro_batch
+from squall.builders.distributed.exec.ordered_scan import turns
+from squall.builders.distributed.exec.routing import TURNS, Program
+from squall.builders.distributed.io.records import from_arrow
+from squall.builders.distributed.plan.shardability_reasons import as_a_whole
+from squall.builders.distributed.plan.stages import levels
+from squall.builders.runtime.operators.scan import Reader
+from squall.builders.runtime.operators.state import Differences
+from squall.contracts import Output
 from squall.errors import BuilderError, SourceError
-from squall.operators import Feed
+from squall.model import Ask, AtomPattern, Construct, Pattern, Report, Source, System, Variable, over
+from squall.model.profiles import apply
+from squall.model.windows import LANDMARK, Count, Range, Stepped
 from squall.plan import Node, Plan
-from squall.profiles import apply
+from squall.plan.operators import Feed
 from squall.rdf import QUAD, Event, Term, Triple, iri
-from squall.stages import Output
 from squall.streams import Sources, open_source
-from squall.system import Ask, AtomPattern, Construct, Pattern, Report, Source, System, Variable, over
 from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies import ALL, event_streams, static_data, systems
-from squall.windows import LANDMARK, Count, Range, Stepped
 from tests import in_memory
 from tests.file_by_file import PREFIX, file_by_file
 from tests.laws import examples, hold
@@ -86,7 +86,7 @@ def _law(concerns: Any, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def law(
         system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, seed: int, planner: str
     ) -> None:
-        monkeypatch.setattr(supersteps, "COMPACT", compact)
+        monkeypatch.setattr(micro_batch, "COMPACT", compact)
         plan = squall.plan(system, planner)
         assume(concerns(plan) and as_a_whole(plan) is None)
         found = in_memory.run_anyhow(plan, in_memory.cut(events, cuts), facts, seed)
@@ -171,7 +171,7 @@ def test_time_has_passed_the_end_of_what_was_made_when_all_sources_have_ended(fe
     """What comes later is late: it would change what has been told."""
     plan = squall.plan(over(made("istream", window=Range(50)), window=Range(2)))
     files = in_memory.MemoryFiles()
-    job = supersteps.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), 0, most=0, few=few)
+    job = micro_batch.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), 0, most=0, few=few)
     parts = in_memory.in_files(stream("1 :a :p :b\n3 :b :p :c"))
     if job.fits(0):
         job.work_straight(lambda *_: iter(parts), job.first(), last=True)
@@ -188,7 +188,7 @@ def placed(plan: Plan, events: Sequence[Event]) -> dict[str, set[int]]:
     """The partitions that take facts in turn, by the stream of these."""
     files = in_memory.MemoryFiles()
     exchange = in_memory.MemoryExchange(files)
-    job = supersteps.Batches(exchange, files, Program(plan, levels(plan)), 0, most=0)
+    job = micro_batch.Batches(exchange, files, Program(plan, levels(plan)), 0, most=0)
     found: dict[str, set[int]] = {}
     for part in in_memory.in_files(events):
         for message in from_arrow(job.reading(lambda *_, part=part: iter([part]))(iter(()))):
@@ -216,7 +216,7 @@ def test_a_stream_that_is_read_by_triples_is_taken_by_one_task() -> None:
 def test_the_levels_behind_are_spread() -> None:
     plan = squall.plan(squall.compile(RULES, lexer="jena", window=Count(40)))
     files = in_memory.MemoryFiles()
-    job = supersteps.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), 0, most=0)
+    job = micro_batch.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), 0, most=0)
     events = [Event(time, (Triple(_node(time), P, _node(time + 1)),)) for time in range(60)]
     job.work([message for part in in_memory.in_files(events) for message in in_memory.read(job, [part])])
     tasks = {text.split("/")[0] for text, _ in job.told.tokens}
@@ -323,7 +323,7 @@ def test_on_spark_it_is_as_in_process(name: str, rows: str, tmp_path: Path, monk
     pytest.importorskip("pyspark")
     from squall.builders.spark import ROWS_TOGETHER, session
 
-    monkeypatch.setattr(supersteps, "COMPACT", 2)
+    monkeypatch.setattr(micro_batch, "COMPACT", 2)
     session().conf.set(ROWS_TOGETHER, rows)
     found, expected = file_by_file(squall.plan(PROGRAMS[name]), tmp_path)
     session().conf.unset(ROWS_TOGETHER)

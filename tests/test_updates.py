@@ -13,13 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall import operators as ops
-from squall.builders.rows.entries import Entry
-from squall.builders.rows.update import Demand, Update
+from squall.builders.runtime.operators.update import Demand, Update
+from squall.builders.runtime.zset import Entry
+from squall.contracts import Options, Output
 from squall.errors import BuilderError
-from squall.rdf import ALWAYS, FOREVER, WORKING, Event, Triple, iri
-from squall.stages import Options, Output
-from squall.system import (
+from squall.model import (
     Construct,
     Delete,
     Insert,
@@ -32,10 +30,12 @@ from squall.system import (
     Without,
     over,
 )
+from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.plan import operators as ops
+from squall.rdf import ALWAYS, FOREVER, WORKING, Event, Triple, iri
 from squall.testing import assert_as_oracle, oracle, static, stream
 from squall.testing.strategies import NODES, event_streams
 from squall.testing.streams import show
-from squall.windows import LANDMARK, Count, Range, Stepped, Window
 from tests.snapshots import INSTANTS, ONE, A, Advance, B, Bag, C, at, courses, entries
 
 TIMES = (ALWAYS, *range(2 * len(INSTANTS)))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from squall.datasets import Dataset, Quad
 from squall.errors import Errors, LexerError, SquallError, TranslatorError, UpdateError, UsageError, each
 from squall.rdf import Term, Triple, is_blank
+from squall.sparql_update import check, parse, updated
+from squall.sparql_update.datasets import Dataset, Quad
 from squall.testing import isomorphic
-from squall.updating import check, parse, updated
 
 PREFIX = "PREFIX : <http://example.org/>\n"
 E = "http://example.org/"

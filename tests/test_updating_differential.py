@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from squall.datasets import Dataset
 from squall.errors import UpdateError
 from squall.rdf import Triple, term
+from squall.sparql_update import updated
+from squall.sparql_update.datasets import Dataset
 from squall.testing import isomorphic
-from squall.updating import updated
 
 PREFIX = "PREFIX : <http://example.org/>\n"
 NODES = (":a", ":b", ":c")

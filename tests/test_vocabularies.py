@@ -11,14 +11,14 @@ from random import Random
 import pytest
 
 import squall
-from squall.builders.distributed import supersteps
-from squall.builders.distributed.cut import Hop, describe, groupings, hops
-from squall.builders.distributed.lying import EVERYWHERE, Address, grouped
-from squall.builders.distributed.spread import chosen, general, spreadable, vocabularies
-from squall.operators import Distinct, Emit, Join, Match, Read
+from squall.builders.distributed.exec import micro_batch
+from squall.builders.distributed.plan.broadcast import chosen, general, spreadable, vocabularies
+from squall.builders.distributed.plan.partitioning import EVERYWHERE, Address, grouped
+from squall.builders.distributed.plan.stages import Hop, describe, groupings, hops
+from squall.model import Source
 from squall.plan import Input, Node, Plan
+from squall.plan.operators import Distinct, Emit, Join, Match, Read
 from squall.rdf import Event, iri
-from squall.system import Source
 from squall.testing import assert_as_oracle, static, stream
 from tests import in_memory
 from tests.laws import examples
@@ -91,7 +91,7 @@ def test_each_answer_is_there_once(
     tried = Counter[bool]()
     for seed in range(many):
         draw = Random(f"{seed} {window} {output}")
-        monkeypatch.setattr(supersteps, "COMPACT", draw.choice([1, 2, 100]))
+        monkeypatch.setattr(micro_batch, "COMPACT", draw.choice([1, 2, 100]))
         system = replace(program(draw, tmp_path, window), output=output)
         plan = squall.plan(system, draw.choice(["rete", "greedy"]))
         can_be = spreadable(plan)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall.errors import UsageError
+from squall.model.windows import LANDMARK, Count, Landmark, Range, Stepped, Window, duration, milliseconds, parse
 from squall.rdf import FOREVER
-from squall.windows import LANDMARK, Count, Landmark, Range, Stepped, Window, duration, milliseconds, parse
 
 TIMES = st.integers(-30, 30)
 SIZES = st.integers(1, 12)

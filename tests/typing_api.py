@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from squall.contracts import Builder, Job, Ledger, Lexer, Options, Output, Planner, Rewindable, Translator
+from squall.model import System
 from squall.plan import Plan
 from squall.rdf import Event
-from squall.stages import Builder, Job, Ledger, Lexer, Options, Output, Planner, Rewindable, Translator
-from squall.system import System
 
 if TYPE_CHECKING:
-    from squall.builders import beam, iterator, spark
+    from squall.builders import beam, spark
+    from squall.builders.local import job
     from squall.lexers import jena as jena_lexer
     from squall.planners import greedy, rete
     from squall.streams import FileSink, LedgerFile
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     lexers: list[Lexer] = [jena_lexer.lexer]
     translators: list[Translator] = [jena_translator.translator]
     planners: list[Planner] = [greedy.plan, rete.plan]
-    builders: list[Builder] = [iterator.build, spark.build, beam.build]
+    builders: list[Builder] = [job.build, spark.build, beam.build]
 
     def jobs(plan: Plan, options: Options) -> list[Job]:
-        return [iterator.build(plan, options), spark.build(plan, options), beam.build(plan, options)]
+        return [job.build(plan, options), spark.build(plan, options), beam.build(plan, options)]
 
     def ledger(file: LedgerFile) -> Ledger:
         return file

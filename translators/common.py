@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from squall import compounds, functions
+from squall import functions
 from squall.errors import Origin, TranslatorError, near
 from squall.functions import Builtin, Mode
 from squall.functions.sparql.names import test_iri
-from squall.rdf import XSD, Term, literal
-from squall.system import Bind, Call, Compute, Expression, Predicate, Slot, Test, Variable
+from squall.model import Bind, Call, Compute, Expression, Predicate, Slot, Test, Variable
+from squall.rdf import XSD, Term, compounds, literal
 
 
 @dataclass

@@ -17,10 +17,10 @@ from uuid import uuid4
 
 import pyarrow
 
-from squall.builders.beam.quiet import beam
-from squall.builders.distributed.lines import spool_lines
-from squall.builders.distributed.messages import ARROW
-from squall.builders.distributed.parts import Part
+from squall.builders.beam.beam_import import beam
+from squall.builders.distributed.io.parsing import spool_lines
+from squall.builders.distributed.io.records import ARROW
+from squall.builders.distributed.io.splits import Part
 from squall.errors import BuilderError
 from squall.rdf import Event
 
@@ -31,7 +31,7 @@ _FILES, _PLAIN = beam.io.filesystems.FileSystems, beam.io.filesystem.Compression
 
 
 def read_lines(part: Part) -> Iterator[pyarrow.RecordBatch]:
-    """The lines of a part, as `squall.builders.distributed.lines.lines_parser` takes them."""
+    """The lines of a part, as `squall.builders.distributed.io.parsing.lines_parser` takes them."""
     source, path, begin, end = part
     lines = _lines(path, begin, end)
     while chunk := list(islice(lines, _LINES)):

@@ -1,9 +1,9 @@
 """The steps of a plan's pipeline: which nodes each runs, and by which keys its rows are grouped, or why they are not.
 
-A step for each level (`squall.builders.distributed.cut`): its rows are grouped by key, and worked by squall's own
+A step for each level (`squall.builders.distributed.plan.stages`): its rows are grouped by key, and worked by squall's own
 operators, key by key. What needs to see all rows takes them as one group: a recursion in which rows move, which is a
-step of its own, and the whole plan where it takes facts one after the other (`squall.builders.distributed.reasons`) or
-as they come (`squall.builders.beam.turns`).
+step of its own, and the whole plan where it takes facts one after the other (`squall.builders.distributed.plan.shardability_reasons`) or
+as they come (`squall.builders.beam.live_pipeline`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from squall.builders.distributed.cut import Hop, Level, chain, grouping, groupings, hops, levels
-from squall.builders.distributed.reasons import in_order
+from squall.builders.distributed.plan.shardability_reasons import in_order
+from squall.builders.distributed.plan.stages import Hop, Level, chain, grouping, groupings, hops, levels
 from squall.plan import Plan
 
 _SHOWN = 3

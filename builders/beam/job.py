@@ -13,26 +13,34 @@ from squall import functions
 from squall.builders.beam import files
 from squall.builders.beam.graph import describe, graph, live_graph
 from squall.builders.beam.live import Live
+from squall.builders.beam.live_pipeline import lay_live
 from squall.builders.beam.options import Runner
 from squall.builders.beam.pipeline import Input, Layout, answers, evaluations, lay_whole, told
-from squall.builders.beam.shipped import Shipped
-from squall.builders.beam.turns import lay_live
-from squall.builders.distributed.cut import levels
-from squall.builders.distributed.delivery import told_whole
-from squall.builders.distributed.intake import check_bounded, check_clock, document_of, is_live, lose, readable, timely
-from squall.builders.distributed.lines import Document, Lost, lines_parser
-from squall.builders.distributed.messages import COUNT, LOST, ROW, Failed, Message
-from squall.builders.distributed.parts import Part, parts
-from squall.builders.distributed.shares import Progress, Task
-from squall.builders.given import Given
-from squall.builders.packing import unpack_output
-from squall.builders.rows.read import needed
-from squall.clock import beginning
+from squall.builders.beam.serialized_program import Shipped
+from squall.builders.distributed.exec.output_stage import told_whole
+from squall.builders.distributed.exec.sharded_plan import Progress, Task
+from squall.builders.distributed.io.ingest import (
+    check_bounded,
+    check_clock,
+    document_of,
+    is_live,
+    lose,
+    readable,
+    timely,
+)
+from squall.builders.distributed.io.parsing import Document, Lost, lines_parser
+from squall.builders.distributed.io.records import COUNT, LOST, ROW, Failed, Message
+from squall.builders.distributed.io.splits import Part, parts
+from squall.builders.distributed.plan.stages import levels
+from squall.builders.local.replay import Given
+from squall.builders.runtime.operators.scan import needed
+from squall.builders.runtime.serde import unpack_output
+from squall.contracts import Adopting, Choosy, Folder, Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
-from squall.stages import Adopting, Choosy, Folder, Options, Output
 from squall.streams import FileSource, FolderSource, Source, Sources
+from squall.streams.clock import beginning
 
 
 def build(plan: Plan, options: Options) -> BeamJob:
@@ -63,7 +71,7 @@ class BeamJob:
         return describe(self.plan)
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
-        """See `squall.stages.Job.run`.
+        """See `squall.contracts.Job.run`.
 
         A list of batches, and `Sources` none of which is live, are read to their end before anything is handed on. Of
         anything else outputs are handed on as it comes.

@@ -1,7 +1,7 @@
 """The driver of a live run: reads sources ahead of one pipeline, hands it turns, and hands on what comes of them.
 
 A thread reads the sources, another one runs the pipeline. What is at hand when the pipeline has room becomes a turn
-(`squall.builders.beam.turns`). Its outputs are handed on as soon as they are there, and then its sources are told.
+(`squall.builders.beam.live_pipeline`). Its outputs are handed on as soon as they are there, and then its sources are told.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from squall.builders.beam.turns import (
+from squall.builders.beam.live_pipeline import (
     LONGEST,
     PAUSE,
     delete_done,
@@ -22,12 +22,12 @@ from squall.builders.beam.turns import (
     write_end,
     write_turn,
 )
-from squall.builders.distributed.ahead import Ended, Intake, Part, split
-from squall.builders.distributed.lines import Lost
-from squall.builders.given import Given
+from squall.builders.distributed.io.parsing import Lost
+from squall.builders.distributed.io.prefetch import Ended, Intake, Part, split
+from squall.builders.local.replay import Given
+from squall.contracts import Output
 from squall.errors import BuilderError
 from squall.rdf import Event
-from squall.stages import Output
 from squall.streams import Sources
 
 TURNS = 2

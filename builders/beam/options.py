@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
-from squall.builders.beam.quiet import beam, logging_kept
+from squall.builders.beam.beam_import import beam, logging_kept
 from squall.errors import BuilderError, near
 
 LOCAL = "FnApiRunner"

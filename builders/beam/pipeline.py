@@ -1,6 +1,6 @@
 """A plan's pipeline: lines in, answers and all that the driver has to be told out, as files in a folder.
 
-Between steps go messages (`squall.builders.distributed.messages`), as Arrow, with an integer for the key: the bucket of
+Between steps go messages (`squall.builders.distributed.io.records`), as Arrow, with an integer for the key: the bucket of
 the columns that the next step groups by. What a step writes has the name of its key: a bundle that is done again
 changes nothing.
 """
@@ -16,20 +16,20 @@ from typing import Any
 import pyarrow
 
 from squall.builders.beam import files
+from squall.builders.beam.beam_import import beam
 from squall.builders.beam.graph import Graph, Step
-from squall.builders.beam.quiet import beam
-from squall.builders.distributed.addressing import BUCKETS, DELIVER, TOGETHER, Program
-from squall.builders.distributed.delivery import changing, delivery
-from squall.builders.distributed.evaluations import Evaluations, changes_only, note
-from squall.builders.distributed.leaving import ORDER
-from squall.builders.distributed.lines import Parse
-from squall.builders.distributed.messages import COUNT, INSTANT, LOST, TIME, Message, from_arrow, to_arrow
-from squall.builders.distributed.messages import Step as Worker
-from squall.builders.distributed.parts import Part
-from squall.builders.distributed.replicas import State
-from squall.builders.distributed.shares import Task, facts, start_message
-from squall.builders.distributed.worker import PLAIN, Span, axioms, source_step, superstep
-from squall.builders.instants import Instants
+from squall.builders.distributed.exec.output_stage import changing, delivery
+from squall.builders.distributed.exec.report_times import Evaluations, changes_only, note
+from squall.builders.distributed.exec.routing import BUCKETS, DELIVER, TOGETHER, Program
+from squall.builders.distributed.exec.sharded_plan import Task, facts, start_message
+from squall.builders.distributed.exec.state_cache import State
+from squall.builders.distributed.exec.worker import PLAIN, Span, axioms, source_step, superstep
+from squall.builders.distributed.io.parsing import Parse
+from squall.builders.distributed.io.records import COUNT, INSTANT, LOST, TIME, Message, from_arrow, to_arrow
+from squall.builders.distributed.io.records import Step as Worker
+from squall.builders.distributed.io.splits import Part
+from squall.builders.distributed.io.task_output import ORDER
+from squall.builders.runtime.report_times import Instants
 from squall.rdf import ALWAYS, FOREVER
 
 ALL = Span(ALWAYS - 1, FOREVER - 1)

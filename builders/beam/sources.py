@@ -8,11 +8,11 @@ from contextlib import closing
 from itertools import chain
 from typing import Any
 
-from squall.builders.beam.quiet import beam
-from squall.builders.beam.turns import WATERMARK, advance, bundle_of, timestamp
-from squall.builders.distributed.divided import Statement, opened, statements
-from squall.builders.distributed.lines import Losses
-from squall.streams.files import Divisible
+from squall.builders.beam.beam_import import beam
+from squall.builders.beam.live_pipeline import WATERMARK, advance, bundle_of, timestamp
+from squall.builders.distributed.io.parsing import Losses
+from squall.builders.distributed.io.row_source import Statement, opened, statements
+from squall.streams.sources.files import Divisible
 
 _ELSEWHERE = {
     "group": "Beam keeps the positions: leave it out",
@@ -31,7 +31,7 @@ _Restriction = tuple[str, str | None]
 class ReadEvents(beam.PTransform):  # type: ignore[misc]
     """``pipeline | ReadEvents(ADDRESS)``: what a source brings, as `Statement` rows at their event times, without end.
 
-    ADDRESS: that of a source which can be read again between two positions (`squall.streams.files.Divisible`): a Redis
+    ADDRESS: that of a source which can be read again between two positions (`squall.streams.sources.files.Divisible`): a Redis
     stream, or a topic of Kafka. now: read what is there now, in parts that workers read apart, and end. The watermark
     is the latest time that has been read. Rows of what cannot be used have a text in `lost`.
 

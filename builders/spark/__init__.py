@@ -1,8 +1,8 @@
 """The Spark builder: runs a plan as a PySpark Structured Streaming job (docs/spark.md; decision 0005).
 
 Spark splits the sources, shuffles by the plan's grouping columns, tracks offsets, checkpoints and stores; rows are
-worked by the same operators as everywhere (`squall.builders.rows`), over Arrow, in its Python workers. A micro-batch is
-a chain of bounded jobs (`squall.builders.distributed.supersteps`) whose messages are Parquet under the checkpoint, a
+worked by the same operators as everywhere (`squall.builders.runtime.operators`), over Arrow, in its Python workers. A micro-batch is
+a chain of bounded jobs (`squall.builders.distributed.exec.micro_batch`) whose messages are Parquet under the checkpoint, a
 folder per batch, so that a batch that was cut off is done again from the start, with the same outcome.
 """
 
@@ -12,12 +12,12 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from squall.builders.distributed.cut import describe
-from squall.builders.distributed.intake import check_bounded
-from squall.builders.distributed.messages import Failed
-from squall.builders.distributed.reasons import as_a_whole
-from squall.builders.distributed.spread import closures
-from squall.builders.distributed.subjects import why_together
+from squall.builders.distributed.io.ingest import check_bounded
+from squall.builders.distributed.io.records import Failed
+from squall.builders.distributed.plan.broadcast import closures
+from squall.builders.distributed.plan.shardability import why_together
+from squall.builders.distributed.plan.shardability_reasons import as_a_whole
+from squall.builders.distributed.plan.stages import describe
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.frames import to_dataframe
 from squall.builders.spark.physical import physical
@@ -35,13 +35,13 @@ from squall.builders.spark.settings import (
 )
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.store import check_owner
-from squall.clock import beginning
+from squall.contracts import Adopting, Folder, Options, Output
 from squall.errors import BuilderError
-from squall.figures import NodeFigures
-from squall.operators import is_stateful
 from squall.plan import Plan
+from squall.plan.node_metrics import NodeFigures
+from squall.plan.operators import is_stateful
 from squall.rdf import Event
-from squall.stages import Adopting, Folder, Options, Output
+from squall.streams.clock import beginning
 
 __all__ = [
     "BYTES_TOGETHER",
@@ -114,7 +114,7 @@ class SparkJob:
         return self.at_work.batches.tally.figures() if self.at_work is not None else {}
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
-        """See `squall.stages.Job.run`.
+        """See `squall.contracts.Job.run`.
 
         A list of batches, and `Sources` none of which is live, are worked off as far as they go; anything else is
         worked as it comes.

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from squall.builders.distributed.divided import Statement, opened, statements
-from squall.builders.distributed.intake import timely
-from squall.builders.distributed.lines import Losses, lost_line, spool_lines
-from squall.builders.spark.spooled import SCHEMA
+from squall.builders.distributed.io.ingest import timely
+from squall.builders.distributed.io.parsing import Losses, lost_line, spool_lines
+from squall.builders.distributed.io.row_source import Statement, opened, statements
+from squall.builders.spark.spool_source import SCHEMA
 from squall.errors import UsageError
 from squall.streams import open_source
-from squall.streams.files import Divisible
+from squall.streams.sources.files import Divisible
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
@@ -47,7 +47,7 @@ class EventSource(DataSource):
     """The data source ``squall``: ``spark.dataSource.register(EventSource)``, and then
     ``spark.readStream.format("squall").load(ADDRESS)``, or ``spark.read`` for what is there now.
 
-    ADDRESS: that of a source which can be read again between two positions (`squall.streams.files.Divisible`): a Redis
+    ADDRESS: that of a source which can be read again between two positions (`squall.streams.sources.files.Divisible`): a Redis
     stream, or a topic of Kafka. The columns are those of a `squall.builders.spark.FrameSource`, a row for each
     statement: ``time`` (integer ms), ``subject``, ``predicate``, ``object`` and ``graph`` (terms in N-Triples; null:
     the default graph). What cannot be used has a row with a text in ``lost``, and nothing else.
@@ -130,7 +130,7 @@ class _StreamReader(DataSourceStreamReader):
 
 
 class LineSource(DataSource):
-    """The same addresses for a run (`squall.builders.spark.direct`), which sees to streams and windows by itself. The
+    """The same addresses for a run (`squall.builders.spark.executor_sources`), which sees to streams and windows by itself. The
     lines are those of the spool, in the order of their part; ``begin`` is the position at which the run begins."""
 
     @classmethod

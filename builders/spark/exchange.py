@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pyarrow
 from pyarrow import compute
 
-from squall.builders.distributed import leaving
-from squall.builders.distributed.addressing import BUCKETS, EVERY, WAKE, Owners, waking
-from squall.builders.distributed.exchange import Folder, Read, Told
-from squall.builders.distributed.messages import ROW, SCHEMA, Step, column, from_arrow
-from squall.builders.spark.outputs import batches, merged, write
+from squall.builders.distributed.exec.routing import BUCKETS, EVERY, WAKE, Owners, waking
+from squall.builders.distributed.io import task_output
+from squall.builders.distributed.io.engine import Folder, Read, Told
+from squall.builders.distributed.io.records import ROW, SCHEMA, Step, column, from_arrow
+from squall.builders.spark.output_files import batches, merged, write
 from squall.builders.spark.session import is_local
 from squall.builders.spark.store import Store, pattern_of
 from squall.builders.spark.workers import by_own_workers, by_workers
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SparkExchange:
-    """See `squall.builders.distributed.exchange.Exchange`."""
+    """See `squall.builders.distributed.io.engine.Exchange`."""
 
     def __init__(self, spark: SparkSession, store: Store) -> None:
         self.spark = spark
@@ -49,7 +49,7 @@ class SparkExchange:
         return self.spark.sparkContext.range(0, 1, 1, 1)
 
     def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> DataFrame | None:
-        return self._read(leaving.files(self.store, kind, level, folders))
+        return self._read(task_output.files(self.store, kind, level, folders))
 
     def _read(self, parts: Iterable[Folder]) -> DataFrame | None:
         paths = [pattern_of(self.store.uri(*part)) for part in parts]
@@ -109,15 +109,15 @@ class SparkExchange:
         return Told.of(from_arrow(messages.toArrow().to_batches()))
 
     def storing(self, step: Step, folder: Folder) -> Step:
-        return leaving.storing(step, partial(_store, self.store.path(*folder)))
+        return task_output.storing(step, partial(_store, self.store.path(*folder)))
 
     def texts(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
-        for part in leaving.files(self.store, kind, level, folders):
+        for part in task_output.files(self.store, kind, level, folders):
             for batch in batches(self.store.path(*part), ["row"]):
                 yield from batch["row"].to_pylist()
 
     def answering(self, step: Step, folder: Folder) -> Step:
-        return leaving.answering(step, partial(_answer, self.store.path(*folder)))
+        return task_output.answering(step, partial(_answer, self.store.path(*folder)))
 
     def answers(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
         return merged(self.store.path(*folder, name) for name in names)
@@ -126,12 +126,12 @@ class SparkExchange:
         return self._read((*folder, name) for name in names)
 
 
-def _store(folder: Path, place: leaving.Place, messages: pyarrow.Table) -> str:
+def _store(folder: Path, place: task_output.Place, messages: pyarrow.Table) -> str:
     kind, _ = place
     return write(folder / kind, messages)
 
 
-def _answer(folder: Path, _: leaving.Place, answers: pyarrow.Table) -> str:
+def _answer(folder: Path, _: task_output.Place, answers: pyarrow.Table) -> str:
     return write(folder, answers)
 
 

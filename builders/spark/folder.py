@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow
 
-from squall.builders.distributed.leaving import ORDER
-from squall.builders.distributed.messages import Failed, from_arrow
-from squall.builders.packing import unpack_output
-from squall.builders.spark import answers
+from squall.builders.distributed.io.records import Failed, from_arrow
+from squall.builders.distributed.io.task_output import ORDER
+from squall.builders.runtime.serde import unpack_output
+from squall.builders.spark import result_frame
 from squall.builders.spark.store import Store
+from squall.contracts import Folder
 from squall.errors import BuilderError, SquallError
 from squall.plan import Plan
-from squall.stages import Folder
-from squall.streams.folders import COLUMNS
-from squall.streams.written import LINES
+from squall.streams.formats.output_formats import LINES
+from squall.streams.sinks.folders import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,7 +27,7 @@ OWNER = "_owner.json"
 def check(plan: Plan, folder: Folder) -> None:
     """Raises BuilderError where a folder cannot hold what a plan answers."""
     if folder.format in COLUMNS:
-        answers.check_types(answers.shape(plan), folder.types or {})
+        result_frame.check_types(result_frame.shape(plan), folder.types or {})
     elif folder.types is not None:
         hint = f"formats that have: {', '.join(COLUMNS)}"
         raise BuilderError(f"the format `{folder.format}` has no columns to be typed", hint=hint)
@@ -69,14 +69,14 @@ class FolderWriter:
         self.folder.written += counted.get["rows"]
 
     def _frame(self, messages: DataFrame) -> DataFrame:
-        is_ordered = answers.is_ordered(self.plan)
+        is_ordered = result_frame.is_ordered(self.plan)
         if is_ordered and len(messages.inputFiles()) == 1:
             messages = messages.coalesce(1)  # so that nothing moves to be put in order
         if self.folder.format not in COLUMNS:
             return _lines(_sorted(messages, is_ordered), self.folder.format)
-        columns = answers.shape(self.plan)
-        found = answers.frame(answers.numbered(messages) if is_ordered else messages, columns)
-        return found if self.folder.types is None else answers.typed(found, columns, self.folder.types)
+        columns = result_frame.shape(self.plan)
+        found = result_frame.frame(result_frame.numbered(messages) if is_ordered else messages, columns)
+        return found if self.folder.types is None else result_frame.typed(found, columns, self.folder.types)
 
 
 def _sorted(messages: DataFrame, is_ordered: bool) -> DataFrame:

@@ -10,17 +10,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from squall.builders.distributed.intake import is_live
-from squall.builders.spark.answers import check_types, shape
-from squall.builders.spark.answers import typed as as_typed
+from squall.builders.distributed.io.ingest import is_live
+from squall.builders.spark.result_frame import check_types, shape
+from squall.builders.spark.result_frame import typed as as_typed
 from squall.builders.spark.session import passing_folder
 from squall.builders.spark.settings import others
 from squall.builders.spark.store import pattern_of, uri_of
+from squall.contracts import Job, Options
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import Event
-from squall.stages import Job, Options
-from squall.streams.folders import FolderSink
+from squall.streams.sinks.folders import FolderSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

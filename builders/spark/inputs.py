@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
-from squall.builders.distributed import intake
-from squall.builders.distributed.lines import Document, parsed
-from squall.builders.distributed.messages import Message, Parcel
-from squall.builders.distributed.parts import Part, shares
-from squall.builders.spark.direct import Direct
+from squall.builders.distributed.io import ingest
+from squall.builders.distributed.io.parsing import Document, parsed
+from squall.builders.distributed.io.records import Message, Parcel
+from squall.builders.distributed.io.splits import Part, shares
+from squall.builders.spark.executor_sources import Direct
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, file_of, numbers
 from squall.builders.spark.store import pattern_of
@@ -60,7 +60,7 @@ class Coming(NamedTuple):
 
 def readable(source: Source) -> bool:
     """Whether Spark can read a source by itself: what workers can split, and DataFrames."""
-    return isinstance(source, FrameSource) or intake.readable(source)
+    return isinstance(source, FrameSource) or ingest.readable(source)
 
 
 def document_of(source: Source, direct: Direct) -> Document:
@@ -69,7 +69,7 @@ def document_of(source: Source, direct: Direct) -> Document:
         return direct.document()
     if isinstance(source, FrameSource):
         return Document(source.uri, source.stream, source.format)
-    return intake.document_of(source)
+    return ingest.document_of(source)
 
 
 def lines(spark: SparkSession, inputs: Inputs, spool: Spool | None) -> DataFrame:
@@ -242,7 +242,7 @@ def _streamed(
 
 
 def _spooled(spark: SparkSession, spool: Spool, most: int) -> DataFrame:
-    from squall.builders.spark.spooled import SpoolSource
+    from squall.builders.spark.spool_source import SpoolSource
 
     spark.dataSource.register(SpoolSource)
     tasks, least, share = _cutting(spark)

@@ -9,11 +9,11 @@ import logging
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from squall.builders.distributed.lines import Document
+from squall.builders.distributed.io.parsing import Document
 from squall.streams import Source
-from squall.streams.derived import original
 from squall.streams.formats import Format
-from squall.streams.reading import Settings
+from squall.streams.formats.reading import Settings
+from squall.streams.sources.reordering import original
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

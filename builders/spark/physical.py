@@ -10,22 +10,22 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from squall.builders.distributed.addressing import DELIVER
-from squall.builders.distributed.cut import levels
-from squall.builders.distributed.exchange import Folder, Told
-from squall.builders.distributed.messages import ARROW, ROW, SOURCES, Step
-from squall.builders.distributed.reasons import as_a_whole
-from squall.builders.distributed.spread import closures
+from squall.builders.distributed.exec.routing import DELIVER
+from squall.builders.distributed.io.engine import Folder, Told
+from squall.builders.distributed.io.records import ARROW, ROW, SOURCES, Step
+from squall.builders.distributed.plan.broadcast import closures
+from squall.builders.distributed.plan.shardability_reasons import as_a_whole
+from squall.builders.distributed.plan.stages import levels
 from squall.builders.spark.exchange import SparkExchange
-from squall.builders.spark.outputs import write
+from squall.builders.spark.output_files import write
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import is_local
 from squall.builders.spark.settings import settings_of
 from squall.builders.spark.store import Store
 from squall.builders.spark.workers import by_own_workers
+from squall.contracts import Options
 from squall.plan import Plan
 from squall.rdf import FOREVER
-from squall.stages import Options
 from squall.streams import Sources, open_source
 
 if TYPE_CHECKING:

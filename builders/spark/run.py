@@ -13,23 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from squall import functions
-from squall.builders.distributed.addressing import Program
-from squall.builders.distributed.arriving import Arriving
-from squall.builders.distributed.cut import groupings, levels
-from squall.builders.distributed.hot import Hot, hottest, scatterable
-from squall.builders.distributed.intake import check_clock, is_live, lose
-from squall.builders.distributed.lines import Document, lines_parser, spool_lines
-from squall.builders.distributed.lying import Address
-from squall.builders.distributed.parts import all_parser, parts_parser, weight
-from squall.builders.distributed.reasons import as_a_whole
-from squall.builders.distributed.shares import Shares
-from squall.builders.distributed.spread import chosen, closures, general, vocabularies
-from squall.builders.distributed.supersteps import Batches
-from squall.builders.given import Given
-from squall.builders.spark import direct
-from squall.builders.spark.ends import Ends
+from squall.builders.distributed.exec.micro_batch import Batches
+from squall.builders.distributed.exec.routing import Program
+from squall.builders.distributed.exec.sharded_plan import Shares
+from squall.builders.distributed.io.ingest import check_clock, is_live, lose
+from squall.builders.distributed.io.parsing import Document, lines_parser, spool_lines
+from squall.builders.distributed.io.splits import all_parser, parts_parser, weight
+from squall.builders.distributed.plan.broadcast import chosen, closures, general, vocabularies
+from squall.builders.distributed.plan.partitioning import Address
+from squall.builders.distributed.plan.sampling import Arriving
+from squall.builders.distributed.plan.shardability_reasons import as_a_whole
+from squall.builders.distributed.plan.skew import Hot, hottest, scatterable
+from squall.builders.distributed.plan.stages import groupings, levels
+from squall.builders.local.replay import Given
+from squall.builders.runtime.state import COMPACT
+from squall.builders.spark import executor_sources
 from squall.builders.spark.exchange import SparkExchange
-from squall.builders.spark.figures import Reporter
 from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.inputs import (
     Coming,
@@ -43,20 +42,21 @@ from squall.builders.spark.inputs import (
     readable,
     shared,
 )
+from squall.builders.spark.metrics_listener import Reporter
 from squall.builders.spark.session import is_local
 from squall.builders.spark.settings import settings_of
+from squall.builders.spark.sink_commit import Ends
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, show, written
 from squall.builders.spark.store import HOT, SPREAD, Store, uri_of
 from squall.builders.spark.workers import by_workers
-from squall.builders.state import COMPACT
+from squall.contracts import Folder, Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
-from squall.stages import Folder, Options, Output
 from squall.streams import Source, Sources
-from squall.streams.derived import original
-from squall.streams.files import Stoppable
+from squall.streams.sources.files import Stoppable
+from squall.streams.sources.reordering import original
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -286,7 +286,7 @@ class Run:
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:
         """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""
         sources = batches.sources if isinstance(batches, Sources) else ()
-        found = direct.chosen(self.spark, self.store, batches)
+        found = executor_sources.chosen(self.spark, self.store, batches)
         own = [source for source in sources if readable(source) or source is found.source]
         check_clock(batches, own)
         read: list[Source | None] = [*own]

@@ -11,7 +11,7 @@ from squall.errors import UsageError, near
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from squall.builders.distributed.cut import Level
+    from squall.builders.distributed.plan.stages import Level
 
 PREFIX = "spark.squall."
 FILES_PER_BATCH = "spark.squall.maxFilesPerTrigger"

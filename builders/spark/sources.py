@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from squall.errors import SourceError
 from squall.rdf import ALWAYS, Event
-from squall.streams.reading import Reading
+from squall.streams.formats.reading import Reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from squall.builders.distributed.ahead import Ended, Intake, Part, split
-from squall.builders.distributed.lines import Lost, lost_line, spool_lines
-from squall.builders.given import Given
+from squall.builders.distributed.io.parsing import Lost, lost_line, spool_lines
+from squall.builders.distributed.io.prefetch import Ended, Intake, Part, split
+from squall.builders.local.replay import Given
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS
 from squall.streams import Sources
@@ -94,7 +94,7 @@ class Spool:
         self._intake.close()
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        """See `squall.stages.Ledger`: what is lost is spooled as well, so that it counts with the rest of its batch."""
+        """See `squall.contracts.Ledger`: what is lost is spooled as well, so that it counts with the rest of its batch."""
         self._intake.lost.append(Lost(cause, source, 0, line or 0, reason, text))
 
     # Writing

@@ -23,9 +23,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from squall.builders.belonging import differences, rules
-from squall.builders.distributed.addressing import BUCKETS
-from squall.builders.distributed.lying import Address
+from squall.builders.distributed.exec.routing import BUCKETS
+from squall.builders.distributed.plan.partitioning import Address
+from squall.builders.local.identity import differences, rules
 from squall.errors import BuilderError
 from squall.plan import Plan
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow
 
-from squall.builders.distributed.messages import SCHEMA, Step
-from squall.collecting import calm_collector, spare_collector
+from squall.builders.distributed.io.records import SCHEMA, Step
+from squall.process.gc_tuning import calm_collector, spare_collector
 
 if TYPE_CHECKING:
     from pyspark import RDD

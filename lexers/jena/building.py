@@ -10,8 +10,8 @@ from squall.errors import Origin, near
 from squall.lexers.jena.text import IRI, Text, lines
 from squall.lexers.jena.tree import SCHEMES, WORD, Call, Clause, Functor, Node, Pattern, Rule
 from squall.lexers.jena.words import Words
+from squall.model import Variable
 from squall.rdf import XSD, Term, blank, iri, literal
-from squall.system import Variable
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _FLOAT = re.compile(r"-?[0-9]+\.[0-9]*([eE][+-]?[0-9]+)?")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from squall.errors import Origin
+from squall.model import Variable
 from squall.rdf import OWL, RDF, RDFS, XSD, XSD_STRING, Term, iri, iri_text, is_blank, is_iri, parts
-from squall.system import Variable
 
 PREFIXES = {
     "rdf": RDF,

@@ -11,10 +11,10 @@ from lark import Token, Tree, v_args
 from lark.visitors import Transformer_NonRecursive
 
 from squall.errors import Origin, near
-from squall.iris import resolved
 from squall.lexers.rif import tree
 from squall.lexers.sparql.terms import unquoted
 from squall.lexers.text import Text
+from squall.rdf.iris import resolved
 
 
 def built(found: Tree[Token], text: Text, prefixes: Mapping[str, str]) -> tree.Node | None:

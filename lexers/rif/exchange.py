@@ -8,9 +8,9 @@ from typing import Any, cast
 from xml.sax.saxutils import escape, quoteattr
 
 from squall.errors import LexerError, near, raise_all
-from squall.iris import resolved
 from squall.lexers.rif import hints, tree
 from squall.lexers.rif.elements import XML, Element, read
+from squall.rdf.iris import resolved
 
 _FORMULAS = ("And", "Or", "Exists", "Atom", "Equal", "Member", "Subclass", "Frame", "External")
 _ATOMIC = ("Atom", "Equal", "Member", "Subclass", "Frame")

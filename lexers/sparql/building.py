@@ -11,8 +11,8 @@ from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.datasets import Datasets
 from squall.lexers.sparql.expressions import Part, Parts, first, has, is_iri, only, trees, variable_of, word
 from squall.lexers.sparql.triples import Triples
+from squall.model import Variable
 from squall.rdf import Term, blank, iri
-from squall.system import Variable
 
 
 class Builder(Datasets):

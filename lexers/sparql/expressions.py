@@ -12,8 +12,8 @@ from squall.errors import Origin, near
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.terms import Names, number, unquoted
 from squall.lexers.text import Text
+from squall.model import Variable
 from squall.rdf import RDF, XSD, Term, iri, literal
-from squall.system import Variable
 
 Part = Token | Tree[Token]
 Parts = Sequence[Part]

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from squall.errors import LexerError, Origin
 from squall.lexers.sparql import tree as q
+from squall.model import Variable
 from squall.rdf import is_blank
-from squall.system import Variable
 
 
 def wrong(program: q.Program) -> list[LexerError]:

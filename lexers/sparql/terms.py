@@ -6,9 +6,9 @@ import re
 from itertools import count
 
 from squall.errors import Origin, near
-from squall.iris import resolved
 from squall.lexers.text import Text
 from squall.rdf import OWL, RDF, RDFS, XSD, Term, iri, literal
+from squall.rdf.iris import resolved
 
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}

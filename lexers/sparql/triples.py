@@ -9,8 +9,8 @@ from lark import Token, Tree
 from squall.errors import Origin
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.expressions import Expressions, Part, Parts
+from squall.model import Variable
 from squall.rdf import RDF, iri
-from squall.system import Variable
 
 Found = tuple[q.Slot, q.Path | Variable, q.Slot, Origin]
 

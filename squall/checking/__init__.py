@@ -12,16 +12,16 @@ from pathlib import Path
 from squall import plugins, rulesets
 from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, arranged, told
 from squall.checking.program import Check, Program
-from squall.collecting import no_collection
+from squall.compiling import read, together
 from squall.errors import SquallError, UsageError
+from squall.model import over, warnings
+from squall.model.profiles import named
+from squall.model.stratification import stratify
+from squall.model.windows import LANDMARK, Window, as_window
+from squall.plan.cardinality import Statistics
 from squall.planners.rete import identities
-from squall.profiles import named
-from squall.programs import read, together
-from squall.statistics import Statistics
-from squall.strata import stratify
-from squall.streams.documents import check_streams
-from squall.system import over, warnings
-from squall.windows import LANDMARK, Window, as_window
+from squall.process.gc_tuning import no_collection
+from squall.streams.sources.documents import check_streams
 
 __all__ = ["ERROR", "INFO", "SEVERITIES", "WARNING", "Check", "Finding", "Program", "checks", "lint"]
 

@@ -8,11 +8,9 @@ from typing import Any
 from squall import functions
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Rule, mentions, systems
-from squall.compounds import LIMIT
 from squall.errors import Origin
 from squall.functions.sparql.names import SPARQL, test_iri
-from squall.rdf import XSD, literal, parts
-from squall.system import (
+from squall.model import (
     AtomPattern,
     Bind,
     Call,
@@ -27,6 +25,8 @@ from squall.system import (
     Variable,
     visible,
 )
+from squall.rdf import XSD, literal, parts
+from squall.rdf.compounds import LIMIT
 
 JENA = "urn:x-squall:jena:"
 _ORDERS = frozenset((

@@ -13,7 +13,7 @@ from squall.checking.program import Program, systems
 from squall.errors import Origin
 from squall.functions.sparql.names import test_iri
 from squall.functions.values import number
-from squall.system import Call, Expression, System, Test, Variable
+from squall.model import Call, Expression, System, Test, Variable
 
 _SIGNS = {
     f"{JENA}lessThan": "<", f"{JENA}le": "<=", f"{JENA}greaterThan": ">", f"{JENA}ge": ">=", f"{JENA}equal": "=",

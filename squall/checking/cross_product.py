@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from squall.bounds import written
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Rule, mentions, systems
-from squall.planners.parts import walk
-from squall.system import (
+from squall.model import (
     AtomPattern,
     Either,
     Exists,
@@ -22,6 +20,8 @@ from squall.system import (
     Without,
     documents,
 )
+from squall.model.unbounded_state import written
+from squall.planners.lowering.walk import walk
 
 _HINT = "let them share a variable, compare their values, or say each in a rule or query of its own"
 

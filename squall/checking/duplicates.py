@@ -7,8 +7,8 @@ from typing import Any
 
 from squall.checking.findings import INFO, WARNING, Finding
 from squall.checking.program import Program, Rule
-from squall.strata import shape
-from squall.system import AtomPattern, Call, Construct, FactPattern, System, Test, Variable
+from squall.model import AtomPattern, Call, Construct, FactPattern, System, Test, Variable
+from squall.model.stratification import shape
 
 _Given = dict[Variable, Any]
 """What stands in one rule for the variables of another."""

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from squall import functions
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, mentions, origin_of, readings
-from squall.compounds import BUILD, JOIN, LIMIT
 from squall.errors import Origin
+from squall.model import Bind, Call, Construct, Exists, Expression, System, Test, Variable, Without
+from squall.model.stratification import Shape, components, overlap, shape, shortest_path
 from squall.rdf import iri_text
-from squall.strata import Shape, components, overlap, shape, shortest_path
-from squall.system import Bind, Call, Construct, Exists, Expression, System, Test, Variable, Without
+from squall.rdf.compounds import BUILD, JOIN, LIMIT
 
 _MAKE = frozenset((
     "addOne", "difference", "makeSkolem", "makeTemp", "product", "quotient", "strConcat", "subtractOne", "sum",

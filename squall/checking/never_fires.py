@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from squall.bounds import written
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, Rule
 from squall.checking.spelling import near_terms
-from squall.rdf import DEFAULT_STREAM, is_iri
-from squall.system import (
+from squall.model import (
     CAME,
     GRAPH,
     AtomPattern,
@@ -22,6 +20,8 @@ from squall.system import (
     Source,
     System,
 )
+from squall.model.unbounded_state import written
+from squall.rdf import DEFAULT_STREAM, is_iri
 
 
 def check(program: Program) -> Iterator[Finding]:

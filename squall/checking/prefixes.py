@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program
+from squall.compiling import Program as Text
 from squall.errors import Origin
-from squall.programs import Program as Text
 from squall.rdf import OWL, RDF, RDFS, XSD
 
 _WELL_KNOWN = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}

@@ -8,14 +8,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from squall.checking.findings import Finding
+from squall.compiling import Program as Text
 from squall.errors import Origin
-from squall.planners.parts import Part, inside, walk
-from squall.planners.rete import identities
-from squall.programs import Program as Text
-from squall.rdf import WORKING, Term, iri, iri_text
-from squall.statistics import Statistics
-from squall.strata import Shape, Shapes, made_of, may_read, read_of, shape
-from squall.system import (
+from squall.model import (
     AtomPattern,
     Call,
     Construct,
@@ -30,9 +25,14 @@ from squall.system import (
     Variable,
     documents,
     made_streams,
-    tellings,
+    output_specs,
 )
-from squall.windows import Window
+from squall.model.stratification import Shape, Shapes, made_of, may_read, read_of, shape
+from squall.model.windows import Window
+from squall.plan.cardinality import Statistics
+from squall.planners.lowering.walk import Part, inside, walk
+from squall.planners.rete import identities
+from squall.rdf import WORKING, Term, iri, iri_text
 
 
 class Rule(NamedTuple):
@@ -115,7 +115,7 @@ class Program:
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
         """All rules, in the order of the program."""
-        return tuple(Rule(rule, telling.stream) for telling in tellings(self.system) for rule in telling.rules)
+        return tuple(Rule(rule, telling.stream) for telling in output_specs(self.system) for rule in telling.rules)
 
     @cached_property
     def identities(self) -> list[tuple[str, ...]]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from squall.bounds import unbounded
 from squall.checking.findings import WARNING, Finding, told
 from squall.checking.program import Program
-from squall.windows import Count, Stepped
+from squall.model.unbounded_state import unbounded
+from squall.model.windows import Count, Stepped
 
 
 def check(program: Program) -> Iterator[Finding]:
-    """A finding for each query that keeps all that streams ever bring (`squall.bounds`), and for each window that was
+    """A finding for each query that keeps all that streams ever bring (`squall.model.unbounded_state`), and for each window that was
     given from outside whose steps are longer than its size. (Of those in programs, translators warn.)"""
     for warning in unbounded(program.system, program.growing):
         yield from told(warning, "unbounded-state")

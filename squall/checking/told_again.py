@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, Rule, readings
-from squall.system import Delete, is_update, tellings
-from squall.windows import Count, Stepped, Window
+from squall.model import Delete, is_update, output_specs
+from squall.model.windows import Count, Stepped, Window
 
 
 def check(program: Program) -> Iterator[Finding]:
@@ -15,7 +15,7 @@ def check(program: Program) -> Iterator[Finding]:
     an update does makes an instant, the stream is told again then, and the window shows it anew (docs/semantics.md,
     section 3). In windows without steps what is told again just goes on; in those of time with steps, too, unless what
     they show was deleted."""
-    told = (one for one in tellings(program.system) if one.output == "rstream" and one.report.policy != "change")
+    told = (one for one in output_specs(program.system) if one.output == "rstream" and one.report.policy != "change")
     whole = {one.stream for one in told} - {""}
     for rule in program.rules:
         for reading, stream, window in _looks(program, rule, whole) if is_update(rule.system) else ():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from squall.bounds import written
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Rule, readings
-from squall.strata import Shapes, shape
-from squall.system import Construct, FactPattern
+from squall.model import Construct, FactPattern
+from squall.model.stratification import Shapes, shape
+from squall.model.unbounded_state import written
 
 
 def check(program: Program) -> Iterator[Finding]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator
 
-from squall.bounds import written
 from squall.checking.findings import INFO, WARNING, Finding
 from squall.checking.program import Program, Rule, is_silent, mentions, origin_of, readings
 from squall.checking.spelling import is_slip
 from squall.errors import Origin
-from squall.planners.parts import walk
-from squall.system import Bind, Call, Variable
+from squall.model import Bind, Call, Variable
+from squall.model.unbounded_state import written
+from squall.planners.lowering.walk import walk
 
 
 def check(program: Program) -> Iterator[Finding]:

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
-from squall.bounds import written
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Rule, readings
 from squall.checking.spelling import is_slip, parted
 from squall.errors import Origin, near
+from squall.model import Construct, Delete, FactPattern, Insert, Pattern
+from squall.model.stratification import made_of
+from squall.model.unbounded_state import written
 from squall.rdf import OWL, RDF, RDFS, XSD, Term, iri, iri_text, is_iri, is_literal, parts
-from squall.strata import made_of
-from squall.system import Construct, Delete, FactPattern, Insert, Pattern
 
 _VOCABULARIES = {RDF: "rdf", RDFS: "rdfs", OWL: "owl", XSD: "xsd"}
 

@@ -25,14 +25,14 @@ from squall.cli.programs import (
 )
 from squall.cli.running import asked_at, check_sampled, run, warn_of_risks, watched, write_measures
 from squall.cli.shared import LEXER, RULES, show_prints
-from squall.collecting import calm_collector
 from squall.errors import UsageError
+from squall.process.gc_tuning import calm_collector
 
 if TYPE_CHECKING:
+    from squall.contracts import Interval, Options
+    from squall.model import System
     from squall.rdf import Event
-    from squall.stages import Interval, Options
     from squall.streams import LedgerFile, Sink, Sources
-    from squall.system import System
 
 
 @click.command()
@@ -143,7 +143,7 @@ def build(
       squall build query.rq --rules owl2rl --source ontology.ttl --source data.ttl
       sensors | squall build alarm.jena --source '-?format=nt' --clock wall --window 'RANGE 1m'
     """
-    from squall.progress import Tally
+    from squall.observe.progress import Tally
     from squall.streams import LedgerFile
     from squall.streams.sinks import Losing, check_writable
 
@@ -207,7 +207,7 @@ def _has_begun(checkpoint: Path) -> bool:
 
 def _interval(text: str | None, durable: bool) -> Interval:
     """How often a checkpoint is saved."""
-    from squall.stages import Interval
+    from squall.contracts import Interval
 
     if text is not None and not durable:
         raise UsageError("`--checkpoint-every` goes with `--checkpoint` and the builder `iterator`")
@@ -239,7 +239,7 @@ def _timing(clock: str, lateness: str, sources: Sequence[str], builder: str) -> 
 
 def _length(option: str, text: str, least: int) -> int:
     """A length of time in ms."""
-    from squall.windows import milliseconds
+    from squall.model.windows import milliseconds
 
     length = milliseconds(text)
     if length < least:
@@ -257,9 +257,9 @@ def _inputs(
     heartbeat: int,
 ) -> tuple[Sources, Iterable[Event]]:
     """saved: what is lost counts when the run comes to it, and not when a source is read ahead of that."""
-    from squall.clock import EventClock, WallClock
     from squall.streams import Sources, address, open_source, open_static
-    from squall.streams.ledger import Deferred
+    from squall.streams.clock import EventClock, WallClock
+    from squall.streams.dead_letters import Deferred
 
     if sum(address.source(uri).path == "-" for uri in (*sources, *statics)) > 1:
         raise UsageError("standard input (`-`) can be read once only")
@@ -271,7 +271,8 @@ def _inputs(
 
 def _documents(system: System, graphs: Sequence[str], given: Sequence[str], ledger: LedgerFile) -> Iterable[Event]:
     """The events of the graphs that the program names, but for those that are streams."""
-    from squall.streams import address, documents
+    from squall.streams import address
+    from squall.streams.sources import documents
 
     streams = {address.source(uri).get("stream") for uri in given}
     return documents.load(system, dict(map(documents.place, graphs)), streams, ledger)
@@ -280,10 +281,10 @@ def _documents(system: System, graphs: Sequence[str], given: Sequence[str], ledg
 def _check_streams(system: System, sources: Sources, given: Sequence[str], statics: Sequence[str]) -> None:
     """Says which streams are missing, and which queries would keep all that streams ever bring. What a file holds whose
     statements have no times is there at once, and no more than that."""
-    from squall.bounds import unbounded
+    from squall.model.unbounded_state import unbounded
     from squall.rdf import ALWAYS
     from squall.streams import address
-    from squall.streams.documents import check_streams
+    from squall.streams.sources.documents import check_streams
 
     places = [address.source(uri) for uri in (*given, *statics)]
     if all(place.scheme in ("file", "stdin") for place in places):  # a plug-in's streams are not known beforehand
@@ -301,7 +302,7 @@ def _options(
     measure: bool,
     now: int | None,
 ) -> Options:
-    from squall.stages import Folder, Options, Recoverable, Rewindable
+    from squall.contracts import Folder, Options, Recoverable, Rewindable
 
     rewound = sink if isinstance(sink, Rewindable | Recoverable | Folder) else None
     return Options(checkpoint, conf, ledger, rewound, measure=measure, now=now)
@@ -309,7 +310,7 @@ def _options(
 
 def _moment(text: str) -> int:
     """The time (integer ms) of `--now`. Raises UsageError."""
-    from squall.streams.times import time_of
+    from squall.streams.formats.timestamps import time_of
 
     try:
         return time_of(text)

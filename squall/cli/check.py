@@ -63,7 +63,7 @@ def check(
     from squall import streams
     from squall.checking import ERROR, WARNING, lint
     from squall.checking.reports import FORMATS, summary
-    from squall.streams import documents
+    from squall.streams.sources import documents
 
     check_files(programs)
     found = lint(

@@ -27,10 +27,10 @@ from squall.cli.shared import LEXER, RULES
 from squall.errors import UsageError, near
 
 if TYPE_CHECKING:
-    from squall.figures import Figures
+    from squall.contracts import Job
+    from squall.model import System
     from squall.plan import Plan
-    from squall.stages import Job
-    from squall.system import System
+    from squall.plan.node_metrics import Figures
 
 JOBS = {"job": "describe", "physical": "physical"}
 """The stages of jobs, each with the function by which a job tells of it."""
@@ -107,7 +107,7 @@ def _is_given(option: str) -> bool:
 
 
 def _profile(name: str) -> str:
-    from squall import profiles
+    from squall.model import profiles
 
     return f"{profiles.named(name)}\n"
 
@@ -129,15 +129,15 @@ def _explained(
     figures: Path | None,
     statistics: Path | None,
 ) -> Iterator[str]:
-    from squall import show
-    from squall.stages import Options
+    from squall import explain
+    from squall.contracts import Options
 
     if stage == "tps":
         yield _shown(system, format)
         return
     plan = make(system)
     if stage == "pps":
-        yield show.FORMATS[format](plan, _figures(plan, figures, statistics))
+        yield explain.FORMATS[format](plan, _figures(plan, figures, statistics))
     else:
         yield _told(job_of(plan, builder, Options()), stage, builder)
     if job_too and hasattr(job := job_of(plan, builder, Options()), JOBS["job"]):
@@ -147,8 +147,8 @@ def _explained(
 
 def _figures(plan: Plan, measured: Path | None, statistics: Path | None) -> Figures | None:
     """What a run measured, and what is to be expected of data such as the statistics are of."""
-    from squall.figures import NodeFigures, load
-    from squall.statistics import Statistics, estimates
+    from squall.plan.cardinality import Statistics, estimates
+    from squall.plan.node_metrics import NodeFigures, load
 
     found = load(measured, plan) if measured else {}
     expected = estimates(plan, Statistics.load(statistics)) if statistics else {}
@@ -158,9 +158,9 @@ def _figures(plan: Plan, measured: Path | None, statistics: Path | None) -> Figu
 
 
 def _shown(thing: Any, format: str) -> str:
-    from squall import show
+    from squall import explain
 
-    return show.as_json(thing) if format == "json" else show.text(thing)
+    return explain.as_json(thing) if format == "json" else explain.text(thing)
 
 
 DRAWINGS = ("mermaid", "dot", "svg", "html")

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from squall.errors import UsageError
 
 if TYPE_CHECKING:
+    from squall.model import System
     from squall.streams import Sink
-    from squall.system import System
 
 
 def sink_of(uri: str, format: str | None, timed: bool, types: Sequence[str], system: System) -> Sink:
     from squall.streams import open_sink
-    from squall.streams.folders import FolderSink
+    from squall.streams.sinks.folders import FolderSink
 
     if (format or timed) and uri != "-":
         option = "--timed" if timed else "--format"
@@ -36,8 +36,8 @@ def sink_of(uri: str, format: str | None, timed: bool, types: Sequence[str], sys
 def recoverable(sink: Sink) -> Sink:
     """The sink as one that goes on where a checkpoint is: what cannot be cut back gets nothing before. (A folder is the
     builder's own affair.)"""
-    from squall.stages import Folder, Recoverable
-    from squall.streams.outbox import Outbox
+    from squall.contracts import Folder, Recoverable
+    from squall.streams.sinks.outbox import Outbox
 
     return sink if isinstance(sink, Recoverable | Folder) else Outbox(sink)
 
@@ -57,8 +57,8 @@ def _fitting(system: System) -> str:
 
 def _ends(system: System) -> tuple[list[System], list[System]]:
     """The rules that answer with solutions or a truth value, and those that make triples in graphs."""
+    from squall.model import Ask, AtomPattern, Construct, Select, rules
     from squall.rdf import QUAD
-    from squall.system import Ask, AtomPattern, Construct, Select, rules
 
     solved, graphs = [], []
     for rule in rules(system):
@@ -71,7 +71,7 @@ def _ends(system: System) -> tuple[list[System], list[System]]:
 
 def _check_holds(sink: Sink, system: System) -> None:
     """Raises UsageError where a format cannot hold what the program answers."""
-    from squall.streams.written import NO_GRAPHS, NO_SOLUTIONS
+    from squall.streams.formats.output_formats import NO_GRAPHS, NO_SOLUTIONS
 
     format = getattr(sink, "format", "")
     solved, graphs = _ends(system)
@@ -100,8 +100,8 @@ def apart(sink: str, sources: Sequence[str]) -> None:
 def columns_of(system: System, sink: Sink) -> Collection[str]:
     """The queries that answer with solutions, if these are told in a table: facts that updates insert, or others make,
     have other columns."""
-    from squall.streams.written import SOLUTIONS
-    from squall.system import Ask, Select, rules
+    from squall.model import Ask, Select, rules
+    from squall.streams.formats.output_formats import SOLUTIONS
 
     if getattr(sink, "format", "") not in SOLUTIONS:
         return ()

@@ -12,9 +12,9 @@ import click
 from squall.cli.shared import PROFILE, WINDOW, check_files
 
 if TYPE_CHECKING:
+    from squall.contracts import Job, Options
+    from squall.model import System
     from squall.plan import Plan
-    from squall.stages import Job, Options
-    from squall.system import System
 
 
 def with_semantics(command: Callable[..., None]) -> Callable[..., None]:
@@ -43,8 +43,8 @@ def compiled(
     programs: Sequence[str], lexer: str | None, rules: Sequence[str], graphs: Sequence[str], profile: str
 ) -> System:
     import squall
-    from squall.streams import documents
-    from squall.system import warnings
+    from squall.model import warnings
+    from squall.streams.sources import documents
 
     check_given(programs, rules)
     places = dict(map(documents.place, graphs))
@@ -58,7 +58,8 @@ def meaning(
     sources: Sequence[str], window: str, output: str | None, report: str | None, profile: str
 ) -> Callable[..., System]:
     """What makes a system what the options say; all that is wrong with them has been said by then."""
-    from squall import profiles, streams, windows
+    from squall import streams
+    from squall.model import profiles, windows
 
     profiles.named(profile)
     policy = profiles.parse_report(report) if report else None

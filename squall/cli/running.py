@@ -16,10 +16,10 @@ from squall.cli.shared import FAILED, INTERRUPTED
 from squall.errors import SquallError, UsageError
 
 if TYPE_CHECKING:
+    from squall.contracts import Job
+    from squall.observe.progress import Tally
     from squall.plan import Plan
-    from squall.progress import Tally
     from squall.rdf import Event
-    from squall.stages import Job
     from squall.streams import LedgerFile, Sink, Sources
 
 
@@ -64,7 +64,7 @@ def _seen(events: Iterable[Event], see: Callable[[Sequence[Event]], None]) -> It
 
 def warn_of_risks(streams: Sources) -> None:
     """Says what may become of what sources bring, if the run is killed."""
-    from squall.streams.files import risk_of
+    from squall.streams.sources.files import risk_of
 
     for source in streams.sources:
         if risk := risk_of(source):
@@ -73,13 +73,13 @@ def warn_of_risks(streams: Sources) -> None:
 
 def write_measures(job: Job, plan: Plan, sample: Sequence[Event], counted: Path | None, profiled: Path | None) -> None:
     """Writes what was asked for."""
-    from squall import figures
-    from squall.statistics import Statistics
+    from squall.plan import node_metrics
+    from squall.plan.cardinality import Statistics
 
     if counted:
         Statistics.of(sample).save(counted)
     if profiled:
-        figures.save(cast(Any, job).figures(), profiled, plan)
+        node_metrics.save(cast(Any, job).figures(), profiled, plan)
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def asked_at(place: str | None, job: Job, sources: Sources, ledger: LedgerFile, 
         yield
         return
     try:
-        from squall import metrics
+        from squall.observe import metrics
     except ModuleNotFoundError as error:
         if error.name != "prometheus_client":
             raise
@@ -113,10 +113,10 @@ def run(
 ) -> int:
     """The exit code. From here on something has been started: what fails is the run. columns: the queries whose
     solutions are all that the sink holds; none: it holds whatever comes."""
-    from squall.interrupts import endable
-    from squall.progress import shown, summary
+    from squall.contracts import Folder
+    from squall.observe.progress import shown, summary
+    from squall.process.signals import endable
     from squall.rdf import Evaluated
-    from squall.stages import Folder
     from squall.streams.sinks import Settling
 
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)

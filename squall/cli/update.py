@@ -13,8 +13,8 @@ from squall.cli.shared import FAILED
 from squall.errors import SquallError, UsageError, each, raise_all
 
 if TYPE_CHECKING:
-    from squall.datasets import Dataset
     from squall.lexers.sparql.tree import Program
+    from squall.sparql_update.datasets import Dataset
 
 
 @click.command()
@@ -47,9 +47,9 @@ def update(
       squall update correct.ru --data people.nq --output people.nq
       squall update load.ru --output store.trig.gz
     """
-    from squall import datasets
-    from squall.streams.documents import place
+    from squall.sparql_update import datasets
     from squall.streams.sinks import check_writable
+    from squall.streams.sources.documents import place
 
     target = datasets.writable(output, format)
     if output != "-":
@@ -73,14 +73,14 @@ def update(
 
 def _programs(requests: Sequence[str]) -> list[Program]:
     """The trees of the requests. Warnings are printed; errors are told of all of them at once."""
-    from squall import updating
+    from squall import sparql_update
 
     programs: list[Program] = []
     errors: list[SquallError] = []
     for request in requests:
         try:
-            program = updating.parse(Path(request))
-            for warning in updating.check(program):
+            program = sparql_update.parse(Path(request))
+            for warning in sparql_update.check(program):
                 click.echo(str(warning), err=True)
             programs.append(program)
         except SquallError as error:
@@ -90,7 +90,7 @@ def _programs(requests: Sequence[str]) -> list[Program]:
 
 
 def _dataset(data: Sequence[str], named: Sequence[tuple[str, str]]) -> Dataset:
-    from squall.datasets import Dataset, read
+    from squall.sparql_update.datasets import Dataset, read
     from squall.streams import address
 
     files = [*data, *(file for _, file in named)]
@@ -106,7 +106,7 @@ def _dataset(data: Sequence[str], named: Sequence[tuple[str, str]]) -> Dataset:
 
 
 def _check_names(names: Sequence[str]) -> None:
-    from squall.iris import is_absolute
+    from squall.rdf.iris import is_absolute
 
     for place, name in enumerate(names):
         if not is_absolute(name):
@@ -116,8 +116,8 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _graph(name: str, file: str) -> Dataset:
-    from squall.datasets import Dataset, read
     from squall.rdf import iri
+    from squall.sparql_update.datasets import Dataset, read
 
     found = read(file)
     if found.named:
@@ -126,7 +126,7 @@ def _graph(name: str, file: str) -> Dataset:
 
 
 def _updated(dataset: Dataset, programs: Sequence[Program], documents: Mapping[str, str]) -> Dataset:
-    from squall.updating import updated
+    from squall.sparql_update import updated
 
     for program in programs:
         dataset = updated(dataset, program, documents)

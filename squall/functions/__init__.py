@@ -32,7 +32,7 @@ class Function:
     timed: takes the time of the solution first (integer ms; `squall.rdf.ALWAYS` for what holds always).
     pure: equal arguments give equal results, and nothing else happens; a function that logs is not pure.
     nests: makes new terms of its arguments, so that a rule that reads its own conclusions may go on for ever: there is
-    a limit to how deep (`squall.compounds.depth`).
+    a limit to how deep (`squall.rdf.compounds.depth`).
     check: says what is wrong with the constants among the arguments of a call (others are None), before anything runs.
     vector: the same for many calls at once: it takes a list for each argument, and gives a list of as many results.
     """

@@ -1,8 +1,12 @@
-"""The functions over terms that are built of terms (`squall.compounds`), for the rules of any language."""
+"""The functions over terms that are built of terms (`squall.rdf.compounds`), for the rules of any language."""
 
 from __future__ import annotations
 
-from squall.compounds import (
+from squall.errors import BuilderError
+from squall.functions import Builtin, Function
+from squall.functions.values import is_value, same
+from squall.rdf import Term, iri_text, is_literal, parts
+from squall.rdf.compounds import (
     ARGUMENTS,
     BUILD,
     CLASH,
@@ -22,10 +26,6 @@ from squall.compounds import (
     depth,
     taken_apart,
 )
-from squall.errors import BuilderError
-from squall.functions import Builtin, Function
-from squall.functions.values import is_value, same
-from squall.rdf import Term, iri_text, is_literal, parts
 
 Maybe = Term | None
 Rows = list[tuple[Term, ...]]

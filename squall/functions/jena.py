@@ -15,7 +15,6 @@ from functools import lru_cache
 from hashlib import blake2b, md5
 from typing import TYPE_CHECKING, Any
 
-from squall.compounds import is_compound, made_node
 from squall.functions import SAME_VALUE, Builtin, Function, Mode
 from squall.functions.limits import REGEX_SECONDS, too_slow
 from squall.functions.values import (
@@ -37,6 +36,7 @@ from squall.functions.values import (
     text,
 )
 from squall.rdf import ALWAYS, RDFS, XSD, Term, iri, iri_text, is_blank, is_iri, is_literal, literal
+from squall.rdf.compounds import is_compound, made_node
 
 if TYPE_CHECKING:
     import regex

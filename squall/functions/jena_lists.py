@@ -1,6 +1,6 @@
 """The built-ins of the Jena rule language over lists, and over what is built of terms or counted.
 
-A list of RDF reaches them as the term of its members (`squall.compounds`), which rules derive
+A list of RDF reaches them as the term of its members (`squall.rdf.compounds`), which rules derive
 (`squall.translators.jena.lists`). Semantics: as for `squall.functions.jena`.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from hashlib import blake2b, md5
 
-from squall.compounds import LIST, is_compound, made_node, taken_apart
 from squall.functions import SAME_VALUE, Builtin, Function, Mode
 from squall.functions.jena import function_iri, integer
 from squall.functions.values import number, same, value_key
 from squall.rdf import Term, literal
+from squall.rdf.compounds import LIST, is_compound, made_node, taken_apart
 
 Maybe = Term | None
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from squall.errors import UsageError, near
+from squall.model import AtomPattern, Consequence, Construct, Pattern, System
 from squall.rdf import Term
-from squall.system import AtomPattern, Consequence, Construct, Pattern, System
 
 _FOLDER = files(__name__)
 HELPER = "<urn:x-squall:helper:"

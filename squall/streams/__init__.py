@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from squall import plugins
+from squall.contracts import Ledger
 from squall.errors import UsageError
+from squall.model.windows import Window, milliseconds
+from squall.model.windows import parse as parse_window
 from squall.rdf import ALWAYS, DEFAULT_STREAM, Event, Term, iri, term
-from squall.stages import Ledger
 from squall.streams import address
 from squall.streams.address import Address
-from squall.streams.derived import Ordered, TimedByProperty
-from squall.streams.files import EVERYWHERE, Dating, FileSource, FolderSource, Source
+from squall.streams.dead_letters import LedgerFile, RunLedger
 from squall.streams.formats import parse_lines
-from squall.streams.ledger import LedgerFile, RunLedger
-from squall.streams.merge import Sources, Watched
 from squall.streams.sinks import FileSink, Sink
-from squall.windows import Window, milliseconds
-from squall.windows import parse as parse_window
+from squall.streams.sources.files import EVERYWHERE, Dating, FileSource, FolderSource, Source
+from squall.streams.sources.merge import Sources, Watched
+from squall.streams.sources.reordering import Ordered, TimedByProperty
 
 __all__ = [
     "FileSink",
@@ -41,7 +41,7 @@ def open_source(uri: str, ledger: Ledger | None = None, lateness: int = 0) -> So
     """The source of a path or URI, or ``-`` for standard input. Nothing is read yet.
 
     A stream's name may come before it, and options after it (see docs/streams.md). What cannot be used goes to
-    `ledger`; without one to that of the run (`squall.stages.Options`), and where that has none it is an error.
+    `ledger`; without one to that of the run (`squall.contracts.Options`), and where that has none it is an error.
     `lateness` (integer ms): how far its events may be out of order, unless the address says that itself. Its window is
     not seen to here: see `windows`.
 

@@ -22,7 +22,7 @@ class Case:
     """A meaning and its answer.
 
     programs: its text by language (the name of a lexer).
-    expected: what comes out and when, as a set; for `output` see `squall.system.System`.
+    expected: what comes out and when, as a set; for `output` see `squall.model.System`.
     """
 
     title: str

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import squall
+from squall.contracts import Builder, Options, Output, Planner
+from squall.model import Select, System, output_specs, rules
 from squall.plan import Plan
 from squall.rdf import Event, Solution
-from squall.stages import Builder, Options, Output, Planner
-from squall.system import Select, System, rules, tellings
 from squall.testing import oracle
 from squall.testing.compare import difference
 from squall.testing.streams import Timed, show, static, stream, timed
@@ -21,7 +21,7 @@ Events = str | Sequence[Event]
 
 @dataclass
 class Losses:
-    """A ledger (`squall.stages.Ledger`) that keeps what it is told: the cause and the text."""
+    """A ledger (`squall.contracts.Ledger`) that keeps what it is told: the cause and the text."""
 
     found: list[tuple[str, str]] = field(default_factory=list)
 
@@ -107,7 +107,7 @@ def _is_ordered(system: System) -> bool:
     """Whether whole answers come out, of one query, which puts them in order."""
     queries = [rule for rule in rules(system) if any(isinstance(one, Select) for one in rule.consequences)]
     order = queries[0].slice.order if len(queries) == 1 and queries[0].slice else ()
-    return all(telling.output == "rstream" for telling in tellings(system) if telling.rules) and bool(order)
+    return all(telling.output == "rstream" for telling in output_specs(system) if telling.rules) and bool(order)
 
 
 def _solutions(items: Iterable[Timed]) -> list[Timed]:

@@ -18,9 +18,19 @@ from hypothesis import strategies as st
 
 import squall
 from squall import plugins
+from squall.contracts import Builder, Lexer, Output, Planner
 from squall.errors import Errors, LexerError, Origin, SquallError
 from squall.functions.jena import function_iri
-from squall.operators import (
+from squall.model import (
+    AtomPattern,
+    Construct,
+    Pattern,
+    Source,
+    System,
+    Variable,
+)
+from squall.plan import Input, Node, Plan
+from squall.plan.operators import (
     AntiJoin,
     Column,
     Deliver,
@@ -35,23 +45,13 @@ from squall.operators import (
     Unit,
     Value,
 )
-from squall.operators import Test as Condition
-from squall.plan import Input, Node, Plan
+from squall.plan.operators import Test as Condition
+from squall.plan.validation import check
 from squall.rdf import Event, Term
-from squall.stages import Builder, Lexer, Output, Planner
-from squall.system import (
-    AtomPattern,
-    Construct,
-    Pattern,
-    Source,
-    System,
-    Variable,
-)
 from squall.testing.check import Losses, assert_as_oracle, assert_outputs, outputs
 from squall.testing.compare import difference
 from squall.testing.strategies import event_streams, static_data, systems
 from squall.testing.streams import static, stream, term, timed
-from squall.wellformed import check
 
 
 class _Suite:

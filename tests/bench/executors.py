@@ -20,9 +20,9 @@ from pathlib import Path
 from statistics import median
 
 import squall
-from squall.stages import Options
+from squall.contracts import Options
 from squall.streams import Sources, open_source, open_static
-from squall.streams.folders import FolderSink
+from squall.streams.sinks.folders import FolderSink
 from tests.bench.works import WORKS, Files
 
 

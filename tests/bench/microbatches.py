@@ -19,8 +19,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import squall
+from squall.contracts import Options
 from squall.rdf import ALWAYS, Event
-from squall.stages import Options
 from squall.streams import Sources, open_source
 from tests.bench import data
 from tests.bench.ours import triple

@@ -9,8 +9,8 @@ from itertools import groupby, islice
 from pathlib import Path
 
 import squall
+from squall.contracts import Job
 from squall.rdf import ALWAYS, Columns, Event, Term, Triple
-from squall.stages import Job
 from squall.streams import Sources, open_sink, open_source, open_static
 from tests.bench import spark
 from tests.bench.works import OBSERVATION, ON_SPARK, Answer, Evaluate, Statement, Task, Work, statement, written

@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 import squall
-from squall.builders.distributed.addressing import EVERY, Program
-from squall.builders.distributed.arriving import Arriving
-from squall.builders.distributed.cut import groupings, levels
-from squall.builders.distributed.hot import hottest, scatterable
-from squall.builders.distributed.lines import Document, Parsed, parsed
-from squall.builders.distributed.messages import Parcel
-from squall.builders.distributed.worker import source_messages
+from squall.builders.distributed.exec.routing import EVERY, Program
+from squall.builders.distributed.exec.worker import source_messages
+from squall.builders.distributed.io.parsing import Document, Parsed, parsed
+from squall.builders.distributed.io.records import Parcel
+from squall.builders.distributed.plan.sampling import Arriving
+from squall.builders.distributed.plan.skew import hottest, scatterable
+from squall.builders.distributed.plan.stages import groupings, levels
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from tests.bench.works import WORKS, Work

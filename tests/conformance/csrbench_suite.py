@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from squall.errors import LexerError
+from squall.model import Report, System
+from squall.model.windows import Range, Stepped, Window
 from squall.rdf import Event, Term, Triple, iri, literal
-from squall.system import Report, System
-from squall.windows import Range, Stepped, Window
 from tests.conformance import Case, KnownBad, LeftOut, Stages
 from tests.conformance.evaluations import (
     WHOLE,

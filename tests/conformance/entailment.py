@@ -15,9 +15,9 @@ from pyoxigraph import RdfFormat
 
 import squall
 from squall import rulesets
+from squall.contracts import Options
+from squall.model import Ask, Pattern, Select, System, Variable
 from squall.rdf import ALWAYS, Boolean, Event, Solution, Triple, is_blank, term
-from squall.stages import Options
-from squall.system import Ask, Pattern, Select, System, Variable
 from tests.conformance import KnownBad, LeftOut, Stages
 
 

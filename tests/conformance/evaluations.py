@@ -14,13 +14,12 @@ from pathlib import Path
 import pyoxigraph
 
 import squall
-from squall import profiles
+from squall.contracts import Options
 from squall.functions.values import value_key
-from squall.planners.parts import walk
+from squall.model import Report, Source, System, profiles, rules
+from squall.model.windows import LANDMARK, Window
+from squall.planners.lowering.walk import walk
 from squall.rdf import ALWAYS, Evaluated, Event, Fact, Solution, Term, Triple, iri, literal, term
-from squall.stages import Options
-from squall.system import Report, Source, System, rules
-from squall.windows import LANDMARK, Window
 from tests.conformance import Stages
 from tests.conformance.programs import compiled
 

@@ -18,11 +18,11 @@ import pytest
 from pyoxigraph import NamedNode, RdfFormat
 
 import squall
+from squall.contracts import Options, Output
 from squall.errors import BuilderError, Errors, SquallError
 from squall.lexers.sparql import SparqlLexer
+from squall.model import System
 from squall.rdf import Event, Solution, Term, Triple, is_literal, parts, term
-from squall.stages import Options, Output
-from squall.system import System
 from squall.testing import isomorphic
 from squall.translators.sparql import translator
 from tests.conformance import Case, LeftOut, Stages

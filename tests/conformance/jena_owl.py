@@ -15,11 +15,10 @@ from typing import Any
 import pyoxigraph
 
 import squall
-from squall import profiles
+from squall.contracts import Options
+from squall.model import System, profiles
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event, Triple, iri, iri_text, parts
-from squall.stages import Options
-from squall.system import System
 from squall.translators.jena.terms import FUNCTORS
 from tests.conformance import Case, LeftOut, Stages
 from tests.conformance.jena_reasoners import CLOSURE, PROFILE, graph_of

@@ -14,9 +14,8 @@ from pathlib import Path
 import pyoxigraph
 from pyoxigraph import RdfFormat
 
-from squall import profiles
+from squall.model import System, profiles
 from squall.rdf import Event, Term, Triple, iri, iri_text, parts, triple
-from squall.system import System
 from tests.conformance import Case, LeftOut, Stages
 from tests.conformance.programs import compiled, model, same
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from squall.compounds import compound
 from squall.errors import Errors, LexerError
 from squall.lexers.jena import Call, Rule, lexer
 from squall.lexers.jena import Pattern as Clause
+from squall.model import System, warnings
 from squall.rdf import RDF, Event, Term, Triple, blank, iri, literal
-from squall.system import System, warnings
+from squall.rdf.compounds import compound
 from squall.translators.jena.terms import FUNCTORS
 from tests.conformance import Case, KnownBad, LeftOut, Stages, jena_reasoners
 from tests.conformance.programs import answer, compiled, model, same

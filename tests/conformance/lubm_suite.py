@@ -19,9 +19,9 @@ import pyoxigraph
 
 import squall
 from squall import rulesets
+from squall.contracts import Options
+from squall.model import Consequence, Construct, System, rules
 from squall.rdf import ALWAYS, Event, Solution, Triple, triple
-from squall.stages import Options
-from squall.system import Consequence, Construct, System, rules
 from tests.conformance import Case, Stages
 from tests.conformance.programs import compiled
 from tests.conformance.w3c_manifests import csv_cell, lexical, triples

@@ -10,10 +10,10 @@ from collections.abc import Container, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from squall.planners.parts import Part, inside
+from squall.model import Exists, Pattern, Slot, Source, System, Variable, Without, documents, rules
+from squall.model.windows import NOTHING
+from squall.planners.lowering.walk import Part, inside
 from squall.rdf import ALWAYS, XSD, Event, Term, Triple, iri, literal
-from squall.system import Exists, Pattern, Slot, Source, System, Variable, Without, documents, rules
-from squall.windows import NOTHING
 
 COPIES = 3
 """How many triples there are of a pattern; the first of what a query wants to be absent only."""

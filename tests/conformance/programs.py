@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import squall
 from squall import plugins
-from squall.compounds import is_compound
+from squall.contracts import Options, Translator
 from squall.errors import Errors, LexerError, SquallError, TranslatorError
 from squall.functions.values import value_key
+from squall.model import AtomPattern, Construct, Pattern, System, Variable, over
 from squall.rdf import ALWAYS, Atom, Event, Fact, Term, Triple, iri, is_literal
-from squall.stages import Options, Translator
-from squall.system import AtomPattern, Construct, Pattern, System, Variable, over
+from squall.rdf.compounds import is_compound
 from squall.testing import isomorphic
 from tests.conformance import LeftOut, Stages
 

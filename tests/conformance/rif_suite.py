@@ -21,7 +21,7 @@ import squall
 from squall.errors import BuilderError, SourceError, SquallError, TranslatorError, each
 from squall.lexers.rif import exchange, presentation, printing, tree
 from squall.rdf import Atom, Event, iri
-from squall.streams.documents import load
+from squall.streams.sources.documents import load
 from tests.conformance import Case, KnownBad, LeftOut, Stages
 
 PLACE = "http://www.w3.org/2005/rules/test/repository/tc/"

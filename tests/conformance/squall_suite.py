@@ -17,8 +17,8 @@ from typing import Any
 import pyoxigraph
 
 from squall import rdf
+from squall.model.windows import Stepped
 from squall.rdf import ALWAYS, Event, Fact, Term, Triple
-from squall.windows import Stepped
 from tests.conformance import Case, KnownBad, Stages
 from tests.conformance.evaluations import Row, answers, query, sources, streams
 from tests.conformance.programs import answer, compiled, same

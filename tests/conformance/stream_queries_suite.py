@@ -18,7 +18,7 @@ import squall
 from squall.errors import Errors, LexerError, TranslatorError
 from squall.lexers import cqels, csparql, rspql, sparqlstream
 from squall.lexers.sparql import SparqlLexer
-from squall.system import System
+from squall.model import System
 from squall.testing import assert_as_oracle
 from squall.translators.sparql import translator
 from tests.conformance import Case, LeftOut, Stages, made_up

@@ -18,12 +18,12 @@ from pyoxigraph import NamedNode
 
 import squall
 from squall import rulesets
+from squall.contracts import Options, Output
 from squall.functions.values import value_key
 from squall.lexers.sparql import SparqlLexer
 from squall.lexers.sparql import tree as q
+from squall.model import System
 from squall.rdf import ALWAYS, Boolean, Event, Solution, Term, Triple, iri, is_blank, is_literal
-from squall.stages import Options, Output
-from squall.system import System
 from squall.testing import isomorphic
 from squall.translators.sparql import translator
 from tests.conformance import Case, LeftOut, Stages, w3c_rif

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
+from squall.model import System
 from squall.rdf import Event, Triple
-from squall.system import System
 from tests.conformance import LeftOut, rif_suite
 
 USED = "<http://www.w3.org/2007/rif#usedWithProfile>"

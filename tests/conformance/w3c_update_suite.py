@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from squall.datasets import Dataset
 from squall.rdf import Term, Triple, iri
+from squall.sparql_update import updated
+from squall.sparql_update.datasets import Dataset
 from squall.testing import isomorphic
-from squall.updating import updated
 from tests.conformance import Case, Stages
 from tests.conformance.w3c_manifests import MF, RDFS_LABEL, UT, Graph, Node, manifest, path_of, triples
 

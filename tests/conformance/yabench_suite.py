@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from squall.model import Report, System
+from squall.model.windows import Range, Stepped, milliseconds
 from squall.rdf import ALWAYS, Event, Fact, Triple, iri
-from squall.system import Report, System
-from squall.windows import Range, Stepped, milliseconds
 from tests.conformance import Case, Stages
 from tests.conformance.evaluations import (
     WHOLE,

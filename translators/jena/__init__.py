@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from squall.errors import TranslatorWarning, raise_all
 from squall.lexers.jena import Instead, Program, Rule
-from squall.system import Construct, Delete, Insert, Pattern, System
+from squall.model import Construct, Delete, Insert, Pattern, System
 from squall.translators.common import Scope
 from squall.translators.jena import lists
 from squall.translators.jena.bodies import Body, Notes

@@ -11,11 +11,11 @@ from squall import functions
 from squall.errors import Origin, SquallError, TranslatorError
 from squall.functions import SAME_VALUE
 from squall.lexers import jena as tree
+from squall.model import Bind, Call, Joinable, Pattern, Predicate, Slot, System, Test, Variable, Without
 from squall.rdf import is_literal
-from squall.system import Bind, Call, Joinable, Pattern, Predicate, Slot, System, Test, Variable, Without
 from squall.translators.common import Built, Part, Scope, find, lower, made, unfolded
 from squall.translators.jena import counting, lists
-from squall.translators.jena.hiding import Hiding
+from squall.translators.jena.hidden_facts import Hiding
 from squall.translators.jena.terms import part, variables, variables_of
 
 

@@ -8,7 +8,7 @@ from squall.errors import Origin
 from squall.functions import SAME_VALUE, Builtin, Mode
 from squall.functions.jena import function_iri
 from squall.functions.jena_lists import COUNTED, VALUE
-from squall.system import Aggregate, Call, Grouping, Maybe, Pattern, Predicate, Slot, System, Test, Variable
+from squall.model import Aggregate, Call, Grouping, Maybe, Pattern, Predicate, Slot, System, Test, Variable
 from squall.translators.common import Scope, lower
 
 

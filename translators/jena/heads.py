@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from squall import functions
 from squall.errors import TranslatorError, TranslatorWarning
 from squall.lexers import jena as tree
-from squall.system import (
+from squall.model import (
     AtomPattern,
     Consequence,
     Construct,
@@ -22,7 +22,7 @@ from squall.system import (
 from squall.translators.common import find, is_predicate, is_subject, unsafe
 from squall.translators.jena import lists
 from squall.translators.jena.bodies import Body
-from squall.translators.jena.hiding import HIDDEN
+from squall.translators.jena.hidden_facts import HIDDEN
 from squall.translators.jena.terms import part, variables_of, whole
 
 _HINTS = ("table", "tableAll")

@@ -1,7 +1,7 @@
 """The lists of RDF in Jena rules: rules that derive the members of each, and what heads say of them.
 
 ``MEMBERS(node, members)``: the list of RDF that begins at the node has these members, as one term
-(`squall.compounds`). A list that does not end in ``rdf:nil``, or runs into itself, has none; a node with several
+(`squall.rdf.compounds`). A list that does not end in ``rdf:nil``, or runs into itself, has none; a node with several
 ``rdf:first`` or ``rdf:rest`` begins several lists.
 """
 
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from squall.compounds import JOIN, LIST, compound
 from squall.functions.jena_lists import HAS_NOT, MEMBERS_OF, PAIRS_OF
+from squall.model import AtomPattern, Bind, Call, Compute, Construct, Pattern, Slot, System, Test, Variable
 from squall.rdf import OWL, RDF, iri
-from squall.system import AtomPattern, Bind, Call, Compute, Construct, Pattern, Slot, System, Test, Variable
+from squall.rdf.compounds import JOIN, LIST, compound
 
 MEMBERS = iri("urn:x-squall:jena:members")
 """The relation of nodes, members, and the nodes of the list."""

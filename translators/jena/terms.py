@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from squall.functions.values import number
 from squall.lexers import jena as tree
+from squall.model import Variable
 from squall.rdf import iri
-from squall.system import Variable
 from squall.translators.common import Built, Part
 
 FUNCTORS = "urn:x-squall:jena:functor:"

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from squall.errors import SquallError, raise_all
 from squall.lexers.rif import tree
-from squall.system import System
+from squall.model import System
 from squall.translators.rif.contexts import check_contexts, unmarked
 from squall.translators.rif.imports import closure
 from squall.translators.rif.rules import Rules

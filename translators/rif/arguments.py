@@ -22,7 +22,7 @@ from typing import Any
 from squall.errors import TranslatorError
 from squall.functions.rif.spaces import SPACES
 from squall.lexers.rif import tree
-from squall.system import Variable
+from squall.model import Variable
 from squall.translators.rif.conditions import MOST, Fresh, Leaf, Literal
 
 Conjunction = Sequence[Literal]

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from squall.compounds import BUILD, JOIN
 from squall.errors import Origin, SquallError, TranslatorError
 from squall.functions.rif.names import FUNC
 from squall.lexers.rif import tree
-from squall.system import (
+from squall.model import (
     AtomPattern,
     Bind,
     Call,
@@ -25,6 +24,7 @@ from squall.system import (
     Variable,
     Without,
 )
+from squall.rdf.compounds import BUILD, JOIN
 from squall.translators.common import guarded, made
 from squall.translators.rif.conditions import Body, Fresh, Literal, Unsafe, unknown, unsafe
 from squall.translators.rif.terms import EQUAL, SUBCLASS, TYPE, Constants, Terms, is_hidden, named, ordered

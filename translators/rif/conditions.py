@@ -14,8 +14,7 @@ from squall.errors import Origin, SquallError, TranslatorError
 from squall.functions import Builtin
 from squall.functions.rif.names import SAME
 from squall.lexers.rif import tree
-from squall.rdf import iri
-from squall.system import (
+from squall.model import (
     AtomPattern,
     Bind,
     Call,
@@ -30,7 +29,8 @@ from squall.system import (
     Test,
     Variable,
 )
-from squall.system import variables as variables_of
+from squall.model import variables as variables_of
+from squall.rdf import iri
 from squall.translators.common import Built, Part, expression, taken, unfolded
 from squall.translators.rif.terms import EQUAL, SUBCLASS, TYPE, Constants, Terms, builtin, named, ordered
 

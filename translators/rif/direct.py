@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from squall.compounds import VIOLATED
 from squall.errors import TranslatorError
 from squall.lexers.rif import tree
 from squall.rdf import OWL, RDF, RDFS
+from squall.rdf.compounds import VIOLATED
 from squall.translators.rif.clauses import Clause
 from squall.translators.rif.conditions import Literal
 from squall.translators.rif.terms import INCONSISTENT

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from squall.compounds import UNKNOWN, VIOLATED
+from squall.model import AtomPattern, Call, Construct, Pattern, System, Test, Variable, Without
 from squall.rdf import OWL, RDFS, Term, iri
-from squall.system import AtomPattern, Call, Construct, Pattern, System, Test, Variable, Without
+from squall.rdf.compounds import UNKNOWN, VIOLATED
 from squall.translators.rif.terms import EQUAL, INCONSISTENT, SUBCLASS, TYPE, UNDECIDED
 
 _X, _Y, _Z = (Variable(name) for name in "xyz")

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from squall.compounds import ARGUMENTS, CLASH, LIMIT, MEMBERS, REDUCED, REPLACED, is_compound, taken_apart
-from squall.rdf import Term, literal
-from squall.system import (
+from squall.model import (
     AtomPattern,
     Bind,
     Call,
@@ -28,6 +26,8 @@ from squall.system import (
     Test,
     Variable,
 )
+from squall.rdf import Term, literal
+from squall.rdf.compounds import ARGUMENTS, CLASH, LIMIT, MEMBERS, REDUCED, REPLACED, is_compound, taken_apart
 from squall.translators.rif.terms import ASKED_TERM, EQUAL, INCONSISTENT, PART, UNDECIDED, is_hidden
 
 _X, _Y, _Z, _TERM, _NEW = (Variable(name) for name in ("x", "y", "z", "term", "new"))

@@ -13,8 +13,8 @@ from typing import Any
 from squall import plugins
 from squall.errors import SquallError, TranslatorError, UsageError, each
 from squall.lexers.rif import tree
-from squall.streams.documents import path_of
-from squall.system import Document, Stream
+from squall.model import Document, Stream
+from squall.streams.sources.documents import path_of
 from squall.translators.rif.direct import check_direct
 from squall.translators.rif.entailment import DIRECT, SETS
 

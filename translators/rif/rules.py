@@ -8,8 +8,8 @@ from typing import cast
 
 from squall.errors import Origin, SquallError, TranslatorWarning, each
 from squall.lexers.rif import tree
-from squall.system import AtomPattern, Construct, System, Variable
-from squall.translators.rif import asking, entailment, equality
+from squall.model import AtomPattern, Construct, System, Variable
+from squall.translators.rif import entailment, equality, magic_sets
 from squall.translators.rif.arguments import lifted, replacements
 from squall.translators.rif.clauses import Clause
 from squall.translators.rif.conditions import Fresh, Literal, alternatives
@@ -59,7 +59,7 @@ class Rules:
             made += entailment.subclasses()
         return [*made, *equality.systems(made, found.equations)] if self.equality else made
 
-    def _asked(self, equations: bool) -> tuple[asking.Asked, list[SquallError]]:
+    def _asked(self, equations: bool) -> tuple[magic_sets.Asked, list[SquallError]]:
         """All clauses, and errors of which there are none. equations: whether rules are asked for equations."""
         clauses: list[Clause] = []
         errors: list[SquallError] = []
@@ -69,7 +69,7 @@ class Rules:
                 clauses += map(of_individuals, found) if self.closure.profile == DIRECT else found
             except SquallError as error:
                 errors += each(error)
-        return asking.asked(clauses, self.equality), errors
+        return magic_sets.asked(clauses, self.equality), errors
 
     def _clauses(self, rule: _Rule, equations: bool) -> Iterator[Clause]:
         names = {one.name: Variable(one.name) for one in rule.variables}

@@ -8,15 +8,15 @@ from hashlib import blake2b
 from urllib.parse import quote
 
 from squall import functions
-from squall.compounds import LIST
 from squall.errors import PluginError, TranslatorError, near
 from squall.functions import Builtin, Function
 from squall.functions.rif.spaces import SPACES, value
 from squall.functions.texts import plain, plain_literal
 from squall.functions.values import is_well_formed
 from squall.lexers.rif import tree
+from squall.model import Call, Variable
 from squall.rdf import RDF, Term, iri, is_literal, literal
-from squall.system import Call, Variable
+from squall.rdf.compounds import LIST
 from squall.translators.common import Built, Part
 
 OWN = "urn:x-squall:rif:"
@@ -33,7 +33,7 @@ UNDECIDED = iri(OWN + "undecided")
 """The relation of a class that is a union, and of what is in it and, by the rules, in none of its classes."""
 ASKED, GIVEN = OWN + "asked:", OWN + "given:"
 """What the names of relations begin with in which it is put down what is asked of a relation, and which of its facts
-are written in the program (`squall.translators.rif.asking`)."""
+are written in the program (`squall.translators.rif.magic_sets`)."""
 ASKED_TERM = iri(ASKED + "term")
 """The relation of the terms of which it is asked what they are equal to."""
 LANGUAGE = "rif"

@@ -10,8 +10,8 @@ from pathlib import PurePath
 
 from squall.errors import Origin, raise_all
 from squall.lexers.sparql import tree as q
+from squall.model import Document, Insert, Stream, System
 from squall.rdf import iri_text, is_iri
-from squall.system import Document, Insert, Stream, System
 from squall.translators.sparql.datasets import clauses, of_query
 from squall.translators.sparql.outputs import told
 from squall.translators.sparql.state import Notes, State

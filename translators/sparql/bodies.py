@@ -8,7 +8,7 @@ from dataclasses import replace
 from squall.errors import Origin
 from squall.functions.sparql.logic import EBV
 from squall.functions.sparql.names import FALSE
-from squall.system import (
+from squall.model import (
     GRAPH,
     AtomPattern,
     Bind,

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from squall.errors import Origin
 from squall.lexers.sparql import tree as q
+from squall.model import GRAPH, AtomPattern, FactPattern, Graph, Graphs, Pattern, Slot, Source, Variable
+from squall.model.windows import LANDMARK, NOTHING, Count, Range, Stepped, Window
 from squall.rdf import Term, iri_text
-from squall.system import GRAPH, AtomPattern, FactPattern, Graph, Graphs, Pattern, Slot, Source, Variable
 from squall.translators.sparql.state import Notes
-from squall.windows import LANDMARK, NOTHING, Count, Range, Stepped, Window
 
 Windowing = q.FromStream | q.FromWindow | q.StreamWindow
 """What has a window in brackets."""

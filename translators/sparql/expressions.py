@@ -10,13 +10,13 @@ from squall.errors import Origin, PluginError
 from squall.functions.sparql import calls
 from squall.functions.sparql.names import LANGUAGE
 from squall.lexers.sparql import tree as q
+from squall.model import Bind, Call, Exists, Expression, System, Test, Variable
+from squall.model.stratification import is_timed
 from squall.rdf import Term, iri_text, is_iri, literal
-from squall.strata import is_timed
-from squall.system import Bind, Call, Exists, Expression, System, Test, Variable
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.state import State
-from squall.translators.sparql.times import Times
+from squall.translators.sparql.timestamp_function import Times
 
 
 class Groups(Protocol):

@@ -11,8 +11,7 @@ from dataclasses import replace
 from squall.errors import Origin, near
 from squall.functions.sparql import calls
 from squall.lexers.sparql import tree as q
-from squall.rdf import QUAD, Term, iri, is_blank, literal
-from squall.system import (
+from squall.model import (
     Ask,
     AtomPattern,
     Bind,
@@ -26,6 +25,7 @@ from squall.system import (
     Test,
     Variable,
 )
+from squall.rdf import QUAD, Term, iri, is_blank, literal
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.modifiers import Modifiers

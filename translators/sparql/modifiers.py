@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from squall.functions.sparql import calls
 from squall.lexers.sparql import tree as q
-from squall.rdf import XSD, literal
-from squall.system import (
+from squall.model import (
     Aggregate,
     Bind,
     Either,
@@ -25,6 +24,7 @@ from squall.system import (
     Variable,
     Without,
 )
+from squall.rdf import XSD, literal
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.patterns import Patterns, values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from squall.lexers.sparql import tree as q
-from squall.system import CLOSE, Report
+from squall.model import CLOSE, Report
 from squall.translators.sparql.datasets import clauses, dataset
 from squall.translators.sparql.state import Notes
 

@@ -11,8 +11,7 @@ from dataclasses import replace
 from squall.errors import Origin
 from squall.functions.sparql import calls
 from squall.lexers.sparql import tree as q
-from squall.rdf import Term
-from squall.system import (
+from squall.model import (
     AtomPattern,
     Bind,
     Construct,
@@ -23,6 +22,7 @@ from squall.system import (
     Test,
     Variable,
 )
+from squall.rdf import Term
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.state import State

@@ -8,8 +8,7 @@ from squall.errors import Origin, near
 from squall.functions.sparql import calls
 from squall.functions.sparql.tables import TABLE
 from squall.lexers.sparql import tree as q
-from squall.rdf import XSD, Term, iri_text, literal
-from squall.system import (
+from squall.model import (
     Bind,
     Compute,
     Either,
@@ -24,12 +23,13 @@ from squall.system import (
     Without,
     visible,
 )
+from squall.model.windows import LANDMARK
+from squall.rdf import XSD, Term, iri_text, literal
 from squall.translators.sparql.bodies import Body, empty, graph_names
 from squall.translators.sparql.datasets import Reads, window
 from squall.translators.sparql.expressions import Expressions, asked
 from squall.translators.sparql.paths import Paths
 from squall.translators.sparql.state import State
-from squall.windows import LANDMARK
 
 
 class Patterns:

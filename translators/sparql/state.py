@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from squall.errors import Origin, TranslatorError, TranslatorWarning
+from squall.model import System, Variable
 from squall.rdf import Term, iri
-from squall.system import System, Variable
 
 
 @dataclass

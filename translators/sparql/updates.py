@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from squall.errors import Origin
 from squall.lexers.sparql import tree as q
+from squall.model import Delete, Graph, Insert, Pattern, Slot, System
 from squall.rdf import iri_text
-from squall.system import Delete, Graph, Insert, Pattern, Slot, System
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import ALL, Reads, dataset
 from squall.translators.sparql.forms import Forms, Quads

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from squall.errors import Origin
 from squall.lexers.sparql.tree.printing import iso_duration
+from squall.model.windows import duration
 from squall.rdf import Term
-from squall.windows import duration
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from squall.errors import Origin
 from squall.lexers.sparql.tree.printing import expressed, quoted
+from squall.model import Variable
 from squall.rdf import Term, iri
-from squall.system import Variable
 
 if TYPE_CHECKING:
     from squall.lexers.sparql.tree.groups import Group

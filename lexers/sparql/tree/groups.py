@@ -11,9 +11,9 @@ from squall.lexers.sparql.tree.datasets import CountRange, TimeRange
 from squall.lexers.sparql.tree.expressions import Expression
 from squall.lexers.sparql.tree.paths import Alternative, Inverse, Negated, Path, Repeat, Steps
 from squall.lexers.sparql.tree.printing import Slot, braced, bracketed, expressed, lines, silent_text, slot
+from squall.model import Variable
+from squall.model.windows import duration
 from squall.rdf import Term
-from squall.system import Variable
-from squall.windows import duration
 
 if TYPE_CHECKING:
     from squall.lexers.sparql.tree.queries import SelectQuery

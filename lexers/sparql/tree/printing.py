@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from squall.model import Variable
+from squall.model.windows import duration
 from squall.rdf import XSD, Term, is_literal, literal, parts
-from squall.system import Variable
-from squall.windows import duration
 
 if TYPE_CHECKING:
     from squall.lexers.sparql.tree.expressions import Expression

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from squall.errors import Origin
 from squall.lexers.sparql.tree.queries import Query
 from squall.lexers.sparql.tree.updates import Operation
-from squall.windows import duration
+from squall.model.windows import duration
 
 
 @dataclass(frozen=True)

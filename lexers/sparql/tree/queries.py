@@ -9,7 +9,7 @@ from squall.lexers.sparql.tree.datasets import DatasetClause
 from squall.lexers.sparql.tree.expressions import Aggregate, Expression
 from squall.lexers.sparql.tree.groups import Filter, Group, QuadPattern, Values, quads_text
 from squall.lexers.sparql.tree.printing import Slot, braced, bracketed, clause_text, lines, named_text, slot
-from squall.system import Variable
+from squall.model import Variable
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from squall.lexers.sparql.tree.groups import (
     Window,
 )
 from squall.lexers.sparql.tree.printing import is_unnamed
-from squall.system import Variable
+from squall.model import Variable
 
 if TYPE_CHECKING:
     from squall.lexers.sparql.tree.queries import SelectQuery

@@ -26,8 +26,8 @@ from squall.functions.texts import (
     plain_literal,
 )
 from squall.functions.values import point, text
-from squall.iris import is_absolute
 from squall.rdf import XSD, XSD_STRING, Term, iri, iri_text, is_iri, is_literal, literal, parts
+from squall.rdf.iris import is_absolute
 
 
 def _derived(datatype: str, term: Term) -> Maybe:

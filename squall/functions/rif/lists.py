@@ -1,4 +1,4 @@
-"""Functions and predicates of lists (DTB, section 4.11), which are compound terms (`squall.compounds`).
+"""Functions and predicates of lists (DTB, section 4.11), which are compound terms (`squall.rdf.compounds`).
 
 The first item has position 0; position -1 is the last. Items are the same if they are the same value.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from squall.compounds import LIST, compound, taken_apart
 from squall.functions import Function, Mode
 from squall.functions.rif.names import OWN, Domain, Maybe, Members, function, predicate
 from squall.functions.rif.spaces import identity
 from squall.functions.values import integer, number
 from squall.rdf import Term
+from squall.rdf.compounds import LIST, compound, taken_apart
 
 Items = tuple[Term, ...]
 

@@ -12,7 +12,6 @@ from decimal import Decimal
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from squall.compounds import DATATYPE, taken_apart
 from squall.functions.rif.xml import XML_LITERAL, xml
 from squall.functions.texts import BASE64, HEX, PLAIN_LITERAL, STRINGS, Facets, Plain, octets, plain
 from squall.functions.values import (
@@ -31,6 +30,7 @@ from squall.functions.values import (
     point,
 )
 from squall.rdf import XSD, Term, is_literal, parts
+from squall.rdf.compounds import DATATYPE, taken_apart
 
 ANY_URI = XSD + "anyURI"
 DATE_TIME_STAMP = XSD + "dateTimeStamp"

@@ -14,8 +14,8 @@ from squall.functions import builtins, lookup
 from squall.functions.sparql.logic import BOOLEAN_OF, EBV
 from squall.functions.sparql.names import LANGUAGE, test_iri
 from squall.functions.sparql.terms import SOLUTION
+from squall.model import Call, Expression, Variable
 from squall.rdf import literal
-from squall.system import Call, Expression, Variable
 
 _SIGNS = {"+", "-"}
 _JUNCTIONS = {test_iri("logical-and"), test_iri("logical-or")}

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
-from squall import compounds
 from squall.functions import Function
 from squall.functions.sparql.names import FALSE, TRUE, Maybe
 from squall.functions.texts import BASE64, HEX, PLAIN_LITERAL, STRINGS, characters, octets, octets_literal, plain
@@ -41,7 +40,7 @@ from squall.functions.values import (
     single,
     text,
 )
-from squall.rdf import XSD, Term, is_blank, is_literal, literal, parts
+from squall.rdf import XSD, Term, compounds, is_blank, is_literal, literal, parts
 
 _BLANKS = "\t\n\r "
 _CALENDAR = ("dateTime", "date", "time", "gYearMonth", "gYear", "gMonthDay", "gDay", "gMonth")

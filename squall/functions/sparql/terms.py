@@ -12,8 +12,8 @@ from squall.functions import Builtin, Function, Mode
 from squall.functions.sparql.names import FALSE, LANGUAGE, OWN, SPARQL, TRUE, Maybe, Members, defined
 from squall.functions.texts import is_language
 from squall.functions.values import double, number, text
-from squall.iris import is_absolute, resolved
 from squall.rdf import LANG_STRING, XSD_STRING, Term, blank, iri, iri_text, is_blank, is_iri, is_literal, literal, parts
+from squall.rdf.iris import is_absolute, resolved
 
 
 def _is_iri(term: Maybe) -> Maybe:

@@ -9,13 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, TypeVar
 
+from squall.contracts import Ledger
 from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, Event
-from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.files import EVERYWHERE, LOST
 from squall.streams.formats import Format, named
-from squall.streams.reading import Reading, Settings
+from squall.streams.formats.reading import Reading, Settings
+from squall.streams.sources.files import EVERYWHERE, LOST
 
 T = TypeVar("T")
 COMMON = ("format", "stream", "time", "idle", "retry", *EVERYWHERE)

@@ -16,9 +16,9 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from squall.contracts import Ledger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
-from squall.stages import Ledger
 from squall.streams.address import Address
 from squall.streams.formats import LONGEST
 from squall.streams.live.base import Lost
@@ -71,12 +71,12 @@ class HttpSource(MessageSource):
             self.stopped.wait(max(0.0, began + self.poll / 1000 - time.monotonic()))
 
     def seek(self, position: str) -> None:
-        """See `squall.streams.files.Replayable`: behind the event of that name."""
+        """See `squall.streams.sources.files.Replayable`: behind the event of that name."""
         self.reached = position
         self._is_stream = bool(position)
 
     def acknowledge(self, position: str) -> None:
-        """See `squall.streams.files.Acknowledging`: the server does not ask."""
+        """See `squall.streams.sources.files.Acknowledging`: the server does not ask."""
 
     def close(self) -> None:
         pass

@@ -14,9 +14,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from squall.contracts import Ledger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
-from squall.stages import Ledger
 from squall.streams.address import Address
 from squall.streams.live.base import Lost
 from squall.streams.live.kafka_clients import BLOCK, TIMEOUT, made, partitions_of, place_of, said, settings_of
@@ -80,7 +80,7 @@ class KafkaSource(MessageSource):
             gone = self._gone(gone) if self._down.is_set() else None
 
     def seek(self, position: str) -> None:
-        """See `squall.streams.files.Replayable`; a group says itself where it is, but what it gives again is passed
+        """See `squall.streams.sources.files.Replayable`; a group says itself where it is, but what it gives again is passed
         over."""
         self.reached = position
         self._covered = {int(partition): offset for partition, offset in json.loads(position).items()}
@@ -88,7 +88,7 @@ class KafkaSource(MessageSource):
             self._offsets = dict(self._covered)
 
     def standing(self) -> str:
-        """See `squall.streams.files.Resumable`; the cluster says where partitions end, before anything is read."""
+        """See `squall.streams.sources.files.Resumable`; the cluster says where partitions end, before anything is read."""
         if not self.group:
             try:
                 self._open()
@@ -101,7 +101,7 @@ class KafkaSource(MessageSource):
             self.seek(standing)
 
     def beginning(self) -> str:
-        """See `squall.streams.files.Divisible`."""
+        """See `squall.streams.sources.files.Divisible`."""
         return self._bounds(self._begin)
 
     def latest(self, begin: str = "") -> str:
@@ -136,7 +136,7 @@ class KafkaSource(MessageSource):
             yield self.events([self._message(one) for one in messages if one.offset() < end])
 
     def acknowledge(self, position: str) -> None:
-        """See `squall.streams.files.Acknowledging`."""
+        """See `squall.streams.sources.files.Acknowledging`."""
         self._committed = position
         if self.group:
             self._commit(asynchronous=True)

@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
+from squall.contracts import Ledger, Output
 from squall.errors import SinkError, UsageError
 from squall.rdf import Event
-from squall.stages import Ledger, Output
 from squall.streams.address import Address
-from squall.streams.evaluations import Evaluation, Gathering
+from squall.streams.dead_letters import SHOWN, shown
 from squall.streams.formats import BY_NAME, Format, check_library
-from squall.streams.ledger import SHOWN, shown
+from squall.streams.formats.evaluations import Evaluation, Gathering
+from squall.streams.formats.output_formats import BINARY, EVALUATIONS, LINES, MESSAGES
+from squall.streams.formats.reading import Reading, Settings, decoded
+from squall.streams.formats.results import DOCUMENTS
 from squall.streams.live.base import LiveSource, delays
-from squall.streams.reading import Reading, Settings, decoded
-from squall.streams.results import DOCUMENTS
-from squall.streams.written import BINARY, EVALUATIONS, LINES, MESSAGES
 
 T = TypeVar("T")
 IDENTITY = "squall-id"
@@ -65,7 +65,7 @@ class MessageSource(LiveSource):
         self.reached = ""
 
     def position(self) -> str:
-        """See `squall.streams.files.Acknowledging`."""
+        """See `squall.streams.sources.files.Acknowledging`."""
         return self.reached
 
     def events(self, messages: Sequence[Message]) -> list[Event]:
@@ -144,7 +144,7 @@ class MessageSink:
         return f"{self.delivery}-{self.number}" if self.delivery else ""
 
     def deliver(self, name: str, number: int) -> None:
-        """See `squall.streams.outbox.Identifying`."""
+        """See `squall.streams.sinks.outbox.Identifying`."""
         self.delivery, self.number = f"{name}-{number}", 0
 
     def write(self, output: Output) -> None:
@@ -233,7 +233,7 @@ def _messages(format: str) -> _Each | _Documents:
         return _Each(partial(_bare, LINES[format]))
     if format in BINARY:
         check_library(format)
-        from squall.streams import jelly  # on demand: its library is an extra
+        from squall.streams.formats import jelly
 
         return _Each(jelly.of_output) if format == "jelly" else _Documents(jelly.of_evaluation)
     documents = {**DOCUMENTS, **EVALUATIONS, **MESSAGES}

@@ -19,9 +19,9 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersi
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from squall.contracts import Ledger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
-from squall.stages import Ledger
 from squall.streams.address import Address, Endpoint
 from squall.streams.live.base import Lost
 from squall.streams.live.buffer import Buffer
@@ -92,7 +92,7 @@ class MqttSource(MessageSource):
         self._waiting.close()
 
     def acknowledge(self, position: str) -> None:
-        """See `squall.streams.files.Acknowledging`. What another connection brought will be brought again."""
+        """See `squall.streams.sources.files.Acknowledging`. What another connection brought will be brought again."""
         with self._lock:
             while self._unacknowledged and self._unacknowledged[0][0] <= int(position):
                 _, client, mid, qos = self._unacknowledged.popleft()

@@ -17,9 +17,9 @@ from typing import Any
 from redis import Redis
 from redis.exceptions import ConnectionError, RedisError, TimeoutError
 
+from squall.contracts import Ledger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
-from squall.stages import Ledger
 from squall.streams.address import Address
 from squall.streams.live.base import Lost
 from squall.streams.live.messages import Message, MessageSink, MessageSource
@@ -76,14 +76,14 @@ class RedisSource(MessageSource):
                     yield self._events(entries)
 
     def seek(self, position: str) -> None:
-        """See `squall.streams.files.Replayable`; a group says itself where it is, but what it gives again is passed
+        """See `squall.streams.sources.files.Replayable`; a group says itself where it is, but what it gives again is passed
         over."""
         self.reached = self._covered = position
         if not self.group:
             self._last = position
 
     def standing(self) -> str:
-        """See `squall.streams.files.Resumable`; what is new is said by the server, before anything is read."""
+        """See `squall.streams.sources.files.Resumable`; what is new is said by the server, before anything is read."""
         if self._last == _NEW:
             try:
                 with self._told():
@@ -93,7 +93,7 @@ class RedisSource(MessageSource):
         return self.reached
 
     def beginning(self) -> str:
-        """See `squall.streams.files.Divisible`."""
+        """See `squall.streams.sources.files.Divisible`."""
         return self.latest() if self._begin == _NEW else self._begin
 
     def latest(self, begin: str = "") -> str:
@@ -117,7 +117,7 @@ class RedisSource(MessageSource):
             self.seek(standing)
 
     def acknowledge(self, position: str) -> None:
-        """See `squall.streams.files.Acknowledging`. Where there is no connection, the next one is told."""
+        """See `squall.streams.sources.files.Acknowledging`. Where there is no connection, the next one is told."""
         if not self.group:
             return
         done = [*self._unacknowledged]

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import ClassVar
 
+from squall.contracts import Ledger
 from squall.errors import UsageError
-from squall.stages import Ledger
 from squall.streams.address import Address
-from squall.streams.ledger import LedgerFile, shown
+from squall.streams.dead_letters import LedgerFile, shown
 from squall.streams.live.messages import MessageSink
 from squall.streams.live.tls import CERTIFICATES
 

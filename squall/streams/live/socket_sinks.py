@@ -12,18 +12,18 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from squall.contracts import Ledger
 from squall.errors import UsageError
-from squall.stages import Ledger
-from squall.streams import logs
 from squall.streams.address import Address
-from squall.streams.ledger import LedgerFile
+from squall.streams.dead_letters import LedgerFile
+from squall.streams.formats import rdf_messages
+from squall.streams.formats.output_formats import MESSAGES, check_format
+from squall.streams.formats.results import DOCUMENTS
 from squall.streams.live.base import delays
 from squall.streams.live.serving import ServingSink
 from squall.streams.live.sockets import CONNECT, Place, said
 from squall.streams.live.tls import CERTIFICATES
-from squall.streams.results import DOCUMENTS
 from squall.streams.sinks import Sink, StreamSink
-from squall.streams.written import MESSAGES, check_format
 
 _SENT = 1 << 16  # bytes that a sink puts together, unless each output is to go at once
 
@@ -82,9 +82,9 @@ class SocketServer(ServingSink):
 
     def framed(self, data: bytes) -> bytes:
         if self.format in MESSAGES:
-            return logs.ended(data + b"\n")
+            return rdf_messages.ended(data + b"\n")
         if self.binary:
-            from squall.streams import jelly  # on demand: its library is an extra
+            from squall.streams.formats import jelly
 
             return jelly.behind_length(data)
         return data + b"\n"

@@ -12,15 +12,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import IO, cast
 
+from squall.contracts import Ledger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
-from squall.stages import Ledger
 from squall.streams.address import Address
 from squall.streams.formats import LONGEST
+from squall.streams.formats.reading import decoded
 from squall.streams.live import tls
 from squall.streams.live.base import LiveSource, Lost
 from squall.streams.live.buffer import Buffer
-from squall.streams.reading import decoded
 
 CONNECT = 10.0  # seconds that connecting may take
 _POLL = 0.2  # seconds between two looks whether a listening source was stopped

@@ -16,12 +16,12 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from websockets.sync.client import ClientConnection, connect
 from websockets.sync.server import ServerConnection, serve
 
+from squall.contracts import Ledger
 from squall.errors import SourceError
 from squall.rdf import Event
-from squall.stages import Ledger
 from squall.streams.address import Address
+from squall.streams.dead_letters import LedgerFile
 from squall.streams.formats import LONGEST
-from squall.streams.ledger import LedgerFile
 from squall.streams.live.base import Lost
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.live.serving import ServingSink
@@ -70,7 +70,7 @@ class WebSocketSource(MessageSource):
             raise Lost(str(error) or type(error).__name__) from error
 
     def acknowledge(self, position: str) -> None:
-        """See `squall.streams.files.Acknowledging`: the server does not ask."""
+        """See `squall.streams.sources.files.Acknowledging`: the server does not ask."""
 
     def close(self) -> None:
         pass

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from squall.errors import BuilderError, PlannerError
-from squall.rdf import ALWAYS, QUAD, Atom, Evaluated, Event, Fact, Quad, Term, Triple
-from squall.system import (
+from squall.model import (
     CAME,
     GRAPH,
     Ask,
@@ -22,20 +21,21 @@ from squall.system import (
     Construct,
     FactPattern,
     Insert,
+    OutputSpec,
     Pattern,
     Select,
     Slot,
     System,
-    Telling,
     Variable,
     is_initial,
     is_update,
-    tellings,
+    output_specs,
 )
+from squall.rdf import ALWAYS, QUAD, Atom, Evaluated, Event, Fact, Quad, Term, Triple
 from squall.testing.oracle.base import BEGIN, SETTLED, Answer, Expected, Instant, Item, Names, Since, told_at
 from squall.testing.oracle.models import model
-from squall.testing.oracle.strata import may_meet, patterns, stratified
-from squall.testing.oracle.telling import Items, handed_on, reported, with_makers
+from squall.testing.oracle.outputs import Items, handed_on, reported, with_makers
+from squall.testing.oracle.stratification import may_meet, patterns, stratified
 from squall.testing.oracle.updates import Acting, State, acting_solutions, demands_of, quads
 from squall.testing.oracle.validity import evaluation_instants, reads, sources_of, stays_of, timely, valid
 
@@ -54,7 +54,7 @@ def answers(
     cycle of rules, or a stream that the program makes is made of itself, and BuilderError where updates take more
     `steps` than that without an event.
     """
-    found = _course(tellings(system), *_with_streams(system, events, static, steps), steps)
+    found = _course(output_specs(system), *_with_streams(system, events, static, steps), steps)
     return {time: _whole(parts) for time, parts in _at_once(found).models.items()}
 
 
@@ -68,7 +68,7 @@ def outputs(
     now. Raises the errors of `answers`.
     """
     events, static = _with_streams(system, events, static, steps)
-    told = tellings(system)
+    told = output_specs(system)
     course = _at_once(_course(told, events, static, steps))
     found = [one for number in range(len(told)) for one in _outputs(told, number, course, events)]
     return sorted(found, key=lambda one: one[0])
@@ -80,7 +80,7 @@ def _with_streams(
     """The events, with those of the streams that the program makes, of which some may be before `BEGIN`, and the
     static data. Where updates hand on what streams are told, each round is sure of one time more, and forgets what it
     found behind it: that may have come of what is not told after all."""
-    told, given, always = tellings(system), timely(events), list(static)
+    told, given, always = output_specs(system), timely(events), list(static)
     made: list[Event] = []
     updated = any(is_update(rule) for telling in told for rule in telling.rules)
     rounds = 0
@@ -132,7 +132,7 @@ def _step_by_step(course: _Course) -> _Course:
     return course._replace(models={time: parts for time, parts in course.models.items() if time >= SETTLED})
 
 
-def _course(told: Sequence[Telling], events: Sequence[Event], static: Sequence[Event], steps: int) -> _Course:
+def _course(told: Sequence[OutputSpec], events: Sequence[Event], static: Sequence[Event], steps: int) -> _Course:
     program = [rule for telling in told for rule in telling.rules]
     strata = stratified(program)
     graphs = State({source: stays_of(source, events, static) for source in sources_of(program)})
@@ -176,7 +176,7 @@ def _whole(parts: Iterable[Answer]) -> Answer:
     return Answer(facts, tuple(solution for part in parts for solution in part.solutions))
 
 
-def _outputs(told: Sequence[Telling], number: int, course: _Course, events: Sequence[Event]) -> list[Expected]:
+def _outputs(told: Sequence[OutputSpec], number: int, course: _Course, events: Sequence[Event]) -> list[Expected]:
     """What is handed on in one way of telling."""
     telling = told[number]
     timeline = with_makers({time: parts[number] for time, parts in course.models.items()})
@@ -196,11 +196,11 @@ def _outputs(told: Sequence[Telling], number: int, course: _Course, events: Sequ
     return found
 
 
-def _is_made(stream: str, told: Iterable[Telling]) -> bool:
+def _is_made(stream: str, told: Iterable[OutputSpec]) -> bool:
     return bool(stream) and any(telling.stream == stream for telling in told)
 
 
-def _may_read(reader: Telling, stream: str, told: Iterable[Telling]) -> bool:
+def _may_read(reader: OutputSpec, stream: str, told: Iterable[OutputSpec]) -> bool:
     """Whether what is told of a stream may fit a pattern: it is no instant for others, or else a stream would be
     evaluated whenever it is."""
     made = [rule for telling in told if telling.stream == stream for rule in telling.rules]

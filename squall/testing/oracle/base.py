@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from squall.model import Arrivals, Graph, Graphs, Source, System, Variable
 from squall.rdf import ALWAYS, Boolean, Evaluated, Fact, Quad, Solution, Term
-from squall.system import Arrivals, Graph, Graphs, Source, System, Variable
 
 Names = frozenset[str]
 Item = Fact | Quad | Solution | Boolean

@@ -11,8 +11,8 @@ from squall import functions
 from squall.errors import PlannerError
 from squall.functions import values
 from squall.functions.ordering import key
+from squall.model import Aggregate, Call, Expression, Variable
 from squall.rdf import XSD, Term, is_blank, literal
-from squall.system import Aggregate, Call, Expression, Variable
 from squall.testing.oracle.base import Bindings, Instant, once
 
 

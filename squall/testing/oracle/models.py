@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from squall.model import Ask, Construct, FactPattern, OutputSpec, Pattern, Select, System, Variable
 from squall.rdf import QUAD, Atom, Boolean, Fact, Quad, Solution, Triple, is_iri, is_literal
-from squall.system import Ask, Construct, FactPattern, Pattern, Select, System, Telling, Variable
 from squall.testing.oracle.base import Answer, Bindings, Instant, Names
 from squall.testing.oracle.solutions import solutions_of
 
 
 def model(
-    strata: list[list[System]], instant: Instant, told: Sequence[Telling], inserted: dict[Fact, set[int]]
+    strata: list[list[System]], instant: Instant, told: Sequence[OutputSpec], inserted: dict[Fact, set[int]]
 ) -> list[Answer]:
     """The least model, stratum by stratum, and the solutions over it: what each way of telling has of it. What updates
     have inserted is answered, too."""
@@ -22,7 +22,7 @@ def model(
     return [_part(telling, instant, derived) for telling in told]
 
 
-def _part(telling: Telling, instant: Instant, derived: dict[Fact, set[int]]) -> Answer:
+def _part(telling: OutputSpec, instant: Instant, derived: dict[Fact, set[int]]) -> Answer:
     facts: dict[Fact | Quad, Names] = {}
     for fact, makers in derived.items():
         names = frozenset(telling.name or rule.name for rule in telling.rules if id(rule) in makers)

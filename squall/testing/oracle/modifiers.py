@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from squall.functions.ordering import key
+from squall.model import Construct, Grouping, Order, Select, System, Variable, is_update, variables, visible
 from squall.rdf import Term
-from squall.system import Construct, Grouping, Order, Select, System, Variable, is_update, variables, visible
 from squall.testing.oracle.base import Bindings, Instant, once
 from squall.testing.oracle.expressions import aggregated, term_of
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from squall import functions
 from squall.functions import values
-from squall.rdf import XSD, Atom, Fact, Term, Triple, is_literal, literal
-from squall.system import (
+from squall.model import (
     AtomPattern,
     Bind,
     Call,
@@ -28,6 +27,7 @@ from squall.system import (
     Without,
     visible,
 )
+from squall.rdf import XSD, Atom, Fact, Term, Triple, is_literal, literal
 from squall.testing.oracle.base import Bindings, Instant, once
 from squall.testing.oracle.expressions import evaluated, term_of
 from squall.testing.oracle.modifiers import grouped, projected, sliced

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+from squall.model import Delete, Insert, Source, System, Variable, is_initial, is_update
 from squall.rdf import FOREVER, NOTES, WORKING, Fact, Term, Triple, iri_text, is_iri
-from squall.system import Delete, Insert, Source, System, Variable, is_initial, is_update
 from squall.testing.oracle.base import Bindings, Instant
 from squall.testing.oracle.models import instance, is_answer
 from squall.testing.oracle.solutions import solutions_of

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from squall.functions import values
+from squall.model import CAME, GRAPH, Arrivals, Graph, Graphs, Source, System
+from squall.model.windows import Count, Landmark, Nothing, Range, Stepped
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, WORKING, Atom, Event, Fact, Term, Triple, literal
-from squall.system import CAME, GRAPH, Arrivals, Graph, Graphs, Source, System
 from squall.testing.oracle.base import BEGIN
-from squall.testing.oracle.strata import patterns
-from squall.windows import Count, Landmark, Nothing, Range, Stepped
+from squall.testing.oracle.stratification import patterns
 
 
 @dataclass

@@ -10,9 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from squall.errors import SquallError
-from squall.rdf import QUAD, Term
-from squall.strata import stratify
-from squall.system import (
+from squall.model import (
     AtomPattern,
     Bind,
     Consequence,
@@ -26,6 +24,8 @@ from squall.system import (
     variables,
     visible,
 )
+from squall.model.stratification import stratify
+from squall.rdf import QUAD, Term
 from squall.testing.strategies.rules import rules
 from squall.testing.strategies.streams import event_streams, facts, graphs_of, one_in, reports, sources_of, static_data
 from squall.testing.strategies.texts import jena_text

@@ -10,8 +10,7 @@ from itertools import permutations, product
 from hypothesis import strategies as st
 
 from squall.functions.jena import function_iri
-from squall.rdf import Term, iri
-from squall.system import (
+from squall.model import (
     CAME,
     GRAPH,
     Aggregate,
@@ -37,6 +36,7 @@ from squall.system import (
     variables,
     visible,
 )
+from squall.rdf import Term, iri
 from squall.testing.strategies.streams import one_in
 from squall.testing.strategies.vocabulary import (
     GRAPHS,

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from squall import functions
 from squall.functions.jena import function_iri
-from squall.rdf import Term
-from squall.system import (
+from squall.model import (
     Bind,
     Call,
     Compute,
@@ -29,6 +28,7 @@ from squall.system import (
     Without,
     visible,
 )
+from squall.rdf import Term
 from squall.testing.strategies.joinables import (
     calls,
     conditions,

@@ -9,8 +9,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from squall.functions.jena import function_iri
-from squall.rdf import Term, iri
-from squall.system import (
+from squall.model import (
     Ask,
     Bind,
     Call,
@@ -25,6 +24,7 @@ from squall.system import (
     System,
     Variable,
 )
+from squall.rdf import Term, iri
 from squall.testing.strategies.joinables import (
     bodies,
     drawn_of,

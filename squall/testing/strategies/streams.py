@@ -9,10 +9,10 @@ from itertools import accumulate
 
 from hypothesis import strategies as st
 
+from squall.model import Graph, Report, Source
+from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
 from squall.rdf import ALWAYS, HEARTBEAT, Event, Fact, Triple, heartbeat
-from squall.system import Graph, Report, Source
 from squall.testing.strategies.vocabulary import CORE, FACTS, GRAPHS, MADE_STREAMS, MEASURES, STREAMS
-from squall.windows import LANDMARK, Count, Range, Stepped, Window
 
 
 def facts(features: frozenset[str] = CORE) -> st.SearchStrategy[Triple]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from squall.system import Bind, Call, Construct, Expression, Pattern, Predicate, System, Test, Variable, Without
+from squall.model import Bind, Call, Construct, Expression, Pattern, Predicate, System, Test, Variable, Without
 
 
 def jena_text(system: System) -> str:

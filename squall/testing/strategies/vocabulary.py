@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from squall.functions.jena import function_iri
+from squall.model import Pattern, Slot, Source, Variable, variables
 from squall.rdf import XSD, Term, Triple, iri, literal
-from squall.system import Pattern, Slot, Source, Variable, variables
 
 NODES = tuple(iri(f"http://example.org/{name}") for name in "abc")
 LITERALS = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from squall.operators import Operator
+from squall.model import Joinable, System
 from squall.plan import Plan
-from squall.planners.common import Draft, Identity, Rows, finish, join, plan_in_written_order
-from squall.system import Joinable, System
+from squall.plan.operators import Operator
+from squall.planners.lowering.rule_plans import Draft, Identity, Rows, finish, join, plan_in_written_order
 
 
 def plan(system: System) -> Plan:

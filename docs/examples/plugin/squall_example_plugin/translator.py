@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from squall.errors import TranslatorError, near, raise_all
+from squall.model import Construct, Pattern, Slot, System, Variable
 from squall.rdf import RDF, iri
-from squall.system import Construct, Pattern, Slot, System, Variable
 from squall_example_plugin.lexer import Atom, Program, Rule, Word
 
 NAMESPACE = "http://example.org/"

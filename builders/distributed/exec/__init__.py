@@ -1,0 +1,1 @@
+"""Execution of a physical plan: micro-batches, their stages, and the state between them."""

@@ -1,0 +1,169 @@
+"""When something is told whole (rstream), in a distributed builder: an answer, or a stream that a program makes.
+
+Nobody sees all events. Workers say of theirs what makes a difference, as messages: that a stream has brought something,
+or, where only they can know it, that something is to be evaluated. The driver makes instants of both (`Instants`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from types import MappingProxyType
+
+from squall.builders.distributed.io.records import INSTANT, Message
+from squall.builders.runtime.report_times import Instants
+from squall.builders.runtime.serde import pack, unpack
+from squall.model import Source
+from squall.model.windows import Count, Window
+from squall.plan import Plan
+from squall.plan.operators import Deliver, Feed, Operator
+from squall.rdf import ALWAYS, HEARTBEAT, Event
+
+Times = Mapping[int, Sequence[int]]
+"""By the number of a node the instants at which it is evaluated (integer ms), in order."""
+NEVER: Times = MappingProxyType({})
+
+
+def tellers(plan: Plan) -> dict[int, Deliver | Feed]:
+    """What is told whole, answers and streams that the plan makes, by the number of the node."""
+    ends = ((number, node.op) for number, node in enumerate(plan.nodes) if isinstance(node.op, Deliver | Feed))
+    return {number: op for number, op in ends if op.output == "rstream"}
+
+
+def changes_only(op: Operator) -> bool:
+    """Whether an answer is told whole, but only where it has changed."""
+    return isinstance(op, Deliver) and op.output == "rstream" and op.report.policy == "change"
+
+
+# What workers say
+
+
+def brought(stream: str, graph: str, time: int) -> Message:
+    """A stream has brought something in a graph, at a time (integer ms). `HEARTBEAT`: time has come so far."""
+    return Message(INSTANT, 0, 0, 0, 0, pack((stream, graph)), time, 0, 0)
+
+
+def evaluated(number: int, time: int) -> Message:
+    """What a node tells is to be evaluated at a time (integer ms), or, of an answer, has changed."""
+    return Message(INSTANT, 0, 0, number, 0, "", time, 0, 0)
+
+
+class Noting:
+    """Of the times at which streams bring something those that make a difference to when something is evaluated: where
+    windows have steps, the first of each step. (When a window of triples moves on, `moved_on` says.)"""
+
+    def __init__(self, plan: Plan) -> None:
+        told = tellers(plan)
+        self.whole = {number: op.sources for number, op in told.items()}
+        self.sources = tuple(dict.fromkeys(source for sources in self.whole.values() for source in sources))
+        self.windows: dict[tuple[str, str], tuple[Window, ...]] = {}
+        """Those through which what a stream brings in a graph is read."""
+        self.first: dict[tuple[Hashable, ...], tuple[str, str, int]] = {}
+        self.removed: dict[tuple[int, int], None] = {}
+        """The numbers of nodes of which removals say that what they tell is to be evaluated, each with the time."""
+        self.has_periods = any(op.report.policy == "periodic" for op in told.values())
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Takes note of events."""
+        for event in events if self.sources else ():
+            if event.stream == HEARTBEAT or event.time == ALWAYS:
+                continue
+            place = event.stream, event.graph
+            windows = self.windows.get(place)
+            if windows is None:
+                read = (source for source in self.sources if source.hears(event))
+                windows = self.windows[place] = tuple(source.window_of(event.stream) for source in read)
+            spans = tuple(span for window in windows if (span := _span(window, event.time)) is not None)
+            known = self.first.get((*place, spans))
+            if windows and (known is None or event.time < known[2]):
+                self.first[*place, spans] = (*place, event.time)
+            for number, sources in self.whole.items() if event.removed else ():
+                if any(source.hears(event) for source in sources):
+                    self.removed[number, event.time] = None
+
+    def messages(self, latest: int) -> Iterator[Message]:
+        """What has been noted. latest: the time to which events have come, whatever they bring (integer ms); it matters
+        where there are periods."""
+        if self.has_periods and latest > ALWAYS:
+            yield brought(HEARTBEAT, "", latest)
+        yield from (brought(*first) for first in self.first.values())
+        yield from (evaluated(*removed) for removed in self.removed)
+
+
+def _span(window: Window, time: int) -> Hashable:
+    """What the times have in common that make no difference in a window; None: none of them does."""
+    if not isinstance(window, Count):
+        return window.validity(time)
+    return time if window.step == 1 else None
+
+
+def moved_on(
+    told: Mapping[int, Deliver | Feed], source: Source, came: Mapping[str, int], events: Iterable[Event]
+) -> Iterator[Message]:
+    """What is to be evaluated since windows of triples have moved on by a step with events. told: what may be
+    (`tellers`). source: as what the events are read. came: how many triples had come before them, by the stream
+    (`Reader.came`)."""
+    for stream, time in _steps(source, came, events) if told else ():
+        for number, op in told.items():
+            if any(source.counts_as(one, stream) for one in op.sources):
+                yield evaluated(number, time)
+
+
+def _steps(source: Source, known: Mapping[str, int], events: Iterable[Event]) -> Iterator[tuple[str, int]]:
+    """The streams whose windows of triples move on by a step with events, each with the time."""
+    came = dict(known)
+    for event in events:
+        step = 0 if event.is_static else source.step_of(event.stream)
+        if step <= 1:
+            continue
+        before = came.get(event.stream, 0)
+        came[event.stream] = before + len(event.facts)
+        if came[event.stream] // step > before // step:
+            yield event.stream, event.time
+
+
+# What the driver makes of it
+
+
+@dataclass(frozen=True)
+class Evaluations:
+    """When the answers that are told whole are evaluated, by the number of the operation node.
+
+    last: the latest instant before this batch (integer ms). instants: those of the batch, in order.
+    """
+
+    last: Mapping[int, int] = field(default_factory=dict)
+    instants: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    @staticmethod
+    def upto(known: Mapping[int, Instants], now: int) -> Evaluations:
+        """Those up to `now` (integer ms) that have not been given yet. known: what is known of them, by number of the
+        operation node; it goes on."""
+        last = {number: instants.passed for number, instants in known.items()}
+        return Evaluations(last, {number: tuple(instants.upto(now)) for number, instants in known.items()})
+
+    def reported(self, plan: Plan, changed: Collection[tuple[int, int]]) -> Evaluations:
+        """Only those at which something is told. changed: (number of the operation node, instant) where an answer has
+        changed."""
+        changing = {number for number, node in enumerate(plan.nodes) if changes_only(node.op)}
+        instants = {
+            number: tuple(time for time in times if number not in changing or (number, time) in changed)
+            for number, times in self.instants.items()
+        }
+        return Evaluations(self.last, instants)
+
+
+def note(known: Mapping[int, Instants], came: Iterable[tuple[str, int, int]]) -> None:
+    """Takes note of what workers have said (`brought`, `evaluated`): the row, the number of the node, and the time of
+    each message."""
+    for place, of, time in sorted(came, key=itemgetter(2)):
+        if not place:
+            known[of].add_instant(time)
+            continue
+        stream, graph = map(str, unpack(place))
+        for instants in known.values():
+            if stream == HEARTBEAT:
+                instants.go_on(time)
+            else:
+                instants.add([Event(time, (), stream, graph=graph)])

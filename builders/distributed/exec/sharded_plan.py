@@ -1,0 +1,442 @@
+"""Plans that are run as a whole inside a distributed engine, by one task, or by many, each for a share of all subjects.
+
+The sources are read and parsed in parallel, as ever, and the facts that the plan reads go to the task of their share,
+in order, which does with them what the iterator builder does (`squall.builders.local.event_loop`); what is little is read by
+that task itself. What it keeps goes into the store as messages, as all state does, and stays in the worker as a replica
+of that (`squall.builders.distributed.exec.state_cache`). Into how many shares a plan falls is decided when a run begins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from typing import NamedTuple
+
+import pyarrow
+
+from squall.builders.distributed.exec import state_cache
+from squall.builders.distributed.exec.ordered_scan import Placing, facts_of, in_turn
+from squall.builders.distributed.exec.routing import DELIVER, TOGETHER, Program
+from squall.builders.distributed.exec.worker import figure_messages
+from squall.builders.distributed.io import task_output
+from squall.builders.distributed.io.engine import Exchange, Files, Folder, Frame, Tally, Told
+from squall.builders.distributed.io.parsing import Lost, Parse, Parsed, late, lost_message
+from squall.builders.distributed.io.records import (
+    CHUNK,
+    COUNT,
+    INSTANT,
+    LOST,
+    OF_A_BATCH,
+    ROW,
+    SOURCES,
+    STATE,
+    Message,
+    Parcel,
+    Step,
+    from_arrow,
+    making,
+    to_arrow,
+)
+from squall.builders.distributed.plan.shardability import share_of, why_together
+from squall.builders.local.event_loop import Running
+from squall.builders.runtime.operators.scan import is_told_whole, wanted
+from squall.builders.runtime.profiled import Measured
+from squall.builders.runtime.serde import pack_output, unpack_outputs
+from squall.builders.runtime.state import COMPACT, State
+from squall.builders.runtime.zset import Entry
+from squall.contracts import Options, Output
+from squall.plan import Plan
+from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
+
+_TIMES = 1
+"""The port of messages that say when events came, whatever they bring."""
+
+
+@dataclass
+class Progress:
+    """How far a job has come: what the commit of its last batch says. All times are integer ms.
+
+    passed: the time that has been worked off. earliest: what is before is late. due: when something is left to do, if
+    nothing comes; FOREVER: never.
+    number: Spark's own number of the last micro-batch; -1 before the first. base: the batch that wrote its state as a
+    whole; those since have written what was added. shares: how many there are.
+    """
+
+    passed: int = ALWAYS - 1
+    earliest: int = ALWAYS
+    due: int = ALWAYS
+    number: int = -1
+    base: int = 0
+    shares: int = 1
+
+
+class Shares:
+    """The batches of such a job, one after the other; the state between them lies in the store. done: how many are
+    committed. steps: how often updates may act without an event in between. most: how many rows of state a worker holds
+    from one batch to the next, at most. few: up to how many bytes the tasks read by themselves (-1: none)."""
+
+    def __init__(
+        self, exchange: Exchange, store: Files, program: Program, steps: int, most: int = 0, few: int = -1
+    ) -> None:
+        self.exchange = exchange
+        self.store = store
+        self.program = program
+        self.steps = steps
+        self.few = few
+        self.done = len(store.numbers("commits"))
+        known = store.read("commits", f"{self.done - 1}.json")
+        self.progress = Progress(**known) if known else Progress(shares=self._shares())
+        self.next = self.progress
+        folders = [("runs", batch, "work") for batch in range(self.progress.base, self.done)]
+        self.lineage = state_cache.Lineage(store, folders, exchange.reader(), most)
+        self.told = Told()
+        """What was told of the sources,"""
+        self.worked = Told()
+        """and by the task."""
+        self.answered: tuple[str, ...] = ()
+        """The files that hold the answers of the batch."""
+        self.tally = Tally(program.plan)
+
+    def _shares(self) -> int:
+        """Into how many the job falls: a task for each of as many as there can be at once."""
+        return self.exchange.partitions if why_together(self.program.plan) is None else 1
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether there is something to do when no more events will come."""
+        return self.progress.due < FOREVER
+
+    def first(self) -> Sequence[Message | Parcel]:
+        """The messages that start the program."""
+        return [start_message()]
+
+    def starting(self, first: Sequence[Message | Parcel]) -> Step:
+        """The worker's function that makes these messages, of nothing."""
+        return self.exchange.storing(making(first), self._folder("facts"))
+
+    def reading(self, parse: Parse) -> Step:
+        """The worker's function from lines to messages."""
+        program, earliest, steps = self.program, self.progress.earliest, self.steps
+        sharing = Sharing(self.progress.shares)
+
+        def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            program.prepare()
+            return to_arrow(facts(program.plan, earliest, parse(batches, None, earliest), steps, sharing))
+
+        step.__name__ = SOURCES
+        return self.exchange.storing(step, self._folder("facts"))
+
+    def fits(self, size: int) -> bool:
+        """Whether each task reads all of a batch of so many bytes by itself."""
+        return size <= self.few
+
+    def work_straight(
+        self, parse: Parse, first: Sequence[Message | Parcel] = (), last: bool = False, keep: bool = True
+    ) -> None:
+        """Works such a batch off, as `work` does. parse: reads the sources. first: the messages that start the program,
+        if it starts."""
+        self._begin()
+        self._work([Unread(parse, tuple(first))] * self.progress.shares, last, keep)
+        self.told = self.worked
+
+    def work(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
+        """Works a batch off. Nothing of it counts before `commit`.
+
+        messages: of the sources; None if there are none. last: no more events will come for the time being. keep: more
+        batches follow, which have to know of this one.
+        """
+        self._begin()
+        if messages is not None:
+            self.told = self.exchange.told(messages)
+            task_output.note(self.store, self._folder("facts"), self.told.files)
+        folders = [self._folder("facts")]
+        files = [task_output.files(self.store, ROW, share, folders) for share in range(self.progress.shares)]
+        if any(files) or self.lineage.files():
+            self._work([Unread(files=tuple(one)) for one in files], last, keep)
+
+    def _begin(self) -> None:
+        """A batch is worked off, for the first time or once more."""
+        self.store.delete("runs", self.done)
+        self.store.delete(*self._outputs())
+        self.lineage.begin()
+        self.answered, self.told, self.worked, self.next = (), Told(), Told(), self.progress
+
+    def _work(self, unread: Sequence[Unread], last: bool, keep: bool) -> None:
+        """Runs the tasks. unread: what each has to read, by number of its share."""
+        base = self.done if self.done - self.progress.base >= COMPACT else self.progress.base
+        steps: list[Step] = []
+        for share, one in enumerate(unread):
+            task = Task(
+                self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=base == self.done,
+                sharing=Sharing(len(unread), share), unread=one,
+                state=self.lineage.state([share], TOGETHER, keep, self.progress.passed),
+            )  # fmt: skip
+            steps.append(self.exchange.storing(self.exchange.answering(task, self._outputs()), self._folder("work")))
+        self.worked = self.exchange.each(steps)
+        task_output.note(self.store, self._folder("work"), self.worked.files)
+        self.lineage.add(self._folder("work"), self.worked)
+        self.answered = self.worked.answers
+        self.next = replace(self.progress, **_times(self.worked), base=base)
+        self.tally.add(self.worked)
+
+    def answers(self) -> Frame | None:
+        """What the batch has to hand on, as messages: `start` is the time, `spans` the place."""
+        return self.exchange.answered(self._outputs(), self.answered)
+
+    def outputs(self) -> Iterator[Output]:
+        """The outputs of the batch, in the order of time."""
+        yield from unpack_outputs(self.exchange.answers(self._outputs(), self.answered))
+
+    def commit(self, number: int | None) -> None:
+        """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
+        self.next.number = self.progress.number if number is None else number
+        self.progress = self.next
+        self.store.write(asdict(self.progress), "commits", f"{self.done}.json")
+        self.lineage.commit(whole=self.progress.base == self.done)
+        for step in ("facts", "work"):
+            for kind in OF_A_BATCH:
+                self.store.delete(*self._folder(step), kind)
+        for old in self.store.numbers("runs"):
+            if old < self.progress.base:
+                self.store.delete("runs", old)
+        self.store.delete(*self._outputs())
+        self.done += 1
+
+    def losses(self) -> Iterator[Lost]:
+        """The statements of the batch that could not be used."""
+        for text in self.exchange.texts(LOST, 0, [self._folder("facts"), self._folder("work")]):
+            yield Lost(*json.loads(text))
+
+    def _folder(self, step: str) -> Folder:
+        return ("runs", self.done, step)
+
+    def _outputs(self) -> Folder:
+        return ("outputs", self.done)
+
+
+def _times(told: Told) -> dict[str, int]:
+    """How far the tasks have come, all together."""
+    found: dict[str, list[int]] = {}
+    for name, _, time in told.instants:
+        found.setdefault(name, []).append(time)
+    return {name: (min if name == "due" else max)(times) for name, times in found.items()}
+
+
+# What workers do
+
+
+class Sharing(NamedTuple):
+    """Which share of so many, or all of them (own: None)."""
+
+    many: int = 1
+    own: int | None = None
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Of those that are meant."""
+        return range(self.many) if self.own is None else [self.own]
+
+    def of(self, fact: Fact | None) -> int:
+        """The number of that in which a fact is."""
+        return share_of(fact, self.many) if fact is not None and self.many > 1 else 0
+
+
+_UNDIVIDED = Sharing()
+
+
+def start_message() -> Message:
+    """The message that starts a program, whatever else comes."""
+    return _event_alone(Event(ALWAYS, ()), 0)
+
+
+def _event_alone(event: Event, share: int) -> Message:
+    """The message of an event that brings nothing."""
+    return Placing(share).message((0, "", 0), event, "event", None)
+
+
+def facts(
+    plan: Plan, earliest: int, parsed: Iterable[Parsed], steps: int, sharing: Sharing = _UNDIVIDED
+) -> Iterator[Message]:
+    """The messages that come of what sources held: the facts that the plan reads, with the place of each, for the level
+    of its share, and when events came. earliest: the time (integer ms) before which they are late. steps: how often
+    updates may act without an event in between. sharing: for whom messages are made; what else is to be told of sources
+    is made for all or the first."""
+    predicates, whole = wanted(plan), is_told_whole(plan)
+    numbers, tells = sharing.numbers, sharing.own in (None, 0)
+    placings = {share: Placing(share) for share in numbers}
+    counts: Counter[int] = Counter()
+    came = _Came(steps)
+    for source, events, lost, _, file, block in parsed:
+        yield from (lost_message(one, source) for one in lost if tells)
+        for event in events:
+            counts[source] += 0 if event.is_static else len(event.facts) + len(event.removed)
+            if event.time < earliest:
+                lost_facts = (*event.facts, *event.removed) if tells else ()
+                yield from (lost_message(late(event.stream, event.time, fact)) for fact in lost_facts)
+                continue
+            came.add(event.time)
+            for kind, fact in _parts(event, predicates, whole):
+                if (placing := placings.get(sharing.of(fact))) is not None:
+                    yield placing.message((source, file, block), event, kind, fact)
+    if came.latest > ALWAYS:
+        times = " ".join(map(str, came.times))
+        for share in numbers:
+            yield _event_alone(heartbeat(came.latest), share)
+            yield Message(ROW, share, 0, 0, _TIMES, times, came.latest, 0, 0)
+    for source, count in (+counts).items() if tells else ():
+        yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
+
+
+class _Came:
+    """When events came, as far as it matters to who counts the steps in between: at most one is taken at each time
+    (integer ms), so that of all events between two that lie no more apart than so many steps none does."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self.latest = ALWAYS
+        self.times: list[int] = []
+
+    def add(self, time: int) -> None:
+        """Takes note of an event."""
+        self.latest = max(self.latest, time)
+        times = self.times
+        if len(times) > 1 and times[-2] <= times[-1] <= time <= times[-2] + self.steps:
+            times[-1] = time
+        elif time != ALWAYS and times[-1:] != [time]:
+            times.append(time)
+
+
+def _parts(event: Event, predicates: Collection[Term] | None, whole: bool) -> Iterator[tuple[str, Fact | None]]:
+    """The facts of an event that are of use; if there are none, the event by itself where it is an instant."""
+    came = [fact for fact in event.facts if predicates is None or _is_wanted(fact, predicates)]
+    yield from facts_of(event._replace(facts=tuple(came)))
+    if whole and not came and not event.removed:
+        yield "event", None
+
+
+def _is_wanted(fact: Fact, predicates: Collection[Term]) -> bool:
+    return not isinstance(fact, Triple) or fact.predicate in predicates
+
+
+class Unread(NamedTuple):
+    """The facts of a batch that a task has to read by itself: of the sources, or from files of messages. first: the
+    messages that start the program, if it starts."""
+
+    parse: Parse | None = None
+    first: tuple[Message | Parcel, ...] = ()
+    files: tuple[Folder, ...] = ()
+
+
+_ALL_READ = Unread()
+_PLACE = 8
+"""The bytes of the place of an output among those of a task."""
+_NO_STATE = state_cache.State((0,), TOGETHER)
+
+
+@dataclass(frozen=True)
+class Task:
+    """The worker's function of a task: of the facts of a batch, and of the state, which it reads unless it holds it, it
+    makes outputs and new state.
+
+    progress: of the batch before. first: there is none. last: no more comes for the time being. whole: the state is
+    written as a whole, not what has been added. sharing: which share it has.
+    """
+
+    __name__ = "the plan as a whole"
+
+    program: Program
+    progress: Progress
+    steps: int
+    first: bool
+    last: bool
+    whole: bool = False
+    sharing: Sharing = _UNDIVIDED
+    unread: Unread = _ALL_READ
+    state: state_cache.State = _NO_STATE
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        self.program.prepare()
+        return to_arrow(self._messages(from_arrow(batches)))
+
+    def _messages(self, given: Iterable[Message]) -> Iterator[Message | Parcel]:
+        came: list[Message] = []
+        times: list[int] = []
+        for one in chain(given, self._unread()):
+            if one.kind != ROW:
+                yield one
+            elif one.port == _TIMES:
+                times += map(int, one.row.split())
+            else:
+                came.append(one)
+        running, known = self._running()
+        names = list(running.memories)
+        if running.updating:
+            running.updating.expect(times)
+        for number, output in enumerate(self._outputs(running, in_turn(came))):
+            place = number.to_bytes(_PLACE, "big")
+            yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, 0, spans=place)
+        if self.state.keep:
+            for id, slot, entries in self._kept(running, known):
+                for first in range(0, len(entries), CHUNK):
+                    yield Parcel(STATE, self.share, 0, names.index(id), slot, entries[first : first + CHUNK])
+            for name, time in (("passed", running.passed), ("earliest", running.earliest), ("due", running.due)):
+                yield Message(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
+        if isinstance(running.machine, Measured):
+            yield from figure_messages(self.program, running.machine.figures(running.outputs))
+        elif self.state.keep:
+            yield self.state.put(0, running, sum(running.machine.state().values()))
+
+    @property
+    def share(self) -> int:
+        """The number of its share."""
+        return self.sharing.numbers[0]
+
+    def _unread(self) -> Iterator[Message]:
+        """The facts, as messages, and what else is to be told of the sources."""
+        parse, first, files = self.unread
+        yield from (one.message() if isinstance(one, Parcel) else one for one in first)
+        if parse is not None:
+            earliest = self.progress.earliest
+            parsed = parse(iter(()), None, earliest)
+            yield from facts(self.program.plan, earliest, parsed, self.steps, self.sharing)
+        for file in files:
+            yield from from_arrow(self.state.read(file, None))
+
+    def _running(self) -> tuple[Running, State]:
+        """The plan at work as the batch before has left it, and the state, if that had to be read."""
+        running, unknown = self.state.take(0)
+        if running is not None and not unknown and not self.whole:
+            return running, State()
+        options = Options(steps=self.steps, measure=self.program.measure)
+        running, state = Running(self.program.plan, options), State()
+        for update in running.machine.updates.values():
+            update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.share]
+        names = list(running.memories)
+        found = self.state.entries(self.state.versions, 0)
+        state.entries = {(names[node], slot): entries for (node, slot), entries in found.items()}
+        if not self.first:
+            running.restore(self.progress.passed, self.program.begin, state.entries)
+        if self.state.keep:
+            running.keep()
+        return running, state
+
+    def _kept(self, running: Running, known: State) -> Iterator[tuple[str, int, list[Entry]]]:
+        """What is to be written of the state."""
+        if not self.whole:
+            yield from running.kept()
+            return
+        known.add(running.kept())
+        known.compact(running.memories, running.passed)
+        yield from ((id, slot, entries) for (id, slot), entries in known.entries.items())
+
+    def _outputs(self, running: Running, events: list[Event]) -> Iterator[Output]:
+        static = [event for event in events if event.is_static]
+        for outputs in running.start(static, self.program.begin) if self.first else ():
+            yield from outputs
+        for outputs in running.take(events[len(static) :]):
+            yield from outputs
+        for outputs in running.drain() if self.last else ():
+            yield from outputs

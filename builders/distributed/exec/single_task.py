@@ -1,0 +1,108 @@
+"""A micro-batch so small that one task works it off straight through, from lines to answers: nothing is moved about.
+
+What sources hold becomes rows of the operators in the same process: no messages are made of it, and the engine has one
+job of one task to plan. Rows whose time has not come are left as messages, as everywhere, and read back by the task
+itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
+
+import pyarrow
+
+from squall.builders.distributed.exec.ordered_scan_tasks import taken
+from squall.builders.distributed.exec.output_stage import worked_and_told
+from squall.builders.distributed.exec.report_times import Evaluations
+from squall.builders.distributed.exec.routing import DELIVER, TURNS, WAKE, Addressing, Program
+from squall.builders.distributed.exec.state_cache import State
+from squall.builders.distributed.exec.worker import HERE, Span, here, source_messages, wanted
+from squall.builders.distributed.io.engine import Folder
+from squall.builders.distributed.io.parsing import Parse
+from squall.builders.distributed.io.records import CLOCK, DUE, HELD, ROW, TIME, Made, Message, Parcel, parcels, to_arrow
+from squall.builders.runtime.zset import UNIT
+from squall.rdf import ALWAYS, FOREVER
+
+_START, _END = itemgetter(-3), itemgetter(-2)
+
+
+@dataclass(frozen=True)
+class Straight:
+    """The worker's function for such a batch, of nothing: what it tells, and what is to be left behind.
+
+    parse: what reads the sources. earliest: before this time (integer ms), events are late. first: the messages that
+    start the program, if it starts. waited: the files of rows that have waited until their instant is
+    whole. span: up to when instants have been worked off, and are to be, if sources tell of nothing later. state: of
+    all levels; end: of the operation nodes.
+    """
+
+    program: Program
+    parse: Parse
+    earliest: int
+    first: Sequence[Message | Parcel]
+    waited: Sequence[Folder]
+    span: Span
+    turns: State
+    state: State
+    end: State
+
+    __name__ = "all in one task"
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        self.program.prepare()
+        return to_arrow(self._messages())
+
+    def _messages(self) -> Iterator[Made]:
+        rows: list[Parcel] = []
+        latest = ALWAYS
+        for made in self._coming():
+            if isinstance(made, Parcel) and made.kind == ROW:
+                rows.append(made._replace(kind=HELD) if self.program.whole_instants else made)
+            elif isinstance(made, Message) and made.kind == TIME:
+                latest = max(latest, made.start)
+            else:
+                yield made
+        yield Message(TIME, 0, 0, 0, 0, "", latest, _ends(rows) if self.program.whole_instants else ALWAYS, 0)
+        rows += self._waited()
+        if self.program.whole_instants and latest > ALWAYS:
+            rows.append(Parcel(CLOCK, 0, HERE, 0, WAKE, [(latest - 1, FOREVER, 1)]))
+        rows += (Parcel(ROW, level, HERE, 0, WAKE, [UNIT]) for level in (0, DELIVER))
+        addressing = self.program.addressing()
+        program, states = self.program, (self.state, self.end)
+        for one in worked_and_told(program, program.levels, self.span, Evaluations(), *states, rows):
+            yield from _to_wait(one, addressing) if isinstance(one, Parcel) and one.kind == HELD else (one,)
+
+    def _coming(self) -> Iterator[Message | Parcel]:
+        """What the program starts with, and what sources hold."""
+        yield from self.first
+        facts: list[Message] = []
+        parsed = self.parse(iter(()), wanted(self.program), self.earliest)
+        for made in source_messages(self.program, self.earliest, parsed, here):
+            if isinstance(made, Message) and made.level == TURNS:
+                facts.append(made)
+            else:
+                yield made
+        yield from taken(self.program, self.turns, facts, here)
+
+    def _waited(self) -> Iterable[Parcel]:
+        """The rows that have waited."""
+        batches = chain.from_iterable(self.state.read(file, None) for file in self.waited)
+        return (parcel._replace(kind=DUE) for parcel in parcels(batches))
+
+
+def _to_wait(parcel: Parcel, addressing: Addressing) -> Iterator[Parcel]:
+    """Rows that wait, by where they are to be worked off: another batch may be larger."""
+    for made in addressing.rows((addressing.ids[parcel.node], parcel.port), parcel.entries):
+        yield made._replace(kind=HELD)
+
+
+def _ends(rows: Iterable[Parcel]) -> int:
+    """The latest time at which any of the rows begins or ends, if it does."""
+    found = ALWAYS
+    for parcel in rows:
+        ends = filter(FOREVER.__gt__, map(_END, parcel.entries))
+        found = max(found, max(map(_START, parcel.entries), default=ALWAYS), max(ends, default=ALWAYS))
+    return found

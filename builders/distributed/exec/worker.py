@@ -1,0 +1,509 @@
+"""What a distributed builder runs in its workers: what sources held to addressed rows, and one superstep of a level."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from operator import attrgetter
+from types import MappingProxyType
+from typing import NamedTuple
+
+import pyarrow
+from pyarrow import compute
+
+from squall.builders.distributed.exec.ordered_scan import Placing, Turns, facts_of
+from squall.builders.distributed.exec.report_times import NEVER, Noting, Times, brought, moved_on, tellers
+from squall.builders.distributed.exec.routing import EVERY, TURNS, WAKE, Addressing, Owners, Program, bucket_of
+from squall.builders.distributed.exec.state_cache import State
+from squall.builders.distributed.io.parsing import Parse, Parsed, late, lost_message
+from squall.builders.distributed.io.records import (
+    ARROW,
+    CLOCK,
+    COUNT,
+    DUE,
+    FIGURE,
+    HELD,
+    ROW,
+    SOURCES,
+    TIME,
+    Message,
+    Parcel,
+    Step,
+    to_arrow,
+)
+from squall.builders.distributed.plan.stages import Level
+from squall.builders.runtime.dataflow import Machine
+from squall.builders.runtime.multiway_join import Fused
+from squall.builders.runtime.operators.derived_stream import Feed
+from squall.builders.runtime.operators.distinct import Closure
+from squall.builders.runtime.operators.event_time import TimeDriven
+from squall.builders.runtime.operators.scan import needed
+from squall.builders.runtime.profiled import Measured
+from squall.builders.runtime.scheduler import Address
+from squall.builders.runtime.state import compacted, lasting
+from squall.builders.runtime.zset import Entry, fact_row, singly
+from squall.plan.node_metrics import Figures
+from squall.plan.operators import Group, Operator
+from squall.rdf import ALWAYS, FOREVER, Columns, Event, Term
+
+_TIME = attrgetter("time")
+Outbox = Callable[[Machine, Addressing], Iterator[Parcel]]
+HERE = 0
+"""The bucket of rows that are worked off by who has made them, and has all buckets."""
+_ROWS = 50_000
+"""How many rows of the sources are gathered, so that those of a bucket are together."""
+
+# Sources
+
+
+def source_step(program: Program, passed: int, parse: Parse) -> Step:
+    """The worker's function from lines to messages for the first nodes that keep rows. passed: the time (ms) before
+    which events are late."""
+    predicates = wanted(program)
+
+    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        program.prepare()
+        return to_arrow(source_messages(program, passed, parse(batches, predicates, passed)))
+
+    step.__name__ = SOURCES
+    return step
+
+
+def wanted(program: Program) -> Collection[Term] | None:
+    """The predicates of the triples that sources have to hand on; None: any."""
+    return None if program.measure else needed(program.plan)  # what is measured is all that is read
+
+
+def source_messages(
+    program: Program, passed: int, parsed: Iterable[Parsed], outbox: Outbox | None = None
+) -> Iterator[Message | Parcel]:
+    """The messages that come of what sources held. outbox: takes the rows out of a machine; those that are worked off
+    elsewhere if nothing else is said."""
+    outbox = outbox or addressed
+    turns, placing = program.turns, Placing(TURNS)
+    machine = machine_of(program, [node.id for node in program.plan.nodes if node.id not in turns.sources])
+    addressing = program.addressing()
+    evaluations = Noting(program.plan)
+    counts: Counter[int] = Counter()
+    latest = ALWAYS
+    for part in parsed:
+        counts[part.source] += part.statements
+        yield from (lost_message(lost, part.source) for lost in part.lost)
+        timely: Sequence[Event] = part.events
+        if not (isinstance(timely, Columns) and timely.times[0] >= passed):
+            timely = [event for event in part.events if event.time >= passed]
+            tardy = (event for event in part.events if event.time < passed)
+            parts = ((event, fact) for event in tardy for _, fact in facts_of(event))
+            yield from (lost_message(late(event.stream, event.time, fact)) for event, fact in parts)
+        for event in filter(turns.reads, timely) if turns.sources else ():
+            yield from _in_turn(turns, placing, part, event)
+        machine.read(timely)
+        latest = max(
+            latest, timely.times[-1] if isinstance(timely, Columns) else max(map(_TIME, timely), default=ALWAYS)
+        )
+        evaluations.add(timely)
+        machine.run()
+        if sum(map(len, machine.outbox.values())) >= _ROWS:
+            yield from outbox(machine, addressing)
+    yield from outbox(machine, addressing)
+    if latest > ALWAYS:
+        yield Message(TIME, 0, 0, 0, 0, "", latest, ALWAYS, 0)
+    yield from evaluations.messages(latest)
+    for source, count in (+counts).items():
+        yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
+    yield from figures_of(program, machine)
+
+
+def _in_turn(turns: Turns, placing: Placing, part: Parsed, event: Event) -> Iterator[Message]:
+    """The messages of an event's facts, which are taken in turn."""
+    for kind, fact in facts_of(event):
+        bucket = bucket_of(turns.together(event.stream, fact_row(fact)[:-1]))
+        yield placing.message((part.source, part.file, part.block), event, kind, fact, bucket)
+
+
+def timed(step: Step, places: Sequence[tuple[int, int]]) -> Step:
+    """The worker's function, its rows such as are worked off in their time. places: levels and buckets that are told up
+    to when instants are whole: until the latest time that any task tells."""
+
+    def in_time(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        latest = ends = ALWAYS
+        for batch in step(batches):
+            rows = compute.equal(batch["kind"], ROW)
+            ended = compute.and_(rows, compute.less(batch["end"], FOREVER))
+            ends = max(ends, _latest(batch["start"].filter(rows)), _latest(batch["end"].filter(ended)))
+            latest = max(latest, _latest(batch["start"].filter(compute.equal(batch["kind"], TIME))))
+            yield batch.set_column(0, ARROW.field("kind"), compute.if_else(rows, HELD, batch["kind"]))
+        clocks = (Parcel(CLOCK, *place, 0, WAKE, [(latest - 1, FOREVER, 1)]) for place in places)
+        yield from to_arrow([Message(TIME, 0, 0, 0, 0, "", latest, ends, 0), *(clocks if latest > ALWAYS else ())])
+
+    in_time.__name__ = step.__name__
+    return in_time
+
+
+def _latest(times: pyarrow.Array) -> int:
+    return max(times.to_pylist(), default=ALWAYS)
+
+
+def machine_of(program: Program, reading: Collection[str] | None = None) -> Machine:
+    """What reads facts, and leaves all nodes that keep rows to others. reading: the nodes that do (None: all)."""
+    made = Measured if program.measure else Machine
+    return made(program.plan, hosted=(), reading=reading)
+
+
+def figures_of(program: Program, machine: Machine) -> Iterator[Message]:
+    """What the nodes of a machine have done since this was told last, if it measures."""
+    if isinstance(machine, Measured):
+        yield from figure_messages(program, machine.figures(0))
+        machine.forget()
+
+
+def figure_messages(program: Program, figures: Figures) -> Iterator[Message]:
+    """The messages of figures of nodes that have made rows, or taken time."""
+    numbers = program.addressing().numbers
+    for id, figure in figures.items():
+        seconds = -1 if figure.seconds is None else round(figure.seconds * 1_000_000)
+        if figure.rows or seconds > 0:
+            yield Message(FIGURE, 0, 0, numbers[id], 0, "", figure.rows or 0, seconds, 0)
+
+
+def addressed(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
+    """The rows that a machine has made for others, by where these are."""
+    waiting, machine.outbox = machine.outbox, {}
+    for address, entries in waiting.items():
+        yield from addressing.rows(address, entries)
+
+
+def here(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
+    """The rows that a machine has made for others, which are in the same task."""
+    waiting, machine.outbox = machine.outbox, {}
+    for (id, port), entries in waiting.items():
+        yield Parcel(ROW, addressing.levels[id], HERE, addressing.numbers[id], port, entries)
+
+
+def axioms(program: Program) -> Iterator[Message | Parcel]:
+    """The messages that start a program: what its axioms make; and what has a row of nothing is to tell it."""
+    program.prepare()
+    machine = machine_of(program)
+    machine.start(program.begin)
+    machine.run()
+    addressing = program.addressing()
+    yield from addressed(machine, addressing)
+    yield from (addressing.wake(node.id) for node in program.plan.nodes if _tells_of_nothing(node.op))
+    yield from figures_of(program, machine)
+
+
+def _tells_of_nothing(op: Operator) -> bool:
+    return isinstance(op, Group) and not op.keys
+
+
+# Supersteps
+
+PLAIN, DELETE, REDERIVE = "plain", "delete", "rederive"
+"""The phases of a superstep. Plain: all there is to do, once. Where deletions cross partitions they take two phases
+with rounds of their own: what may have lost its reason goes; then what still has one comes back."""
+
+
+class Span(NamedTuple):
+    """Time passes: instants up to `before` have been worked off, those up to `now` are to be (integer ms)."""
+
+    before: int
+    now: int
+
+
+class Work(NamedTuple):
+    """What a step has to do: the time that passes, what is at work now, and what has to wait for its time."""
+
+    span: Span
+    now: list[Parcel]
+    later: list[Parcel]
+
+
+def in_time(given: Iterable[Parcel], span: Span) -> Work:
+    """What is at work now: rows that have their time only if that is in the span. Time may have come further than the
+    span says: as far as is told with the rows."""
+    parcels = list(given)
+    told = (entry[-3] for parcel in parcels if parcel.kind == CLOCK for entry in parcel.entries)
+    span = Span(span.before, max([span.now, *told]))
+    now, later = [], []
+    for parcel in parcels:
+        if parcel.kind not in (DUE, HELD):
+            now.append(parcel)
+            continue
+        if entries := [entry for entry in parcel.entries if span.before < entry[-3] <= span.now]:
+            now.append(parcel._replace(kind=ROW, entries=entries))
+        if parcel.kind == HELD and (entries := [entry for entry in parcel.entries if entry[-3] > span.now]):
+            later.append(parcel._replace(entries=entries))
+    return Work(span, now, later)
+
+
+def superstep(
+    program: Program, levels: Sequence[Level], phase: str, span: Span, state: State, instants: Times = NEVER
+) -> Step:
+    """The worker's function for one round of some levels: a partition's new rows in, what they lead to out, and
+    messages for other levels as they are.
+
+    Rows whose bucket is here are worked off at once; others are left for the next round. state: of these levels.
+    instants: at which what is made there is told whole.
+    """
+    work = partial(worked_off, program, levels, phase, span, state, instants=instants)
+    return program.step(name_of(levels, phase), work, state.levels)
+
+
+def name_of(levels: Sequence[Level], phase: str) -> str:
+    """What a round of some levels is known by."""
+    name = ", ".join(f"level {level.number}" for level in levels)
+    rounds = ", a round" if any(level.recursive for level in levels) else ""
+    return f"{name}{rounds}{'' if phase == PLAIN else f' to {phase}'}"
+
+
+def worked_off(
+    program: Program,
+    levels: Sequence[Level],
+    phase: str,
+    span: Span,
+    state: State,
+    given: Iterable[Parcel],
+    instants: Times = NEVER,
+    outbox: Outbox | None = None,
+) -> Iterator[Message | Parcel]:
+    """What one round of some levels makes of the messages of a partition. outbox: takes the rows for other levels out
+    of a machine; each by its bucket if nothing else is said."""
+    span, now, later = in_time(given, span)
+    yield from waiting(program, later)
+    partition, fresh = gathered(now, state.owners)
+    if partition is None:
+        return
+    machine, since = state.take(partition)
+    if machine is None:
+        made = _MeasuredPartition if program.measure else _FusedPartition
+        machine = made(program, levels, state.owners, partition)
+        machine.begin(program.begin)
+    addressing: Addressing = machine.addressing
+    kept = state.entries(since, partition)
+    machine.restore(span.before, {(addressing.ids[number], slot): part for (number, slot), part in kept.items()})
+    if state.keep:
+        machine.keep()
+    for (number, port), entries in fresh.items():
+        machine.come((addressing.ids[number], port), entries)
+    machine.evaluate({addressing.ids[number]: times for number, times in instants.items()})
+    machine.work(phase, span.now)
+    yield from _of_streams(machine)
+    is_first = state.owners[0] == partition
+    passed = state.passed if any(level.recursive for level in levels) else behind(span, state)
+    told = (addressing.state(id, slot, entries) for (id, slot), entries in machine.lasting(passed))
+    for parcel in chain((outbox or addressed)(machine, addressing), chain.from_iterable(told)):
+        if is_first or not addressing.is_everywhere(parcel):  # what every task makes for itself, one of them tells of
+            yield parcel
+    yield from figures_of(program, machine)
+    if state.keep:
+        machine.expire(passed)
+        yield state.put(partition, machine, sum(machine.state().values()))
+
+
+def _of_streams(machine: _Partition) -> Iterator[Message]:
+    """What is to be known of the streams that have been made: until when they matter, and when they brought
+    something."""
+    ends = max((op.ends for op in machine.driven.values() if isinstance(op, Feed)), default=ALWAYS)
+    if ends > ALWAYS:
+        yield Message(TIME, 0, 0, 0, 0, "", ALWAYS, ends, 0)
+    yield from machine.told()
+
+
+def behind(span: Span, state: State) -> int:
+    """The time (integer ms) before which nothing begins that is still to come, when a span has been worked off and no
+    further rounds are to follow: what ends before need not be kept. At the end of all sources nobody knows it yet."""
+    return state.passed if span.now == FOREVER - 1 else max(state.passed, span.now)
+
+
+def waiting(program: Program, later: Sequence[Parcel]) -> Iterable[Parcel]:
+    """Messages that wait for their time as they are kept, whichever tasks they have come to."""
+    if not later or not (program.spread or program.hot):
+        return later
+    return chain.from_iterable(map(program.addressing().at_rest, later))
+
+
+def gathered(given: Iterable[Parcel], owners: Owners) -> tuple[int | None, dict[tuple[int, int], list[Entry]]]:
+    """The partition that parcels are of (None: there are none), and their entries by number of the node and input.
+    Raises AssertionError if they are of several."""
+    found: dict[tuple[int, int], list[Entry]] = {}
+    here: set[int] = set()
+    for _, _, bucket, node, port, entries in given:
+        here.add(owners[bucket])
+        if port != WAKE:
+            found.setdefault((node, port), []).extend(entries)
+    if len(here) > 1:
+        raise AssertionError(f"rows of the partitions {sorted(here)} in one task")
+    return next(iter(here), None), found
+
+
+class _Partition(Machine):
+    """A machine for the buckets of one partition, on some levels: what belongs to others goes to the outbox.
+
+    What it keeps is told by the addresses of the plan, whether joins are done as one or not: what such joins would hand
+    on to each other is not told. When streams are told whole that are made here others say.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        levels: Sequence[Level],
+        owners: Owners,
+        partition: int,
+        fused: Mapping[str, Fused] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(program.plan, [id for level in levels for id in level.nodes], fused)
+        self.addressing = program.addressing()
+        self.owners = owners
+        self.partition = partition
+        self.moves = len(set(owners)) > 1 and any(level.recursive for level in levels)
+        """Whether rows move inside of these levels."""
+        self.instants = []
+        self.memories = {id: memory for id, memory in self.memories.items() if id in self.plan.by_id}
+        self.tellers = tellers(program.plan)
+        """What is told whole, here or elsewhere."""
+        self.notes: dict[Message, None] = {}
+        """What is to be known of the streams that are made here, where they may say when something is told whole."""
+        for node in program.plan.nodes:
+            if node.id in self.driven and _tells_of_nothing(node.op) and not self._is_here((node.id, 0), ()):
+                del self.driven[node.id]
+        for id, op in self.operators.items():
+            if isinstance(op, Closure) and (id, 0) not in self.addressing.keys and len(set(owners)) > 1:
+                op.share(self._is_own)
+
+    def _is_own(self, node: str) -> bool:
+        """Whether the pairs of a closure that begin at a node lie here."""
+        return self.owners[bucket_of(node)] == self.partition
+
+    def _is_here(self, address: Address, row: Sequence[str | None]) -> bool:
+        bucket = self.addressing.bucket(address, row)
+        return bucket == EVERY or self.owners[bucket] == self.partition
+
+    def come(self, address: Address, entries: Sequence[Entry]) -> None:
+        """Puts entries from elsewhere on an input of a node that works here."""
+        self.receive(address, entries)
+
+    def evaluate(self, instants: Mapping[str, Sequence[int]]) -> None:
+        """Says at which instants (integer ms) streams are told whole, by the nodes that make them."""
+        for id, op in self.driven.items():
+            if isinstance(op, Feed) and op.told.instants is not None:
+                op.instants = instants.get(id, ())
+
+    def told(self) -> Iterable[Message]:
+        """When they have brought something, and windows of triples have moved on, since this was asked last."""
+        notes, self.notes = self.notes, {}
+        return notes
+
+    def _advance(self, id: str, op: TimeDriven, now: int) -> None:
+        if not (self.tellers and isinstance(op, Feed)):
+            super()._advance(id, op, now)
+            return
+        came = op.reader.came
+        super()._advance(id, op, now)
+        events = op.events if id in self.heralds else ()
+        self.notes |= dict.fromkeys(brought(event.stream, event.graph, event.time) for event in events)
+        self.notes |= dict.fromkeys(moved_on(self.tellers, op.reader.source, came, op.events))
+
+    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Entry]]]:
+        """What has gone into memories since this was asked last, and may matter from the time `passed` on (integer
+        ms)."""
+        for id, slot, entries in self.kept():
+            yield (id, slot), lasting(entries, passed, self.memories[id].together(slot))
+
+    def put(self, address: Address, entries: Sequence[Entry]) -> None:
+        if not self.moves or address in self.addressing.alike or address[0] not in self.operators:
+            super().put(address, entries)
+            return
+        if address not in self.addressing.keys:  # it goes to all tasks, this one included
+            self.outbox.setdefault(address, []).extend(entries)
+            return
+        here: list[Entry] = []
+        for entry in entries:
+            local = self._is_here(address, entry[:-3])
+            (here if local else self.outbox.setdefault(address, [])).append(entry)
+        if here:
+            self.receive(address, here)
+
+    def work(self, phase: str, now: int) -> None:
+        """One phase of every component, until nothing is left to do here."""
+        if phase == PLAIN:
+            self.run(now)
+            return
+        if phase == REDERIVE:
+            for component in self.plan.components:
+                self.rederive(component)
+        self._wake(now)
+        for component in self.busy():
+            if phase == DELETE:
+                self.delete(component)
+            else:
+                self.fixpoint(component)
+            if component[0] in self.driven:
+                self._advance(component[0], self.driven[component[0]], now)
+
+
+class _FusedPartition(_Partition):
+    """The same, with joins that are done as one."""
+
+    def __init__(self, program: Program, levels: Sequence[Level], owners: Owners, partition: int) -> None:
+        hosted = {id for level in levels for id in level.nodes}
+        fused = {id: star for id, star in program.fused.items() if id in hosted}
+        super().__init__(program, levels, owners, partition, fused)
+        self.came_as = {to: address for address, to in self.moved.items()}
+
+    def come(self, address: Address, entries: Sequence[Entry]) -> None:
+        super().come(self.moved.get(address, address), entries)
+
+    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Entry]]]:
+        for address, entries in super().lasting(passed):
+            yield self.came_as.get(address, address), entries
+
+    def restore(self, passed: int, state: Mapping[Address, Sequence[Entry]]) -> None:
+        super().restore(passed, {self.moved.get(address, address): entries for address, entries in state.items()})
+
+
+class _MeasuredPartition(_Partition, Measured):
+    """The same, which counts and times, join by join."""
+
+    def __init__(self, program: Program, levels: Sequence[Level], owners: Owners, partition: int) -> None:
+        super().__init__(program, levels, owners, partition)
+        self.inner = {id: self.plan.consumers[id][0] for star in program.fused.values() for id in star.joins[:0:-1]}
+        """Of joins that others do as one those whose rows others read, and where these come; what is read is first."""
+
+    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Entry]]]:
+        between = {*self.inner.values()}
+        yield from (kept for kept in super().lasting(passed) if kept[0] not in between)
+
+    def restore(self, passed: int, state: Mapping[Address, Sequence[Entry]]) -> None:
+        """What joins hand on to each other is made anew."""
+        whole = {address: list(entries) for address, entries in state.items()}
+        for id, address in self.inner.items():
+            if id in self.operators:
+                whole.setdefault(address, []).extend(self._made_anew(id, whole))
+        super().restore(passed, whole)
+
+    def _made_anew(self, id: str, state: dict[Address, list[Entry]]) -> list[Entry]:
+        """What a join makes of its rows, which are taken out of the state, and kept by it."""
+        join = self.operators[id]
+        return [made for port in (0, 1) for made in join.apply(port, singly(state.pop((id, port), [])))]
+
+
+# State
+
+
+def compaction(program: Program, passed: int) -> Step:
+    """The worker's function that adds up what nodes keep, and forgets what has ended. passed: the time (integer ms)
+    that has been worked off: everything to come begins there or later."""
+    return program.step("compaction", partial(_compacted, program, passed))
+
+
+def _compacted(program: Program, passed: int, given: Iterable[Parcel]) -> Iterator[Parcel]:
+    slots: dict[tuple[int, int], list[Entry]] = {}
+    for parcel in given:
+        slots.setdefault((parcel.node, parcel.port), []).extend(parcel.entries)
+    addressing = program.addressing()
+    memories = Machine(program.plan).memories
+    for (number, slot), entries in slots.items():
+        id = addressing.ids[number]
+        yield from addressing.state(id, slot, compacted(entries, passed, memories[id].together(slot)))

@@ -1,0 +1,89 @@
+"""What a distributed builder's driver does with sources: which it leaves to workers, what is late, what is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from squall.builders.distributed.io.parsing import Document, Lost, late
+from squall.contracts import Ledger
+from squall.errors import BuilderError
+from squall.rdf import ALWAYS, Event
+from squall.streams import FileSource, FolderSource, Source, Sources
+from squall.streams.dead_letters import ledger_of
+from squall.streams.formats import of_path, told
+
+
+def readable(source: Source) -> bool:
+    """Whether workers can read a source by themselves: files of lines, which can be split."""
+    if isinstance(source, FileSource):
+        by_ending = of_path(source.path)
+        compression_shows = source.compressed == source.path.endswith(".gz")
+        return source.format.lines and not source.live and compression_shows and by_ending is not None
+    if isinstance(source, FolderSource):
+        return all(told(path, source.settings.format)[0].lines for path in source.files())
+    return False
+
+
+def is_live(batches: Iterable[Sequence[Event]]) -> bool:
+    """Whether more may come than what is there."""
+    return batches.live if isinstance(batches, Sources) else not isinstance(batches, list)
+
+
+def check_bounded(batches: Iterable[Sequence[Event]]) -> None:
+    """Raises BuilderError where more may come than what is there, by the name of the source."""
+    if is_live(batches):
+        sources = batches.sources if isinstance(batches, Sources) else ()
+        name = next((f"`{source.uri}`" for source in sources if source.live), "what events come from")
+        raise BuilderError(f"{name} is live: one batch is all that is there", hint="leave `--batch` out")
+
+
+def check_clock(batches: Iterable[Sequence[Event]], own: Sequence[Source]) -> None:
+    """Raises BuilderError where events are to have the times at which they arrive, and workers read some by
+    themselves."""
+    if own and isinstance(batches, Sources) and batches.clock.stamps:
+        hint = "use the builder `iterator`, or a clock by which time is what events say"
+        raise BuilderError(f"workers read `{own[0].uri}` by themselves: when it arrives is not known", hint=hint)
+
+
+def document_of(source: Source) -> Document:
+    """How workers read such a source."""
+    assert isinstance(source, FileSource | FolderSource)
+    settings = source.settings
+    return Document(source.path, settings.stream, settings.format, settings.time, isinstance(source, FolderSource))
+
+
+def timely(
+    batches: Iterable[Sequence[Event]], lose: Callable[[Lost], None], latest: int = ALWAYS
+) -> Iterator[Sequence[Event]]:
+    """The batches without what comes after something later, of which `lose` is told. latest: the time (integer ms) of
+    what has come before."""
+    for batch in batches:
+        found = []
+        for event in batch:
+            if event.time < latest:
+                for fact in (*event.facts, *event.removed):
+                    lose(late(event.stream, event.time, fact))
+            else:
+                latest = event.time
+                found.append(event)
+        yield found
+
+
+def lose(lost: Lost, ledger: Ledger | None, sources: Sequence[Source | None] = ()) -> None:
+    """Has what is lost kept in the ledger of its source, by its number, or else in that of the run. Raises BuilderError
+    if there is neither."""
+    ledger = ledger_of(sources[lost.number], ledger) if 0 <= lost.number < len(sources) else ledger
+    if ledger is None:
+        place = f"{lost.source}:{lost.line}" if lost.line else lost.source
+        raise BuilderError(f"{lost.cause}: {place}: {lost.reason}", hint="give a `ledger` to keep what is lost")
+    ledger.record(lost.cause, lost.source, _line_number(lost), lost.reason, lost.text)
+
+
+def _line_number(lost: Lost) -> int | None:
+    """The number of a lost statement's line in its file, from 1. A later block of a file begins behind the line that
+    its first byte lies in."""
+    if not lost.line or not lost.block:
+        return lost.line or None
+    with open(lost.source, "rb") as file:
+        before = file.read(lost.block).count(b"\n")
+    return before + 1 + lost.line

@@ -1,0 +1,57 @@
+"""Sources of which parts can be read apart, as rows: for jobs of an engine that are not squall's alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import NamedTuple
+
+from squall.builders.distributed.io.parsing import Losses, Lost
+from squall.errors import UsageError
+from squall.rdf import Event
+from squall.streams import address, open_source
+from squall.streams.sources.files import Divisible
+
+
+class Statement(NamedTuple):
+    """A statement as a row: its time (integer ms), its terms in N-Triples, and its graph (None: the default graph). Of
+    what cannot be used there is nothing but a text, `lost`, that says what is the matter."""
+
+    time: int | None = None
+    subject: str | None = None
+    predicate: str | None = None
+    object: str | None = None
+    graph: str | None = None
+    lost: str | None = None
+
+
+def opened(uri: str, reader: str, elsewhere: Mapping[str, str], losses: Losses | None = None) -> Divisible:
+    """The source of an address. reader: what reads it, in words; elsewhere: options of sources that mean nothing to it,
+    and what to do. Raises UsageError if the address has one of them, or the source cannot be divided."""
+    place = address.source(uri)
+    for option, hint in elsewhere.items():
+        if option in dict(place.options):
+            raise UsageError(f"`{option}` in `{uri}` means nothing to {reader}", hint=hint)
+    source = open_source(uri, losses)
+    hint = "`squall build` reads it, on every builder"
+    if source.removals:
+        raise UsageError(f"`{uri}` takes statements back, which rows cannot", hint=hint)
+    if not isinstance(source, Divisible):
+        reason = "what lies between two of its positions cannot be read again"
+        raise UsageError(f"`{uri}` is nothing for {reader}: {reason}", hint=hint)
+    return source
+
+
+def statements(source: Divisible, part: str, losses: Losses) -> Iterator[Iterator[Statement]]:
+    """The rows of a part of a source, batch by batch. losses: what the source tells of those that cannot be used."""
+    for events in chain(source.part(part), [()]):
+        yield _rows(events, losses.take())
+
+
+def _rows(events: Iterable[Event], lost: Iterable[Lost]) -> Iterator[Statement]:
+    for event in events:
+        for fact in event.facts:
+            subject, predicate, object = map(str, fact)
+            yield Statement(event.time, subject, predicate, object, event.graph or None)
+    for one in lost:
+        yield Statement(lost=" ".join(f"{one.cause}: {one.source}: {one.reason}: {one.text}".split()))

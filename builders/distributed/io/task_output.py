@@ -1,0 +1,115 @@
+"""What tasks leave behind: messages as files that they write themselves, and name to the driver in their place.
+
+So no job of an engine's own writes or orders anything. Each attempt writes under names that nobody else uses, and what
+one has written that fails later, or comes second, is named by nobody: only files that are named count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+
+import pyarrow
+from pyarrow import compute
+
+from squall.builders.distributed.exec.routing import DELIVER
+from squall.builders.distributed.io.engine import Files, Folder, Read
+from squall.builders.distributed.io.records import ANSWERS, ARROW, FILE, ROW, STORED, Message, Step, to_arrow
+from squall.rdf import FOREVER
+
+ORDER = ("start", "node", "spans", "row")
+"""The columns by which answers are told, one after the other."""
+FILES = "files.json"
+"""The file that says which others of its folder count."""
+_MOST = 500_000
+"""So many entries of a task are a file: it holds no more of them."""
+Place = tuple[str, int]
+"""A kind of message, and a level."""
+Put = Callable[[Place, pyarrow.Table], str]
+"""Writes messages of a place as a file; answers with its name."""
+
+
+def answering(step: Step, put: Put) -> Step:
+    """The step, its answers in files, each in order."""
+    return _leaving(step, lambda kind, level: kind == ROW and level == DELIVER, partial(_answers, put))
+
+
+def storing(step: Step, put: Put) -> Step:
+    """The step, what is to be stored of what it makes in files, by kind and level."""
+    return _leaving(step, lambda kind, level: kind in STORED, partial(_stored, put))
+
+
+def reading(step: Step, read: Read, files: Sequence[Folder]) -> Step:
+    """The step, of the messages in files of the store."""
+
+    def of_files(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        yield from step(chain.from_iterable(read(file, None) for file in files))
+
+    of_files.__name__ = step.__name__
+    return of_files
+
+
+def _leaving(step: Step, is_left: Callable[[str, int], bool], leave: Callable[[Place, pyarrow.Table], Message]) -> Step:
+    """The step, with a message in place of so many that are left behind."""
+
+    def left(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        boxes: dict[Place, list[pyarrow.RecordBatch]] = {}
+        sizes: dict[Place, int] = {}
+        for batch in step(batches):
+            for place, part in _by_place(batch):
+                if not is_left(*place):
+                    yield part
+                    continue
+                boxes.setdefault(place, []).append(part)
+                sizes[place] = sizes.get(place, 0) + compute.sum(part["many"]).as_py()
+                if sizes[place] >= _MOST:
+                    yield from to_arrow([leave(place, _table(boxes.pop(place)))])
+                    del sizes[place]
+        yield from to_arrow(leave(place, _table(box)) for place, box in boxes.items())
+
+    left.__name__ = step.__name__
+    return left
+
+
+def _by_place(batch: pyarrow.RecordBatch) -> Iterator[tuple[Place, pyarrow.RecordBatch]]:
+    places = dict.fromkeys(zip(batch["kind"].to_pylist(), batch["level"].to_pylist(), strict=True))
+    for kind, level in places:
+        mine = compute.and_(compute.equal(batch["kind"], kind), compute.equal(batch["level"], level))
+        yield (kind, level), batch if len(places) == 1 else batch.filter(mine)
+
+
+def _table(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.Table:
+    return pyarrow.Table.from_batches(batches, ARROW)
+
+
+def _answers(put: Put, place: Place, answers: pyarrow.Table) -> Message:
+    name = put(place, answers.sort_by([(column, "ascending") for column in ORDER]))
+    return Message(ANSWERS, 0, 0, 0, 0, name, 0, 0, 0)
+
+
+def _stored(put: Put, place: Place, messages: pyarrow.Table) -> Message:
+    kind, level = place
+    ends = compute.filter(messages["end"], compute.less(messages["end"], FOREVER))
+    end = FOREVER if len(ends) == 0 else compute.max(ends).as_py()
+    start, many = compute.max(messages["start"]).as_py(), compute.sum(messages["many"]).as_py()
+    return Message(FILE, level, 0, 0, 0, f"{kind} {put(place, messages)}", start, end, 0, many)
+
+
+# What counts of a folder
+
+
+def note(store: Files, folder: Folder, files: Iterable[tuple[str, int, str]]) -> None:
+    """These are the files of a folder: kind, level and name of each."""
+    store.write(list(files), *folder, FILES)
+
+
+def noted(store: Files, folder: Folder) -> list[tuple[str, int, str]]:
+    """What has been noted of a folder."""
+    return [(kind, level, name) for kind, level, name in store.read(*folder, FILES) or ()]
+
+
+def files(store: Files, kind: str, level: int, folders: Iterable[Folder]) -> list[Folder]:
+    """The files in which messages of one kind and level are, of some folders."""
+    place = kind, level
+    return [(*folder, kind, name) for folder in folders for *of, name in noted(store, folder) if tuple(of) == place]

@@ -1,0 +1,1 @@
+"""Physical planning for distributed engines: stages, partitioning, broadcast, skew and shards."""

@@ -1,0 +1,97 @@
+"""How many rows events bring to the first nodes that keep rows, and with which keys: counted by the driver, to choose
+what goes to all tasks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from types import MappingProxyType
+from typing import NamedTuple
+
+from squall.builders.distributed.plan.partitioning import Address, text_of, ways
+from squall.builders.distributed.plan.skew import deciding
+from squall.builders.runtime.dataflow import Machine
+from squall.plan import Input, Node, Plan
+from squall.plan.operators import Distinct, Match, Project, Read, Where, is_stateful
+from squall.plan.partitioning import Columns
+from squall.rdf import Event
+
+_TOGETHER = 1000
+"""Events that are counted at a time."""
+_FITS = Read | Match | Where | Project
+"""What says which facts fit. What computes, which may be functions of the user's, is not asked: it is another's work to
+call them, and rows that would not pass are counted as well."""
+
+
+class Arriving:
+    """Counts, by input, the rows that come there from the sources. rows: so far. wanted: inputs of which is counted how
+    many rows have a key, with the columns of that; keys: so far. They may be behind joins as well: what counts there
+    are the rows that bring the key."""
+
+    def __init__(self, plan: Plan, wanted: Mapping[Address, Columns] = MappingProxyType({})) -> None:
+        self.rows: Counter[Address] = Counter()
+        self.keys: dict[Address, Counter[str]] = {}
+        self._plan = plan
+        self._wanted = wanted
+
+    @cached_property
+    def _counting(self) -> tuple[Machine, dict[str, _End]]:
+        """What is made when there is something to be counted: of many rules it takes its time."""
+        fits, ends = _entrances(self._plan, self._wanted)
+        return Machine(fits, hosted=()), ends
+
+    def seen(self, events: Iterable[Event]) -> Iterator[Event]:
+        """The events, which are counted when they are taken."""
+        left = iter(events)
+        while some := list(islice(left, _TOGETHER)):
+            self.count(some)
+            yield from some
+
+    def count(self, events: Sequence[Event]) -> None:
+        """Counts what events bring."""
+        machine, ends = self._counting
+        machine.read(events)
+        machine.run()
+        waiting, machine.outbox = machine.outbox, {}
+        for (id, _), entries in waiting.items():
+            self.rows.update(dict.fromkeys(ends[id].behind, len(entries)))
+            for address, columns in ends[id].deciding.items():
+                self.keys.setdefault(address, Counter()).update(map(text_of(columns), entries))
+
+
+class _End(NamedTuple):
+    """Where rows leave the nodes that say which facts fit. behind: the inputs that they may come to; deciding: those
+    whose keys they decide, each with the columns that are the key there."""
+
+    behind: list[Address]
+    deciding: dict[Address, Columns]
+
+
+def _entrances(plan: Plan, wanted: Mapping[Address, Columns]) -> tuple[Plan, dict[str, _End]]:
+    """The nodes of a plan that say which facts fit, each with an end where rows leave them; and what is known of these
+    ends."""
+    kept: dict[str, Node] = {}
+    for node in plan.nodes:
+        if isinstance(node.op, _FITS):
+            inputs = tuple(edge for edge in node.inputs if edge.node in kept)
+            if inputs or not node.inputs:
+                kept[node.id] = Node(node.id, node.op, inputs)
+    found: dict[str, _End] = {}
+    ends: list[Node] = []
+    for id in kept:
+        leaving = [address for address in plan.consumers[id] if address[0] not in kept]
+        if leaving:
+            ends.append(Node(f"{id} ends", Distinct(plan.widths[id]), (Input(id, ()),)))
+            behind = [one for address in leaving for one in _inputs(plan, address)]
+            keys = deciding(plan, wanted, plan.widths[id], leaving) if wanted else {}
+            found[ends[-1].id] = _End(behind, keys)
+    return Plan((*kept.values(), *ends)), found
+
+
+def _inputs(plan: Plan, address: Address) -> list[Address]:
+    """The inputs of nodes that keep rows that rows for an input come to."""
+    if is_stateful(plan.by_id[address[0]].op):
+        return [address]
+    return [(way.consumer, way.port) for way in ways(plan, address[0], None)]

@@ -1,0 +1,182 @@
+"""Plans in which no fact has to do with another subject's: each task may run all of such a plan for its own subjects.
+
+Known of each node are the columns of its rows in which the subject is of the facts that they come of, all of these
+having the same one: so rows of two subjects meet in no join, group or set, and no update of a row concerns facts of
+another. What a row of one subject may lead to is found by whoever has all facts of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from squall.builders.distributed.exec.routing import bucket_of
+from squall.builders.distributed.plan.shardability_reasons import Reason
+from squall.model.windows import Count
+from squall.plan import Node, Plan
+from squall.plan.operators import (
+    Answer,
+    AntiJoin,
+    Apply,
+    Cell,
+    Deliver,
+    Distinct,
+    Emit,
+    Extend,
+    Feed,
+    Group,
+    Join,
+    LeftJoin,
+    Match,
+    Operator,
+    Project,
+    Quad,
+    Read,
+    Slice,
+    Test,
+    Union,
+    Unit,
+    Update,
+    Where,
+    is_stateful,
+)
+from squall.plan.partitioning import inputs_by_kind, read_again, template_of
+from squall.rdf import Atom, Fact
+from squall.rdf.row_tags import mark_of
+
+Places = frozenset[int]
+"""Columns of a node's rows, each of which holds the subject."""
+_NONE: Places = frozenset()
+
+
+def share_of(fact: Fact, shares: int) -> int:
+    """The number of the share, of so many, in which a fact is: that of its subject; of an atom's first argument."""
+    subject = (fact.relation, *fact.arguments)[:2][-1] if isinstance(fact, Atom) else fact.subject
+    return bucket_of(subject, shares)
+
+
+def why_together(plan: Plan) -> Reason | None:
+    """Why one task has to have the facts of all subjects; None: it need not."""
+    subjects = _Subjects(plan)
+    found = (Reason(node, what) for node in plan.nodes if (what := subjects.mixes(node)) is not None)
+    return next(found, None)
+
+
+class _Subjects:
+    """Where the subject is in the rows of a plan's nodes."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    @cached_property
+    def known(self) -> Mapping[str, Places]:
+        """By the node. (The greatest fixpoint: facts that are read again are made of others, in the end of those that
+        sources bring.)"""
+        known = {node.id: frozenset(range(self.plan.widths[node.id])) for node in self.plan.nodes}
+        changed = True
+        while changed:
+            changed = False
+            for node in self.plan.nodes:
+                places = known[node.id] & self._made(node, known)
+                changed |= places != known[node.id]
+                known[node.id] = places
+        return known
+
+    def _made(self, node: Node, known: Mapping[str, Places]) -> Places:
+        """Where the subject is in what a node makes. known: the same of others, as far as it is known."""
+        op = node.op
+        came = [known[edge.node] for edge in node.inputs]
+        match op:
+            case Read(source=source):
+                return frozenset([source.begins])
+            case Match(cells=cells):
+                return _all(self._matched(cells, edge.node, known) for edge in node.inputs)
+            case Join(on=on, keep=keep):
+                right = frozenset(self.plan.widths[node.inputs[0].node] + place for place in came[1])
+                return _among(keep, came[0] | right) if _agree(on, *came) else _NONE
+            case LeftJoin(on=on, keep=keep):
+                return _among(keep, came[0]) if _agree(on, *came) else _NONE
+            case AntiJoin(on=on):
+                return came[0] if _agree(on, *came) else _NONE
+            case Union():
+                return _all(came)
+            case Distinct(by=by):
+                return _all(came) & frozenset(range(by))
+            case Project(columns=cells) | Emit(template=cells) | Group(keys=cells):
+                return _among(cells, came[0])
+            case Answer(columns=columns):
+                return _among((None, *columns), came[0])
+            case Slice(keys=keys):
+                return came[0] if came[0] & {*keys} else _NONE
+            case Where() | Test() | Extend() | Apply():
+                return came[0]
+            case Update():
+                return frozenset([0])
+            case Feed():
+                return _all(self._read_again(op, edge.node, known) for edge in node.inputs)
+        return _NONE
+
+    def _matched(self, cells: Sequence[Cell], id: str, known: Mapping[str, Places]) -> Places:
+        places: Collection[int] = known[id]
+        read = self.plan.by_id[id].op
+        if isinstance(read, Read) and not read.source.begins and mark_of(cells) is not None:
+            places = [1]  # an atom's first argument
+        found = (cells[place] for place in places if place < len(cells))
+        return frozenset(cell for cell in found if isinstance(cell, int))
+
+    def _read_again(self, op: Feed, id: str, known: Mapping[str, Places]) -> Places:
+        """Where the subject is of facts that are told, as a stream that the program makes is read."""
+        template = template_of(id, self.plan.by_id)
+        found = (read_again(op, template, (place,)) for place in known[id])
+        return frozenset(place for places in found if places is not None for place in places)
+
+    def mixes(self, node: Node) -> str | None:
+        """For which reason a node needs facts of several subjects; None: it does not."""
+        op = node.op
+        match op:
+            case Read(source=source) if any(isinstance(window, Count) for window in source.all_windows):
+                return "reads through a window of triples"
+            case Unit():
+                given = (self.plan.by_id[id].op for id, _ in self.plan.consumers[node.id])
+                return None if all(map(_is_ground, given)) else "holds for all subjects"
+            case Update():
+                came = _all(self.known[edge.node] for edge in node.inputs)
+                return None if _is_ground(op) or _are_in(op, came) else "acts on other subjects than that of its row"
+            case Deliver(output="rstream") | Feed(output="rstream"):
+                return "is told whole"
+            case Feed() if isinstance(op.source.window, Count) or op.source.begins not in self.known[node.id]:
+                return "makes a stream of facts of other subjects"
+            case Deliver() | Feed():
+                return None if self._tell_apart(node) else "tells what may come of several subjects"
+        return "brings several subjects together" if is_stateful(op) and not self.known[node.id] else None
+
+    def _tell_apart(self, node: Node) -> bool:
+        """Whether what two subjects lead to is not the same."""
+        kinds = inputs_by_kind(node, self.plan.by_id).values()
+        return all(_all(self.known[node.inputs[port].node] for port in ports) for ports in kinds)
+
+
+def _all(places: Iterable[Places]) -> Places:
+    """Those in which it is in all rows of some inputs."""
+    found = list(places)
+    return frozenset.intersection(*found) if found else _NONE
+
+
+def _among(cells: Sequence[object], places: Places) -> Places:
+    return frozenset(place for place, cell in enumerate(cells) if isinstance(cell, int) and cell in places)
+
+
+def _agree(on: Iterable[tuple[int, int]], left: Places, right: Places) -> bool:
+    """Whether rows that are joined are of one subject."""
+    return any(one in left and other in right for one, other in on)
+
+
+def _is_ground(op: Operator) -> bool:
+    """Whether an update does nothing but to insert what is there from the start."""
+    return isinstance(op, Update) and op.initial and not op.deletes
+
+
+def _are_in(op: Update, places: Places) -> bool:
+    """Whether all that an update inserts or deletes has the subject of its row."""
+    quads: tuple[Quad, ...] = (*op.deletes, *op.inserts)
+    return all(isinstance(subject, int) and subject in places for _, subject, _, _ in quads)

@@ -1,0 +1,1 @@
+"""The in-process engine: a job in this Python process, with checkpoints."""

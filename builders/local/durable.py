@@ -1,0 +1,134 @@
+"""A run in this process that outlives it: between batches it is saved, and another one goes on from there.
+
+At a checkpoint what rules keep, where sources stand, and what the sink and the ledger have got are of one moment. So a
+run that is killed goes on as if it had never come further than its last checkpoint: files are cut back to there, sinks
+that cannot be are given nothing before (`squall.streams.sinks.outbox.Outbox`), and sources are told what need not come again
+when the checkpoint is on disk.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from squall.builders.local.checkpoint import Checkpoint, Head, Step
+from squall.builders.local.event_loop import Outputs, Running
+from squall.builders.local.identity import rules
+from squall.builders.local.migration import carried, kinds
+from squall.builders.local.replay import Given
+from squall.contracts import Delivering, Interval, Output, Recoverable
+from squall.rdf import Columns, Event
+from squall.streams import Sources
+
+PULSE = 200
+"""For how long (ms) nothing may come before it is looked whether it is time for a checkpoint."""
+
+
+class Durable:
+    """A run of a plan that is saved in a folder. Raises BuilderError where that is not its own."""
+
+    def __init__(self, running: Running, folder: Path, batches: Iterable[Sequence[Event]]) -> None:
+        self.running = running
+        self.inputs = batches if isinstance(batches, Sources) else Given(batches)
+        self.sink = running.options.sink
+        self.ledger = running.options.ledger
+        self.every = running.options.every
+        self.begin = 0
+        migrate = carried if running.options.migrate else None
+        head = Head(_belongs(running, batches), kinds(running))
+        self.checkpoint = Checkpoint(folder, head, migrate)
+        self._saved = time.monotonic()
+        self._statements = 0
+        """How many have been worked off since then."""
+        self._is_saved = True
+        """Whether nothing has happened since then."""
+
+    def outputs(self, static: Iterable[Event], begin: int) -> Iterator[Output]:
+        """The outputs of the run, from where it was. static, begin: see `Running.start`; of no use to one that has
+        begun."""
+        with closing(self.checkpoint), closing(self.inputs):
+            if not self._resumed(begin):
+                yield from self._taken(self.running.start(list(static), self.begin))
+                self._save()
+            for batch in self.inputs:
+                yield from self._taken(self.running.take(batch))
+                self._count(batch)
+            if not self.inputs.stopped:
+                yield from self._taken(self.running.drain())
+            self._save(last=not self.inputs.stopped)
+            if not self._is_saved:
+                self._save(last=not self.inputs.stopped)
+
+    def _resumed(self, begin: int) -> bool:
+        """Whether the run has worked off static data before."""
+        state, running = self.checkpoint.load(), self.running
+        known = self.checkpoint.last
+        self.begin = known.begin if known is not None else begin
+        if known is not None and known.begun:
+            running.restore(known.passed, known.begin, state)
+        self.inputs.keep(known.sources if known is not None else (), PULSE)
+        for part, saved in ((self.ledger, known and known.ledger), (self.sink, known and known.sink)):
+            if isinstance(part, Recoverable) and saved is not None:
+                part.recover(saved)
+        running.keep()
+        if known is None:
+            self._save(begun=False)
+        return known is not None and known.begun
+
+    def _taken(self, parts: Iterable[Outputs]) -> Iterator[Output]:
+        for outputs in parts:
+            self._is_saved = False
+            yield from outputs
+
+    def _count(self, batch: Sequence[Event]) -> None:
+        """Saves the run if it is time for that."""
+        self._statements += _statements(batch)
+        self._is_saved = self._is_saved and not batch
+        if not self._is_saved and self._is_due(self.every):
+            self._save()
+
+    def _is_due(self, every: Interval) -> bool:
+        passed = (time.monotonic() - self._saved) * 1000
+        return (every.statements is not None and self._statements >= every.statements) or (
+            every.milliseconds is not None and passed >= every.milliseconds
+        )
+
+    def _save(self, begun: bool = True, last: bool = False) -> None:
+        """What was handed on before this is asked for has been taken."""
+        running = self.running
+        sink, ledger = (part.save(last) if isinstance(part, Recoverable) else None for part in (self.sink, self.ledger))
+        step = Step(running.passed, self.begin, begun, self.inputs.standings(), sink, ledger)
+        self.checkpoint.save(step, running.kept(), running.memories)
+        delivered = isinstance(self.sink, Delivering) and self.sink.deliver()
+        self.inputs.acknowledge()
+        self._saved, self._statements = time.monotonic(), 0
+        self._is_saved = not delivered  # that it was is not known there
+
+
+def _statements(batch: Sequence[Event]) -> int:
+    if isinstance(batch, Columns):
+        return len(batch.subjects)
+    return sum(len(event.facts) + len(event.removed) for event in batch)
+
+
+def _belongs(running: Running, batches: Iterable[Sequence[Event]]) -> dict[str, dict[str, str]]:
+    """What a checkpoint belongs to (`Head`)."""
+    found = {"rules": rules(running.plan), "options": {"measure": str(running.options.measure)}}
+    if isinstance(batches, Sources):
+        found["options"]["clock"] = type(batches.clock).__name__
+        found["sources"] = _numbered((source.uri, type(source).__name__) for source in batches.sources)
+    uri = getattr(running.options.sink, "uri", "")
+    return found | {"sinks": {uri: type(running.options.sink).__name__}}
+
+
+def _numbered(kinds: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The kinds of sources by their addresses, in their order; an address that is there again has a number."""
+    found: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for uri, kind in kinds:
+        counts[uri] += 1
+        found[uri if counts[uri] == 1 else f"{uri} #{counts[uri]}"] = kind
+    return found

@@ -1,0 +1,310 @@
+"""A plan at work in one process: events in, outputs out; and all that has to be known of it to go on elsewhere.
+
+Events are taken in batches as they come. Rows that no later event can take back are handed on at once; where negation,
+an aggregate, a function of time, or an R2S operator other than Istream makes an answer depend on all of an instant, its
+events are held back until time has passed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import cast
+
+from squall.builders.local.updates import Updating
+from squall.builders.runtime.dataflow import Machine
+from squall.builders.runtime.multiway_join import stars
+from squall.builders.runtime.operators.output import Deliver, GrowingDeliver
+from squall.builders.runtime.operators.state import Keeping, Whole
+from squall.builders.runtime.profiled import Measured
+from squall.builders.runtime.snapshot import Bulk
+from squall.builders.runtime.zset import Entry, Row, fact_row, row_fact
+from squall.contracts import Options, Output
+from squall.errors import BuilderError
+from squall.plan import Plan
+from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event, Fact
+
+BULK = 256
+"""How many facts an instant has to have, on average, for it to be worth while to work it off by itself,"""
+PATIENCE = 16
+"""and how many instants may have fewer before that is given up."""
+Outputs = list[Output]
+"""Those of some instants, in the order of time."""
+_TIME = attrgetter("time")
+TOGETHER = 4096
+"""How many events are worked off at once, at most: what is at hand together should fit the processor's caches, and what
+has ended be forgotten in time."""
+HELD, UPDATES = "/held", "/updates"
+"""The memories of events whose instant may not be complete yet, and of what updates are still to do."""
+
+
+class Running:
+    """A plan at work. bulk: what works while instants are large, if anything does. To be used: `start`, or `restore`;
+    `take` for each batch of events; `end`."""
+
+    def __init__(self, plan: Plan, options: Options, bulk: Bulk | None = None) -> None:
+        self.plan = plan
+        self.options = options
+        self.bulk = bulk
+        self.passes = self.facts = 0
+        """How many instants that did, and how many facts they had."""
+        self.outputs = 0
+        self.whole_instants = not self.bulk and self.machine.waits
+        self.passed = ALWAYS - 1
+        """The latest time that has been worked off; what is earlier is late."""
+        self.held: list[Event] = []
+        """Events of an instant that may not be complete yet."""
+
+    @cached_property
+    def machine(self) -> Machine:
+        """What works otherwise; it takes over what the other has done."""
+        machine = (
+            Measured(self.plan)
+            if self.options.measure
+            else Machine(self.plan, fused={} if self.bulk else stars(self.plan))
+        )
+        if self.bulk:
+            for id, slot, entries in self.bulk.kept():
+                machine.keeping[id].restore(slot, entries)
+            vars(self)["machine"] = machine  # for who asks from another thread: there is one or the other, always
+            self.bulk = None
+        return machine
+
+    @cached_property
+    def updating(self) -> Updating | None:
+        """What does what updates demand; None: the plan has none."""
+        return Updating(self.machine, self.options.steps) if not self.bulk and self.machine.updates else None
+
+    @cached_property
+    def delivers(self) -> Sequence[Deliver | GrowingDeliver]:
+        """The ends of the plan."""
+        operators = (self.machine.operators[node.id] for node, _ in self.plan.deliveries)
+        return [op for op in operators if isinstance(op, Deliver | GrowingDeliver)]
+
+    # What comes in
+
+    def start(self, static: Sequence[Event], begin: int) -> Iterator[Outputs]:
+        """What follows from static data and axioms. begin: the time (integer ms) that functions of time take for that
+        of what always holds."""
+        if self.bulk:
+            self.bulk.start()
+            yield self._instant(self.bulk, static, ALWAYS)
+        else:
+            self.machine.start(begin)
+            self.machine.read(static)
+            if self.updating:
+                self.updating.settle()
+            yield from self._advance(ALWAYS)
+
+    def take(self, batch: Sequence[Event]) -> Iterator[Outputs]:
+        """Works off what is at hand."""
+        if isinstance(batch, Columns) and self._takes(batch):
+            for columns in batch.parts(TOGETHER):
+                self.machine.read(columns)
+                yield from self._advance(columns.times[-1])
+            return
+        for first in range(0, len(batch), TOGETHER):
+            part = batch[first : first + TOGETHER]
+            yield from self._work(self._due(self._timely(part)))
+
+    def end(self) -> Iterator[Outputs]:
+        """Nothing more comes: every instant is complete."""
+        held, self.held = self.held, []
+        yield from self._work(held)
+        if not self.bulk:
+            yield from self._advance(FOREVER - 1)
+
+    def drain(self) -> Iterator[Outputs]:
+        """Nothing more comes for the time being: every instant is complete, up to the last one at which what has come
+        changes anything. Other than after `end`, what is later than that may still follow."""
+        held, self.held = self.held, []
+        yield from self._work(held)
+        while (due := self.due) < FOREVER:
+            yield from self._advance(due)
+
+    @property
+    def due(self) -> int:
+        """The time of the first thing that is left to do (integer ms); FOREVER: there is none."""
+        held = self.held[0].time if self.held else FOREVER
+        return min(held, self.machine.due(), self.updating.due if self.updating else FOREVER)
+
+    @property
+    def earliest(self) -> int:
+        """The time (integer ms) before which an event is late."""
+        return self.held[-1].time if self.held else self.passed + self.whole_instants
+
+    def _takes(self, columns: Columns) -> bool:
+        """Whether columns can be read as they are: none of it is late, and all that follows is handed on at once."""
+        if self.whole_instants or self.bulk or self.updating:
+            return False
+        return columns.times[0] >= self.passed
+
+    def _timely(self, batch: Sequence[Event]) -> Sequence[Event]:
+        """The events that are not late; the others go to the ledger."""
+        earliest = self.earliest
+        times = list(map(_TIME, batch))
+        if times[:1] >= [earliest] and times == sorted(times):
+            return batch
+        timely: list[Event] = []
+        for event in batch:
+            if event.time < earliest:
+                self._late(event)
+            else:
+                earliest = event.time
+                timely.append(event)
+        return timely
+
+    def _late(self, event: Event) -> None:
+        if self.options.ledger is None:
+            raise BuilderError(
+                f"an event at {event.time} comes after a later one",
+                hint="give events in the order of time, or a `ledger` in the options to keep what is late",
+            )
+        for fact in (*event.facts, *event.removed):
+            reason = f"its time {event.time} has passed"
+            self.options.ledger.record("late", event.stream or DEFAULT_STREAM, None, reason, f"{event.time} {fact}")
+
+    def _due(self, events: Sequence[Event]) -> Sequence[Event]:
+        """The events whose instant is complete."""
+        if not self.whole_instants:
+            return events
+        waiting = [*self.held, *events]
+        last = waiting[-1].time if waiting else ALWAYS
+        due = [event for event in waiting if event.time < last]
+        self.held = waiting[len(due) :]
+        return due
+
+    def _work(self, events: Sequence[Event]) -> Iterator[Outputs]:
+        """Works events off, and time up to those that are held back."""
+        if self.held:
+            self.machine.go_on(self.held[-1].time)
+        if self.bulk and self._in_bulk(events):
+            for time, together in groupby(events, key=_TIME):
+                yield self._instant(self.bulk, list(together), time)
+        elif self.updating:
+            yield from self._instant_by_instant(self.updating, events)
+        elif events:
+            self.machine.read(events)
+            yield from self._advance(events[-1].time)
+        if self.held and self.held[0].time - 1 > self.passed:
+            yield from self._advance(self.held[0].time - 1)
+
+    def _in_bulk(self, events: Sequence[Event]) -> bool:
+        """Whether instants are large enough, on the whole, to be worked off one by one."""
+        self.passes += len({event.time for event in events if event.facts})
+        self.facts += sum(len(event.facts) for event in events)
+        return self.facts >= BULK * (self.passes - PATIENCE)
+
+    def _instant(self, bulk: Bulk, events: Sequence[Event], time: int) -> Outputs:
+        for event in events:
+            bulk.read(event)
+        bulk.run()
+        self.passed = time
+        found = bulk.flush(time)
+        self.outputs += len(found)
+        return found
+
+    def _advance(self, now: int) -> Iterator[Outputs]:
+        """Lets time go on to `now`: all that begins then or before has been read."""
+        if self.updating:
+            yield from self._step_by_step(self.updating, now)
+        else:
+            yield from self._pass(now)
+
+    def _pass(self, now: int) -> Iterator[Outputs]:
+        self.machine.run(now)
+        self.passed = now
+        found = self.delivers[0].flush(now)
+        for other in self.delivers[1:]:
+            found += other.flush(now)
+        if len(self.delivers) > 1:
+            found.sort(key=_TIME)
+        self.outputs += len(found)
+        self.machine.expire(now)
+        if found:
+            yield found
+
+    # Updates: what they do at an instant is seen at the next one
+
+    def _instant_by_instant(self, updating: Updating, events: Sequence[Event]) -> Iterator[Outputs]:
+        place = 0
+        while place < len(events):
+            time = events[place].time
+            yield from self._step_by_step(updating, time - 1)
+            after = next((i for i in range(place, len(events)) if events[i].time > time), len(events))
+            self.machine.read(events[place:after])
+            updating.rest()
+            yield from self._one_instant(updating, time)
+            place = after
+
+    def _step_by_step(self, updating: Updating, now: int) -> Iterator[Outputs]:
+        """Lets time go on to `now`, stopping wherever something begins or ends."""
+        while (due := min(self.machine.due(), updating.due)) <= now:
+            yield from self._one_instant(updating, due)
+        if now > self.passed:
+            yield from self._one_instant(updating, now)
+
+    def _one_instant(self, updating: Updating, time: int) -> Iterator[Outputs]:
+        updating.apply(time)
+        yield from self._pass(time)
+        updating.collect(time)
+
+    # What is kept
+
+    @cached_property
+    def memories(self) -> Mapping[str, Keeping]:
+        """All that has to be known to go on elsewhere, apart from the time that has passed."""
+        found = {**self.machine.memories, HELD: Whole(_Held(self))}
+        return found | {UPDATES: Whole(self.updating)} if self.updating else found
+
+    def keep(self) -> None:
+        """From now on, `kept` tells what goes into memories. Of one without `bulk`."""
+        for memory in self.memories.values():
+            memory.keep()
+
+    def kept(self) -> Iterator[tuple[str, int, list[Entry]]]:
+        """(memory, slot, entries) for all that went into memories since the last call. To be called between batches,
+        when all that they led to has been taken."""
+        for id, memory in self.memories.items():
+            yield from ((id, slot, entries) for slot, entries in memory.kept())
+
+    def restore(self, passed: int, begin: int, state: Mapping[tuple[str, int], Sequence[Entry]]) -> None:
+        """Takes back all that another one of this plan ever kept, and goes on where that was, in the place of `start`.
+        passed: the time that it had worked off; begin: as it was started with (both integer ms)."""
+        self.machine.begin(begin)
+        for memory in self.memories.values():
+            memory.resume(passed)
+        for (id, slot), entries in sorted(state.items()):
+            self.memories[id].restore(slot, entries)
+        self.passed = passed
+
+
+class _Held:
+    """The events that are held back, as rows of text (`squall.builders.runtime.operators.state.Listed`)."""
+
+    def __init__(self, running: Running) -> None:
+        self.running = running
+
+    def rows(self) -> Iterator[Row]:
+        """All there are: a row for each event, and one for each of its facts."""
+        for number, event in enumerate(self.running.held):
+            parts: list[Row] = [("event",)]
+            parts += (("fact", *fact_row(fact)[:-1]) for fact in event.facts)
+            parts += (("removed", *fact_row(fact)[:-1]) for fact in event.removed)
+            for place, part in enumerate(parts):
+                yield (str(number), str(place), str(event.time), event.stream, event.graph, *part)
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """These are all there are."""
+        cells = sorted(([cell or "" for cell in row] for row in rows), key=lambda row: (int(row[0]), int(row[1])))
+        self.running.held = []
+        for _, parts in groupby(cells, key=itemgetter(0)):
+            (_, _, time, stream, graph, *_), *facts = parts
+            came = {kind: tuple(_fact(row) for row in facts if row[5] == kind) for kind in ("fact", "removed")}
+            self.running.held.append(Event(int(time), came["fact"], stream, came["removed"], graph))
+
+
+def _fact(row: Sequence[str]) -> Fact:
+    return cast(Fact, row_fact(row[6:]))

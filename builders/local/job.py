@@ -1,0 +1,67 @@
+"""The iterator builder: runs a plan in this process, the reference for all others and the embedded default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from squall.builders.local.event_loop import Running
+from squall.builders.runtime.operators.scan import needed
+from squall.builders.runtime.profiled import Measured
+from squall.builders.runtime.snapshot import Bulk, fits
+from squall.contracts import Adopting, Choosy, Folder, Options, Output
+from squall.errors import BuilderError
+from squall.plan import Plan
+from squall.plan.node_metrics import NodeFigures
+from squall.rdf import Event
+from squall.streams.clock import beginning
+
+
+def build(plan: Plan, options: Options) -> IteratorJob:
+    """The plan as a job in this process. Raises BuilderError where options ask for what it does not have."""
+    if options.conf:
+        raise BuilderError(f"the iterator builder has no setting `{options.conf[0][0]}`", hint="leave `--conf` out")
+    if options.batch:
+        raise BuilderError("the iterator builder makes no batches", hint="leave `--batch` out: what ends, ends")
+    if isinstance(options.sink, Folder):
+        raise BuilderError("the iterator builder writes no folder", hint="name a file, or use `--builder spark`")
+    return IteratorJob(plan, options)
+
+
+class IteratorJob(Running):
+    """A plan at work; `run` may be called once."""
+
+    def __init__(self, plan: Plan, options: Options) -> None:
+        in_bulk = fits(plan) and not options.measure and options.checkpoint is None
+        super().__init__(plan, options, Bulk(plan) if in_bulk else None)
+        self.wanted = None if options.measure else needed(plan)  # what is measured is all that is read
+
+    def describe(self) -> str:
+        """The job as text: one stage, every node in this process."""
+        return f"1 stage of {len(self.plan.nodes)} nodes, run by the iterator runtime in this process"
+
+    def figures(self) -> dict[str, NodeFigures]:
+        """What each node has done so far, if the options asked to measure it; only what it keeps, otherwise."""
+        if isinstance(self.machine, Measured):
+            return self.machine.figures(self.outputs)
+        state = bulk.state() if (bulk := self.bulk) else self.machine.state()
+        return {id: NodeFigures(state=size) for id, size in state.items()}
+
+    def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
+        """See `squall.contracts.Job.run`."""
+        if isinstance(batches, Adopting):
+            batches.adopt(self.options.ledger)
+        if isinstance(batches, Choosy) and self.wanted is not None:
+            batches.want(self.wanted)
+        begin = beginning(batches) if self.options.now is None else self.options.now
+        if self.options.checkpoint is not None:
+            from squall.builders.local.durable import Durable  # on demand: most runs have no use for it
+
+            yield from Durable(self, self.options.checkpoint, batches).outputs(static, begin)
+            return
+        for outputs in self.start(list(static), begin):
+            yield from outputs
+        for batch in batches:
+            for outputs in self.take(batch):
+                yield from outputs
+        for outputs in self.end():
+            yield from outputs

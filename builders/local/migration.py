@@ -1,0 +1,101 @@
+"""A checkpoint of a program that has lost rules since: what of it is that of the program which is left.
+
+Nodes are named by what they do and on what inputs, so that one that is in both plans has kept the same in both, if all
+in front of it is in both as well. That holds for all nodes that work for a rule which has not changed, but for the end
+of the plan: there facts are kept with the rules that made them, and those of the others are taken out. See
+docs/decisions/0036-migration.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from squall.builders.local.event_loop import HELD, UPDATES, Running
+from squall.builders.runtime.dataflow import INSTANTS_OF, WORKING_FACTS
+from squall.builders.runtime.operators.multiway_join import Star
+from squall.builders.runtime.operators.output import GrowingDeliver
+from squall.builders.runtime.state import Slot
+from squall.builders.runtime.zset import Entry
+from squall.errors import BuilderError
+from squall.plan import Node
+from squall.plan.operators import Deliver
+
+Kinds = Mapping[str, str]
+"""What the memories of a run are: those of one name and kind keep the same."""
+_END = "end "
+_GROWING = f"{_END}{GrowingDeliver.__name__}"
+_FORGETS = " forgets"  # behind the kind of an end that need not know what it has told
+
+
+def kinds(running: Running) -> dict[str, str]:
+    """Those of a run."""
+    nodes = running.plan.by_id
+    found = {id: type(memory).__name__ for id, memory in running.memories.items()}
+    found |= {id: f"Star {memory.shape}" for id, memory in running.memories.items() if isinstance(memory, Star)}
+    found[HELD] = "whole instants" if running.whole_instants else ""
+    for node, op in running.plan.deliveries:
+        memory = running.memories[node.id]
+        forgets = _FORGETS if isinstance(memory, GrowingDeliver) and not memory.remembers else ""
+        found[node.id] = f"{_END}{type(memory).__name__} {end(op)}{forgets}"
+        if f"{node.id}{INSTANTS_OF}" in found:
+            found[f"{node.id}{INSTANTS_OF}"] += f" of {end(op)}"
+    return {id: kind for id, kind in found.items() if id in nodes or kind}
+
+
+def end(op: Deliver) -> str:
+    """What an end of a plan is, whatever leads to it."""
+    return repr(replace(op, distinct=True, queries=()))
+
+
+def carried(
+    entries: Mapping[Slot, Sequence[Entry]], before: Kinds, now: Kinds, rules: Collection[str]
+) -> dict[Slot, list[Entry]]:
+    """What is left of the entries of a run when rules are taken away. before, now: its memories, and those of the plan
+    that is left; rules: the names of those that are.
+
+    Raises BuilderError where what that plan has to know is not in them.
+    """
+    if any(entries.get((id, slot)) for id, slot in entries if id in (WORKING_FACTS, UPDATES)):
+        raise _refused("updates have changed its data, and it is not known which rules did")
+    names = _names(before, now)
+    for id, kind in now.items():
+        known = names.get(id)
+        if known is None or before[known] not in (kind, kind.removesuffix(_FORGETS)):
+            raise _refused(f"what `{id}` has to know is not in it")
+    found: dict[Slot, list[Entry]] = {}
+    for id, known in names.items():
+        for slot in (slot for name, slot in entries if name == known):
+            found[id, slot] = _left(entries[known, slot], id, slot, now[id], rules)
+    return found
+
+
+def _names(before: Kinds, now: Kinds) -> dict[str, str]:
+    """For each memory that is left the name it had: the ends of plans have others when rules are taken away."""
+    found = {id: id for id in now if id in before}
+    for id, kind in now.items():
+        same = [name for name, of in before.items() if of.removesuffix(_FORGETS) == kind.removesuffix(_FORGETS)]
+        if id not in before and len(same) == 1 and (kind.startswith(_END) or id.endswith(INSTANTS_OF)):
+            found[id] = same[0]
+    return found
+
+
+def _left(entries: Sequence[Entry], id: str, slot: int, kind: str, rules: Collection[str]) -> list[Entry]:
+    """The entries of a slot that are those of the rules which are left."""
+    if not kind.startswith(_END):
+        return list(entries)
+    if slot == 1 and not kind.startswith(_GROWING):
+        raise _refused("what was reported last is not kept by rule")
+    if slot == 0 and kind.endswith(_FORGETS):
+        return []
+    return [entry for entry in entries if entry[-4] in rules]
+
+
+def _refused(why: str) -> BuilderError:
+    hint = "start from a new checkpoint: name another folder, or remove this one"
+    return BuilderError(f"the checkpoint cannot be gone on with without these rules: {why}", hint=hint)
+
+
+def described(node: Node) -> str:
+    """What a node is, and what is in front of it; of the end of a plan not that, which is that of all rules."""
+    return end(node.op) if isinstance(node.op, Deliver) else repr(node)

@@ -1,0 +1,143 @@
+"""Updates at work: what they demand at an instant is done at the next one, all deletions before all insertions.
+
+Over static data there is no next instant: there it is done at once, again and again, until nothing more is demanded
+(docs/decisions/0011-updates.md).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from squall.builders.runtime.dataflow import Machine
+from squall.builders.runtime.operators.update import Demand
+from squall.builders.runtime.zset import Row, triple
+from squall.errors import BuilderError
+from squall.rdf import ALWAYS, FOREVER
+
+Demands = dict[Demand, list[str]]
+"""What is to be done at a time, with the nodes of the updates that demand it."""
+
+
+class Updating:
+    """The updates of a machine. limit: how many steps they may take without an event in between."""
+
+    def __init__(self, machine: Machine, limit: int) -> None:
+        self.machine = machine
+        self.limit = limit
+        self.steps = 0
+        self.coming: deque[int] = deque()
+        """When events come of which nothing is read here, in order (integer ms)."""
+        self.demands: dict[int, Demands] = {}
+        """What is to be done, by the time at which it is."""
+
+    @property
+    def due(self) -> int:
+        """The next time at which something is to be done (integer ms); FOREVER: never."""
+        return min(self.demands, default=FOREVER)
+
+    def rest(self) -> None:
+        """An event has come: steps are counted anew."""
+        self.steps = 0
+
+    def expect(self, times: Iterable[int]) -> None:
+        """Events come at these times, and at some of them none of which anything is read here."""
+        self.coming = deque([*list(self.coming)[-1:], *sorted(times)])
+
+    def settle(self) -> None:
+        """Updates static data, read before, until nothing more is demanded. Then streams that the program makes are
+        told what they are told of these, and again at each step to which that leads. What rules without a body insert
+        is there from the start."""
+        self._do(_together((id, demand) for id, op in self.machine.updates.items() for demand in op.initial), ALWAYS)
+        for streams_are_told in (False, True):
+            self.machine.run(ALWAYS, complete=streams_are_told)
+            while self.collect(ALWAYS):
+                self.apply(ALWAYS)
+                self.machine.run(ALWAYS, complete=streams_are_told)
+
+    def collect(self, now: int) -> bool:
+        """Takes down what is demanded at an instant; whether anything is. What comes of it is an evaluation instant."""
+        found = self.machine.demanded(now)
+        for since, id, demand in found:
+            time = ALWAYS if since == ALWAYS else since + 1
+            _note(self.demands.setdefault(time, {}), id, demand)
+        for instants in self.machine.instants if found else ():
+            instants.add_instant(self.due)
+        return bool(found)
+
+    def apply(self, time: int) -> None:
+        """Does what is to be done at this time. Raises BuilderError if it goes on like this for too long."""
+        due = self.demands.pop(time, {})
+        if not due:
+            return
+        while self.coming and self.coming[0] <= time:
+            self.coming.popleft()
+            self.rest()
+        self.steps += 1
+        if self.steps > self.limit:
+            raise self._endless(due)
+        self._do(due, time)
+
+    def _do(self, demands: Demands, time: int) -> None:
+        for demand in sorted(demands, key=_insertions_last):
+            if demand.inserts:
+                assert demand.stream is not None
+                self.machine.insert(demand.fact, time, demand.stream, demands[demand])
+            else:
+                self.machine.remove(demand.fact, time, demand.stream)
+
+    # What there is to do, as rows of text (`squall.builders.runtime.operators.state.Listed`)
+
+    def rows(self) -> Iterator[Row]:
+        """All that is to be done, and how many steps were taken."""
+        yield "steps", str(self.steps)
+        for time, demands in self.demands.items():
+            each = ((demand, id) for demand, ids in demands.items() for id in ids)
+            for number, (demand, id) in enumerate(each):
+                what = "insert" if demand.inserts else "delete"
+                yield (what, str(time), str(number), id, demand.stream, *demand.fact)
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """This is all that is to be done."""
+        self.demands = {}
+        for row in sorted(rows, key=_place):
+            what, *cells = map(str, row)
+            if what == "steps":
+                self.steps = int(cells[0])
+                continue
+            time, _, id, *_ = cells
+            demand = Demand(what == "insert", row[4], triple(row[5:]))
+            _note(self.demands.setdefault(int(time), {}), id, demand)
+
+    def _endless(self, due: Demands) -> BuilderError:
+        names = dict.fromkeys(self.machine.updates[id].rule for ids in due.values() for id in ids)
+        named = ", ".join(f"`{name}`" for name in names)
+        return BuilderError(
+            f"after {self.limit} steps without an event there is still something to do for {named}",
+            hint="let an update delete what it acts on, or test for what it has inserted; `steps` in the options "
+            "allows more",
+        )
+
+
+def _together(demanded: Iterable[tuple[str, Demand]]) -> Demands:
+    """What is demanded, with all that demand it."""
+    found: Demands = {}
+    for id, demand in demanded:
+        _note(found, id, demand)
+    return found
+
+
+def _note(demands: Demands, id: str, demand: Demand) -> None:
+    """An update demands something."""
+    ids = demands.setdefault(demand, [])
+    if id not in ids:
+        ids.append(id)
+
+
+def _insertions_last(demand: Demand) -> bool:
+    return demand.inserts
+
+
+def _place(row: Row) -> int:
+    """The place of a demand among those of its time."""
+    return int(str(row[2])) if len(row) > 2 else 0

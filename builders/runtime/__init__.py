@@ -1,0 +1,1 @@
+"""The runtime that every builder runs: operators, their state, and the dataflow between them. It knows no engine."""

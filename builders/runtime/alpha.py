@@ -1,0 +1,242 @@
+"""The alpha network: which facts go to which `Match` nodes, by hash tables on the constants that they test
+(Doorenbos 1995, section 2.2.3), so that a fact meets only the matches it fits, whatever the number of rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any, cast
+
+from squall.builders.runtime.operators.factored import Factored
+from squall.builders.runtime.operators.stateless import match
+from squall.builders.runtime.zset import Boxes, Entry
+from squall.functions.values import value_key
+from squall.plan import Node, Plan
+from squall.plan.operators import Cell, Distinct, Emit, Match, Value
+from squall.rdf import Term
+from squall.rdf.row_tags import mark_of
+
+Cells = tuple[Cell, ...]
+Matched = tuple[str, list[Entry]]
+"""The id of a `Match` node, and its rows."""
+Kind = tuple[str | None, int]
+"""Which facts have the same cells: the mark of an atom's relation (None: a triple), and the number of cells."""
+TRIPLE: Kind = (None, 3)
+Step = Callable[[Any], Any]
+Matching = Callable[[Cells, Sequence[int]], Step]
+Places = tuple[tuple[int, bool], ...]
+"""Places of cells, each with whether what is there matches by value."""
+
+
+def kind(entry: Entry) -> Kind:
+    """The kind of a fact's entry."""
+    first = entry[0]
+    return (first if first[0] == "@" else None), len(entry) - 4
+
+
+def by_kind(entries: Iterable[Entry]) -> dict[Kind, list[Entry]]:
+    """The entries of facts, those of each kind together."""
+    kinds: dict[Kind, list[Entry]] = {}
+    for entry in entries:
+        kinds.setdefault(kind(entry), []).append(entry)
+    return kinds
+
+
+FEW = 3
+"""With more matches than this, facts are told apart by a look-up before they are matched."""
+PAIR = itemgetter(0, 2)
+"""Of a triple's cells, or those of a pattern, the subject and the object."""
+
+
+class Alpha:
+    """The `Match` nodes that one node feeds, arranged by what they test.
+
+    Triples whose predicate is known are *pairs*, (subject, object, start, end, weight): most matches want just these.
+    matching: what makes the step of a match, where facts are rows without their validity and without a rule's name.
+    """
+
+    def __init__(self, plan: Plan, id: str, matching: Matching | None = None) -> None:
+        self.matching = matching
+        self.predicates: dict[Term, _Tests] = {}
+        """The matches of triples with a constant predicate: they are given pairs."""
+        self.anything: _Tests | None = None
+        """The matches of triples whose predicate varies."""
+        self.atoms: dict[Hashable, _Tests] = {}
+        self.shapes = _shapes(plan, id)
+        for consumer, _ in plan.consumers[id]:
+            op = plan.by_id[consumer].op
+            if isinstance(op, Match):
+                self._add(consumer, op.cells)
+
+    def _add(self, id: str, cells: Cells) -> None:
+        mark = mark_of(cells)
+        if mark is not None:
+            self.atoms.setdefault((mark, len(cells)), self._tests((0,))).add(id, cells)
+        elif len(cells) != 3 or not isinstance(cells[1], str):
+            self.anything = self.anything or self._tests(())
+            self.anything.add(id, cells)
+        elif self.matching is None:
+            self.predicates.setdefault(cells[1], _Tests((), partial(match, rule=False))).add(id, PAIR(cells))
+        else:
+            self.predicates.setdefault(cells[1], self._tests((1,))).add(id, cells)
+
+    def _tests(self, known: tuple[int, ...]) -> _Tests:
+        return _Tests(known, self.matching or match)
+
+    def bare(self, key: Hashable, rows: Any) -> Iterator[tuple[str, Any]]:
+        """The rows that facts are to the matches, where they are not timed. key: their predicate, or their kind."""
+        if isinstance(key, tuple):
+            yield from self.atoms_rows(key, rows)
+        else:
+            yield from self.triples({cast(Term, key): rows}, rows)
+
+    def rows(self, entries: Sequence[Entry]) -> Iterator[Matched]:
+        """The rows that facts are to the matches."""
+        if len(self.shapes) == 1:
+            ((kind_of, predicate),) = self.shapes
+            yield from self._of_kind(kind_of, predicate, entries)
+            return
+        for kind_of, part in by_kind(entries).items():
+            yield from self._of_kind(kind_of, None, part)
+
+    def _of_kind(self, kind_of: Kind, predicate: Term | None, entries: Sequence[Entry]) -> Iterator[Matched]:
+        if kind_of != TRIPLE:
+            yield from self.atoms_rows(kind_of, entries)
+        elif predicate is not None:
+            pairs = [(s, o, start, end, weight) for s, _, o, _, start, end, weight in entries]
+            yield from self.triples({predicate: pairs} if predicate in self.predicates else {}, entries)
+        else:
+            boxes: Boxes = {}
+            wanted = self.predicates
+            for subject, predicate, object, _, start, end, weight in entries:
+                if predicate in wanted:
+                    if predicate in boxes:
+                        boxes[predicate].append((subject, object, start, end, weight))
+                    else:
+                        boxes[predicate] = [(subject, object, start, end, weight)]
+            yield from self.triples(boxes, entries)
+
+    def triples(self, boxes: Mapping[Term, Sequence[Entry]], entries: Sequence[Entry]) -> Iterator[Matched]:
+        """The rows of triples: boxes has pairs by predicate, of the predicates that are wanted; entries are all."""
+        for predicate, part in boxes.items():
+            if predicate in self.predicates:
+                yield from self.predicates[predicate].rows(part)
+        if self.anything is not None and entries:
+            yield from self.anything.rows(entries)
+
+    def atoms_rows(self, kind_of: Hashable, entries: Sequence[Entry]) -> Iterator[Matched]:
+        """The rows of atoms of one kind."""
+        if kind_of in self.atoms:
+            yield from self.atoms[kind_of].rows(entries)
+
+
+class _Tests:
+    """Matches that agree in the cells `known`, in tables by their other constants. match: makes the step of one."""
+
+    def __init__(self, known: tuple[int, ...], match: Matching) -> None:
+        self.known = known
+        self.match = match
+        self.free: list[tuple[str, Step]] = []
+        """Those that have no other constants."""
+        self.tables: dict[Places, _Table] = {}
+        """The others, by the places of their constants and whether these match by value."""
+
+    def add(self, id: str, cells: Cells) -> None:
+        constants = tuple(
+            (place, isinstance(cell, Value))
+            for place, cell in enumerate(cells)
+            if isinstance(cell, str | Value) and place not in self.known
+        )
+        if constants:
+            if constants not in self.tables:
+                self.tables[constants] = _Table(constants, self.known, self.match)
+            self.tables[constants].add(id, cells)
+        else:
+            self.free.append((id, self.match(cells, self.known)))
+
+    def rows(self, entries: Sequence[Entry]) -> Iterator[Matched]:
+        for id, step in self.free:
+            yield id, step(entries)
+        for table in self.tables.values():
+            yield from table.rows(entries)
+
+
+class _Table:
+    """Matches by the values of some cells."""
+
+    def __init__(self, places: Places, known: tuple[int, ...], match: Matching) -> None:
+        self.places = places
+        self.known = known
+        self.match = match
+        self.key_of = _key_of(places)
+        self.matches: dict[Hashable, list[tuple[str, Step]]] = {}
+        """By key, for facts that have it."""
+        self.only: list[tuple[str, Step]] = []
+        """Where there is one key or there are few matches, for any facts: then these need not be told apart first."""
+
+    def add(self, id: str, cells: Cells) -> None:
+        constants = [cells[place] for place, _ in self.places]
+        keys = [value_key(cell.term) if isinstance(cell, Value) else cell for cell in constants]
+        key = keys[0] if len(keys) == 1 else tuple(keys)
+        step = self.match(cells, (*self.known, *(place for place, _ in self.places)))
+        self.matches.setdefault(key, []).append((id, step))
+        if len(self.matches) == 1 or 0 < len(self.only) < FEW:
+            self.only.append((id, self.match(cells, self.known)))
+        else:
+            self.only.clear()
+
+    def rows(self, entries: Sequence[Entry]) -> Iterator[Matched]:
+        if self.only:
+            for id, step in self.only:
+                yield id, step(entries)
+            return
+        for key, part in self._apart(entries).items():
+            for id, step in self.matches[key]:
+                yield id, step(part)
+
+    def _apart(self, entries: Any) -> Mapping[Hashable, Any]:
+        """The facts that have a key, by that."""
+        matches, key_of = self.matches, self.key_of
+        if isinstance(entries, Factored) and all(place != entries.place for place, _ in self.places):
+            key = key_of(entries.row)
+            return {key: entries} if key in matches else {}
+        hits: dict[Hashable, list[Entry]] = {}
+        for entry in entries:
+            if (key := key_of(entry)) in matches:
+                hits.setdefault(key, []).append(entry)
+        return hits
+
+
+def _key_of(places: Places) -> Callable[[Entry], Hashable]:
+    if not any(by_value for _, by_value in places):
+        return itemgetter(*(place for place, _ in places))
+    if len(places) == 1:
+        ((only, _),) = places
+        return lambda entry: _value(entry[only])
+    return lambda entry: tuple(_value(entry[place]) if by_value else entry[place] for place, by_value in places)
+
+
+def _value(cell: str) -> Hashable:
+    """What a literal is compared by; of anything else a text, which no value is."""
+    return value_key(Term(cell)) if cell[0] == '"' else cell
+
+
+def _shapes(plan: Plan, id: str) -> set[tuple[Kind, Term | None]]:
+    """The kinds of the facts that a node makes, each with their predicate where it is always the same."""
+    made: set[tuple[Kind, Term | None]] = set()
+    for emit in _emits(plan, plan.by_id[id]):
+        mark = mark_of(emit.template)
+        second = emit.template[1] if len(emit.template) > 1 else None
+        predicate = second if isinstance(second, str) and mark is None else None
+        made.add(((mark, len(emit.template)), predicate))
+    return made
+
+
+def _emits(plan: Plan, node: Node) -> Iterable[Emit]:
+    if isinstance(node.op, Emit):
+        yield node.op
+    elif isinstance(node.op, Distinct):
+        for edge in node.inputs:
+            yield from _emits(plan, plan.by_id[edge.node])

@@ -1,0 +1,382 @@
+"""Runs nodes of a plan over entries to the fixpoint: the heart of every builder.
+
+A machine hosts all nodes of a plan (in process) or those of one stage (inside a distributed engine). Entries are put
+into the inbox of a node that keeps rows, through all that do not; `run` works the inboxes off component by component in
+topological order, semi-naive inside recursive ones. What is meant for nodes that the machine does not host is left in
+the outbox.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
+from types import MappingProxyType
+from typing import NamedTuple, cast
+
+from squall.builders.runtime.alpha import Alpha, by_kind
+from squall.builders.runtime.multiway_join import Fused, addresses
+from squall.builders.runtime.operators import Operator, ends, operator, stateless
+from squall.builders.runtime.operators.derived_stream import Feed
+from squall.builders.runtime.operators.distinct import RecursiveDistinct, Timed
+from squall.builders.runtime.operators.event_time import TimeDriven
+from squall.builders.runtime.operators.multiway_join import Star
+from squall.builders.runtime.operators.output import Deliver, GrowingDeliver
+from squall.builders.runtime.operators.scan import Facts, Reader
+from squall.builders.runtime.operators.state import Keeping, Whole
+from squall.builders.runtime.operators.stateless import Plain, Step
+from squall.builders.runtime.operators.update import Demand, Update, Working
+from squall.builders.runtime.scheduler import Address, Network
+from squall.builders.runtime.zset import UNIT, Entry, fact_row
+from squall.plan import Node, Plan
+from squall.plan.operators import AntiJoin, Emit, Join, LeftJoin, Match, Read, Unit, Where, is_stateful
+from squall.plan.operators import Feed as FeedNode
+from squall.plan.operators import Operator as Kind
+from squall.rdf import ALWAYS, FOREVER, NOTES, Columns, Event, Fact, Term
+
+WORKING_FACTS = "/working"
+"""The memory of what updates have inserted."""
+INSTANTS_OF = "/instants"
+"""Behind the name of a node: the memory of its evaluation instants."""
+
+
+class Target(NamedTuple):
+    """Where rows go: what is made of them on the way, and the input of a node that keeps rows, or else (address None)
+    the node without memory that has made this of them."""
+
+    step: Step | None
+    address: Address | None
+    inner: str
+
+
+class Machine(Network[Sequence[Entry]]):
+    """The nodes of a plan at work. `hosted`: the ids of those that keep rows (None: all); others work everywhere.
+    fused: joins that are done as one (`squall.builders.runtime.multiway_join`), by the last of them; all are hosted. reading: the
+    `Read` nodes that read what comes (None: all)."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        hosted: Collection[str] | None = None,
+        fused: Mapping[str, Fused] = MappingProxyType({}),
+        reading: Collection[str] | None = None,
+    ) -> None:
+        super().__init__(plan)
+        self.hosted = set(plan.by_id) if hosted is None else set(hosted)
+        self.moved = dict(addresses(fused))
+        """Where rows go that would go to a join which is done together with others."""
+        inner = {id for star in fused.values() for id in star.joins}
+        working = (node for node in plan.nodes if self._works(node) and node.id not in inner)
+        self.operators: dict[str, Operator] = {node.id: operator(node, plan) for node in working}
+        self.operators |= {id: Star(star.shape) for id, star in fused.items()}
+        self.updates = {id: op for id, op in self.operators.items() if isinstance(op, Update)}
+        self.feeds = {id: op for id, op in self.operators.items() if isinstance(op, Feed)}
+        self.outbox: dict[Address, list[Entry]] = {}
+        self.alphas = {node.id: Alpha(plan, node.id) for node in plan.nodes if self.feeds_matches(node)}
+        self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
+        self.switches = {node.id: self.switch(node.id) for node in plan.nodes}
+        for id in self.switches:
+            self.targets[id] += tuple(self._tables(id))
+        at_work = (node for node in plan.nodes if reading is None or node.id in reading)
+        self.readers = {node.id: self._reader(node) for node in at_work if isinstance(node.op, Read)}
+        self.units = [node.id for node in plan.nodes if isinstance(node.op, Unit)]
+        self.timed = [op for op in self.operators.values() if isinstance(op, Timed)]
+        self.driven = {id: op for id, op in self.operators.items() if isinstance(op, TimeDriven) and not _ends(op)}
+        """The nodes inside the plan that look at whole instants."""
+        told = {id: op.told if isinstance(op, Feed) else op for id, op in self.operators.items()}
+        whole = {id: op.instants for id, op in told.items() if isinstance(op, Deliver) and op.instants is not None}
+        self.instants = list(whole.values())
+        """Those of what is told whole."""
+        feeds = [(node, node.op) for node in reversed(plan.nodes) if isinstance(node.op, FeedNode)]
+        made = {(op.way, *(edge.node for edge in node.inputs)): node.id for node, op in feeds}
+        self.heralds = set(made.values())
+        """Of the nodes that read what is told of the same facts in one way, each through a window, the first one: it
+        says when the stream has events, before any of them hands them on."""
+        self.waits = any(isinstance(op, TimeDriven) for op in self.operators.values())
+        """Whether an instant can be worked off only when all of it is there."""
+        self.working = Working()
+        self.keeping = {id: op for id, op in self.operators.items() if isinstance(op, Keeping)}
+        self.memories: dict[str, Keeping] = {**self.keeping, **self.readers, WORKING_FACTS: self.working}
+        """All that has to be known to go on elsewhere; by the node, where it is that of one."""
+        self.memories |= {f"{id}{INSTANTS_OF}": Whole(instants) for id, instants in whole.items()}
+        self.expires = ends(plan) or bool(plan.retractable)
+
+    def _works(self, node: Node) -> bool:
+        return not is_stateful(node.op) or node.id in self.hosted
+
+    def _targets(self, id: str) -> tuple[Target, ...]:
+        """Where the rows of a node go, `Match` and `Where` nodes apart."""
+        nodes = [(self.plan.by_id[consumer], port) for consumer, port in self.plan.consumers[id]]
+        return tuple(self._target(node, port) for node, port in nodes if not isinstance(node.op, Match | Where))
+
+    def _target(self, node: Node, port: int) -> Target:
+        """Through nodes without memory, as long as these feed one node alone, in one go."""
+        steps: list[Step] = []
+        while not is_stateful(node.op):
+            steps.append(cast(Plain, self.operators[node.id]).step)
+            targets = self.plan.consumers[node.id]
+            following = self.plan.by_id[targets[0][0]] if len(targets) == 1 else None
+            if following is None or isinstance(following.op, Match | Where):
+                return Target(stateless.chained(steps), None, node.id)
+            node, port = following, targets[0][1]
+        address = (node.id, port if _tells_apart(node.op) else 0)
+        return Target(stateless.chained(steps), self.moved.get(address, address), "")
+
+    def _tables(self, id: str) -> Iterator[Target]:
+        """Targets for the rules that differ in constants alone: each is a `Where` before an `Emit`, and there may be
+        very many of them. They are taken out of the switches."""
+        alike: dict[tuple[int, Address, stateless.Shape], list[tuple[Term, Emit]]] = {}
+        for column, table in self.switches[id].items():
+            for term, consumers in list(table.items()):
+                table[term] = [consumer for consumer in consumers if self._lone_emit(consumer) is None]
+                for address, emit in filter(None, map(self._lone_emit, consumers)):
+                    key = (column, address, stateless.shape_of(emit.template))
+                    alike.setdefault(key, []).append((term, emit))
+                if not table[term]:
+                    del table[term]
+        for (column, address, _), emits in alike.items():
+            yield Target(
+                stateless.emit_by_table(column, emits, self.plan.widths[id], self.plan.unbound[id]), address, ""
+            )
+
+    def _lone_emit(self, id: str) -> tuple[Address, Emit] | None:
+        """The emit that is all that a node feeds, with the input to which its facts go, if that is all as well."""
+        consumers = self.plan.consumers[id]
+        emit = self.plan.by_id[consumers[0][0]].op if len(consumers) == 1 else None
+        if not isinstance(emit, Emit):
+            return None
+        address = self.targets[id][0].address
+        return None if address is None else (address, emit)
+
+    def _reader(self, node: Node) -> Reader:
+        op = node.op
+        assert isinstance(op, Read)
+        alpha = self.alphas.get(node.id)
+        every = bool(self.targets[node.id]) or (alpha is not None and alpha.anything is not None)
+        atoms = bool(self.targets[node.id]) or (alpha is not None and bool(alpha.atoms))
+        updated = self.plan.deletes
+        remembers = op.source.removals or updated
+        wanted = alpha.predicates if alpha else ()
+        return Reader(op.source, wanted, every, atoms, remembers, updated, own=op.made)
+
+    # What comes in
+
+    def start(self, begin: int = 0) -> None:
+        """Puts in what holds without any input: the bodies of axioms. begin: the time (integer ms) that functions of
+        time take for that of what always holds."""
+        self.begin(begin)
+        for id in self.units:
+            self.answer(id, [UNIT])
+
+    def begin(self, time: int) -> None:
+        """Says what functions of time take for the time of what always holds (integer ms)."""
+        for op in self.timed:
+            op.begin = time
+
+    def read(self, events: Sequence[Event]) -> None:
+        """Puts the facts of events into the nodes that read them."""
+        for instants in self.instants:
+            instants.add(events)
+        for id, reader in self.readers.items():
+            facts = reader.read_columns(events) if isinstance(events, Columns) else reader.read(events)
+            self._put_facts(id, facts)
+
+    def go_on(self, time: int) -> None:
+        """Events say that time has come so far (integer ms), though they may not have been read yet."""
+        for instants in self.instants:
+            instants.go_on(time)
+
+    def remove(self, fact: Fact, time: int, stream: str | None = None) -> None:
+        """Takes a fact out of a stream, or of all of them (None): what was brought or inserted of it before this time
+        ends now."""
+        for id, reader in self.readers.items():
+            self._put_entries(id, reader.remove(fact, time, stream))
+        for id, feed in self.feeds.items():
+            self.answer(id, feed.remove(fact, time, stream))
+        for one, updates, came in self.working.remove(fact, stream):
+            self._write(updates, one, fact, came, time, -1)
+
+    def insert(self, fact: Fact, time: int, stream: str, updates: Sequence[str]) -> None:
+        """Puts a fact into a stream from now on, unless it has been put there already. updates: the nodes of those that
+        do."""
+        if self.working.insert(fact, time, stream, updates):
+            self._write(updates, stream, fact, time, time, 1)
+
+    def _write(self, updates: Sequence[str], stream: str, fact: Fact, came: int, time: int, weight: int) -> None:
+        """A fact that updates inserted at the time `came` begins or ends: it is told as each of them is."""
+        for id, reader in self.readers.items():
+            self._put_entries(id, reader.written(stream, fact, came, time, weight))
+        for update in updates if stream != NOTES else ():
+            self.answer(update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)])
+
+    def _put_entries(self, id: str, entries: Sequence[Entry]) -> None:
+        facts, reader = Facts(), self.readers[id]
+        facts.put(entries, reader.wanted, reader.every, reader.atoms)
+        self._put_facts(id, facts)
+
+    def _put_facts(self, id: str, facts: Facts) -> None:
+        alpha = self.alphas.get(id)
+        if alpha is not None:
+            for match, rows in alpha.triples(facts.boxes, facts.triples):
+                self.answer(match, rows)
+            for kind_of, entries in by_kind(facts.atoms).items():
+                for match, rows in alpha.atoms_rows(kind_of, entries):
+                    self.answer(match, rows)
+        self._hand_on(id, facts.triples + facts.atoms)
+
+    def put(self, address: Address, entries: Sequence[Entry]) -> None:
+        """Puts entries on an input of a node that keeps rows: into its inbox if it works here, into the outbox
+        otherwise."""
+        if address[0] in self.operators:
+            self.receive(address, entries)
+        else:
+            self.outbox.setdefault(address, []).extend(entries)
+
+    def answer(self, id: str, entries: Sequence[Entry]) -> None:
+        """Hands on what a node has made, through the nodes that keep no rows."""
+        if not entries:
+            return
+        if id in self.alphas:
+            for match, rows in self.alphas[id].rows(entries):
+                self.answer(match, rows)
+        self._hand_on(id, entries)
+
+    def _hand_on(self, id: str, entries: Sequence[Entry]) -> None:
+        if entries:
+            for step, address, inner in self.targets[id]:
+                rows = step(entries) if step is not None else entries
+                if address is None:
+                    self.answer(inner, rows)
+                elif rows:
+                    self.put(address, rows)
+            for column, table in self.switches[id].items():
+                self._switched(column, table, entries)
+
+    def _switched(self, column: int, table: dict[Term, list[str]], entries: Sequence[Entry]) -> None:
+        hits: dict[Term, list[Entry]] = {}
+        for entry in entries:
+            if (term := entry[column]) in table:
+                hits.setdefault(term, []).append(entry)
+        for term, part in hits.items():
+            for consumer in table[term]:
+                self.answer(consumer, part)
+
+    # Work
+
+    def run(self, now: int = ALWAYS, complete: bool = True) -> None:
+        """Works until every inbox is empty. now: all that begins at this time (integer ms) or before has been put in,
+        so that instants up to then can be looked at as a whole. complete: False while something may still be added at
+        this time, so that streams which the program makes cannot be told."""
+        self._wake(now)
+        for component in self.busy():
+            if len(component) == 1:
+                self.step(component[0])
+                driven = self.driven.get(component[0])
+                if driven is not None and (complete or not isinstance(driven, Feed)):
+                    self._advance(component[0], driven, now)
+            else:
+                self._recursion(component)
+
+    def _advance(self, id: str, op: TimeDriven, now: int) -> None:
+        self.answer(id, op.advance(now))
+        if isinstance(op, Feed) and id in self.heralds:
+            for instants in self.instants:
+                instants.add(op.events)
+            self._wake(now)
+
+    def _wake(self, now: int) -> None:
+        """Gives work to the nodes for which something is to be done by now."""
+        for id, op in self.driven.items():
+            if op.due <= now:
+                heapq.heappush(self.waiting, self.component_of[id])
+
+    def due(self) -> int:
+        """The next time at which something is to be done, if nothing comes in before; FOREVER: never."""
+        ends = (op.due for op in self.operators.values() if isinstance(op, TimeDriven | GrowingDeliver))
+        return min(ends, default=FOREVER)
+
+    def demanded(self, now: int) -> list[tuple[int, str, Demand]]:
+        """What updates have demanded, up to a time: (time, node of the update, what)."""
+        return [(time, id, demand) for id, op in self.updates.items() for time, demand in op.demanded(now)]
+
+    def expire(self, now: int) -> None:
+        """Forgets what has ended: nothing that is still to come begins before `now`."""
+        if self.expires:
+            for op in self.keeping.values():
+                op.expire(now)
+            for reader in self.readers.values():
+                reader.expire(now)
+
+    def state(self) -> dict[str, int]:
+        """How many rows each node keeps."""
+        return {id: op.size() for id, op in self.keeping.items()} | {id: r.size() for id, r in self.readers.items()}
+
+    def step(self, id: str) -> None:
+        """Lets one node work off its inbox; the right side of two first, so that less has to be taken back."""
+        ports = self.inbox.pop(id, {})
+        for port in sorted(ports, reverse=True):
+            parts = ports[port]
+            entries = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
+            self.answer(id, self.apply(id, port, entries))
+
+    def apply(self, id: str, port: int, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """What a node that keeps rows makes of entries."""
+        return self.operators[id].apply(port, entries)
+
+    def _recursion(self, component: Sequence[str]) -> None:
+        deleters = [op for id in component if isinstance(op := self.operators.get(id), RecursiveDistinct)]
+        if deleters:
+            self.delete(component)
+            self.rederive(component)
+        self.fixpoint(component)
+
+    def delete(self, component: Sequence[str]) -> None:
+        """The first phase of delete and rederive: takes back all that may have lost its reason."""
+        self._set_deleting(component, True)
+        self.fixpoint(component)
+        self._set_deleting(component, False)
+
+    def rederive(self, component: Sequence[str]) -> None:
+        """The second phase: what is left with a reason comes back."""
+        for id in component:
+            op = self.operators.get(id)
+            if isinstance(op, RecursiveDistinct):
+                self.answer(id, op.rederive())
+
+    def _set_deleting(self, component: Sequence[str], deleting: bool) -> None:
+        for id in component:
+            op = self.operators.get(id)
+            if isinstance(op, RecursiveDistinct):
+                op.deleting = deleting
+
+    # What is kept
+
+    def keep(self) -> None:
+        """From now on, `kept` tells what goes into memories."""
+        for memory in self.memories.values():
+            memory.keep()
+
+    def kept(self) -> Iterator[tuple[str, int, list[Entry]]]:
+        """(memory, slot, entries) for all that went into memories since the last call, if `keep` was called before."""
+        for id, memory in self.memories.items():
+            yield from ((id, slot, entries) for slot, entries in memory.kept())
+
+    def restore(self, passed: int, state: Mapping[tuple[str, int], Sequence[Entry]]) -> None:
+        """Takes back all that a machine of this plan, with the same `hosted` and `fused`, ever told by `kept`, when it
+        had worked off the time up to `passed` (integer ms). To be called before anything else; or again, between two
+        batches, with what such a machine has told since, where all that it hosts can be spread over workers. `keep` has
+        to be called anew then."""
+        for memory in self.memories.values():
+            memory.log = None
+            memory.resume(passed)
+        for (id, slot), entries in sorted(state.items()):
+            self.memories[id].restore(slot, entries)
+
+
+def _tells_apart(op: Kind) -> bool:
+    """Whether it matters to a node on which input a row comes."""
+    return isinstance(op, Join | LeftJoin | AntiJoin)
+
+
+def _ends(op: TimeDriven) -> bool:
+    return isinstance(op, Deliver | Update)

@@ -1,0 +1,95 @@
+"""Joins of a plan that can be done as one: those on the same columns, whose results nothing else reads.
+
+A tree of such joins joins all its inputs on one key, and `squall.builders.runtime.operators.multiway_join` does that with one look-up for
+each row. The plan stays as it is: the last join of the tree works for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from squall.builders.runtime.operators.multiway_join import Shape
+from squall.builders.runtime.scheduler import Address
+from squall.plan import Node, Plan
+from squall.plan.operators import Join
+
+LEAST = 3
+"""So many inputs make it worth while."""
+
+
+class Leg(NamedTuple):
+    """An input of a star: the join and the port at which its rows come in the plan, and their columns to agree on."""
+
+    address: Address
+    on: tuple[int, ...]
+    width: int
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A tree of joins. columns: for each column of its rows the leg and the column there from which it is."""
+
+    joins: tuple[str, ...]
+    legs: tuple[Leg, ...]
+    columns: tuple[tuple[int, int], ...]
+
+    @property
+    def shape(self) -> Shape:
+        firsts = [sum(leg.width for leg in self.legs[:number]) for number in range(len(self.legs))]
+        keep = tuple(firsts[leg] + column for leg, column in self.columns)
+        return Shape(tuple(leg.width for leg in self.legs), tuple(leg.on for leg in self.legs), keep)
+
+
+def stars(plan: Plan, apart: Collection[str] = ()) -> dict[str, Fused]:
+    """The trees of joins that can be done as one, by their last join. apart: nodes whose rows are to be had by
+    themselves, so that no join behind them is done together with them."""
+    found: dict[str, Fused] = {}
+    for node in plan.nodes:
+        if isinstance(node.op, Join) and node.op.on and node.id not in plan.retractable:
+            found[node.id] = _fused(node, node.op, plan, found, apart)
+            for inner in found[node.id].joins[1:]:
+                found.pop(inner, None)
+    return {id: one for id, one in found.items() if len(one.legs) >= LEAST}
+
+
+def _fused(node: Node, op: Join, plan: Plan, known: Mapping[str, Fused], apart: Collection[str]) -> Fused:
+    """The join together with those below it that join on the same."""
+    joins, legs, origins = [node.id], list[Leg](), list[tuple[int, int]]()
+    pairs = sorted(op.on)
+    for port, edge in enumerate(node.inputs):
+        on = tuple(pair[port] for pair in pairs)
+        below = known.get(edge.node) if edge.node not in apart else None
+        order = None if below is None or len(plan.consumers[edge.node]) > 1 else _same(on, below)
+        first = len(legs)
+        if below is None or order is None:
+            width = plan.widths[edge.node]
+            legs.append(Leg((node.id, port), on, width))
+            origins += [(first, column) for column in range(width)]
+        else:
+            joins += below.joins
+            legs += [leg._replace(on=tuple(leg.on[place] for place in order)) for leg in below.legs]
+            origins += [(first + leg, column) for leg, column in below.columns]
+    return Fused(tuple(joins), tuple(legs), tuple(origins[column] for column in op.keep))
+
+
+def _same(on: Sequence[int], below: Fused) -> list[int] | None:
+    """If these columns of a tree's rows are what the tree joins on: which of that each is."""
+    places = [_place(below, column) for column in on]
+    if None in places or len(set(places)) != len(below.legs[0].on):
+        return None
+    return [place for place in places if place is not None]
+
+
+def _place(below: Fused, column: int) -> int | None:
+    leg, inner = below.columns[column]
+    on = below.legs[leg].on
+    return on.index(inner) if inner in on else None
+
+
+def addresses(stars: Mapping[str, Fused]) -> Iterator[tuple[Address, Address]]:
+    """Where rows go, by where they go in the plan."""
+    for id, star in stars.items():
+        for port, leg in enumerate(star.legs):
+            yield leg.address, (id, port)

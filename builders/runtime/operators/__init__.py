@@ -1,0 +1,123 @@
+"""What each operator does to rows: the one place that says so, for every builder.
+
+An operator is told entries (`squall.builders.runtime.zset`) on its inputs (ports) and answers with entries. Joins are
+bilinear and most else is linear, so that entries may come in any order and in any batches, and add up to what the plan
+means at every instant (snapshot reducibility, semantics.md 3; the algebra of weighted rows is that of Budiu et al.,
+"DBSP", 2023). Only `Group`, `Slice` and the ends of a plan look at instants as a whole, in the order of time
+(`squall.builders.runtime.operators.event_time`).
+
+An operator that keeps rows keeps them as entries too: `kept` tells those it has taken into its memory, and `restore`
+takes them back, which is how a distributed builder stores and moves state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from squall.builders.runtime.operators import stateless
+from squall.builders.runtime.operators.derived_stream import Feed
+from squall.builders.runtime.operators.distinct import (
+    Closure,
+    CountingDistinct,
+    GrowingDistinct,
+    RecursiveDistinct,
+    Timed,
+)
+from squall.builders.runtime.operators.event_time import Group, Slice
+from squall.builders.runtime.operators.join import AntiJoin, Join, LeftJoin
+from squall.builders.runtime.operators.output import Deliver, GrowingDeliver
+from squall.builders.runtime.operators.stateless import Plain
+from squall.builders.runtime.operators.update import Update
+from squall.builders.runtime.zset import Entry
+from squall.model.windows import Landmark
+from squall.plan import Node, Plan
+from squall.plan import operators as ops
+
+
+class Operator(Protocol):
+    """One node at work."""
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        """Takes entries on an input; answers with entries of its own rows. The entries given stay as they are."""
+        ...
+
+
+def operator(node: Node, plan: Plan) -> Operator:
+    """A node of a plan, ready to work."""
+    op = node.op
+    widths = [plan.widths[edge.node] for edge in node.inputs]
+    growing = not any(edge.node in plan.retractable for edge in node.inputs)
+    match op:
+        case ops.Read() | ops.Unit() | ops.Union():
+            return Plain(stateless.same)
+        case ops.Match():
+            return Plain(stateless.match(op.cells))
+        case ops.Test() | ops.Extend() if ops.is_timed(op):
+            return Timed(op, widths[0])
+        case ops.Test():
+            return Plain(stateless.test(op))
+        case ops.Extend():
+            return Plain(stateless.extend(op))
+        case ops.Apply():
+            return Plain(stateless.apply(op))
+        case ops.Project():
+            return Plain(stateless.project(op, widths[0]))
+        case ops.Where():
+            return Plain(stateless.where(op))
+        case ops.Emit(template=template, rules=rules):
+            return Plain(stateless.emit(template, rules, widths[0], plan.unbound[node.inputs[0].node]))
+        case ops.Update():
+            return Update(op)
+        case ops.Answer():
+            return Plain(stateless.answer(op, widths[0], _is_told_whole(node, plan)))
+        case ops.Join():
+            return Join(op, (widths[0], widths[1]), growing)
+        case ops.LeftJoin():
+            return LeftJoin(op, (widths[0], widths[1]), growing)
+        case ops.AntiJoin():
+            return AntiJoin(op, node.inputs[1].node not in plan.retractable)
+        case ops.Group():
+            return Group(op)
+        case ops.Slice():
+            return Slice(op)
+        case ops.Closure():
+            return Closure()
+        case ops.Distinct(by=by):
+            return _distinct(node, by, plan)
+        case ops.Feed():
+            return Feed(op, plan.deletes)
+        case ops.Deliver():
+            return output_operator(node, op, plan)
+
+
+def _is_told_whole(answer: Node, plan: Plan) -> bool:
+    """Whether all solutions of a query are handed on at an instant."""
+    ends = (plan.by_id[id].op for id, _ in plan.consumers[answer.id])
+    return any(isinstance(op, ops.Deliver) and op.output == "rstream" for op in ends)
+
+
+def output_operator(node: Node, op: ops.Deliver, plan: Plan) -> Deliver | GrowingDeliver:
+    """An operation node of a plan, ready to work."""
+    solutions = any(isinstance(plan.by_id[edge.node].op, ops.Answer) for edge in node.inputs)
+    if op.output != "istream" or node.id in plan.retractable or solutions or op.report.policy == "periodic":
+        return Deliver(op)
+    return GrowingDeliver(op, remembers=op.distinct or ends(plan))
+
+
+def remembers(plan: Plan) -> bool:
+    """Whether the operation node of a plan that has one has to know what it has handed on before."""
+    return output_operator(*plan.delivery, plan).remembers
+
+
+def ends(plan: Plan) -> bool:
+    """Whether what is read of a stream may be valid for a limited time."""
+    windows = (window for node in plan.nodes for window in ops.windows_of(node.op))
+    return any(not isinstance(window, Landmark) for window in windows)
+
+
+def _distinct(node: Node, by: int, plan: Plan) -> Operator:
+    if node.id not in plan.retractable:
+        return GrowingDistinct(by)
+    recursive = any(node.id in component and len(component) > 1 for component in plan.components)
+    return RecursiveDistinct(by) if recursive else CountingDistinct(by)

@@ -1,0 +1,101 @@
+"""Streams that the program makes: what is handed on of their facts is read at once, through a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import cast
+
+from squall.builders.runtime.operators.event_time import TimeDriven
+from squall.builders.runtime.operators.output import Deliver
+from squall.builders.runtime.operators.scan import Reader
+from squall.builders.runtime.operators.state import Kept
+from squall.builders.runtime.zset import Entry
+from squall.contracts import Output
+from squall.plan import operators as ops
+from squall.rdf import ALWAYS, FOREVER, Event, Fact, Quad, Triple
+
+_READ = 2
+"""The first slot of what is remembered of what was read, behind those of what is told."""
+
+
+class Feed(TimeDriven):
+    """A stream that the program makes, read through a window: relation to stream to relation.
+
+    Its facts of an instant come in the order of their text, those of one graph after the other, whatever made them.
+    deletes: whether updates may delete any.
+    """
+
+    def __init__(self, op: ops.Feed, deletes: bool = False) -> None:
+        super().__init__()
+        self.stream = op.source.stream
+        self.told = Deliver(ops.Deliver(op.output, True, op.report, op.sources))
+        self.reader = Reader(op.source, (), every=True, atoms=True, remembers=deletes, updated=deletes, made=True)
+        self.events: list[Event] = []
+        """Those that the stream had when time went on last."""
+        self.ends = ALWAYS
+        """The latest time at which any of its facts begins to be valid or ends, if it does (integer ms)."""
+        self.instants: Sequence[int] | None = None
+        """The evaluation instants that are to come (integer ms), if others say at which it is told whole."""
+
+    @property
+    def due(self) -> int:
+        return self.told.due if self.instants is None else min(self.told.changes.due, *self.instants[:1], FOREVER)
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        return self.told.apply(port, entries)
+
+    def advance(self, now: int) -> list[Entry]:
+        self.events = []
+        instants, self.instants = self.instants, None if self.instants is None else ()
+        for time, outputs in groupby(self.told.flush(now, instants), key=_time):
+            told = sorted({_placed(output) for output in outputs})
+            for graph, placed in groupby(told, key=_graph):
+                self.events.append(Event(time, tuple(fact for _, fact in placed), self.stream, graph=graph))
+        facts = self.reader.read(self.events)
+        found = facts.triples + facts.atoms
+        self.ends = max([self.ends, *(time for entry in found for time in entry[-3:-1] if time != FOREVER)])
+        return found
+
+    def remove(self, fact: Fact, time: int, stream: str | None) -> list[Entry]:
+        """What was told of a fact before this time (integer ms) ends now; as `Reader.remove`."""
+        return self.reader.remove(fact, time, stream)
+
+    def keep(self) -> None:
+        self.told.keep()
+        self.reader.keep()
+
+    def kept(self) -> Iterator[Kept]:
+        yield from self.told.kept()
+        yield from ((_READ + slot, entries) for slot, entries in self.reader.kept())
+
+    def resume(self, passed: int) -> None:
+        self.told.resume(passed)
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        if slot < _READ:
+            self.told.restore(slot, entries)
+        else:
+            self.reader.restore(slot - _READ, entries)
+
+    def expire(self, now: int) -> None:
+        self.reader.expire(now)
+
+    def size(self) -> int:
+        return self.told.size() + self.reader.size()
+
+
+def _placed(output: Output) -> tuple[str, Fact]:
+    """The fact that an output tells, behind the name of its graph."""
+    fact = output.fact
+    if isinstance(fact, Quad):
+        return fact.graph, Triple(fact.subject, fact.predicate, fact.object)
+    return "", cast(Fact, fact)
+
+
+def _graph(placed: tuple[str, Fact]) -> str:
+    return placed[0]
+
+
+def _time(output: Output) -> int:
+    return output.time

@@ -1,0 +1,363 @@
+"""Operators that look at whole instants: they take changes in the order of time, when an instant is complete.
+
+What such an operator says of an instant can be taken back by what comes later only from then on: a row that holds now
+is said to hold for ever, and taken back from the instant on at which it does not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import chain
+from operator import itemgetter
+
+from squall.builders.runtime.operators.aggregate import Accumulator, accumulator
+from squall.builders.runtime.operators.codegen import compiled, computed, computed_at_once
+from squall.builders.runtime.operators.state import Keeping, added
+from squall.builders.runtime.zset import Entry, Row
+from squall.functions.ordering import descending, sortable, sortable_text
+from squall.plan import operators as ops
+from squall.rdf import ALWAYS, FOREVER
+
+Change = dict[Row, int]
+"""By how much the multiplicity of rows changes."""
+
+
+class Changes:
+    """When the multiplicities of rows change, in the order of time. passed: all up to this time has been taken."""
+
+    def __init__(self) -> None:
+        self.at: dict[int, Change] = {}
+        self.times: list[int] = []
+        self.passed = ALWAYS - 1
+
+    def add(self, row: Row, start: int, end: int, weight: int) -> None:
+        """The row is valid over [start, end) `weight` times more. What lies before `passed` is over."""
+        if end > self.passed:
+            self._add(row, max(start, self.passed), weight)
+            if end != FOREVER:
+                self._add(row, end, -weight)
+
+    def _add(self, row: Row, time: int, weight: int) -> None:
+        changes = self.at.get(time)
+        if changes is None:
+            changes = self.at[time] = {}
+            heappush(self.times, time)
+        changes[row] = changes.get(row, 0) + weight
+
+    @property
+    def due(self) -> int:
+        """The time of the first change; FOREVER if there is none."""
+        return self.times[0] if self.times else FOREVER
+
+    def upto(self, now: int) -> Iterator[tuple[int, Change]]:
+        """The changes up to a time, that included, instant by instant."""
+        while self.times and self.times[0] <= now:
+            time = heappop(self.times)
+            self.passed = max(self.passed, time)
+            yield time, self.at.pop(time)
+        self.passed = max(self.passed, now)
+
+    def size(self) -> int:
+        return sum(map(len, self.at.values()))
+
+
+class TimeDriven(Keeping):
+    """An operator that takes changes in the order of time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes = Changes()
+
+    @property
+    def due(self) -> int:
+        """The next time at which there is something to do."""
+        return self.changes.due
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        self.note(port, entries)
+        self._count(entries)
+        return []
+
+    def resume(self, passed: int) -> None:
+        self.advance(passed)
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        # What began in the past counts as one change at the time that has passed, which is taken in silence.
+        self._count(entries)
+        self.advance(self.changes.passed)
+
+    def _count(self, entries: Sequence[Entry]) -> None:
+        for row, entry in zip(self.rows_of(entries), entries, strict=True):
+            self.changes.add(row, *entry[-3:])
+
+    def rows_of(self, entries: Sequence[Entry]) -> list[Row]:
+        """What of each entry is counted."""
+        return [entry[:-3] for entry in entries]
+
+    def advance(self, now: int) -> list[Entry]:
+        """All instants up to `now` are complete: what they come to."""
+        raise NotImplementedError
+
+
+class _Open:
+    """Rows said to hold, each since when and how often, and what is to be said of them."""
+
+    def __init__(self) -> None:
+        self.held: dict[Row, int] = {}
+        self.fresh: dict[Row, list[tuple[int, int]]] = {}
+        """Rows that began to hold and have not been said yet: since when, and how often."""
+
+    def change(self, row: Row, time: int, weight: int) -> Iterator[Entry]:
+        """From a time on the row holds `weight` times more."""
+        if weight > 0:
+            self.fresh.setdefault(row, []).append((time, weight))
+            return
+        fresh = self.fresh.get(row, [])
+        while weight and fresh:
+            since, count = fresh.pop()
+            taken = min(count, -weight)
+            if since < time:
+                yield (*row, since, time, taken)
+            if count > taken:
+                fresh.append((since, count - taken))
+            weight += taken
+        if weight:
+            self.held[row] += weight
+            if not self.held[row]:
+                del self.held[row]
+            yield (*row, time, FOREVER, weight)
+
+    def say(self) -> Iterator[Entry]:
+        """What has begun to hold and still does."""
+        for row, parts in self.fresh.items():
+            for since, count in parts:
+                self.held[row] = self.held.get(row, 0) + count
+                yield (*row, since, FOREVER, count)
+        self.fresh = {}
+
+
+class Group(TimeDriven):
+    """The keys and aggregates of the rows of each group (incremental; Gray et al. 1997 on which aggregates can be)."""
+
+    def __init__(self, op: ops.Group) -> None:
+        super().__init__()
+        cells = [*map(ops.Column, op.keys), *(aggregate.expression for aggregate in op.aggregates)]
+        self.cells_of = computed_at_once(
+            f"def run(entries):\n return [{_values(cells)} for x in entries]", cells, *_ROW
+        )
+        self.combined = combiner(op)
+        self.aggregates = op.aggregates
+        self.width = len(op.keys)
+        self.always = not op.keys
+        self.members: dict[Row, int] = {}
+        self.groups: dict[Row, list[Accumulator]] = {}
+        self.rows: dict[Row, Row] = {}
+        """The row of each group."""
+        self.open = _Open()
+        if self.always:
+            self.groups[()] = self._made()
+            self.changes._add((), ALWAYS, 0)
+
+    def _made(self) -> list[Accumulator]:
+        return [accumulator(aggregate) for aggregate in self.aggregates]
+
+    def note(self, slot: int, entries: Iterable[Entry]) -> None:
+        if self.log is not None:
+            super().note(slot, self.combined(entries))
+
+    def rows_of(self, entries: Sequence[Entry]) -> list[Row]:
+        found: list[Row] = self.cells_of(entries)
+        return found
+
+    def advance(self, now: int) -> list[Entry]:
+        found: list[Entry] = []
+        for time, change in self.changes.upto(now):
+            for key in self._take(change):
+                new = self._row(key)
+                old = self.rows.get(key)
+                if new == old:
+                    continue
+                if old is not None:
+                    found += self.open.change(old, time, -1)
+                if new is not None:
+                    found += self.open.change(new, time, 1)
+                    self.rows[key] = new
+                else:
+                    del self.rows[key]
+        found += self.open.say()
+        return found
+
+    def _take(self, change: Change) -> Iterable[Row]:
+        """Counts a change in; the keys of the groups that it touches."""
+        touched: dict[Row, None] = {}
+        for row, weight in change.items():
+            key = row[: self.width]
+            touched[key] = None
+            if weight:
+                self.members[key] = self.members.get(key, 0) + weight
+                for part, value in zip(self._group(key), row[self.width :], strict=True):
+                    part.add(value, weight)
+        return touched
+
+    def _group(self, key: Row) -> list[Accumulator]:
+        if key not in self.groups:
+            self.groups[key] = self._made()
+        return self.groups[key]
+
+    def _row(self, key: Row) -> Row | None:
+        """The row of a group; None if the group has no members."""
+        if not self.members.get(key) and not self.always:
+            self.members.pop(key, None)
+            self.groups.pop(key, None)
+            return None
+        return (*key, *(part.value() for part in self.groups[key]))
+
+    def size(self) -> int:
+        return self.changes.size() + len(self.members)
+
+
+def combiner(op: ops.Group) -> Callable[[Iterable[Entry]], list[Entry]]:
+    """The function that adds up entries which are the same to a group, before they move and where they are kept (the
+    combiner of Dean and Ghemawat, MapReduce, 2004, section 4.3).
+
+    Cells that no key and no aggregate reads are blank, or left out behind all others; of one that is only counted it is
+    left whether it is bound.
+    """
+    counted = [_counted(aggregate) for aggregate in op.aggregates]
+    bound = {column for column in counted if column is not None}
+    read = (ops.columns_of(one.expression) for one in op.aggregates if _counted(one) is None)
+    whole = {*op.keys, *chain.from_iterable(read)}
+    cells = (
+        f"x[{column}]" if column in whole else f"x[{column}] and ''" if column in bound else "''"
+        for column in range(max(whole | bound, default=-1) + 1)
+    )
+    cut = compiled(f"def run(entries):\n return [({', '.join([*cells, '*x[-3:],'])}) for x in entries]", {})
+
+    def combined(entries: Iterable[Entry]) -> list[Entry]:
+        return [(*one, weight) for one, weight in added(cut(entries)).items()]
+
+    return combined
+
+
+def _counted(aggregate: ops.Aggregate) -> int | None:
+    """The column of which an aggregate counts how many values there are, if it does."""
+    is_count = aggregate.kind == "count" and not aggregate.distinct
+    return aggregate.expression.index if is_count and isinstance(aggregate.expression, ops.Column) else None
+
+
+class Slice(TimeDriven):
+    """The rows that lie between two places in an order, at each instant; of each key."""
+
+    def __init__(self, op: ops.Slice) -> None:
+        super().__init__()
+        self.first = op.offset
+        self.last = FOREVER if op.limit is None else op.offset + op.limit
+        self.order = ordering(op.order)
+        self.keys = op.keys
+        self.sorted: defaultdict[Row, list[tuple[str, Row]]] = defaultdict(list)
+        """The rows of each key, in order."""
+        self.chosen: defaultdict[Row, Counter[Row]] = defaultdict(Counter)
+        self.open = _Open()
+
+    def advance(self, now: int) -> list[Entry]:
+        found: list[Entry] = []
+        for time, change in self.changes.upto(now):
+            changed = {tuple(row[place] for place in self.keys): None for row in change}
+            for row, weight in change.items():
+                self._put(row, weight)
+            for key in changed:
+                found += self._choose(key, time)
+        found += self.open.say()
+        return found
+
+    def _put(self, row: Row, weight: int) -> None:
+        item = (self.order(row), row)
+        rows = self.sorted[tuple(row[place] for place in self.keys)]
+        for _ in range(weight):
+            insort(rows, item, key=_first)
+        for _ in range(-weight):
+            del rows[bisect_left(rows, item[0], key=_first)]
+
+    def _choose(self, key: Row, time: int) -> list[Entry]:
+        """What is chosen of a key from now on."""
+        found: list[Entry] = []
+        before, chosen = self.chosen[key], Counter(row for _, row in self.sorted[key][self.first : self.last])
+        for row in before.keys() | chosen.keys():
+            if chosen[row] != before[row]:
+                found += self.open.change(row, time, chosen[row] - before[row])
+        self.chosen[key] = chosen
+        if not self.sorted[key]:
+            del self.sorted[key], self.chosen[key]
+        return found
+
+    def size(self) -> int:
+        return self.changes.size() + sum(map(len, self.sorted.values()))
+
+
+def _first(item: tuple[str, Row]) -> str:
+    return item[0]
+
+
+def sieve(op: ops.Slice) -> Callable[[Iterable[Entry]], list[Entry]] | None:
+    """The function that leaves out, before they move, entries that come behind as many others as the slice may have,
+    which are valid as long as they are. Of rows that nothing takes back. None: there is no limit."""
+    if op.limit is None:
+        return None
+    last, order = op.offset + op.limit, ordering(op.order)
+
+    def chosen(entries: Iterable[Entry]) -> list[Entry]:
+        alike: defaultdict[Row, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            alike[*(entry[place] for place in op.keys), entry[-2]].append(entry)
+        return [entry for part in alike.values() for entry in _least(part, last, order)]
+
+    return chosen
+
+
+def _least(entries: Sequence[Entry], many: int, order: Callable[[Row], str]) -> Iterable[Entry]:
+    """Of entries that end together those before which there are fewer than so many of the ones that have begun."""
+    if len(entries) <= many:
+        yield from entries
+        return
+    least: list[str] = []
+    for entry in sorted(entries, key=itemgetter(-3)):
+        key = order(entry[:-3])
+        if len(least) < many:
+            insort(least, key)
+        elif many and key < least[-1]:
+            del least[-1]
+            insort(least, key)
+        else:
+            continue
+        yield entry
+
+
+def ordering(
+    order: Sequence[tuple[ops.Expression, bool]], columns: Sequence[int] | None = None
+) -> Callable[[Row], str]:
+    """The sort key of a row: its expressions, then the text of the cells in some columns (None: of all), so that no two
+    rows are tied that differ there."""
+    values = [value for value, _ in order]
+    values_of = computed(f"def run(x):\n return {_values(values)}", values, *_ROW)
+    falling = [falls for _, falls in order]
+
+    def key(row: Row) -> str:
+        values = map(sortable, values_of((*row, ALWAYS, FOREVER, 1)))
+        parts = [descending(value) if falls else value for value, falls in zip(values, falling, strict=True)]
+        cells = row if columns is None else [row[column] for column in columns]
+        return "".join([*parts, *(sortable_text(cell or "") for cell in cells)])
+
+    return key
+
+
+_ROW = ("x", "x[-3]")
+"""What the sources of expressions call an entry and its time."""
+
+
+def _values(expressions: Sequence[ops.Expression]) -> str:
+    """The source of the row of so many expressions; what has no value is unbound."""
+    parts = (f"v if isinstance(v := {{{place}}}, str) else None, " for place in range(len(expressions)))
+    return f"({''.join(parts)})"

@@ -1,0 +1,273 @@
+"""Joins: pairs of rows that agree, over the instants at which both are valid. They are bilinear: weights multiply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any
+
+from squall.builders.runtime.intervals import (
+    Intervals,
+    Steps,
+    add_step,
+    changes,
+    forget,
+    inside,
+    outside,
+    positive,
+    unended,
+    union,
+)
+from squall.builders.runtime.operators import stateless
+from squall.builders.runtime.operators.codegen import column_names, compiled, entry
+from squall.builders.runtime.operators.state import SWEPT, Index, Keeping, Waiting
+from squall.builders.runtime.zset import Entry, key_of, singly
+from squall.plan import operators as ops
+from squall.rdf import ALWAYS
+
+
+def _store(key: Sequence[int], growing: bool) -> Callable[..., Any]:
+    """The function that stores entries under their key. growing: none takes back another."""
+    source = f"""\
+def run(entries, index):
+ index.stored += len(entries)
+ first, more = index.first, index.more
+ for x in entries:
+  k = {_key([f"x[{column}]" for column in key])}
+  if k not in first:
+   first[k] = x
+  elif k in more:
+   more[k].append(x)
+  else:
+   more[k] = [x]
+"""
+    return compiled(source if growing else source + "  if x[-1] < 0:\n   index.take_back(k)\n", {})
+
+
+def _key(columns: Sequence[str]) -> str:
+    return columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
+
+
+def probe(op: ops.Join, widths: tuple[int, int], side: int, growing: bool) -> Callable[..., Any]:
+    """The function that gives the pairs of entries of one side with what the other side has stored.
+
+    growing: nothing is ever taken back, and all weights are 1, on both sides.
+    """
+    left, right = column_names("a", widths[0]), column_names("b", widths[1])
+    mine, theirs = (left, right) if side == 0 else (right, left)
+    key = _key([mine[pair[side]] for pair in op.on])
+    kept = [(left + right)[column] for column in op.keep]
+    # Mostly both are of one event, and their times the same objects.
+    made = entry(kept, "s if s is t or s > t else t", "e if e is f or e < f else f", "1" if growing else "w * v")
+    outer, inner = f"for {entry(mine)} in ", f"for {entry(theirs, 't', 'f', 'v')} in "
+    # An entry to which nothing is added and of whose time nothing is taken away is handed on as it is.
+    if kept == mine:
+        outer = f"for x in entries {outer}(x,)"
+        made = f"x if t <= s and e <= f{'' if growing else ' and v == 1'} else {made}"
+    else:
+        outer += "entries"
+    if kept == theirs != mine:
+        inner = f"for y in {{}} {inner}(y,)"
+        made = f"y if s <= t and f <= e{'' if growing else ' and w == 1'} else {made}"
+    else:
+        inner += "{}"
+    source = f"""\
+def run(entries, other):
+ first, more = other.first, other.more
+ found = [{made}
+  {outer} if {key} in first
+  {inner.format(f"(first[{key}],)")} if s < f and t < e]
+ if more:
+  found += [{made}
+   {outer} if {key} in more
+   {inner.format(f"more[{key}]")} if s < f and t < e]
+ return found
+"""
+    return compiled(source, {})
+
+
+class Join(Keeping):
+    """Pairs of rows that agree on the columns `on`. `widths`: the columns of the left and of the right rows. growing:
+    nothing is ever taken back, and all weights are 1, on both sides.
+
+    Where one side alone has brought rows for a while, as that of a stream beside static data does, and none of them is
+    taken back, its rows wait as they came until the other brings some: nobody would look for them before.
+    """
+
+    def __init__(self, op: ops.Join, widths: tuple[int, int], growing: bool = False) -> None:
+        super().__init__()
+        self.growing = growing
+        self.indexes = (Index(), Index())
+        self.stores = tuple(_store([pair[side] for pair in op.on], growing) for side in (0, 1))
+        self.probes = (probe(op, widths, 0, growing), probe(op, widths, 1, growing))
+        self.waiting = Waiting()
+        """Rows of the side that brought some last, which are in no index yet;"""
+        self.last, self.alone = 0, 0
+        """and how many it had brought before since the other did."""
+        self.patience = SWEPT
+        """So many rows of one side alone let further ones wait."""
+        self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        if self.log is not None:
+            self.note(port, entries)
+        if port != self.last:
+            for part in self.waiting.take():
+                self.stores[self.last](part, self.indexes[self.last])
+            self.last, self.alone = port, 0
+        if self.alone < self.patience or not self.growing:
+            self.alone += len(entries)
+            self.stores[port](entries, self.indexes[port])
+        else:
+            self.waiting.add(entries)
+        found: list[Entry] = self.probes[port](entries, self.indexes[1 - port])
+        return found
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        for one in singly(entries) if self.growing else entries:
+            self.indexes[slot].store(self.keys[slot](one), one)
+
+    def expire(self, now: int) -> None:
+        self.waiting.expire(now)
+        for index in self.indexes:
+            index.sweep(now)
+
+    def size(self) -> int:
+        return self.waiting.size + sum(index.size() for index in self.indexes)
+
+
+class AntiJoin(Keeping):
+    """Left rows over the instants at which no right row agrees with them. growing: no right row is ever taken back, so
+    that the instants need not be counted."""
+
+    def __init__(self, op: ops.AntiJoin, growing: bool = False) -> None:
+        super().__init__()
+        self.growing = growing
+        self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
+        self.left = Index()
+        self.right: dict[Hashable, Steps] = {}
+        self.covered: dict[Hashable, Intervals] = {}
+        self.passed = ALWAYS
+        """Nothing that is still to come begins before."""
+        self.limit = SWEPT
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        if self.log is not None:
+            self.note(port, entries)
+        return list(self._lefts(entries) if port == 0 else self._rights(entries))
+
+    def _lefts(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        for one in entries:
+            *row, start, end, weight = one
+            key = self.keys[0](one)
+            self.left.store(key, one)
+            for first, last in outside(start, end, self.covered.get(key, ())):
+                yield (*row, first, last, weight)
+
+    def _rights(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        for key, old, new in self._covered_anew(entries):
+            for start, end, sign in changes(old, new):
+                for *row, left_start, left_end, weight in self.left.get(key):
+                    for first, last in inside(left_start, left_end, ((start, end),)):
+                        yield (*row, first, last, -sign * weight)
+
+    def _covered_anew(self, entries: Sequence[Entry]) -> Iterator[tuple[Hashable, Intervals, Intervals]]:
+        """The keys of some right rows, with the instants that were covered before and those that are now."""
+        if not self.growing:
+            for key in self._cover(entries):
+                old = self._known(key)
+                yield key, old, self._settle(key)
+            return
+        for one in entries:
+            key, (start, end, _) = self.keys[1](one), one[-3:]
+            old = self._known(key)
+            self.covered[key] = new = union((*old, (start, end)))
+            yield key, old, new
+
+    def _known(self, key: Hashable) -> Intervals:
+        """When a right row has the key, from the time that has passed on."""
+        return unended(self.covered.get(key, ()), self.passed)
+
+    def _settle(self, key: Hashable) -> Intervals:
+        """The instants at which a right row has the key. What adds up to nothing is forgotten."""
+        steps = self.right[key]
+        forget(steps, self.passed)
+        covered = unended(positive(steps), self.passed)
+        if covered:
+            self.covered[key] = covered
+        else:
+            self.covered.pop(key, None)
+        if not steps:
+            del self.right[key]
+        return covered
+
+    def _cover(self, entries: Sequence[Entry]) -> Iterable[Hashable]:
+        touched: dict[Hashable, None] = {}
+        for one in entries:
+            key = self.keys[1](one)
+            add_step(self.right.setdefault(key, {}), *one[-3:])
+            touched[key] = None
+        return touched
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        if slot == 0:
+            for one in entries:
+                self.left.store(self.keys[0](one), one)
+        else:
+            for _ in self._covered_anew(entries):
+                pass
+
+    def expire(self, now: int) -> None:
+        self.passed = max(self.passed, now)
+        self.left.sweep(now)
+        if max(len(self.covered), len(self.right)) < self.limit:
+            return
+        ends = ((key, covered[-1][1]) for key, covered in self.covered.items())
+        if not self.growing:
+            ends = ((key, max(steps)) for key, steps in self.right.items())
+        for key in [key for key, end in ends if end <= now]:
+            self.covered.pop(key, None)
+            self.right.pop(key, None)
+        self.limit = max(SWEPT, 2 * max(len(self.covered), len(self.right)))
+
+    def size(self) -> int:
+        return self.left.size() + max(len(self.covered), len(self.right))
+
+
+class LeftJoin(Keeping):
+    """The pairs of a `Join` for which the condition is true, and left rows by themselves at the instants at which there
+    is none: an `AntiJoin` of the left rows with the left columns of those pairs."""
+
+    def __init__(self, op: ops.LeftJoin, widths: tuple[int, int], growing: bool) -> None:
+        super().__init__()
+        width = widths[0]
+        self.join = Join(ops.Join(op.on, tuple(range(sum(widths)))), widths, growing)
+        self.alone = AntiJoin(ops.AntiJoin(tuple((column, column) for column in range(width))), growing)
+        places = dict(enumerate(op.keep))
+        self.condition = (
+            stateless.test(ops.Test(ops.moved_call(op.condition, places))) if op.condition else stateless.same
+        )
+        self.pairs = stateless.project(ops.Project(op.keep), sum(widths))
+        alone = tuple(column if column < width else None for column in op.keep)
+        self.singles = stateless.project(ops.Project(alone), width)
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        if self.log is not None:
+            self.note(port, entries)
+        found = self.condition(self.join.apply(port, entries))
+        singles = self.alone.apply(0, entries) if port == 0 else []
+        singles += self.alone.apply(1, found)
+        return self.pairs(found) + self.singles(singles)
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        # What the pairs are is known only when both sides are there: the other slot may come before or after.
+        found = self.condition(self.join.apply(slot, singly(entries) if self.join.growing else entries))
+        if slot == 0:
+            self.alone.restore(0, entries)
+        self.alone.restore(1, found)
+
+    def expire(self, now: int) -> None:
+        self.join.expire(now)
+        self.alone.expire(now)
+
+    def size(self) -> int:
+        return self.join.size() + self.alone.size()

@@ -1,0 +1,295 @@
+"""The end of a plan: answers handed on by an R2S operator."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat
+from operator import itemgetter
+from typing import Any
+
+from squall.builders.runtime.operators.event_time import Change, TimeDriven
+from squall.builders.runtime.operators.state import SWEPT, Differences, Keeping, Kept, oldest_ends
+from squall.builders.runtime.report_times import Instants
+from squall.builders.runtime.zset import Entry, Row, is_rdf, new, row_fact
+from squall.contracts import Output
+from squall.plan import operators as ops
+from squall.rdf import ALWAYS, FOREVER, Evaluated, Triple
+from squall.rdf.row_tags import PLACED, SOLUTION
+
+_START: Callable[[Entry], Any] = itemgetter(-3)
+_OF_TRIPLE = len(Triple._fields) + 4
+"""The cells of an entry of a triple, behind which a rule and its validity are."""
+
+
+class Deliver(TimeDriven):
+    """The facts (a set) and solutions (a bag) of the answer, handed on when time has come to them.
+
+    Counts how often each is in the answer at the time that has passed, and knows when that will change: what comes in
+    at an instant (istream), what goes out (dstream), or all there is (rstream) can then be told.
+    """
+
+    remembers = True
+
+    def __init__(self, op: ops.Deliver) -> None:
+        super().__init__()
+        self.output = op.output
+        self.report = op.report
+        self.name = op.name
+        self.instants = Instants(op) if op.output == "rstream" else None
+        """When the answer is told whole."""
+        self.queries = [(Evaluated(names), query) for query, names in op.queries]
+        self.counts: dict[Row, int] = {}
+        self.rules: dict[Row, str] = {}
+        """For each fact in the answer a rule that made it when it came in."""
+        self.reported: dict[Row, int] = {}
+        """The answer at the instant that was reported last, where only changes are."""
+        self.differences = Differences()
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        entries = [entry for entry in entries if is_rdf(entry)]
+        if self.report.policy == "periodic":
+            entries = list(self._when_reported(entries))
+        return super().apply(0, entries)
+
+    def _when_reported(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        for *row, start, end, weight in entries:
+            start, end = self._reported_at(start), self._reported_at(end)
+            if start < end:
+                yield (*row, start, end, weight)
+
+    def _reported_at(self, time: int) -> int:
+        """The first instant from `time` on that is reported."""
+        if time in (ALWAYS, FOREVER):
+            return time
+        return -(-time // self.report.period) * self.report.period
+
+    @property
+    def due(self) -> int:
+        return min(super().due, self.instants.due) if self.instants is not None else super().due
+
+    def flush(self, now: int, instants: Sequence[int] | None = None) -> list[Output]:
+        """The outputs up to a time, that included, in the order of time. instants: the evaluation instants up to then
+        that have not been given yet, in order (integer ms), where its own (`Instants`) have not been told of events;
+        only what is told whole (rstream) needs them."""
+        if self.instants is None:
+            return [output for time, change in self.changes.upto(now) for output in self._changed(time, change)]
+        return [output for _, output in self.with_places(now, instants)]
+
+    def with_places(self, now: int, instants: Sequence[int] | None = None) -> list[tuple[str, Output]]:
+        """The same of an answer that is told whole, each with its place among those of the same instant that come of
+        the same query (`squall.rdf.row_tags.PLACED`), "" where it has none."""
+        assert self.instants is not None
+        found: list[tuple[str, Output]] = []
+        for instant in self.instants.upto(now) if instants is None else instants:
+            self._pass(instant)
+            if self._is_reported():
+                found += self._evaluation(instant)
+        self._pass(now)
+        return found
+
+    def changed_at(self, instants: Sequence[int]) -> list[int]:
+        """Of the evaluation instants (integer ms, in order) those at which the answer is another than at the one
+        before."""
+        found: list[int] = []
+        for instant in instants:
+            self._pass(instant)
+            if self._is_reported():
+                found.append(instant)
+        return found
+
+    def _pass(self, now: int) -> None:
+        """Counts in what changes up to a time."""
+        for _, change in self.changes.upto(now):
+            deque(self._counted(change), maxlen=0)
+
+    def _changed(self, time: int, change: Change) -> list[Output]:
+        """Counts a change in; what it brings into the answer (istream) or takes out of it (dstream)."""
+        found: list[Output] = []
+        sign = 1 if self.output == "istream" else -1
+        for row, many, rule in self._counted(change):
+            if many * sign > 0:
+                found += [Output(row_fact(row), time, self.name or rule)] * (many * sign)
+        return found
+
+    def _counted(self, change: Change) -> Iterator[tuple[Row, int, str]]:
+        """Counts a change in: each row, by how many there are more in the answer, and a rule that makes it."""
+        for row, (weight, maker) in _by_row(change).items():
+            before = self.counts.get(row, 0)
+            after = before + weight
+            yield row, _difference(row, before, after), self._rule(row, maker, before, after)
+
+    def _rule(self, row: Row, maker: str | None, before: int, after: int) -> str:
+        """Keeps the count, and the rule that made the row; answers with that."""
+        if not after:
+            self.counts.pop(row, None)
+            return self.rules.pop(row, maker or "")
+        self.counts[row] = after
+        if maker is not None and (before <= 0 or row not in self.rules):
+            self.rules[row] = maker
+        return self.rules.get(row, "")
+
+    def _is_reported(self) -> bool:
+        if self.report.policy != "change":
+            return True
+        known, self.reported = self.reported, _as_answer(self.counts)
+        return known != self.reported
+
+    def _evaluation(self, instant: int) -> list[tuple[str, Output]]:
+        """All that is in the answer, and that this is all."""
+        found = self._whole(instant)
+        if found or self.report.policy != "nonempty":
+            found += [("", Output(evaluated, instant, query)) for evaluated, query in self.queries]
+        return found
+
+    def _whole(self, instant: int) -> list[tuple[str, Output]]:
+        """All that is in the answer, solutions of a query with an order in that order."""
+        placed = sorted(zip(map(_place, self.counts), self.counts, strict=True), key=itemgetter(0))
+        return [
+            told
+            for place, row in placed
+            for told in [(place, Output(row_fact(row), instant, self.name or self.rules.get(row, "")))]
+            * _difference(row, 0, self.counts[row])
+        ]
+
+    def kept(self) -> Iterator[Kept]:
+        yield from super().kept()
+        if self.log is not None and (found := self.differences.of(_as_entries(self.reported))):
+            yield 1, found
+
+    def advance(self, now: int) -> list[Entry]:
+        self.flush(now, ())
+        return []
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        if slot == 1:
+            self.reported = {entry[:-3]: entry[-1] for entry in self.differences.restore(entries)}
+        else:
+            super().restore(slot, entries)
+
+    def size(self) -> int:
+        return self.changes.size() + len(self.counts)
+
+
+def _place(row: Row) -> str:
+    """Where in an answer a row is told: what has no place first, then query by query."""
+    head: str = row[0]  # type: ignore[assignment]  # the first cell is always bound
+    return head if PLACED in head else ""
+
+
+def _by_row(change: Change) -> dict[Row, tuple[int, str | None]]:
+    """By how much the multiplicity of each row changes, and a rule that makes it from now on, if one does."""
+    found: dict[Row, tuple[int, str | None]] = {}
+    for made, weight in change.items():
+        row, rule = made[:-1], made[-1]
+        known, maker = found.get(row, (0, None))
+        found[row] = known + weight, rule if maker is None and weight > 0 else maker
+    return found
+
+
+def _difference(row: Row, before: int, after: int) -> int:
+    """How many more there are in the answer: solutions are counted, of a fact there is one or none."""
+    if row[0][0] == SOLUTION:  # type: ignore[index]  # the first cell is always bound
+        return after - before
+    return (after > 0) - (before > 0)
+
+
+def _as_entries(counts: dict[Row, int]) -> Iterator[Entry]:
+    return ((*row, ALWAYS, FOREVER, count) for row, count in counts.items())
+
+
+def _as_answer(counts: dict[Row, int]) -> dict[Row, int]:
+    """What is told of rows: each as often as it is, and of a query with an order each with its number in that, behind
+    its cells. (What else the order goes by is not told.)"""
+    found = {row: _difference(row, 0, count) for row, count in counts.items() if not _place(row)}
+    ordered = sorted(filter(_place, counts), key=_place)
+    told = chain.from_iterable(repeat((_place(row).partition(PLACED)[0], *row[1:]), counts[row]) for row in ordered)
+    return found | {(*row, str(number)): 1 for number, row in enumerate(told)}
+
+
+class GrowingDeliver(Keeping):
+    """The facts of an answer from which nothing is ever taken back, told when they come in (istream): until when each
+    is valid is all that has to be known of it."""
+
+    def __init__(self, op: ops.Deliver, remembers: bool) -> None:
+        super().__init__()
+        self.name = op.name
+        self.remembers = remembers
+        self.until: dict[Row, int] = {}
+        self.waiting: list[Entry] = []
+        self.differences = Differences()
+        self.limit = SWEPT
+        self.full = 2 * SWEPT
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        self.waiting += entries
+        return []
+
+    @property
+    def due(self) -> int:
+        return min((entry[-3] for entry in self.waiting), default=FOREVER)
+
+    def flush(self, now: int, instants: Sequence[int] = ()) -> list[Output]:
+        """The outputs up to a time, that included, in the order of time."""
+        entries, self.waiting = self.waiting, []
+        if not entries:
+            return []
+        entries.sort(key=_START)
+        if entries[-1][-3] > now:
+            due = bisect_right(entries, now, key=_START)
+            entries, self.waiting = entries[:due], entries[due:]
+        if self.remembers:
+            self.note(0, entries)
+        until, found = self.until, list[Output]()
+        for entry in entries:
+            if len(entry) == _OF_TRIPLE:
+                first, second, third, rule, start, end, _ = entry
+                row = new(Triple, (first, second, third))  # most are triples: the same object as key and in the output
+            else:
+                *cells, rule, start, end, _ = entry
+                first = second = cells[0]
+                row = tuple(cells)
+            known = until.get(row)
+            if known is None or known < start:
+                if first[0] == "<" and second[0] == "<":  # most facts, for which no function need be called
+                    found.append(new(Output, (row, start, rule)))
+                elif is_rdf(row):
+                    found.append(new(Output, (row_fact(row), start, rule)))
+                else:
+                    continue
+                until[row] = end
+            elif known < end:
+                until[row] = end
+        if not self.remembers:
+            until.clear()
+        return [one._replace(rule=self.name) for one in found] if self.name else found
+
+    def kept(self) -> Iterator[Kept]:
+        yield from super().kept()
+        if self.log is not None and (found := self.differences.of(self.waiting)):
+            yield 1, found
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        if slot == 1:
+            self.waiting = self.differences.restore(entries)
+            return
+        for entry in entries:
+            row = entry[:-4]
+            self.until[row] = max(self.until.get(row, entry[-2]), entry[-2])
+
+    def expire(self, now: int) -> None:
+        # What ends at `now` is kept: a fact that begins then goes on with it.
+        until = self.until
+        if len(until) < self.limit:
+            return
+        if len(until) < self.full:
+            for row in oldest_ends(until, now - 1):
+                del until[row]
+        if len(until) >= self.full:
+            self.until = until = {row: end for row, end in until.items() if end >= now}
+            self.full = 2 * max(SWEPT, len(until))
+        self.limit = max(SWEPT, len(until) + len(until) // 16)
+
+    def size(self) -> int:
+        return len(self.until) + len(self.waiting)

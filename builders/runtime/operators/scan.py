@@ -1,0 +1,411 @@
+"""Reading: events through windows, as entries (stream to relation; semantics.md, sections 1 and 2)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, groupby, repeat
+from operator import ge, itemgetter
+from typing import NamedTuple, cast
+
+from squall.builders.runtime.operators.count_window import Counted
+from squall.builders.runtime.operators.state import SWEPT, Differences, Keeping, Kept, added
+from squall.builders.runtime.zset import Boxes, Entry, fact_row, row_fact
+from squall.errors import SourceError
+from squall.model import Source
+from squall.model.windows import Count
+from squall.plan import Plan
+from squall.plan.operators import Deliver, Feed, Match, Operator, Read, Update
+from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
+
+_FIRST = itemgetter(0)
+
+
+@dataclass
+class Facts:
+    """The facts of some events as entries.
+
+    boxes: triples by predicate, of the predicates that are wanted. triples, atoms: all of them, if they are wanted,
+    with an empty name of a rule.
+    """
+
+    boxes: Boxes = field(default_factory=dict)
+    triples: list[Entry] = field(default_factory=list)
+    atoms: list[Entry] = field(default_factory=list)
+
+    def put(self, entries: Iterable[Entry], wanted: Collection[Term], every: bool, atoms: bool) -> None:
+        """Adds entries of any facts."""
+        for entry in entries:
+            if entry[0][0] == "@":
+                if atoms:
+                    self.atoms.append(entry)
+                continue
+            if every:
+                self.triples.append(entry)
+            if entry[1] in wanted:
+                self.boxes.setdefault(entry[1], []).append((entry[0], entry[2], *entry[4:]))
+
+
+class _Given(NamedTuple):
+    """A stream brought a fact, in a named graph or none: when, and since when and until when it is valid."""
+
+    stream: str
+    graph: str
+    came: int
+    start: int
+    end: int
+
+
+Validity = Callable[[int], tuple[int, int]]
+"""From the time of an event to the interval over which its facts are valid."""
+
+
+def _UNREAD(time: int) -> tuple[int, int]:
+    """The stream is not read."""
+    raise NotImplementedError
+
+
+def _CAREFUL(time: int) -> tuple[int, int]:
+    """When the facts end is not known in advance."""
+    raise NotImplementedError
+
+
+def wanted(plan: Plan) -> frozenset[Term] | None:
+    """The predicates of the triples that a plan does something with; None: any, or each triple counts."""
+    found: set[Term] = set()
+    for node in plan.nodes:
+        if isinstance(node.op, Update) or _counts(node.op):
+            return None
+        if isinstance(node.op, Read):
+            if node.op.source.removals or any(isinstance(window, Count) for window in node.op.source.all_windows):
+                return None
+            for id, _ in plan.consumers[node.id]:
+                op = plan.by_id[id].op
+                if not isinstance(op, Match) or len(op.cells) != 3 or not isinstance(op.cells[1], str):
+                    return None
+                found.add(op.cells[1])
+    return frozenset(found)
+
+
+def _counts(op: Operator) -> bool:
+    """Whether it is told whole when so many triples have come, whichever they are."""
+    sources = op.sources if isinstance(op, Deliver | Feed) and op.output == "rstream" else ()
+    return any(isinstance(window, Count) for source in sources for window in source.all_windows)
+
+
+def needed(plan: Plan) -> frozenset[Term] | None:
+    """The predicates of the triples that who reads for a plan has to hand on; None: any."""
+    return None if is_told_whole(plan) else wanted(plan)
+
+
+def is_told_whole(plan: Plan) -> bool:
+    """Whether each event is an instant at which something may be told."""
+    return any(isinstance(node.op, Deliver | Feed) and node.op.output == "rstream" for node in plan.nodes)
+
+
+def unprepared(event: Event) -> SourceError:
+    """The error for a removal in a stream of which it was not said that it has any."""
+    return SourceError(
+        f"the stream `{event.stream}` carries a removal at {event.time}",
+        hint="say of the source that it does (`removals`), so that the plan is prepared for it",
+    )
+
+
+def unmade(event: Event) -> SourceError:
+    """The error for what comes from elsewhere in a stream that the program makes, where that cannot be."""
+    if event.removed:
+        return SourceError(
+            f"the stream `{event.stream}`, which the program makes, carries a removal at {event.time}",
+            hint="nobody else can take back what a program makes: let removals come in a stream of their own",
+        )
+    return SourceError(
+        f"the stream `{event.stream}`, which the program makes, brings something else at {event.time}",
+        hint="its window of triples is of those that the program makes: let others come in a stream of their own, or "
+        "read it through a window of time (`RANGE`)",
+    )
+
+
+def seen(source: Source, event: Event, made: bool = False) -> list[Fact]:
+    """The facts of an event as patterns read them through a source. made: of a stream that the program makes."""
+    return [one for fact in event.facts for one in source.seen(fact, event.stream, event.time, event.graph, made)]
+
+
+class Reader(Keeping):
+    """What one `Read` node reads. wanted: the predicates that anything is done with; every, atoms: whether something is
+    done with triples of any predicate, with atoms. remembers: whether facts may be taken back; updated: by updates, so
+    that static data may be as well. made: it is what a `Feed` reads of a stream that the program makes, in which
+    nothing is static data. own: the streams that the program makes: nothing else may come in them through windows of
+    triples, and nothing may be taken back."""
+
+    def __init__(
+        self,
+        source: Source,
+        wanted: Collection[Term],
+        every: bool,
+        atoms: bool,
+        remembers: bool,
+        updated: bool = False,
+        made: bool = False,
+        own: Collection[str] = (),
+    ) -> None:
+        super().__init__()
+        self.source = source
+        self.wanted = wanted
+        self.every = every
+        self.atoms = atoms
+        self.remembers = remembers
+        self.updated = updated
+        self.made = made
+        self.own = own
+        self.validity: dict[str | tuple[str, str, bool], Validity] = {}
+        """How the events of each stream are read; those in a named graph by its name, too, and whether it is static."""
+        self.counted: dict[str, Counted] = {}
+        self.given: dict[Fact, list[_Given]] = {}
+        """What streams have brought of each fact that may be removed, where it has not ended."""
+        self.differences = Differences()
+        self.limit = SWEPT
+
+    def read(self, events: Iterable[Event]) -> Facts:
+        """The facts of events in the order of time.
+
+        Every statement of every stream passes here: most are of no interest, and have to cost little.
+        """
+        boxes: defaultdict[Term, list[Entry]] = defaultdict(list)
+        facts, wanted, is_plain = Facts(boxes), self.wanted, self.source.is_plain
+        for event in events:
+            time, given, stream, removed, graph = event
+            if graph:
+                validity = self._validity(stream, graph, event.is_static and not self.made)
+            else:
+                validity = self.validity.get(stream) or self._validity(stream)
+            if validity is _UNREAD:
+                continue
+            if validity is _CAREFUL or removed:
+                facts.put(self._carefully(event), wanted, self.every, self.atoms)
+                continue
+            start, end = (ALWAYS, FOREVER) if time == ALWAYS else validity(time)
+            if start >= end:
+                continue
+            if not is_plain:
+                self._take_whole(seen(self.source, event, self.made), start, end, facts)
+                continue
+            for fact in given:
+                if (predicate := fact[1]) in wanted:
+                    boxes[predicate].append((fact[0], fact[2], start, end, 1))  # type: ignore[index, misc]
+            if self.every or self.atoms:
+                self._take_whole(given, start, end, facts)
+        for counted in self.counted.values():
+            facts.put(counted.stay(), wanted, self.every, self.atoms)
+        return facts
+
+    def read_columns(self, columns: Columns) -> Facts:
+        """The facts of events that come as columns: as `read`, but with less to do for each triple."""
+        validity = self.validity.get(columns.stream) or self._validity(columns.stream)
+        if validity in (_UNREAD, _CAREFUL) or self.every or self.atoms or not self.source.is_plain:
+            return self.read(columns)
+        starts, ends = zip(*map(validity, columns.times), strict=True)
+        if any(map(ge, starts, ends)):
+            return self.read(columns)
+        found: defaultdict[Term, list[Entry]] = defaultdict(list)
+        if period := columns.period:
+            first, behind = columns.sizes[0], len(columns.subjects) - columns.sizes[-1]
+            _take(columns, slice(first), repeat(starts[0]), repeat(ends[0]), found)
+            self._take_periodic(columns, slice(first, behind, period), starts[1:-1], ends[1:-1], found)
+            _take(columns, slice(behind, None), repeat(starts[-1]), repeat(ends[-1]), found)
+        else:
+            since, until = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in (starts, ends))
+            _take(columns, slice(None), since, until, found)
+        return Facts({predicate: found[predicate] for predicate in found if predicate in self.wanted})
+
+    def _take_periodic(
+        self,
+        columns: Columns,
+        which: slice,
+        starts: Sequence[int],
+        ends: Sequence[int],
+        found: defaultdict[Term, list[Entry]],
+    ) -> None:
+        """Takes the triples of events that have the same predicates in the same order. which: from the first one to the
+        last, and of how many there are each time. starts, ends: since when, and until when, those of each event are
+        valid."""
+        for place in range(which.start, which.start + which.step):
+            if (predicate := columns.predicates[place]) in self.wanted:
+                alike = slice(place, which.stop, which.step)
+                pairs = zip(columns.subjects[alike], columns.objects[alike], starts, ends, repeat(1), strict=False)
+                found[predicate].extend(pairs)
+
+    def _take_whole(self, given: Sequence[Fact], start: int, end: int, facts: Facts) -> None:
+        if self.every:
+            rest = ("", start, end, 1)
+            facts.triples += [fact + rest for fact in given if isinstance(fact, Triple)]
+        if self.atoms:
+            facts.atoms += [(*fact_row(fact), start, end, 1) for fact in given if not isinstance(fact, Triple)]
+
+    def _validity(self, stream: str, graph: str = "", static: bool = False) -> Validity:
+        """How the events of a stream are read that are in a named graph or none."""
+        key = (stream, graph, static) if graph else stream
+        if key in self.validity:
+            return self.validity[key]
+        window = self.source.window_of(stream)
+        if not self.source.reads(stream, graph, static) and (static or not self.source.counts(stream)):
+            found: Validity = _UNREAD
+        elif self.remembers or isinstance(window, Count):
+            found = _CAREFUL
+        else:
+            found = window.validity
+        self.validity[key] = found
+        return found
+
+    # What may be taken back
+
+    def _carefully(self, event: Event) -> Iterator[Entry]:
+        """The entries of an event whose facts may be taken back before they end, or which takes back others."""
+        if event.removed and event.stream in self.own:
+            raise unmade(event)
+        if event.removed and not self.remembers:
+            raise unprepared(event)
+        for fact in event.removed:
+            yield from self._removed(event.stream, fact, event.time, event.graph)
+        window = self.source.window_of(event.stream)
+        if isinstance(window, Count) and event.time != ALWAYS:
+            if event.facts and event.stream in self.own:
+                raise unmade(event)
+            counted = self._content(event.stream)
+            for fact in event.facts:
+                yield from counted.come(fact, event.time, event.graph)
+            return
+        start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)  # type: ignore[union-attr]
+        for fact in event.facts if start < end else ():
+            if event.time != ALWAYS or self.updated:
+                known = _Given(event.stream, event.graph, event.time, start, end)
+                self.given.setdefault(fact, []).append(known)
+                self._note(fact, known, 1)
+            yield from self._entries(event.stream, fact, event.time, event.graph, (start, end), 1)
+
+    @property
+    def came(self) -> dict[str, int]:
+        """How many triples have come through windows of them, by the stream."""
+        return {stream: counted.came for stream, counted in self.counted.items()}
+
+    def _content(self, stream: str) -> Counted:
+        """What a stream has in its window of triples."""
+        if stream not in self.counted:
+            window = self.source.window_of(stream)
+            assert isinstance(window, Count)
+            self.counted[stream] = Counted(window, partial(self._entries, stream))
+        return self.counted[stream]
+
+    def _entries(
+        self, stream: str, fact: Fact, came: int, graph: str, valid: tuple[int, int], weight: int
+    ) -> Iterator[Entry]:
+        """The entries of a fact that a stream brought, as patterns read it."""
+        is_static = came == ALWAYS and not self.made
+        if isinstance(self.source.window_of(stream), Count) and not self.source.reads(stream, graph, is_static):
+            return
+        for found in self.source.seen(fact, stream, came, graph, self.made):
+            yield (*fact_row(found), *valid, weight)
+
+    def remove(self, fact: Fact, time: int, stream: str | None = None) -> list[Entry]:
+        """What is in the graph of a stream of a fact ends now, static data too: what the stream brought, and others in
+        a named graph of this name. None: all that this node reads."""
+        name = None if stream is None else iri(stream)
+        streams = {known.stream for known in self.given.get(fact, ())} | self.counted.keys()
+        return [entry for one in sorted(streams) for entry in self._deleted(one, fact, time, name)]
+
+    def written(self, stream: str, fact: Fact, came: int, time: int, weight: int) -> list[Entry]:
+        """A fact that rules put into a stream at the time `came` begins (weight 1) or ends (-1) now. Windows do not end
+        it."""
+        unread = not self.source.reads(stream)
+        return [] if unread else list(self._entries(stream, fact, came, "", (time, FOREVER), weight))
+
+    def _removed(self, stream: str, fact: Fact, time: int, graph: str) -> Iterator[Entry]:
+        """What the stream brought of a fact before this time, in a named graph or none, ends now."""
+
+        def ends(known: _Given) -> bool:
+            return known.stream == stream and known.graph == graph and ALWAYS < known.came < time
+
+        if stream in self.counted:
+            yield from self.counted[stream].remove(fact, time, lambda own: own == graph)
+        yield from self._cut(fact, time, ends)
+
+    def _deleted(self, stream: str, fact: Fact, time: int, name: Term | None) -> Iterator[Entry]:
+        """What the stream brought of a fact before this time, static data too, ends now. name: if it is in the graph of
+        this name."""
+
+        def is_meant(graph: str) -> bool:
+            return name in (None, iri(stream), graph)
+
+        def ends(known: _Given) -> bool:
+            return known.stream == stream and is_meant(known.graph) and (known.came == ALWAYS or known.came < time)
+
+        if stream in self.counted:
+            yield from self.counted[stream].remove(fact, time, is_meant)
+        yield from self._cut(fact, time, ends)
+
+    def _cut(self, fact: Fact, time: int, ends: Callable[[_Given], bool]) -> Iterator[Entry]:
+        """What was given of a fact ends now, if it is meant."""
+        kept = []
+        for known in self.given.pop(fact, ()):
+            if not ends(known):
+                kept.append(known)
+                continue
+            self._note(fact, known, -1)
+            if known.end > time:
+                valid = max(known.start, time), known.end
+                yield from self._entries(known.stream, fact, known.came, known.graph, valid, -1)
+        if kept:
+            self.given[fact] = kept
+
+    def _note(self, fact: Fact, known: _Given, weight: int) -> None:
+        if self.log is not None:
+            stream, graph, came, *valid = known
+            self.note(0, [(stream, graph, str(came), *fact_row(fact)[:-1], *valid, weight)])
+
+    def kept(self) -> Iterator[Kept]:
+        yield from super().kept()
+        counted = ((stream, *row) for stream, counted in self.counted.items() for row in counted.rows())
+        if self.log is not None and (found := self.differences.of((*row, ALWAYS, FOREVER, 1) for row in counted)):
+            yield 1, found
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        if slot == 0:
+            for (stream, graph, came, *cells, start, end), count in added(entries).items():
+                known = _Given(stream, graph, int(came), start, end)
+                self._count(cast(Fact, row_fact(cells)), known, count)
+            return
+        for stream, rows in groupby(sorted(entry[:-3] for entry in self.differences.restore(entries)), key=_FIRST):
+            self._content(stream).take([row[1:] for row in rows])
+
+    def _count(self, fact: Fact, known: _Given, count: int) -> None:
+        """So many more are known of a fact, or less; of what has ended, none may be."""
+        found = self.given.setdefault(fact, [])
+        found += [known] * count
+        for _ in range(min(-count, found.count(known))):
+            found.remove(known)
+        if not found:
+            del self.given[fact]
+
+    def expire(self, now: int) -> None:
+        if len(self.given) < self.limit:
+            return
+        for fact in list(self.given):
+            left = [known for known in self.given[fact] if known.end > now]
+            if left:
+                self.given[fact] = left
+            else:
+                del self.given[fact]
+        self.limit = max(SWEPT, 2 * len(self.given))
+
+    def size(self) -> int:
+        return sum(map(len, self.given.values())) + sum(counted.size() for counted in self.counted.values())
+
+
+def _take(
+    columns: Columns, which: slice, starts: Iterable[int], ends: Iterable[int], found: defaultdict[Term, list[Entry]]
+) -> None:
+    """Takes triples one by one. starts, ends: since when, and until when, each is valid."""
+    pairs = zip(columns.subjects[which], columns.objects[which], starts, ends, repeat(1), strict=False)
+    for predicate, pair in zip(columns.predicates[which], pairs, strict=False):
+        found[predicate].append(pair)

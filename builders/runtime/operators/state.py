@@ -1,0 +1,295 @@
+"""What operators that keep rows have in common: a log of what they keep, and indexes from which time removes rows."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Protocol, TypeVar
+
+from squall.builders.runtime.zset import Entry, Row, settle
+from squall.rdf import ALWAYS, FOREVER
+
+Key = TypeVar("Key", bound=Hashable)
+Kept = tuple[int, list[Entry]]
+"""A slot of an operator's memory, and the entries that went into it."""
+PATIENCE = 64
+"""A sweep that begins with the oldest rows gives up when it has met so many that are still valid."""
+SWEPT = 256
+"""Below so many rows, looking for what has ended is not worth it."""
+
+
+_END = itemgetter(-2)
+
+
+class Keeping:
+    """An operator with a memory: what every one of them can be asked about it."""
+
+    def __init__(self) -> None:
+        self.log: dict[int, list[Entry]] | None = None
+
+    def keep(self) -> None:
+        """From now on `kept` is wanted."""
+        self.log = {}
+
+    def resume(self, passed: int) -> None:
+        """Time had passed up to `passed` (integer ms) where this goes on: what was said of it is not said again. To be
+        called before `restore`, of those whose answers depend on it."""
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        """Takes back all that `kept` ever gave of a slot, in one call, without answering. Of operators that may be
+        spread over workers also what has been given since they were at work or restored last
+        (`squall.builders.distributed.exec.state_cache`)."""
+        raise NotImplementedError
+
+    def kept(self) -> Iterator[Kept]:
+        """What has gone into the memory since the last call."""
+        if self.log:
+            taken, self.log = self.log, {}
+            yield from taken.items()
+
+    def together(self, slot: int) -> int | None:
+        """Of how many first columns the rows of a slot are one: what of them has ended says since when others hold that
+        go on. None: all columns."""
+        return None
+
+    def note(self, slot: int, entries: Iterable[Entry]) -> None:
+        """Entries go into a slot of the memory."""
+        if self.log is not None:
+            self.log.setdefault(slot, []).extend(entries)
+
+    def size(self) -> int:
+        """How many rows are kept."""
+        raise NotImplementedError
+
+    def expire(self, now: int) -> None:
+        """Forgets what ended at `now` or before: no entry that is still to come begins before `now`."""
+
+
+class Differences:
+    """Tells a memory of which it is not worth while to write down each change: how it differs from when it was asked
+    last."""
+
+    def __init__(self) -> None:
+        self.told: Counter[Entry] = Counter()
+
+    def of(self, entries: Iterable[Entry]) -> list[Entry]:
+        """What has come and gone, if this is all there is now."""
+        before, self.told = self.told, added(entries)
+        found = [(*one, count - before[one]) for one, count in self.told.items() if count != before[one]]
+        return found + [(*one, -count) for one, count in before.items() if one not in self.told]
+
+    def restore(self, entries: Iterable[Entry]) -> list[Entry]:
+        """All there was, of all that was ever told, or of what has been told since this was last asked."""
+        before = [(*one, count) for one, count in self.told.items()]
+        self.told = added([*before, *entries])
+        return [(*one, count) for one, count in self.told.items()]
+
+
+def added(entries: Iterable[Entry]) -> Counter[Entry]:
+    """Entries without their weight, by that: equal ones added up, without those that come to nothing."""
+    found: Counter[Entry] = Counter()
+    for entry in entries:
+        found[entry[:-1]] += entry[-1]
+    return Counter({one: count for one, count in found.items() if count})
+
+
+class Listed(Protocol):
+    """Something small that can be written down as a bag of rows."""
+
+    def rows(self) -> Iterable[Row]:
+        """All there is, as rows of text."""
+        ...
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """This is all there is."""
+        ...
+
+
+class Whole(Keeping):
+    """The memory of something small, told by its differences."""
+
+    def __init__(self, part: Listed) -> None:
+        super().__init__()
+        self.part = part
+        self.differences = Differences()
+
+    def kept(self) -> Iterator[Kept]:
+        if self.log is None:
+            return
+        if found := self.differences.of((*row, ALWAYS, FOREVER, 1) for row in self.part.rows()):
+            yield 0, found
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        self.part.take([entry[:-3] for entry in self.differences.restore(entries) for _ in range(entry[-1])])
+
+
+def oldest(rows: Mapping[Key, Sequence[Any]], place: int, now: int) -> list[Key]:
+    """The keys of what ended at `now` or before, from those that came first until too many are met that did not: mostly
+    all that have ended come first. place: of the ends in rows, from the front, which is quicker than from the end."""
+    ended: list[Key] = []
+    enough, patience = len(rows) // PATIENCE, PATIENCE
+    for key, row in rows.items():
+        if row[place] <= now:
+            ended.append(key)
+        elif len(ended) > enough or not patience:
+            break
+        else:
+            patience -= 1
+    return ended
+
+
+def oldest_ends(ends: Mapping[Key, int], now: int) -> list[Key]:
+    """As `oldest`, where the ends are all that there is."""
+    ended: list[Key] = []
+    enough, patience = len(ends) // PATIENCE, PATIENCE
+    for key, end in ends.items():
+        if end <= now:
+            ended.append(key)
+        elif len(ended) > enough or not patience:
+            break
+        else:
+            patience -= 1
+    return ended
+
+
+class Waiting:
+    """Entries in the lots in which they came: a lot is mostly forgotten as a whole."""
+
+    def __init__(self) -> None:
+        self.lots: deque[tuple[int, Sequence[Entry]]] = deque()
+        """Each with the latest end of its entries."""
+        self.size = 0
+        self.full = 2 * SWEPT
+        """So many entries make it worth while to look at each."""
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        if entries:
+            self.lots.append((max(map(_END, entries)), entries))
+            self.size += len(entries)
+
+    def take(self) -> Iterator[Sequence[Entry]]:
+        """All there are; none are left."""
+        while self.lots:
+            yield self._next()
+
+    def _next(self) -> Sequence[Entry]:
+        _, entries = self.lots.popleft()
+        self.size -= len(entries)
+        return entries
+
+    def expire(self, now: int) -> None:
+        """Forgets what ended at `now` or before, if not all of it at once."""
+        while self.lots and self.lots[0][0] <= now:
+            self._next()
+        if self.size >= self.full:
+            for entries in list(self.take()):
+                self.add([entry for entry in entries if entry[-2] > now])
+            self.full = 2 * max(SWEPT, self.size)
+
+
+class Index:
+    """Entries by key, the first of each key apart from the others: most keys have one, which then needs no list.
+
+    What has been taken back is settled when it makes up half of the entries of a key, so that a bucket is at most twice
+    as long as it need be, and taking back costs a constant on average.
+    """
+
+    def __init__(self) -> None:
+        self.first: dict[Hashable, Entry] = {}
+        self.more: dict[Hashable, list[Entry]] = {}
+        """Further entries of the keys that have several."""
+        self.taken: dict[Hashable, int] = {}
+        """How many entries of a key take back others."""
+        self.stored = 0
+        """How many entries there are."""
+        self.limit = SWEPT
+        """So many make a sweep worth while,"""
+        self.full = 2 * SWEPT
+        """and so many one in which all is looked at."""
+        self.sweeps = 0
+
+    def get(self, key: Hashable) -> list[Entry]:
+        """The entries of a key."""
+        return [self.first[key], *self.more.get(key, ())] if key in self.first else []
+
+    def store(self, key: Hashable, entry: Entry) -> None:
+        """Adds an entry. (Joins, which store most, do the same in source of their own.)"""
+        self.stored += 1
+        if key in self.first:
+            self.more.setdefault(key, []).append(entry)
+        else:
+            self.first[key] = entry
+        if entry[-1] < 0:
+            self.take_back(key)
+
+    def take_back(self, key: Hashable) -> None:
+        """An entry with a negative weight has been stored under the key."""
+        count = self.taken.get(key, 0) + 1
+        if 2 * count < 1 + len(self.more.get(key, ())):
+            self.taken[key] = count
+        else:
+            self.taken.pop(key, None)
+            self._put(key, settle(self.get(key)))
+
+    def _put(self, key: Hashable, entries: list[Entry]) -> None:
+        """These are the entries of a key now."""
+        before = 1 + len(self.more.pop(key, ()))
+        self.stored += len(entries) - before
+        if not entries:
+            del self.first[key]
+            return
+        self.first[key] = entries[0]
+        if len(entries) > 1:
+            self.more[key] = entries[1:]
+
+    def sweep(self, now: int) -> None:
+        """Forgets what has ended, when enough has come to make it worth while.
+
+        What came first is mostly the first to end, and a dictionary is in the order in which keys came: a sweep begins
+        with the oldest, and gives up where most of what it finds is still valid. All is looked at when there is twice
+        as much as there was after that was done the last time.
+        """
+        if self.stored < self.limit:
+            return
+        self.sweeps += 1
+        if self.first and self.stored < self.full:
+            place = len(next(iter(self.first.values()))) - 2
+            self._forget(oldest(self.first, place, now), now)
+        if self.stored >= self.full:
+            self._forget([key for key, entry in self.first.items() if entry[-2] <= now or key in self.more], now)
+            self._settle()
+            self.full = 2 * max(SWEPT, self.stored)
+        self.limit = max(SWEPT, self.stored + self.stored // 16)
+
+    def _forget(self, keys: Iterable[Hashable], now: int) -> None:
+        """Drops the entries of these keys that have ended."""
+        first, more = self.first, self.more
+        if not more:
+            for key in keys:
+                del first[key]
+            self.stored = len(first)
+            return
+        gone = 0
+        for key in keys:
+            if key not in more:
+                del first[key]
+                gone += 1
+                continue
+            entries = first.pop(key), *more.pop(key)
+            left = [entry for entry in entries if entry[-2] > now]
+            gone += len(entries) - len(left)
+            if left:
+                first[key] = left[0]  # at the end of the order now, so that it does not hide what is behind it
+            if len(left) > 1:
+                more[key] = left[1:]
+        self.stored -= gone
+
+    def _settle(self) -> None:
+        """Adds up what has been taken back: else two entries that add up to nothing would stay for ever."""
+        for key in [key for key in self.taken if key in self.first]:
+            self._put(key, settle(self.get(key)))
+        self.taken.clear()
+
+    def size(self) -> int:
+        return len(self.first) + sum(map(len, self.more.values()))

@@ -1,0 +1,197 @@
+"""Operators without memory: each answers to an entry by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from squall import functions
+from squall.builders.runtime.operators.codegen import (
+    Names,
+    bare,
+    column_names,
+    compiled,
+    computed_at_once,
+    entry,
+    expression,
+)
+from squall.builders.runtime.operators.event_time import ordering
+from squall.builders.runtime.zset import Entry
+from squall.functions.values import value_key
+from squall.plan import operators as ops
+from squall.plan.operators import Value
+from squall.rdf import Term
+from squall.rdf.row_tags import PLACED, answer_mark
+
+Step = Callable[[Sequence[Entry]], list[Entry]]
+
+
+class Plain:
+    """An operator without memory."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+
+    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+        return self.step(entries)
+
+
+def same(entries: Sequence[Entry]) -> list[Entry]:
+    """Read, Unit, Union: entries as they are."""
+    return entries if isinstance(entries, list) else list(entries)
+
+
+def chained(steps: Sequence[Step]) -> Step | None:
+    """One step after the other; None: there is none."""
+    if len(steps) < 2:
+        return steps[0] if steps else None
+
+    def all_of_them(entries: Sequence[Entry]) -> list[Entry]:
+        for step in steps:
+            entries = step(entries)
+        return list(entries)
+
+    return all_of_them
+
+
+# Steps are for entries; with `timed` False, for rows without their validity
+
+
+def match(cells: Sequence[ops.Cell], known: Collection[int] = (), *, rule: bool = True, timed: bool = True) -> Step:
+    """Facts as rows. `known`: the cells of which it is known that the fact fits them. Entries are of facts of the kind
+    and the number of cells that are asked for (see `squall.builders.runtime.alpha`). rule: they have the name of one behind
+    their cells."""
+    names: Names = {}
+    row = column_names("a", len(cells))
+    first: dict[int, str] = {}
+    conditions: list[str] = []
+    for place, (name, cell) in enumerate(zip(row, cells, strict=True)):
+        if isinstance(cell, int):
+            if first.setdefault(cell, name) != name:
+                conditions.append(f"{name} == {first[cell]}")
+        elif cell is not None and place not in known:
+            conditions.append(_condition(name, cell, names))
+    columns = [first[column] for column in sorted(first)]
+    if columns == row and not conditions and not rule:
+        return same
+    where = f" if {' and '.join(conditions)}" if conditions else ""
+    given = [*row, "_"] if rule else row
+    shape = entry if timed else bare
+    return compiled(f"def run(entries):\n return [{shape(columns)} for {shape(given)} in entries{where}]", names)
+
+
+def _condition(name: str, cell: Term | Value, names: Names) -> str:
+    constant = f"k{len(names)}"
+    if isinstance(cell, Value):
+        names.update({constant: value_key(cell.term), "value_key": value_key})
+        return f"{name}[0] == '\"' and value_key({name}) == {constant}"
+    names[constant] = cell
+    return f"{name} == {constant}"
+
+
+def test(op: ops.Test) -> Step:
+    """Rows for which the expression is true."""
+    return computed_at_once("def run(entries):\n return [x for x in entries if {0}]", [op.expression], "x", "x[-3]")
+
+
+def extend(op: ops.Extend, timed: bool = True) -> Step:
+    """Rows with one more column."""
+    value, where = "v", " if isinstance(v := {0}, str)"
+    if op.keeps:
+        value, where = "v if isinstance(v := {0}, str) else None", ""
+    row = f"(*x[:-3], {value}, *x[-3:])" if timed else f"(*x, {value})"
+    made = f"{row} for x in entries{where}"
+    return computed_at_once(f"def run(entries):\n return [{made}]", [op.expression], "x", "x[-3]")
+
+
+def apply(op: ops.Apply, timed: bool = True) -> Step:
+    """Rows with the columns of each row that a table function makes."""
+    function = functions.lookup(op.function)
+    names: Names = {"rows_of": lambda *arguments: _checked(function, op.results, arguments)}
+    given = [expression(argument, "x", "x[-3]", names) for argument in op.arguments]
+    called = ["x[-3]", *given] if function.timed else given
+    row = "(*x[:-3], *made, *x[-3:])" if timed else "(*x, *made)"
+    made = f"{row} for x in entries for made in rows_of({', '.join(called)})"
+    return compiled(f"def run(entries):\n return [{made}]", names)
+
+
+def _checked(function: functions.Function, results: int, arguments: Sequence[Any]) -> Any:
+    made: Any = function.evaluate(*arguments)
+    rows = [tuple(row) for row in made or ()]
+    for row in rows:
+        if len(row) != results:
+            raise ValueError(f"the table function <{function.iri}> gave a row of {len(row)} values, not of {results}")
+    return rows
+
+
+def project(op: ops.Project, width: int, timed: bool = True) -> Step:
+    """Rows of some columns."""
+    row = column_names("a", width)
+    columns = ["None" if column is None else row[column] for column in op.columns]
+    shape = entry if timed else bare
+    return compiled(f"def run(entries):\n return [{shape(columns)} for {shape(row)} in entries]", {})
+
+
+def where(op: ops.Where) -> Step:
+    """Rows whose column holds the term."""
+    return compiled(f"def run(entries):\n return [x for x in entries if x[{op.column}] == k0]", {"k0": op.term})
+
+
+def emit(
+    template: Sequence[int | Term], rules: Sequence[str], width: int, unbound: Collection[int], timed: bool = True
+) -> Step:
+    """A fact from each row; in an entry, with the name of a rule that makes it behind it. A row in which a cell of
+    `unbound` that the template needs is unbound makes none (SPARQL 1.1, section 16.2)."""
+    names: Names = {"rule": rules[0] if rules else ""}
+    row = column_names("a", width)
+    made = []
+    for cell in template:
+        if isinstance(cell, int):
+            made.append(row[cell])
+        else:
+            made.append(f"k{len(names)}")
+            names[f"k{len(names)}"] = cell
+    needed = sorted({cell for cell in template if isinstance(cell, int) and cell in unbound})
+    where = f" if {' and '.join(f'{row[cell]} is not None' for cell in needed)}" if needed else ""
+    fact, given = (entry([*made, "rule"]), entry(row)) if timed else (bare(made), bare(row))
+    return compiled(f"def run(entries):\n return [{fact} for {given} in entries{where}]", names)
+
+
+Shape = tuple[int | None, ...]
+
+
+def shape_of(template: Sequence[int | Term]) -> Shape:
+    """The columns in a template, None for what is constant."""
+    return tuple(cell if isinstance(cell, int) else None for cell in template)
+
+
+def emit_by_table(column: int, emits: Sequence[tuple[Term, ops.Emit]], width: int, unbound: Collection[int]) -> Step:
+    """What the emits, of one shape, make of the rows that hold in a column the term that is given for each: as if each
+    had its rows from a `where` of its own, but with one look-up for all."""
+    shape = shape_of(emits[0][1].template)
+    table: dict[Term, list[tuple[str, ...]]] = {}
+    for term, op in emits:
+        constants = [cell for cell in op.template if not isinstance(cell, int)]
+        table.setdefault(term, []).append((*constants, op.rules[0] if op.rules else ""))
+    row = column_names("a", width)
+    given = [f"k{place}" for place, cell in enumerate(shape) if cell is None] + ["rule"]
+    made = [f"k{place}" if cell is None else row[cell] for place, cell in enumerate(shape)]
+    needed = sorted({cell for cell in shape if cell is not None and cell in unbound})
+    where = "".join(f" and {row[cell]} is not None" for cell in needed)
+    fact, found = entry([*made, "rule"]), f"table[{row[column]}]"
+    loops = f"for {entry(row)} in entries if {row[column]} in table{where} for {bare(given)} in {found}"
+    return compiled(f"def run(entries):\n return [{fact} {loops}]", {"table": table})
+
+
+def answer(op: ops.Answer, width: int, ordered: bool) -> Step:
+    """A solution from each row. ordered: with its place in the order, if there is one: equal solutions at different
+    places are different rows."""
+    row = column_names("a", width)
+    rule = op.rules[0] if op.rules else ""
+    names: Names = {"first": answer_mark(op), "rule": rule}
+    first = "first"
+    if ordered and op.order:
+        names |= {"first": answer_mark(op) + PLACED, "key_of": ordering(op.order, op.columns)}
+        first = f"first + key_of(({''.join(f'{cell}, ' for cell in row)}))"
+    made = [first, *(row[column] for column in op.columns), "rule"]
+    return compiled(f"def run(entries):\n return [{entry(made)} for {entry(row)} in entries]", names)

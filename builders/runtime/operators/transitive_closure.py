@@ -1,0 +1,496 @@
+"""The transitive closure of pairs that come one after the other, each valid over an interval.
+
+A new step from a to b makes new pairs of whatever led to a and whatever b led to, at the instants at which they did
+(Italiano 1986, "Amortized efficiency of a path retrieval data structure"); nothing is ever looked for twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from heapq import heappop, heappush
+from itertools import compress, groupby, repeat
+from operator import itemgetter, or_
+from typing import Any, TypeVar
+
+from squall.builders.runtime.intervals import Interval, Intervals, inside, outside, union
+from squall.rdf import ALWAYS, FOREVER
+
+T = TypeVar("T")
+Pair = tuple[str, str, int, int]
+"""(x, y, start, end): y can be reached from x, or does so in one step, over [start, end)."""
+
+
+class Closure:
+    """The closure of what has been added. While all of it lasts for ever and comes in order of time, it is kept as sets
+    of nodes without times; from the first entry on of which that is not so, as intervals.
+
+    is_own: of which nodes it is told what they lead to; None: of all. All steps have to be added in either case, and
+    closures that share the nodes out between them find all pairs without telling each other any (a *decomposable*
+    recursion: Wolfson and Silberschatz, Distributed Processing of Logic Programs, SIGMOD 1988)."""
+
+    def __init__(self, is_own: Callable[[str], bool] | None = None) -> None:
+        self.growing: _Growing | None = _Growing(is_own)
+        self.timed: _Timed | _Sourced = _Timed() if is_own is None else _Sourced(is_own)
+
+    def add(self, entries: Iterable[Pair]) -> list[Pair]:
+        """Takes steps, in any order; answers with what is new in the closure: pairs and instants, none of them twice.
+
+        An interval without instants adds nothing. The intervals of a pair may touch, in one answer or in several.
+        """
+        # In order of time; of those that begin together first what lasts, so that a pair is seldom told in parts.
+        ordered = sorted((entry for entry in entries if entry[2] < entry[3]), key=itemgetter(3), reverse=True)
+        ordered.sort(key=itemgetter(2))
+        if self.growing and not self.growing.takes(ordered):
+            self.timed.load(self.growing.steps)
+            self.growing = None
+        return self.growing.add(ordered) if self.growing else self.timed.add(ordered)
+
+    def add_lasting(self, steps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Takes steps that hold always; answers with the new pairs alone. Of one that has taken no others."""
+        assert self.growing is not None
+        return self.growing.add_lasting(steps)
+
+    def expire(self, now: int) -> None:
+        """Forgets the pairs over what ended at `now` or before: no entry that is still to come begins before `now`."""
+        self.timed.expire(now)
+
+    def size(self) -> int:
+        """How many pairs are kept."""
+        return self.growing.size if self.growing else self.timed.size
+
+
+class _Bits:
+    """Sets of numbers as the bits of integers: small and fast where there are many pairs for the nodes."""
+
+    @staticmethod
+    def of(numbers: Iterable[int]) -> int:
+        return reduce(or_, (1 << number for number in numbers), 0)
+
+    @staticmethod
+    def has(found: int, number: int) -> int:
+        return found >> number & 1
+
+    @staticmethod
+    def without(found: int, other: int) -> int:
+        return found & ~other
+
+    @staticmethod
+    def count(found: int) -> int:
+        return found.bit_count()
+
+    @staticmethod
+    def lone(found: int) -> int:
+        """The number in a set of one."""
+        return found.bit_length() - 1
+
+    @staticmethod
+    def select(found: int, names: Sequence[T]) -> Iterator[T]:
+        """Those of the names whose numbers are in the set."""
+        if found.bit_count() * _FEW > found.bit_length():
+            return compress(names, bin(found)[:1:-1].encode().translate(_DIGITS))
+        return map(names.__getitem__, _ones(found))
+
+
+_FEW = 64
+"""With less than one bit of so many set, looking for the next one is faster than looking at all."""
+_DIGITS = bytes(digit == ord("1") for digit in range(256))
+
+
+def _ones(found: int) -> Iterator[int]:
+    while found:
+        lowest = found & -found
+        yield lowest.bit_length() - 1
+        found ^= lowest
+
+
+class _Sets:
+    """Sets of numbers as sets, where there are few pairs for the nodes."""
+
+    of = set
+
+    @staticmethod
+    def has(found: set[int], number: int) -> bool:
+        return number in found
+
+    @staticmethod
+    def without(found: set[int], other: set[int]) -> set[int]:
+        return found - other
+
+    count = len
+
+    @staticmethod
+    def lone(found: set[int]) -> int:
+        return next(iter(found))
+
+    @staticmethod
+    def select(found: set[int], names: Sequence[T]) -> Iterator[T]:
+        return map(names.__getitem__, found)
+
+
+_DENSE = 256
+"""A pair takes some 32 bytes in a set: bits are smaller with more than one pair for so many pairs of nodes."""
+_SMALL = 512
+"""Up to so many pairs and nodes the kind of sets does not matter."""
+
+
+class _Growing:
+    """The closure of steps that never end, each of which begins no earlier than those before it.
+
+    Nodes are numbered as they come. before: the set of those that lead to each. after: to which each leads by one of
+    the steps. steps: those that the closure follows from. size: how many pairs it has. pending: what is still to be
+    added to `before`. fresh: what has been, and is to be told.
+
+    Where some nodes only are own ones, `before` has these alone, and `others` the steps from all others.
+    """
+
+    def __init__(self, is_own: Callable[[str], bool] | None = None) -> None:
+        self.is_own = is_own
+        self.own: set[int] = set()
+        self.others: set[tuple[int, int]] = set()
+        self.numbers: dict[str, int] = {}
+        self.names: list[str] = []
+        self.before: list[Any] = []
+        self.after: list[list[int]] = []
+        self.steps: list[Pair] = []
+        self.size = 0
+        self.pending: dict[int, Any] = {}
+        self.fresh: dict[int, Any] = {}
+        self.kind: type[_Sets | _Bits] = _Sets
+        self.weighed = (_SMALL, _SMALL)
+
+    def takes(self, ordered: Sequence[Pair]) -> bool:
+        """Whether the entries are such steps."""
+        latest = self.steps[-1][2] if self.steps else ALWAYS
+        return not ordered or (ordered[0][2] >= latest and all(entry[3] == FOREVER for entry in ordered))
+
+    def add(self, ordered: Iterable[Pair]) -> list[Pair]:
+        found: list[Pair] = []
+        for start, entries in groupby(ordered, key=itemgetter(2)):
+            self._spread(self._take(entries))
+            found += self._told(start, FOREVER)
+        return found
+
+    def add_lasting(self, steps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        self._spread(self._take((x, y, ALWAYS, FOREVER) for x, y in steps))
+        return self._told()
+
+    def _take(self, entries: Iterable[Pair]) -> list[int]:
+        """Takes steps. Their nodes, those first that lead to others, so far as there is such an order."""
+        graph: dict[int, dict[int, Pair]] = {}
+        for step in entries:
+            graph.setdefault(self._number(step[0]), {})[self._number(step[1])] = step
+        pending = self.pending
+        for node, following in graph.items():
+            sources: Any = self.before[node] | self.kind.of((node,) if self._begins(node) else ())
+            for other, step in following.items():
+                if not self._leads(node, other):
+                    self.steps.append(step)
+                    self.after[node].append(other)
+                    pending[other] = pending[other] | sources if other in pending else sources
+        return _finished(graph)[::-1]
+
+    def _begins(self, node: int) -> bool:
+        """Whether it is told what a node leads to."""
+        return self.is_own is None or node in self.own
+
+    def _leads(self, node: int, other: int) -> bool:
+        """Whether a step from one node to another is known, or makes no difference; from now on it is."""
+        if self._begins(node):
+            return bool(self.kind.has(self.before[other], node))
+        known = (node, other) in self.others
+        self.others.add((node, other))
+        return known
+
+    def _number(self, name: str) -> int:
+        number = self.numbers.setdefault(name, len(self.names))
+        if number == len(self.names):
+            if self.is_own is not None and self.is_own(name):
+                self.own.add(number)
+            self.names.append(name)
+            self.before.append(self.kind.of(()))
+            self.after.append([])
+        return number
+
+    def _spread(self, order: list[int]) -> None:
+        """Passes on what is pending, in rounds until nothing changes: one round, and one more for each level of cycles
+        within cycles (Kam and Ullman 1976)."""
+        listed = set(order)
+        before, after, pending, fresh = self.before, self.after, self.pending, self.fresh
+        while pending:
+            for node in order:  # grows meanwhile
+                if node not in pending:
+                    continue
+                new: Any = self.kind.without(pending.pop(node), before[node])
+                if not new:
+                    continue
+                before[node] |= new
+                fresh[node] = fresh[node] | new if node in fresh else new
+                for other in after[node]:
+                    pending[other] = pending[other] | new if other in pending else new
+                    if other not in listed:
+                        listed.add(other)
+                        order.append(other)
+                self._count(self.kind.count(new))
+
+    def _count(self, more: int) -> None:
+        """Counts pairs, and weighs which kind of sets is smaller when there are twice as many of them or of nodes."""
+        self.size += more
+        if self.size > self.weighed[0] or len(self.names) > self.weighed[1]:
+            self._use(_Bits if len(self.names) ** 2 < _DENSE * self.size else _Sets)
+            self.weighed = (2 * self.size, 2 * len(self.names))
+
+    def _use(self, kind: type[_Sets | _Bits]) -> None:
+        """Turns all sets into those of a kind."""
+        old, everything = self.kind, range(len(self.names))
+        if kind is not old:
+            self.kind = kind
+            self.before[:] = [kind.of(old.select(found, everything)) for found in self.before]
+            for kept in (self.fresh, self.pending):
+                kept.update((node, kind.of(old.select(found, everything))) for node, found in kept.items())
+
+    def _told(self, *times: int) -> list[Any]:
+        """The fresh pairs, with these times behind them.
+
+        Nodes to which one node leads are put together, because many of them are often new.
+        """
+        kind, names = self.kind, self.names
+        found: list[Any] = []
+        lone: dict[int, list[str]] = {}
+        for node, new in self.fresh.items():
+            if kind.count(new) == 1:
+                lone.setdefault(kind.lone(new), []).append(names[node])
+            else:
+                found.extend(zip(kind.select(new, names), repeat(names[node]), *map(repeat, times)))
+        for source, targets in lone.items():
+            found.extend(zip(repeat(names[source]), targets, *map(repeat, times)))
+        self.fresh = {}
+        return found
+
+
+def _finished(graph: Mapping[int, Iterable[int]]) -> list[int]:
+    """The nodes in the order in which a depth-first search leaves them."""
+    left: list[int] = []
+    seen: set[int] = set()
+    for root in graph:
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if node < 0:
+                left.append(~node)
+            elif node not in seen:
+                seen.add(node)
+                stack.append(~node)  # met again when all that follows has been left
+                stack += [following for following in graph.get(node, ()) if following not in seen]
+    return left
+
+
+class _Timed:
+    """The closure of steps that begin and end at any time.
+
+    after: where each node leads, and when. before: what leads to it. ending: the pairs of which something ends, by the
+    time at which it does; ends: these times, as a heap. size: how many pairs there are.
+    """
+
+    def __init__(self) -> None:
+        self.after: dict[str, dict[str, Intervals]] = {}
+        self.before: dict[str, set[str]] = {}
+        self.ending: dict[int, list[Pair]] = {}
+        self.ends: list[int] = []
+        self.size = 0
+
+    def load(self, steps: Iterable[Pair]) -> None:
+        """Takes steps that never end, in order of time, of which all has been told."""
+        shared: dict[int, Intervals] = {}
+        for x, y, start, end in _Growing().add(steps):
+            self.after.setdefault(x, {})[y] = shared.setdefault(start, ((start, end),))
+            self.before.setdefault(y, set()).add(x)
+            self.size += 1
+
+    def add(self, ordered: Iterable[Pair]) -> list[Pair]:
+        found: list[Pair] = []
+        for x, y, start, end in ordered:
+            for first, last in list(outside(start, end, self.after.get(x, {}).get(y, ()))):
+                sources = [(x, first, last), *self._sources(x, y, first, last)]
+                targets = [(y, first, last), *self._targets(x, y, first, last)]
+                found += self._joined(sources, targets)
+        self._note_ends(found)
+        return found
+
+    def _sources(self, x: str, y: str, start: int, end: int) -> Iterator[_Place]:
+        """What leads to x, while it does and does not lead to y: what follows y would be known then."""
+        for source in self.before.get(x, ()):
+            targets = self.after[source]
+            for first, last in _fresh(start, end, targets[x], targets.get(y)):
+                yield source, first, last
+
+    def _targets(self, x: str, y: str, start: int, end: int) -> Iterator[_Place]:
+        """Where y leads, while it does and x does not."""
+        known = self.after.get(x, {})
+        for target, valid in self.after.get(y, {}).items():
+            for first, last in _fresh(start, end, valid, known.get(target)):
+                yield target, first, last
+
+    def _joined(self, sources: Iterable[_Place], targets: Sequence[_Place]) -> list[Pair]:
+        """Each source leads to each target from now on while both are valid: what of that is new."""
+        found: list[Pair] = []
+        for source, source_start, source_end in sources:
+            known = self.after.setdefault(source, {})
+            for target, start, end in targets:
+                start = source_start if source_start > start else start
+                end = source_end if source_end < end else end
+                if start >= end:
+                    continue
+                valid = known.get(target)
+                if valid is None:
+                    known[target] = ((start, end),)
+                    self.before.setdefault(target, set()).add(source)
+                    self.size += 1
+                    found.append((source, target, start, end))
+                else:
+                    fresh = [(source, target, *part) for part in outside(start, end, valid)]
+                    if fresh:
+                        found += fresh
+                        known[target] = _extended(valid, start, end)
+        return found
+
+    def _note_ends(self, pairs: Iterable[Pair]) -> None:
+        ending = self.ending
+        for pair in pairs:
+            end = pair[3]
+            if end in ending:
+                ending[end].append(pair)
+            elif end != FOREVER:
+                ending[end] = [pair]
+                heappush(self.ends, end)
+
+    def expire(self, now: int) -> None:
+        while self.ends and self.ends[0] <= now:
+            for x, y, _, _ in self.ending.pop(heappop(self.ends)):
+                self._forget(x, y, now)
+
+    def _forget(self, x: str, y: str, now: int) -> None:
+        valid = self.after.get(x, {}).get(y)
+        if valid is None:
+            return
+        if valid[-1][1] > now:
+            self.after[x][y] = tuple(part for part in valid if part[1] > now)
+            return
+        del self.after[x][y]
+        self.before[y].discard(x)
+        self.size -= 1
+        for kept, node in ((self.after, x), (self.before, y)):
+            if not kept[node]:
+                del kept[node]
+
+
+_Place = tuple[str, int, int]
+"""A node, and an interval over which it leads somewhere or is led to."""
+
+
+def _fresh(start: int, end: int, valid: Intervals, known: Intervals | None) -> Iterable[Interval]:
+    """The parts of [start, end) that are valid and not known."""
+    if known or len(valid) > 1:
+        return [part for one in inside(start, end, valid) for part in outside(*one, known or ())]
+    first, last = valid[0]
+    first = start if start > first else first
+    last = end if end < last else last
+    return ((first, last),) if first < last else ()
+
+
+def _extended(valid: Intervals, start: int, end: int) -> Intervals:
+    """The intervals and one more."""
+    *others, (first, last) = valid
+    if first <= start <= last < end:
+        # A step that has come again, by far the most frequent case in windows.
+        return (*others, (first, end))
+    return union((*valid, (start, end)))
+
+
+class _Valid:
+    """When pairs are valid, by the first and the second of the two; what has ended may be forgotten."""
+
+    def __init__(self) -> None:
+        self.by: dict[str, dict[str, Intervals]] = {}
+        self.ending: dict[int, set[tuple[str, str]]] = {}
+        self.ends: list[int] = []
+        self.size = 0
+
+    def of(self, first: str) -> Mapping[str, Intervals]:
+        return self.by.get(first, _NONE)
+
+    def extend(self, first: str, second: str, start: int, end: int) -> list[Interval]:
+        """The pair is valid over an interval; answers with what of that is new."""
+        known = self.by.setdefault(first, {})
+        valid = known.get(second, ())
+        fresh = list(outside(start, end, valid))
+        if not fresh:
+            return fresh
+        known[second] = _extended(valid, start, end) if valid else ((start, end),)
+        self.size += not valid
+        if end != FOREVER:
+            if end not in self.ending:
+                heappush(self.ends, end)
+            self.ending.setdefault(end, set()).add((first, second))
+        return fresh
+
+    def expire(self, now: int) -> None:
+        """Forgets what ended at `now` or before."""
+        while self.ends and self.ends[0] <= now:
+            for first, second in self.ending.pop(heappop(self.ends)):
+                valid = self.by.get(first, _NONE).get(second)
+                left = tuple(one for one in valid or () if one[1] > now)
+                if left:
+                    self.by[first][second] = left
+                elif valid is not None:
+                    del self.by[first][second]
+                    self.size -= 1
+                    if not self.by[first]:
+                        del self.by[first]
+
+
+_NONE: Mapping[str, Intervals] = {}
+
+
+class _Sourced:
+    """What some nodes lead to, by steps that begin and end at any time. is_own: which nodes.
+
+    From each of them a new step is followed as far as it leads to anything new, at the instants at which it does.
+    """
+
+    def __init__(self, is_own: Callable[[str], bool]) -> None:
+        self.is_own = is_own
+        self.steps = _Valid()
+        self.sources = _Valid()
+        """What leads to a node, of the own ones."""
+
+    @property
+    def size(self) -> int:
+        return self.sources.size
+
+    def load(self, steps: Iterable[Pair]) -> None:
+        """Takes steps of which all has been told."""
+        self.add(steps)
+
+    def add(self, ordered: Iterable[Pair]) -> list[Pair]:
+        found: list[Pair] = []
+        for x, y, start, end in ordered:
+            for first, last in self.steps.extend(x, y, start, end):
+                begin = [(x, y, first, last)] if self.is_own(x) else []
+                before = ((source, y, inside(first, last, valid)) for source, valid in self.sources.of(x).items())
+                begin += [(source, node, *part) for source, node, parts in before for part in parts]
+                found += self._followed(begin)
+        return found
+
+    def _followed(self, waiting: list[Pair]) -> Iterator[Pair]:
+        """What is new where sources lead to nodes over intervals, and where these lead to."""
+        while waiting:
+            source, node, start, end = waiting.pop()
+            for first, last in self.sources.extend(node, source, start, end):
+                yield source, node, first, last
+                for following, valid in self.steps.of(node).items():
+                    waiting += [(source, following, *part) for part in inside(first, last, valid)]
+
+    def expire(self, now: int) -> None:
+        self.steps.expire(now)
+        self.sources.expire(now)

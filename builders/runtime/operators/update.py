@@ -1,0 +1,112 @@
+"""What updates demand of the graphs, when their solutions begin to hold (SPARQL 1.1 Update, section 3.1.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, cast
+
+from squall.builders.runtime.operators.event_time import TimeDriven
+from squall.builders.runtime.operators.state import Keeping, added
+from squall.builders.runtime.zset import Entry, Row, fact_row, is_rdf, row_fact, triple
+from squall.plan import operators as ops
+from squall.rdf import ALWAYS, FOREVER, WORKING, Fact, Triple, iri_text, is_iri
+
+
+class Demand(NamedTuple):
+    """A fact that begins (inserts) or ends in a graph. stream: that of the graph; None: all of them."""
+
+    inserts: bool
+    stream: str | None
+    fact: Triple
+
+
+class Update(TimeDriven):
+    """Demands what its templates make of each row that begins to be valid."""
+
+    def __init__(self, op: ops.Update) -> None:
+        super().__init__()
+        inserts = [(True, quad) for quad in op.inserts]
+        self.quads = [(False, quad) for quad in op.deletes]
+        self.initial: list[Demand] = []
+        """What is there from the start."""
+        if op.initial:
+            self.initial = list(_demands(inserts, ()))
+        else:
+            self.quads += inserts
+        self.rule = op.rules[0] if op.rules else ""
+        self.counts: dict[Row, int] = {}
+
+    def demanded(self, now: int) -> list[tuple[int, Demand]]:
+        """(time since when it is demanded, what), up to a time, that included."""
+        found: list[tuple[int, Demand]] = []
+        for time, change in self.changes.upto(now):
+            for row, weight in change.items():
+                before = self.counts.get(row, 0)
+                if before <= 0 < before + weight:
+                    found += ((time, demand) for demand in _demands(self.quads, row))
+                self.counts[row] = before + weight
+                if not self.counts[row]:
+                    del self.counts[row]
+        return found
+
+    def advance(self, now: int) -> list[Entry]:
+        self.demanded(now)
+        return []
+
+    def size(self) -> int:
+        return self.changes.size() + len(self.counts)
+
+
+class Working(Keeping):
+    """What updates have inserted: the streams in which a fact is, each with the nodes of the updates that put it there,
+    all at once, and when."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.facts: dict[Fact, dict[str, tuple[Sequence[str], int]]] = {}
+
+    def insert(self, fact: Fact, time: int, stream: str, updates: Sequence[str]) -> bool:
+        """Puts a fact into a stream; whether it was not there before."""
+        known = self.facts.setdefault(fact, {})
+        if stream in known:
+            return False
+        known[stream] = updates, time
+        self.note(0, _inserted(fact, stream, updates, time, 1))
+        return True
+
+    def remove(self, fact: Fact, stream: str | None) -> list[tuple[str, Sequence[str], int]]:
+        """Takes a fact out of a stream, or of all of them (None): (stream, updates, when it came) of each in which it
+        was."""
+        known = self.facts.get(fact, {})
+        found = [(one, *known.pop(one)) for one in [one for one in known if stream in (None, one)]]
+        if not known:
+            self.facts.pop(fact, None)
+        for one in found:
+            self.note(0, _inserted(fact, *one, -1))
+        return found
+
+    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+        for stream, update, came, *cells, _, _ in added(entries):
+            known = self.facts.setdefault(cast(Fact, row_fact(cells)), {})
+            before, _ = known.get(stream, ((), 0))
+            known[stream] = (*before, update), int(came)
+
+    def size(self) -> int:
+        return sum(map(len, self.facts.values()))
+
+
+def _inserted(fact: Fact, stream: str, updates: Sequence[str], came: int, weight: int) -> list[Entry]:
+    return [(stream, update, str(came), *fact_row(fact)[:-1], ALWAYS, FOREVER, weight) for update in updates]
+
+
+def _demands(quads: Sequence[tuple[bool, ops.Quad]], row: Row) -> Iterator[Demand]:
+    """What a row demands of templates, each with whether it inserts. What is unbound, or is no RDF, makes no fact."""
+    for inserts, (graph, *cells) in quads:
+        made = [row[cell] if isinstance(cell, int) else cell for cell in cells]
+        name = row[graph] if isinstance(graph, int) else graph
+        if None in made or not is_rdf(made):
+            continue
+        if graph is None:
+            yield Demand(inserts, WORKING if inserts else None, triple(made))
+        elif name is not None and is_iri(name):
+            yield Demand(inserts, iri_text(name), triple(made))

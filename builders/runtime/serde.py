@@ -1,0 +1,157 @@
+"""Rows as strings, one by one or all those of a message: exact, also where a cell is unbound."""
+
+from __future__ import annotations
+
+import json
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import NamedTuple, cast
+
+from squall.builders.runtime.zset import Entry, Row, answer_row, new, row_fact, triple
+from squall.contracts import Output
+from squall.rdf import FOREVER, Evaluated, Triple
+
+_JSON = "\0"
+"""What stands in front of a row that is written as JSON."""
+_EVALUATED = "="
+"""The first cell of the row that says that an evaluation is complete."""
+_BEGINS = {"<", "_"}
+"""With what the string of a triple begins that can be said in RDF, and no other output's."""
+_FEEDS = 3
+"""The line feeds in it."""
+_TOGETHER = 1000
+"""So many outputs are unpacked at a time."""
+_WIDTH = 8
+"""The bytes of an integer."""
+_output = cast(Callable[[Sequence[object]], Output], partial(new, Output))
+
+
+def pack(row: Sequence[str | None]) -> str:
+    """A row as one string: its cells divided by line feeds, which no term's text has inside (N-Triples escapes them).
+    As JSON where that could not be told apart again."""
+    try:
+        text = "\n".join(row)  # type: ignore[arg-type]  # that a cell is None is rare, and shows
+    except TypeError:
+        return _as_json(row)
+    if text.count("\n") != len(row) - 1 or not text or text[0] == _JSON:
+        return _as_json(row) if row else ""
+    return text
+
+
+class Packed(NamedTuple):
+    """Entries as a string, which has their rows, and as 64-bit integers: their starts, ends and weights. start, end:
+    the latest of them (integer ms), of ends that of those that are not FOREVER, if there is one."""
+
+    text: str
+    spans: bytes
+    start: int
+    end: int
+
+
+def pack_all(entries: Sequence[Entry]) -> Packed:
+    """Entries, one at least, as what can be stored and moved.
+
+    The cells are divided by line feeds, column by column; as JSON where rows could not be told apart again.
+    """
+    try:
+        *columns, starts, ends, weights = zip(*entries, strict=True)
+        text = _text(columns, len(entries))
+    except (TypeError, ValueError):  # a cell is None, or one row is wider than another: rare, and shows
+        starts, ends, weights = (tuple(entry[place] for entry in entries) for place in (-3, -2, -1))
+        text = None
+    spans = b"".join(map(_integers, (starts, ends, weights)))
+    latest = max(ends)
+    if latest == FOREVER:
+        latest = max((end for end in ends if end != FOREVER), default=FOREVER)
+    return Packed(_all_as_json(entries) if text is None else text, spans, max(starts), latest)
+
+
+def unpack_all(text: str, spans: bytes) -> list[Entry]:
+    """The entries of which `pack_all` made this; equal cells are one object."""
+    width = len(spans) // 3
+    times = [_all_integers(spans[first : first + width]) for first in range(0, 3 * width, width)]
+    if text[:1] == _JSON:
+        return [(*row, *span) for row, *span in zip(json.loads(text[1:]), *times, strict=True)]
+    size = width // _WIDTH
+    cells = list(map(sys.intern, text.split("\n"))) if text else []
+    columns = (cells[first : first + size] for first in range(0, len(cells), size))
+    return list(zip(*columns, *times, strict=True))
+
+
+def _integers(values: Sequence[int]) -> bytes:
+    first = values[0]
+    alike = values.count(first) == len(values)  # where time has no say, and often where it has
+    return array("q", [first] if alike else values).tobytes() * (len(values) if alike else 1)
+
+
+def _all_integers(packed: bytes) -> Sequence[int]:
+    """The integers of bytes; one that all are is one object."""
+    first, count = packed[:_WIDTH], len(packed) // _WIDTH
+    return list(array("q", first)) * count if packed == first * count else array("q", packed)
+
+
+def _text(columns: Sequence[Sequence[str]], count: int) -> str | None:
+    """So many rows, column by column, if they can be told apart again. Raises TypeError if a cell is None."""
+    text = "\n".join(["\n".join(column) for column in columns])
+    plain = text and text[0] != _JSON and text.count("\n") == len(columns) * count - 1
+    return text if plain or not columns else None
+
+
+def _all_as_json(entries: Sequence[Entry]) -> str:
+    return _JSON + json.dumps([entry[:-3] for entry in entries], ensure_ascii=False)
+
+
+def _as_json(row: Sequence[str | None]) -> str:
+    return _JSON + json.dumps(row, ensure_ascii=False)
+
+
+def unpack(text: str) -> Row:
+    """The row of a string."""
+    if text[:1] != _JSON:
+        return tuple(text.split("\n")) if text else ()
+    return tuple(json.loads(text[1:]))
+
+
+def pack_output(output: Output) -> str:
+    """An output as one string, but for its time."""
+    fact = output.fact
+    if isinstance(fact, Triple):  # as most are
+        return pack((*fact, output.rule))
+    row = (_EVALUATED, *fact.names) if isinstance(fact, Evaluated) else answer_row(fact)
+    return pack((*row, output.rule))
+
+
+def pack_outputs(outputs: Sequence[Output]) -> list[str]:
+    """The same of several; of triples alone in half the time."""
+    if {type(output.fact) for output in outputs} == {Triple}:
+        texts = ["\n".join((*fact, rule)) for fact, _, rule in outputs]
+        if sum(text.count("\n") for text in texts) == _FEEDS * len(texts):
+            return texts
+    return list(map(pack_output, outputs))
+
+
+def unpack_output(text: str, time: int) -> Output:
+    """The output of a string, at its time (integer ms)."""
+    if text[0] in _BEGINS:  # a triple, as most are
+        *terms, maker = text.split("\n")
+        return Output(triple(terms), time, maker)
+    *cells, rule = unpack(text)
+    if cells[0] == _EVALUATED:
+        return Output(Evaluated(tuple(map(str, cells[1:]))), time, str(rule))
+    return Output(row_fact(cells), time, str(rule))
+
+
+def unpack_outputs(answers: Iterable[tuple[int, int, str]]) -> Iterator[Output]:
+    """The outputs of (time, number of the operation node, string), as they come; of triples alone in half the time."""
+    left = iter(answers)
+    while some := list(islice(left, _TOGETHER)):
+        times, _, texts = zip(*some, strict=True)
+        if {text[:1] for text in texts} <= _BEGINS:
+            cells = "\n".join(texts).split("\n")
+            *terms, rules = (cells[first :: _FEEDS + 1] for first in range(_FEEDS + 1))
+            yield from map(_output, zip(map(triple, zip(*terms, strict=True)), times, rules, strict=True))
+        else:
+            yield from map(unpack_output, texts, times)

@@ -1,0 +1,366 @@
+"""Runs plans in which nothing ends and nothing is taken back instant by instant, over rows without their times.
+
+What begins at one instant is worked off together, so that rows need not say when they are valid; and facts are kept by
+predicate (vertical partitioning: Abadi et al., "Scalable Semantic Web Data Management", VLDB 2007), so that a join on
+predicates takes all facts of one at once. This pays where instants are large: static data, whole documents. A `Machine`
+can take over at any time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise
+from typing import NamedTuple, cast
+
+from squall import functions
+from squall.builders.runtime.alpha import Alpha
+from squall.builders.runtime.operators import ends, output_operator
+from squall.builders.runtime.operators import stateless as row_operators
+from squall.builders.runtime.operators.factored import Factored, Rows
+from squall.builders.runtime.operators.output import GrowingDeliver
+from squall.builders.runtime.operators.scan import seen, unprepared
+from squall.builders.runtime.scheduler import Address, Network
+from squall.builders.runtime.snapshot import stateless
+from squall.builders.runtime.snapshot.groups import Part, by_key, emitted
+from squall.builders.runtime.snapshot.joins import Join
+from squall.builders.runtime.snapshot.state import Closure, Deliver, Given, Set, Told
+from squall.builders.runtime.snapshot.stateless import Step
+from squall.builders.runtime.zset import Entry, Row
+from squall.contracts import Output
+from squall.plan import Node, Plan
+from squall.plan import operators as ops
+from squall.plan.operators import columns_of, is_stateful, is_timed
+from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term
+from squall.rdf.row_tags import mark_of
+
+TAKEN = (
+    ops.Read, ops.Unit, ops.Match, ops.Where, ops.Test, ops.Extend, ops.Apply, ops.Project, ops.Union, ops.Join,
+    ops.Distinct, ops.Closure, ops.Emit, ops.Deliver,
+)  # fmt: skip
+"""The operators of which this knows what they do to rows without times."""
+
+_FANNED = (ops.Match, ops.Where)
+"""What is fed by tables of constants."""
+
+
+def fits(plan: Plan) -> bool:
+    """Whether all of a plan can be done so."""
+    return (
+        not plan.retractable
+        and not ends(plan)
+        and len(plan.deliveries) == 1
+        and isinstance(output_operator(*plan.delivery, plan), GrowingDeliver)
+        and all(_takes(node, plan) for node in plan.nodes)
+    )
+
+
+def _takes(node: Node, plan: Plan) -> bool:
+    match node.op:
+        case ops.Read(source=source):
+            return not source.removals
+        case ops.Distinct(by=by):  # rows that it takes for one are the same, a fact's rule apart
+            inputs = (plan.by_id[edge.node] for edge in node.inputs)
+            return all(by == plan.widths[one.id] - isinstance(one.op, ops.Emit) for one in inputs)
+        case _:
+            return isinstance(node.op, TAKEN) and not is_timed(node.op)
+
+
+class Bulk(Network[Part]):
+    """A plan at work, an instant at a time: `read`, `run`, `flush`."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.keyed = {node.id: _keyed(node, plan) for node in plan.nodes}
+        self.steps = {node.id: self._step(node) for node in plan.nodes if not is_stateful(node.op)}
+        self.alphas = {
+            node.id: Alpha(plan, node.id, matching=stateless.match) for node in plan.nodes if self.feeds_matches(node)
+        }
+        self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
+        self.switches = {node.id: self.switch(node.id) for node in plan.nodes}
+        self.operators = {node.id: self._operator(node) for node in plan.nodes if is_stateful(node.op)}
+        self.reads = {node.id: node.op.source for node in plan.nodes if isinstance(node.op, ops.Read)}
+        careful = not all(map(_is_pure, plan.nodes))
+        self.given = {id: Given(self._together(id), careful) for id in self.reads}
+        """The facts that have been read;"""
+        self.coming: defaultdict[str, list[Sequence[Fact]]] = defaultdict(list)
+        """and those that are going to be."""
+        delivered, _ = plan.delivery
+        self.delivered = cast(Deliver, self.operators[delivered.id])
+
+    def _operator(self, node: Node) -> Join | Set | Told | Closure | Deliver:
+        match node.op:
+            case ops.Join():
+                widths = (self.plan.widths[node.inputs[0].node], self.plan.widths[node.inputs[1].node])
+                return Join(node.op, widths, (self._lazy(node, 0), self._lazy(node, 1)))
+            case ops.Closure():
+                return Closure()
+            case ops.Distinct():
+                return Told() if self._are_unique(node) else Set()
+            case _:
+                once = {port for port, edge in enumerate(node.inputs) if self._tells_once(self.plan.by_id[edge.node])}
+                return Deliver(cast(GrowingDeliver, output_operator(*self.plan.delivery, self.plan)), once)
+
+    def _are_unique(self, node: Node) -> bool:
+        """Whether a set is of what matches make of facts each of which comes once, or once for each node that makes it:
+        then nothing is gained by looking for duplicates again."""
+        inputs = [self.plan.by_id[edge.node] for edge in node.inputs]
+        makers = [self.plan.by_id[edge.node].op for match in inputs for edge in match.inputs]
+        return all(_tells_facts_apart(one.op) for one in inputs) and all(
+            isinstance(maker, ops.Read | ops.Distinct) for maker in makers
+        )
+
+    def _tells_once(self, node: Node) -> bool:
+        """Whether a node is a set that looks for duplicates."""
+        return isinstance(node.op, ops.Distinct) and not self._are_unique(node)
+
+    def _step(self, node: Node) -> Step:
+        """What a node without memory does to rows."""
+        width = self.plan.widths[node.inputs[0].node] if node.inputs else 0
+        match node.op:
+            case ops.Test():
+                return stateless.test(node.op)
+            case ops.Extend():
+                return stateless.each(row_operators.extend(node.op, timed=False))
+            case ops.Apply():
+                return stateless.each(row_operators.apply(node.op, timed=False))
+            case ops.Project(columns=columns):
+                if self._leaves_few(node):
+                    return stateless.beside_key(
+                        cast(tuple[int, int], columns), cast(int, self.keyed[node.inputs[0].node])
+                    )
+                return stateless.project(node.op, width)
+            case ops.Emit():
+                return stateless.emit(node.op, width, self.plan.unbound[node.inputs[0].node])
+            case _:
+                return stateless.same
+
+    def _leaves_few(self, node: Node) -> bool:
+        """Whether a projection is on the key of parts and one other column."""
+        columns = cast(ops.Project, node.op).columns
+        return self.keyed[node.inputs[0].node] in columns and len({*columns} - {None}) == len(columns) == 2
+
+    # Where rows go
+
+    def _targets(self, id: str) -> tuple[_Target, ...]:
+        nodes = ((self.plan.by_id[consumer], port) for consumer, port in self.plan.consumers[id])
+        return tuple(self._target(node, port) for node, port in nodes if not isinstance(node.op, _FANNED))
+
+    def _target(self, node: Node, port: int) -> _Target:
+        """Through nodes without memory, as long as these feed one node alone, in one go."""
+        done: list[Step] = []
+        while not is_stateful(node.op):
+            done.append(self.steps[node.id])
+            consumers = self.plan.consumers[node.id]
+            following = self.plan.by_id[consumers[0][0]] if len(consumers) == 1 else None
+            if isinstance(node.op, ops.Emit) or following is None or isinstance(following.op, _FANNED):
+                return _Target(stateless.chained(done), None, node.id, False)
+            node, port = following, consumers[0][1]
+        port = port if isinstance(node.op, ops.Join | ops.Deliver) else 0
+        return _Target(stateless.chained(done), (node.id, port), node.id, self._lazily(node, port))
+
+    def _lazily(self, node: Node, port: int) -> bool:
+        """Whether an input of a join is on just the column that is known of its rows."""
+        if not isinstance(node.op, ops.Join):
+            return False
+        return [pair[port] for pair in node.op.on] == [self.keyed[node.inputs[port].node]]
+
+    def _lazy(self, node: Node, port: int) -> Step | None:
+        """What has still to be done to the rows of an input of a join when they are used; None: they are ready."""
+        if not self._lazily(node, port):
+            return None
+        nodes: list[Node] = []
+        inner = self.plan.by_id[node.inputs[port].node]
+        while not is_stateful(inner.op) and not isinstance(inner.op, _FANNED):
+            if len(self.plan.consumers[inner.id]) > 1:
+                break  # its rows are ready for all who take them
+            nodes.insert(0, inner)
+            inner = self.plan.by_id[inner.inputs[0].node]
+        return stateless.chained(self._in_good_order(nodes)) or stateless.same
+
+    def _in_good_order(self, nodes: Sequence[Node]) -> list[Step]:
+        """The steps of nodes that feed each other. Where a projection leaves few of the rows that come together, a test
+        that needs no more than these waits for it."""
+        done = [self.steps[node.id] for node in nodes]
+        for place, (first, second) in enumerate(pairwise(nodes)):
+            if isinstance(first.op, ops.Test) and isinstance(second.op, ops.Project) and self._leaves_few(second):
+                places = {column: place for place, column in enumerate(second.op.columns) if column is not None}
+                if stateless.is_pure(first.op.expression) and places.keys() >= set(columns_of(first.op.expression)):
+                    test = stateless.test(ops.Test(ops.moved_call(first.op.expression, places)))
+                    done[place : place + 2] = done[place + 1], test
+        return done
+
+    # What comes in
+
+    def start(self) -> None:
+        """Puts in what holds without any input: the bodies of axioms."""
+        for node in self.plan.nodes:
+            if isinstance(node.op, ops.Unit):
+                self.answer(node.id, Part(None, [()]))
+
+    def read(self, event: Event) -> None:
+        """Takes the facts of an event for the nodes that read it. Raises SourceError for a removal."""
+        for id, source in self.reads.items():
+            if source.reads(event.stream, event.graph, event.is_static):
+                if event.removed:
+                    raise unprepared(event)
+                self.coming[id].append(event.facts if source.is_plain else seen(source, event))
+
+    def _take(self) -> None:
+        """Hands on what has been read, and something is done with; all facts of a key together."""
+        coming, self.coming = self.coming, defaultdict(list)
+        for id, facts in coming.items():
+            alpha = self.alphas.get(id)
+            every = bool(self.targets[id]) or (alpha is not None and alpha.anything is not None)
+            for key, rows in by_key(chain.from_iterable(facts)).items():
+                if every or isinstance(key, tuple) or (alpha and key in alpha.predicates):
+                    for part in self.given[id].take(key, rows):
+                        self.answer(id, part)
+
+    def _together(self, id: str) -> set[Hashable]:
+        """The predicates whose facts a node should have together that have the same object: a rule names them, and does
+        not ask for each subject by itself."""
+        found: set[Hashable] = set()
+        for consumer, _ in self.plan.consumers[id]:
+            match self.plan.by_id[consumer].op:
+                case ops.Match(cells=(int() as column, str() as predicate, _)) if self._alike(consumer, column):
+                    found.add(predicate)
+        return found
+
+    def _alike(self, id: str, column: int) -> bool:
+        """Whether something is done with rows of a node that does not depend on what they have in the column."""
+        return any(self._alike_to(self.plan.by_id[one], port, column) for one, port in self.plan.consumers[id])
+
+    def _alike_to(self, node: Node, port: int, column: int) -> bool:
+        match node.op:
+            case ops.Join(on=on):
+                return all(pair[port] != column for pair in on)
+            case ops.Project(columns=columns):
+                return column not in columns or self._alike(node.id, columns.index(column))
+            case ops.Distinct() | ops.Test() | ops.Where() | ops.Union():
+                return self._alike(node.id, column)
+            case op:
+                return isinstance(op, ops.Emit)
+
+    def answer(self, id: str, part: Part) -> None:
+        """Hands on what a node has made."""
+        if not part.rows:
+            return
+        if id in self.alphas:
+            for match, matched in self.alphas[id].bare(part.key, part.rows):
+                key = None if self.keyed[match] is None else part.key
+                self.answer(match, Part(key, matched, repeats=part.repeats))
+        for step, address, inner, lazy in self.targets[id]:
+            if lazy:
+                self.receive(cast(Address, address), part)
+                continue
+            key = part.key if address is None or self.keyed[inner] is not None else None
+            made = Part(key, step(part.rows) if step else part.rows, part.rule, part.repeats)
+            if address is None:
+                self._made(inner, made)
+            elif made.rows:
+                self.receive(address, made)
+        for column, table in self.switches[id].items():
+            self._switched(column, table, part)
+
+    def _switched(self, column: int, table: Mapping[Term, Sequence[str]], part: Part) -> None:
+        for term, rows in _apart(column, table, part.rows).items():
+            for consumer in table[term]:
+                self.answer(consumer, part._replace(rows=rows))
+
+    def _made(self, id: str, part: Part) -> None:
+        """Hands on what a node without memory has made; facts by their keys."""
+        op = self.plan.by_id[id].op
+        if not isinstance(op, ops.Emit):
+            self.answer(id, part._replace(key=None) if self.keyed[id] is None else part)
+            return
+        rule = op.rules[0] if op.rules else ""
+        for key, rows in emitted(op.template, part.rows).items():
+            self.answer(id, Part(key, rows, rule))
+
+    # Work
+
+    def run(self) -> None:
+        """Works off what has been read, until every inbox is empty."""
+        self._take()
+        for component in self.busy():
+            self.fixpoint(component)
+
+    def step(self, id: str) -> None:
+        """Lets one node work off its inbox; the right side of two first."""
+        ports = self.inbox.pop(id, {})
+        for port in sorted(ports, reverse=True):
+            for part in self.operators[id].take(port, ports[port]):
+                self.answer(id, part)
+
+    def flush(self, time: int) -> list[Output]:
+        """What has come into the answer since the last call, as of a time (integer ms)."""
+        return self.delivered.flush(time)
+
+    def kept(self) -> Iterator[tuple[str, int, list[Entry]]]:
+        """(node, slot, entries): what a `Machine` that takes over has to know, as `Keeping.restore` takes it."""
+        for id, op in self.operators.items():
+            for slot, rows in op.kept():
+                yield id, slot, [(*row, ALWAYS, FOREVER, 1) for row in rows]
+
+    def state(self) -> dict[str, int]:
+        """How many rows each node keeps."""
+        return {id: op.size() for id, op in (*self.operators.items(), *self.given.items())}
+
+
+class _Target(NamedTuple):
+    """Where rows go: what is made of them on the way, and the input of a node with a memory, or else (address None) the
+    node that has made this of them. lazy: the join makes it of them when it needs them."""
+
+    step: Step | None
+    address: Address | None
+    inner: str
+    lazy: bool
+
+
+def _keyed(node: Node, plan: Plan) -> int | None:
+    """The column in which all rows of a part that a node makes have the part's key; for sets of facts 1, where it is
+    their predicate. None: there is no such column."""
+    match node.op:
+        case ops.Match(cells=cells):
+            return cells[1] if len(cells) == 3 and isinstance(cells[1], int) and mark_of(cells) is None else None
+        case ops.Project(columns=columns):
+            column = _keyed(plan.by_id[node.inputs[0].node], plan)
+            return columns.index(column) if column is not None and column in columns else None
+        case ops.Test() | ops.Extend() | ops.Where() | ops.Apply():
+            return _keyed(plan.by_id[node.inputs[0].node], plan)
+        case ops.Distinct():
+            found = {_keyed(plan.by_id[edge.node], plan) for edge in node.inputs}
+            return found.pop() if len(found) == 1 else None
+        case ops.Emit() | ops.Read() | ops.Deliver():
+            return 1
+        case _:
+            return None
+
+
+def _apart(column: int, terms: Container[Term], rows: Rows) -> Mapping[Term, Rows]:
+    """The rows that have one of the terms in the column, by that."""
+    if isinstance(rows, Factored) and rows.place != column:
+        term = cast(Term, rows.row[column])
+        return {term: rows} if term in terms else {}
+    hits: dict[Term, list[Row]] = {}
+    for row in rows:
+        if (term := cast(Term, row[column])) in terms:
+            hits.setdefault(term, []).append(row)
+    return hits
+
+
+def _is_pure(node: Node) -> bool:
+    """Whether it makes no difference how often an operator is told a row."""
+    match node.op:
+        case ops.Test(expression=expression) | ops.Extend(expression=expression):
+            return stateless.is_pure(expression)
+        case ops.Apply(function=function, arguments=arguments):
+            return functions.lookup(function).pure and all(map(stateless.is_pure, arguments))
+        case _:
+            return True
+
+
+def _tells_facts_apart(op: ops.Operator) -> bool:
+    """Whether different facts are different rows to a match."""
+    return isinstance(op, ops.Match) and not any(cell is None or isinstance(cell, ops.Value) for cell in op.cells)

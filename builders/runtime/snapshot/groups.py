@@ -1,0 +1,81 @@
+"""Parts: rows that come together and share a key; and how facts are put into parts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from squall.builders.runtime.operators.factored import LEAST, Factored, Rows
+from squall.builders.runtime.zset import Row
+from squall.rdf import Fact, Term
+from squall.rdf.row_tags import mark_of
+
+SAMPLE = 1024
+"""How many facts of a predicate are looked at to tell whether they have few objects."""
+MANY = 16
+"""Objects are few where there are so many facts for each, among those that are looked at."""
+
+
+class Part(NamedTuple):
+    """Rows that come together.
+
+    key: what all have in the column that is known of their node (None: of none); of facts, their predicate, or the mark
+    of an atom's relation with the number of cells. rule: the name of one that has made them. repeats: whether a row may
+    be there twice, because nobody has looked yet.
+    """
+
+    key: Hashable
+    rows: Rows
+    rule: str = ""
+    repeats: bool = False
+
+
+def by_key(facts: Iterable[Fact]) -> Mapping[Hashable, list[Row]]:
+    """Facts by key."""
+    given: defaultdict[Any, list[Any]] = defaultdict(list)
+    for fact in facts:
+        given[fact[1]].append(fact)  # an atom under its arguments
+    found: dict[Hashable, list[Row]] = {}
+    for key, part in given.items():
+        if isinstance(key, tuple):
+            for fact in part:
+                row = (f"@{fact.relation}", *fact.arguments)
+                found.setdefault((row[0], len(row)), []).append(row)
+        else:
+            found[key] = part
+    return found
+
+
+def by_object(rows: Sequence[Row]) -> Iterator[Rows]:
+    """The facts of a predicate; where they have few objects, those of each together."""
+    sample = rows[:: -(-len(rows) // SAMPLE)] if len(rows) >= LEAST else ()
+    if len({row[2] for row in sample}) * MANY > len(sample) or not sample:
+        yield rows
+        return
+    subjects: defaultdict[Any, list[Any]] = defaultdict(list)
+    for row in rows:
+        subjects[row[2]].append(row[0])
+    predicate = rows[0][1]
+    others: list[Row] = []
+    for object, values in subjects.items():
+        if len(values) < LEAST:
+            others += [(value, predicate, object) for value in values]
+        else:
+            yield Factored((None, predicate, object), 0, dict.fromkeys(values))
+    if others:
+        yield others
+
+
+def emitted(template: Sequence[int | Term], rows: Rows) -> Mapping[Hashable, Rows]:
+    """Facts of a template by key."""
+    if (mark := mark_of(template)) is not None:
+        return {(mark, len(template)): rows}
+    if not isinstance(template[1], int):
+        return {template[1]: rows}
+    if isinstance(rows, Factored) and rows.place != 1:
+        return {rows.row[1]: rows}
+    found: dict[Hashable, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row[1], []).append(row)
+    return found

@@ -1,0 +1,185 @@
+"""Joins of rows without times, by keys that whole parts may share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from squall.builders.runtime.operators.codegen import bare, column_names, compiled
+from squall.builders.runtime.operators.factored import LEAST, Factored, Rows, rows_of
+from squall.builders.runtime.snapshot.groups import Part
+from squall.builders.runtime.snapshot.stateless import Step
+from squall.builders.runtime.zset import Row, key_of
+from squall.plan import operators as ops
+from squall.rdf import Term
+
+
+class _Side:
+    """The rows of one input of a join by key. step: what has still to be done to rows that come with their key, when
+    the other side has rows for it (None: rows come ready, without their key)."""
+
+    def __init__(self, step: Step | None) -> None:
+        self.step = step
+        self.rows: dict[Hashable, list[Row]] = {}
+        self.factored: dict[Hashable, list[Factored]] = {}
+        self.cold: dict[Hashable, list[Part]] = {}
+        """Parts as they have come: the other side has had no rows for their keys so far."""
+
+    def ready(self, part: Part) -> Rows:
+        """The rows of a part, each once."""
+        rows = self.step(part.rows) if self.step else part.rows
+        return list(dict.fromkeys(rows)) if part.repeats and not isinstance(rows, Factored) else rows
+
+    def add(self, key: Hashable, rows: Rows) -> None:
+        """Stores rows that have the key."""
+        if isinstance(rows, Factored):
+            self.factored.setdefault(key, []).append(rows)
+        else:
+            self.rows.setdefault(key, []).extend(rows)
+
+    def warm(self, key: Hashable) -> None:
+        """Gets the rows with a key ready."""
+        for part in self.cold.pop(key, ()):
+            self.add(key, self.ready(part))
+
+    def has(self, key: Hashable) -> bool:
+        """Whether there are, or may be, rows with a key."""
+        return key in self.rows or key in self.factored or key in self.cold
+
+    def whole(self) -> Iterator[Sequence[Row]]:
+        for key in list(self.cold):
+            self.warm(key)
+        yield from self.rows.values()
+        yield from (rows_of(one) for found in self.factored.values() for one in found)
+
+    def size(self) -> int:
+        kept: list[Rows] = [*self.rows.values(), *(one for found in self.factored.values() for one in found)]
+        return sum(map(len, kept)) + sum(len(part.rows) for parts in self.cold.values() for part in parts)
+
+
+class Join:
+    """Pairs of rows that agree. steps: those that have still to be done to what comes with its key on just that."""
+
+    def __init__(self, op: ops.Join, widths: tuple[int, int], steps: tuple[Step | None, Step | None]) -> None:
+        self.sides = (_Side(steps[0]), _Side(steps[1]))
+        self.on = ([left for left, _ in op.on], [right for _, right in op.on])
+        self.keys = (key_of(self.on[0]), key_of(self.on[1]))
+        self.cells = [(0, cell) if cell < widths[0] else (1, cell - widths[0]) for cell in op.keep]
+        """The side and the column of each cell of a pair."""
+        self.probes = (_probe(op, widths, 0), _probe(op, widths, 1))
+        self.products = (_product(op, widths, 0), _product(op, widths, 1))
+
+    def take(self, port: int, parts: Iterable[Part]) -> Iterator[Part]:
+        take = self._ready if self.sides[port].step is None else self._keyed
+        for part in parts:
+            yield from (Part(None, rows) for rows in take(port, part))
+
+    def _keyed(self, port: int, part: Part) -> Iterator[Rows]:
+        mine, other = self.sides[port], self.sides[1 - port]
+        if other.has(part.key):
+            rows = mine.ready(part)
+            yield from self._paired(port, rows, part.key)
+            mine.add(part.key, rows)
+        else:
+            mine.cold.setdefault(part.key, []).append(part)
+
+    def _ready(self, port: int, part: Part) -> Iterator[Rows]:
+        mine, other, key_of_row = self.sides[port], self.sides[1 - port], self.keys[port]
+        rows = mine.ready(part)
+        if isinstance(rows, Factored):
+            if rows.place not in self.on[port]:
+                key = key_of_row(rows.row)
+                mine.add(key, rows)
+                yield from self._paired(port, rows, key)
+                return
+            rows = list(rows)
+        if other.cold:
+            for key in map(key_of_row, rows):
+                other.warm(key)
+        found: list[Row] = self.probes[port](rows, mine.rows, other.rows)
+        yield found
+        if other.factored:
+            yield from self._with_factored(port, rows, other.factored)
+
+    def _with_factored(
+        self, port: int, rows: Sequence[Row], factored: Mapping[Hashable, Sequence[Factored]]
+    ) -> Iterator[Rows]:
+        key_of_row = self.keys[port]
+        hits: dict[Hashable, list[Row]] = {}
+        for row in rows:
+            if (key := key_of_row(row)) in factored:
+                hits.setdefault(key, []).append(row)
+        for key, part in hits.items():
+            for others in factored[key]:
+                yield from self._pairs(port, part, others)
+
+    def _paired(self, port: int, rows: Rows, key: Hashable) -> Iterator[Rows]:
+        """Rows that all have the key, with those of the other side that do."""
+        other = self.sides[1 - port]
+        other.warm(key)
+        if key in other.rows:
+            yield from self._pairs(port, rows, other.rows[key])
+        for others in other.factored.get(key, ()):
+            yield from self._pairs(port, rows, others)
+
+    def _pairs(self, port: int, rows: Rows, others: Rows) -> Iterator[Rows]:
+        """All rows of one side with all of the other."""
+        if isinstance(rows, Factored) or isinstance(others, Factored):
+            yield from self._factored(port, self._needed(port, rows), self._needed(1 - port, others))
+        else:
+            yield self.products[port](rows, others)
+
+    def _factored(self, port: int, rows: Rows, others: Rows) -> Iterator[Rows]:
+        sides = ((port, rows, others), (1 - port, others, rows))
+        for side, many, few in sorted(sides, key=lambda one: -len(one[1])):
+            if isinstance(many, Factored) and len(many) >= LEAST:
+                for row in few:
+                    yield many.shaped([cell if of == side else cast(Term | None, row[cell]) for of, cell in self.cells])
+                return
+        yield self.products[port](rows, others)
+
+    def _needed(self, side: int, rows: Rows) -> Rows:
+        """Rows without those that make no difference, as they differ in what is not kept."""
+        if isinstance(rows, Factored) and (side, rows.place) not in self.cells:
+            return [rows.row] if rows else []
+        return rows
+
+    def kept(self) -> Iterator[tuple[int, Sequence[Row]]]:
+        for port, side in enumerate(self.sides):
+            yield from ((port, rows) for rows in side.whole())
+
+    def size(self) -> int:
+        return sum(side.size() for side in self.sides)
+
+
+def _sides(op: ops.Join, widths: tuple[int, int], side: int) -> tuple[str, str, str]:
+    """The text of a row of one side, of one of the other, and of what a join makes of them."""
+    left, right = column_names("a", widths[0]), column_names("b", widths[1])
+    made = bare([(left + right)[column] for column in op.keep])
+    return (bare(left), bare(right), made) if side == 0 else (bare(right), bare(left), made)
+
+
+def _probe(op: ops.Join, widths: tuple[int, int], side: int) -> Callable[..., Any]:
+    """The function that stores rows of one side by their key, and pairs them with what the other side has stored."""
+    mine, theirs, made = _sides(op, widths, side)
+    columns = [pair[side] for pair in op.on]
+    names = [f"{'ab'[side]}{column}" for column in columns]
+    key = names[0] if len(names) == 1 else f"({', '.join(names)})"
+    source = f"""\
+def run(rows, mine, other):
+ for x in rows:
+  {mine} = x
+  k = {key}
+  if k in mine:
+   mine[k].append(x)
+  else:
+   mine[k] = [x]
+ return [{made} for {mine} in rows if {key} in other for {theirs} in other[{key}]]
+"""
+    return compiled(source, {})
+
+
+def _product(op: ops.Join, widths: tuple[int, int], side: int) -> Callable[..., Any]:
+    """The function that pairs all rows of one side with all of the other."""
+    mine, theirs, made = _sides(op, widths, side)
+    return compiled(f"def run(rows, other):\n return [{made} for {mine} in rows for {theirs} in other]", {})

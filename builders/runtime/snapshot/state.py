@@ -1,0 +1,234 @@
+"""Memories of rows without times: sets, closures, what has been read, and what has been handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from itertools import chain, repeat
+from operator import itemgetter
+from typing import Any, cast
+
+from squall.builders.runtime.operators.factored import Factored, Rows, rows_of
+from squall.builders.runtime.operators.output import GrowingDeliver
+from squall.builders.runtime.operators.transitive_closure import Closure as Pairs
+from squall.builders.runtime.snapshot.groups import Part, by_object
+from squall.builders.runtime.zset import Row, is_rdf, new, row_fact
+from squall.contracts import Output
+from squall.rdf import Triple
+
+_FIRST = itemgetter(0)
+
+
+class Known:
+    """The rows of one key that have come."""
+
+    def __init__(self) -> None:
+        self.rows: set[Row] = set()
+        """Those that came one by one;"""
+        self.factored: dict[tuple[int, Row], Collection[Any]] = {}
+        """and the values of the others, by their place and the other cells: a set, or while there was but one
+        `Factored` of them, its values."""
+        self.places: set[int] = set()
+        """The places of these."""
+
+    def fresh(self, rows: Rows) -> Rows:
+        """The rows that are not known, each once and in their order; known from now on."""
+        if isinstance(rows, Factored):
+            return self._factored(rows)
+        for place in self.places:
+            rows = [row for row in rows if not self._has(place, row)]
+        return _fresh(rows, self.rows)
+
+    def _has(self, place: int, row: Row) -> bool:
+        values = self.factored.get((place, (*row[:place], None, *row[place + 1 :])))
+        return values is not None and row[place] in values
+
+    def _otherwise(self, rows: Factored) -> set[Any]:
+        """The values of those that are known, but not as rows that differ in this cell."""
+        if len(rows) < len(self.rows):
+            found = {row[rows.place] for row in rows if row in self.rows}
+        else:
+            found = {row[rows.place] for row in self.rows if rows.fits(row)}
+        for place in self.places - {rows.place}:
+            found.update(row[rows.place] for row in rows if self._has(place, row))
+        return found
+
+    def _factored(self, rows: Factored) -> Rows:
+        if otherwise := self._otherwise(rows):
+            rows = rows.of(value for value in rows.values if value not in otherwise)
+        key, values = (rows.place, rows.row), rows.values
+        known = self.factored.get(key)
+        if known is None:
+            self.places.add(rows.place)
+            self.factored[key] = values
+            return rows
+        fresh = set(values).difference(known)
+        if not fresh:
+            return ()
+        whole = known if isinstance(known, set) else set(known)
+        whole |= fresh  # takes over the hashes
+        self.factored[key] = whole
+        return rows if len(fresh) == len(values) else rows.of(filter(fresh.__contains__, values))
+
+    def all(self) -> Iterator[Sequence[Row]]:
+        yield list(self.rows)
+        for (place, row), values in self.factored.items():
+            yield list(Factored(row, place, dict.fromkeys(values)))
+
+    def __len__(self) -> int:
+        return len(self.rows) + sum(map(len, self.factored.values()))
+
+
+def _fresh(rows: Sequence[Row], known: set[Row]) -> Sequence[Row]:
+    before = len(known)
+    if not before:
+        known.update(rows)
+        return rows if len(known) == len(rows) else list(dict.fromkeys(rows))
+    fresh = set(rows).difference(known)
+    known |= fresh  # takes over the hashes
+    if len(fresh) == len(rows):
+        return rows
+    return list(dict.fromkeys(filter(fresh.__contains__, rows))) if fresh else ()
+
+
+class Set:
+    """Rows that are handed on once."""
+
+    def __init__(self) -> None:
+        self.known: dict[Hashable, Known] = {}
+
+    def take(self, port: int, parts: Iterable[Part]) -> Iterator[Part]:
+        for key, rows, rule, _ in parts:
+            yield Part(key, self.fresh(key, rows), rule)
+
+    def fresh(self, key: Hashable, rows: Rows) -> Rows:
+        """Those of the rows with a key that have not come before."""
+        known = self.known.get(key)
+        if known is None:
+            known = self.known[key] = Known()
+        return known.fresh(rows)
+
+    def kept(self) -> Iterator[tuple[int, Sequence[Row]]]:
+        for known in self.known.values():
+            yield from ((0, rows) for rows in known.all())
+
+    def size(self) -> int:
+        return sum(map(len, self.known.values()))
+
+
+class Given:
+    """The facts that have been read, each handed on once; but nothing is looked for where all facts of a predicate come
+    together. together: the predicates whose facts are handed on together where they have the same object. careful: it
+    makes a difference how often a fact comes."""
+
+    def __init__(self, together: Collection[Hashable], careful: bool) -> None:
+        self.together = together
+        self.careful = careful
+        self.set = Set()
+        self.alone: dict[Hashable, Sequence[Row]] = {}
+        """The facts that have come with their keys, where nothing has been looked for."""
+
+    def take(self, key: Hashable, rows: Sequence[Row]) -> Iterator[Part]:
+        """Takes all facts of a key that come at an instant."""
+        parts = list(by_object(rows)) if key in self.together else [rows]
+        if parts[0] is rows and not self.careful and key not in self.set.known and key not in self.alone:
+            self.alone[key] = rows
+            yield Part(key, rows, repeats=True)
+            return
+        if key in self.alone:
+            self.set.fresh(key, self.alone.pop(key))
+        for part in parts:
+            yield Part(key, self.set.fresh(key, part))
+
+    def size(self) -> int:
+        return self.set.size() + sum(map(len, self.alone.values()))
+
+
+class Told:
+    """Rows that need not be looked for, as each of them comes but once."""
+
+    def __init__(self) -> None:
+        self.parts: list[Rows] = []
+
+    def take(self, port: int, parts: Iterable[Part]) -> Iterator[Part]:
+        for part in parts:
+            self.parts.append(part.rows)
+            yield part
+
+    def kept(self) -> Iterator[tuple[int, Sequence[Row]]]:
+        yield from ((0, rows_of(rows)) for rows in self.parts)
+
+    def size(self) -> int:
+        return sum(map(len, self.parts))
+
+
+class Closure:
+    """The transitive closure of pairs."""
+
+    def __init__(self) -> None:
+        self.pairs = Pairs()
+        self.taken: list[Row] = []
+
+    def take(self, port: int, parts: Iterable[Part]) -> Iterator[Part]:
+        for part in parts:
+            rows = rows_of(part.rows)
+            self.taken += rows
+            yield Part(None, self.pairs.add_lasting(cast(Sequence[tuple[str, str]], rows)))
+
+    def kept(self) -> Iterator[tuple[int, Sequence[Row]]]:
+        yield 0, self.taken
+
+    def size(self) -> int:
+        return self.pairs.size()
+
+
+class Deliver:
+    """Facts that come into the answer. once: the inputs that bring no fact twice."""
+
+    def __init__(self, op: GrowingDeliver, once: Collection[int]) -> None:
+        self.remembers = op.remembers
+        self.name = op.name
+        self.once = once
+        self.alone: dict[Hashable, tuple[int, list[Rows]]] = {}
+        """The facts that have come, by key, where one input that brings no fact twice has brought all of the key;"""
+        self.set = Set()
+        """and the others."""
+        self.waiting: list[tuple[int, Part]] = []
+
+    def take(self, port: int, parts: Iterable[Part]) -> Iterator[Part]:
+        self.waiting += zip(repeat(port), parts)
+        return iter(())
+
+    def flush(self, time: int) -> list[Output]:
+        waiting, self.waiting = self.waiting, []
+        found: list[Output] = []
+        for port, (key, rows, maker, _) in waiting:
+            fresh, rule = self._fresh(port, key, rows), self.name or maker
+            if not isinstance(key, str) or key[0] != "<" or '"' in map(_FIRST, map(_FIRST, fresh)):
+                found += [new(Output, (row_fact(row), time, rule)) for row in fresh if is_rdf(row)]
+            else:  # what nearly all are, without a step of ours for each
+                triples = map(new, repeat(Triple), fresh)
+                found += map(new, repeat(Output), zip(triples, repeat(time), repeat(rule)))
+        if not self.remembers:
+            self.alone.clear()
+            self.set.known.clear()
+        return found
+
+    def _fresh(self, port: int, key: Hashable, rows: Rows) -> Rows:
+        """The facts that have not come before."""
+        if key not in self.set.known:
+            only, before = self.alone.setdefault(key, (port, []))
+            if only == port and port in self.once:
+                before.append(rows)
+                return rows
+            for part in before:
+                self.set.fresh(key, part)
+            del self.alone[key]
+        return self.set.fresh(key, rows)
+
+    def kept(self) -> Iterator[tuple[int, Sequence[Row]]]:
+        alone = chain.from_iterable(rows for _, parts in self.alone.values() for rows in parts)
+        for rows in (alone, *(rows for _, rows in self.set.kept())):
+            yield 0, [(*row, "") for row in rows]
+
+    def size(self) -> int:
+        return self.set.size() + sum(len(rows) for _, parts in self.alone.values() for rows in parts)

@@ -1,0 +1,111 @@
+"""What operators without memory do to rows without times: one by one, or at once where they differ in one cell only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from operator import itemgetter
+from typing import Any, cast
+
+from squall import functions
+from squall.builders.runtime.operators import stateless
+from squall.builders.runtime.operators.factored import LEAST, Factored, Rows
+from squall.builders.runtime.zset import Row
+from squall.plan import operators as ops
+
+Step = Callable[[Rows], Rows]
+
+
+def same(rows: Rows) -> Rows:
+    """Read, Unit, Union: rows as they are."""
+    return rows
+
+
+def each(step: stateless.Step) -> Step:
+    """A step that is done row by row."""
+    return cast(Step, step)
+
+
+def chained(steps: Sequence[Step]) -> Step | None:
+    """One step after the other; None: there is none."""
+    if len(steps) < 2:
+        return steps[0] if steps else None
+
+    def all_of_them(rows: Rows) -> Rows:
+        for step in steps:
+            rows = step(rows)
+        return rows
+
+    return all_of_them
+
+
+def match(cells: Sequence[ops.Cell], known: Collection[int] = ()) -> Step:
+    """Facts as rows. `known`: the cells of which it is known that the fact fits them."""
+    step = each(stateless.match(cells, known, rule=False, timed=False))
+    columns = [cell for cell in cells if isinstance(cell, int)]
+    tests = [(place, cell) for place, cell in enumerate(cells) if isinstance(cell, str) and place not in known]
+    if len(set(columns)) < len(columns) or any(isinstance(cell, ops.Value) for cell in cells):
+        return step
+    tested, shape = {place for place, _ in tests}, [cells.index(column) for column in sorted(columns)]
+
+    def matched(rows: Rows) -> Rows:
+        if not isinstance(rows, Factored) or rows.place in tested:
+            return step(rows)
+        return rows.shaped(shape) if all(rows.row[place] == cell for place, cell in tests) else ()
+
+    return matched
+
+
+def test(op: ops.Test) -> Step:
+    """Rows for which the expression is true."""
+    step, needed, once = each(stateless.test(op)), {*ops.columns_of(op.expression)}, is_pure(op.expression)
+
+    def tested(rows: Rows) -> Rows:
+        if not isinstance(rows, Factored):
+            return step(rows)
+        if once and rows.place not in needed:
+            return rows if step([rows.row]) else ()
+        return rows.of(row[rows.place] for row in step(rows))
+
+    return tested
+
+
+def is_pure(expression: ops.Expression) -> bool:
+    """Whether it makes no difference how often an expression is computed."""
+    if not isinstance(expression, ops.Invoke):
+        return True
+    return functions.lookup(expression.function).pure and all(map(is_pure, expression.arguments))
+
+
+def project(op: ops.Project, width: int) -> Step:
+    """Rows of some columns."""
+    return _shaping(op.columns, each(stateless.project(op, width, timed=False)))
+
+
+def emit(op: ops.Emit, width: int, unbound: Collection[int]) -> Step:
+    """A fact from each row. See `squall.builders.runtime.operators.stateless.emit`."""
+    step = each(stateless.emit(op.template, op.rules, width, unbound, timed=False))
+    return step if any(cell in unbound for cell in op.template) else _shaping(op.template, step)
+
+
+def _shaping(template: Sequence[Any], step: Step) -> Step:
+    """The step, at once where rows are factored: it does no more than to give them the shape of the template."""
+    return lambda rows: rows.shaped(template) if isinstance(rows, Factored) else step(rows)
+
+
+def beside_key(columns: Sequence[int], key: int) -> Step:
+    """Rows of two columns, one of which has the key of their part, each once: of rows that come together many agree in
+    the other. (How often a row comes makes no difference to any plan that fits.)"""
+    (place,) = (place for place, column in enumerate(columns) if column != key)
+    other = itemgetter(columns[place])
+
+    def projected(rows: Rows) -> Rows:
+        if isinstance(rows, Factored):
+            return rows.shaped(columns)
+        if not rows:
+            return ()
+        term = rows[0][key]
+        row: Row = (None, term) if place == 0 else (term, None)
+        made = Factored(row, place, dict.fromkeys(map(other, rows)))
+        return made if len(made) >= LEAST else list(made)
+
+    return projected

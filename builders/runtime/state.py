@@ -1,0 +1,113 @@
+"""What a run keeps, apart from what runs it: entries by memory and slot, added up and forgotten as time passes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+
+from squall.builders.runtime.intervals import Steps, add_step, positive
+from squall.builders.runtime.operators.state import Keeping
+from squall.builders.runtime.zset import Entry, Row
+
+Slot = tuple[str, int]
+"""A memory, and the number of one of its slots (`squall.builders.runtime.dataflow.Machine.kept`)."""
+
+_START = itemgetter(-3)
+COMPACT = 16
+"""After how many batches a distributed builder writes its state as a whole again."""
+
+
+class State:
+    """All that a run has kept so far."""
+
+    def __init__(self) -> None:
+        self.entries: dict[Slot, list[Entry]] = {}
+
+    def add(self, kept: Iterable[tuple[str, int, Sequence[Entry]]]) -> None:
+        """Takes down what has gone into memories."""
+        for id, slot, entries in kept:
+            self.entries.setdefault((id, slot), []).extend(entries)
+
+    def compact(self, memories: Mapping[str, Keeping], passed: int) -> None:
+        """Makes it as small as may be. passed: the time (integer ms) that the run has worked off."""
+        for (id, slot), entries in self.entries.items():
+            self.entries[id, slot] = compacted(entries, passed, memories[id].together(slot))
+
+    def size(self) -> int:
+        """How many entries there are."""
+        return sum(map(len, self.entries.values()))
+
+
+def lasting(entries: Sequence[Entry], passed: int, together: int | None = None) -> list[Entry]:
+    """Those of entries, none of which began before the ones that are known already, of which `compacted` may leave
+    anything: what has ended is needed where it says since when what goes on has held. passed, together: as there."""
+    going_on = [entry for entry in entries if entry[-2] >= passed]
+    rows = {entry[:-3][:together] for entry in going_on}
+    if len(going_on) == len(entries) or not rows or () in rows:  # (): they are all one
+        return list(entries) if rows else []
+    first = min(map(_START, going_on))
+    before = [entry for entry in entries if first <= entry[-2] < passed]
+    if not any(entry[:-3][:together] in rows for entry in before):  # so that nothing goes on with what was earlier yet
+        return going_on
+    firsts = {row[0] for row in rows}  # most of what has ended need not be taken apart
+    return [entry for entry in entries if entry[-2] >= passed or (entry[0] in firsts and entry[:-3][:together] in rows)]
+
+
+def compacted(entries: Iterable[Entry], passed: int, together: int | None = None) -> list[Entry]:
+    """Entries that add up to the same at every instant from `passed` on (integer ms); nothing that is to come begins
+    before. Of the past they say only since when what goes on has held. together: of how many first columns rows are
+    one, so that they have held since any of them has; None: all."""
+    groups: dict[Row, list[Entry]] = {}
+    for entry in lasting(list(entries), passed, together):
+        groups.setdefault(entry[:-3][:together], []).append(entry)
+    found: list[Entry] = []
+    for group in groups.values():
+        found += group if len(group) == 1 and group[0][-1] > 0 else _added_up(group, passed)
+    return found
+
+
+def _added_up(entries: Iterable[Entry], passed: int) -> Iterator[Entry]:
+    """The same of entries whose rows are one."""
+    rows: dict[Row, Steps] = {}
+    for entry in entries:
+        add_step(rows.setdefault(entry[:-3], {}), *entry[-3:])
+    since = _since(rows.values(), passed)
+    for row, steps in rows.items():
+        for span in _spans(_clipped(steps, since, passed)):
+            yield *row, *span
+
+
+def _since(rows: Iterable[Steps], passed: int) -> int:
+    """Since when any of the rows has held without a gap, at the time that has passed or up to then."""
+    whole: Steps = {}
+    for steps in rows:
+        for instant, change in steps.items():
+            whole[instant] = whole.get(instant, 0) + change
+    return next((start for start, end in positive(whole) if start <= passed <= end), passed)
+
+
+def _clipped(steps: Steps, since: int, passed: int) -> Steps:
+    """The steps with all that lies before `passed` moved to one instant. What ends at `passed` is kept: a row that
+    begins then goes on with it."""
+    before = sum(change for instant, change in steps.items() if instant < passed)
+    found = {instant: change for instant, change in steps.items() if instant >= passed}
+    if before:
+        found[since] = found.get(since, 0) + before
+    return found
+
+
+def _spans(steps: Steps) -> Iterator[tuple[int, int, int]]:
+    """(start, end, weight) of as few entries as add up to the steps: what began first ends first."""
+    open: deque[tuple[int, int]] = deque()
+    for instant in sorted(steps):
+        change = steps[instant]
+        while change and open and (change < 0) != (open[0][1] < 0):
+            start, weight = open.popleft()
+            ended = weight if abs(weight) <= abs(change) else -change
+            yield start, instant, ended
+            change += ended
+            if weight != ended:
+                open.appendleft((start, weight - ended))
+        if change:
+            open.append((instant, change))

@@ -1,0 +1,105 @@
+"""Which live source Spark's executors read by themselves, and how; all others the driver reads, and spools.
+
+It is what a run begins with and stays: the offsets in Spark's checkpoint are of no use to another way of reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from squall.builders.distributed.io.parsing import Document
+from squall.builders.spark import kafka
+from squall.builders.spark.store import READS, Store
+from squall.errors import BuilderError
+from squall.rdf import Event
+from squall.streams import Source, Sources, open_source
+from squall.streams.clock import EventClock
+from squall.streams.live.messages import MessageSource
+from squall.streams.sources.files import Divisible
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_CONNECTOR, _SQUALL = "connector", "squall"
+"""By what a source is read: Spark's connector for Kafka, or a data source of squall's own."""
+
+
+class Direct(NamedTuple):
+    """What executors read by themselves. by: what reads it; begin: the position at which it begins, where that is
+    squall's to say. None: there is no such source."""
+
+    source: Source | None = None
+    by: str = ""
+    begin: str = ""
+
+    def document(self) -> Document:
+        """How its lines are read."""
+        assert self.source is not None
+        if self.by == _CONNECTOR:
+            return kafka.document_of(cast(kafka.Topic, self.source))
+        return Document(self.source.uri, spooled=True)
+
+    def lines(self, spark: SparkSession) -> DataFrame:
+        """Its lines as they come, with the places that they are from."""
+        assert self.source is not None
+        if self.by == _CONNECTOR:
+            return kafka.lines(spark, cast(kafka.Topic, self.source))
+        from squall.builders.spark.datasource import LineSource
+
+        spark.dataSource.register(LineSource)
+        return spark.readStream.format(LineSource.name()).option("begin", self.begin).load(self.source.uri)
+
+
+def chosen(spark: SparkSession, store: Store, batches: Iterable[Sequence[Event]]) -> Direct:
+    """What a run has begun with, or else what can be.
+
+    Raises BuilderError where a run has begun so, and cannot go on; SourceError where the source cannot be reached.
+    """
+    known = store.read(READS)
+    if known is None:
+        found = _possible(spark, batches) if isinstance(batches, Sources) else Direct()
+        store.write({"source": found.source and found.source.uri, "by": found.by, "begin": found.begin}, READS)
+        return found
+    uri, by, begin = known["source"], known["by"], known["begin"]
+    if uri is None:
+        return Direct()
+    if by == _CONNECTOR and not kafka.is_there(spark):
+        hint = "start it with the connector that it was begun with (`spark.jars.packages`), or from a new checkpoint"
+        raise BuilderError(f"`{uri}` was read by Spark's connector for Kafka, which is not there", hint=hint)
+    sources = batches.sources if isinstance(batches, Sources) else ()
+    if [source.uri for source in sources] != [uri]:
+        raise BuilderError(
+            f"the checkpoint `{store.root}` is that of another source: {uri}",
+            hint="a run that has changed starts from a new checkpoint: name another folder, or remove this one",
+        )
+    return Direct(sources[0], by, begin)
+
+
+def _possible(spark: SparkSession, batches: Sources) -> Direct:
+    """The connector is what Spark's executors are best at."""
+    topic = kafka.possible(spark, batches.sources)
+    if topic is not None:
+        return Direct(topic, _CONNECTOR)
+    if len(batches.sources) == 1 and isinstance(batches.clock, EventClock):
+        (source,) = batches.sources
+        if _is_apart(source):
+            return Direct(source, _SQUALL, _beginning(source.uri))
+    return Direct()
+
+
+def _is_apart(source: Source) -> bool:
+    """Whether any process can read it in the same way, by its address: a broker's log, of which a group has no part,
+    and which nothing puts in order."""
+    return isinstance(source, MessageSource) and isinstance(source, Divisible) and not getattr(source, "group", "")
+
+
+def _beginning(uri: str) -> str:
+    """Where a source begins. Who has mistyped its address is told at once, as in process."""
+    source = open_source(uri)
+    assert isinstance(source, MessageSource)
+    source.retry = 0
+    with closing(cast(Divisible, source)) as divisible:
+        divisible.latest()
+        return divisible.beginning()

@@ -1,0 +1,199 @@
+"""The answers of a plan as a DataFrame: a column for each variable of a query, or the terms of facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow
+
+from squall.builders.distributed.io.records import Failed, from_arrow
+from squall.builders.distributed.io.task_output import ORDER
+from squall.builders.runtime.serde import unpack_output
+from squall.contracts import Output
+from squall.errors import BuilderError, near
+from squall.plan import Plan
+from squall.plan.operators import Answer, Distinct, Slice, Union
+from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Quad, Solution, Term, iri_text, is_blank, is_iri, parts
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+FACT = ("subject", "predicate", "object", "graph")
+"""The columns of facts; `graph` is null in the default graph."""
+TERM = "struct<lexical: string, datatype: string, language: string>"
+"""A term. Of an IRI and a blank node (``_:b``) the datatype is null; of a plain literal it is xsd:string."""
+EVERY = {"time": "long", "place": "int", "rule": "string"}
+"""The columns of every answer: its time (integer ms, null for what always holds); its number, from 1 on, among those of
+its time that have an order, else 0; its rule."""
+_TERM = pyarrow.struct([(name, pyarrow.string()) for name in ("lexical", "datatype", "language")])
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The columns of a plan's answers: those in `names`, each a term, then those of `EVERY`.
+
+    asks: the one column is the answer of an ASK query, a boolean.
+    """
+
+    names: tuple[str, ...]
+    asks: bool = False
+
+    @property
+    def schema(self) -> str:
+        """As Spark's DDL."""
+        kind = "boolean" if self.asks else TERM
+        cells = (f"`{name}` {kind}" for name in self.names)
+        return ", ".join([*cells, *(f"{name} {kind}" for name, kind in EVERY.items())])
+
+    def cells(self, output: Output) -> tuple[Any, ...]:
+        """The cells of an answer in the columns of `names`. Raises BuilderError for an atom."""
+        answer = output.fact
+        match answer:
+            case Boolean(value=value):
+                return (value,)
+            case Solution(values=values):
+                return tuple(map(_cell, values))
+            case Atom():
+                hint = "have a query or a rule make triples of it"
+                raise BuilderError(f"`{output.rule}` makes `{answer}`, which has no columns", hint=hint)
+            case Quad():
+                return tuple(map(_cell, answer))
+        assert not isinstance(answer, Evaluated)
+        return (*map(_cell, answer), None)
+
+
+def shape(plan: Plan) -> Shape:
+    """The columns of a plan's answers. Raises BuilderError where its programs answer in different ones, or where two
+    columns have the same name to Spark."""
+    found = {_shape(plan, end) for node, _ in plan.deliveries for end in _ends(plan, node.id)}
+    if len(found) != 1:
+        raise BuilderError(
+            f"a DataFrame has the columns of one query: {' and '.join(sorted(map(_told, found)))} are different ones",
+            hint="make a plan for each of them",
+        )
+    columns = found.pop()
+    known = list(EVERY)
+    for name in columns.names:
+        if name.lower() in known:
+            raise BuilderError(f"there would be two columns `{name}`", hint="give the variable another name (`AS`)")
+        known.append(name.lower())
+    return columns
+
+
+def _ends(plan: Plan, id: str) -> Iterator[str]:
+    """The nodes that make what a node hands on."""
+    for edge in plan.by_id[id].inputs:
+        if isinstance(plan.by_id[edge.node].op, Union | Distinct | Slice):
+            yield from _ends(plan, edge.node)
+        else:
+            yield edge.node
+
+
+def _shape(plan: Plan, id: str) -> Shape:
+    match plan.by_id[id].op:
+        case Answer(asks=True):
+            return Shape(("answer",), asks=True)
+        case Answer(names=names):
+            return Shape(names)
+    return Shape(FACT)
+
+
+def _told(one: Shape) -> str:
+    return f"({', '.join(one.names)})"
+
+
+def is_ordered(plan: Plan) -> bool:
+    """Whether a plan answers in an order."""
+    told = (end for node, op in plan.deliveries if op.output == "rstream" for end in _ends(plan, node.id))
+    return any(isinstance(op := plan.by_id[id].op, Answer) and op.order for id in told)
+
+
+def numbered(answers: DataFrame) -> DataFrame:
+    """Messages that hold answers, with their places among those of their time as numbers (`weight`): Spark's tasks sort
+    each time by itself."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    number = f.row_number().over(Window.partitionBy("start", "node").orderBy(*ORDER))
+    return answers.withColumn("weight", f.when(f.length("spans") > 0, number).otherwise(0).cast("int"))
+
+
+def frame(answers: DataFrame, columns: Shape) -> DataFrame:
+    """The answers that messages hold, in columns."""
+
+    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        for batch in batches:
+            try:
+                yield _batch(batch, columns)
+            except BuilderError as error:
+                raise Failed(error) from None
+
+    return answers.mapInArrow(step, columns.schema)
+
+
+def _batch(batch: pyarrow.RecordBatch, columns: Shape) -> pyarrow.RecordBatch:
+    rows: list[tuple[Any, ...]] = []
+    for message in from_arrow([batch]):
+        output = unpack_output(message.row, message.start)
+        if not isinstance(output.fact, Evaluated):
+            time = None if output.time == ALWAYS else output.time
+            rows.append((*columns.cells(output), time, message.weight, output.rule))
+    kinds = [pyarrow.bool_() if columns.asks else _TERM for _ in columns.names]
+    kinds += [pyarrow.int64(), pyarrow.int32(), pyarrow.string()]
+    arrays = [pyarrow.array([row[number] for row in rows], type=kind) for number, kind in enumerate(kinds)]
+    return pyarrow.RecordBatch.from_arrays(arrays, names=[*columns.names, *EVERY])
+
+
+def _cell(term: Term | None) -> dict[str, str | None] | None:
+    if term is None:
+        return None
+    if is_iri(term):
+        return {"lexical": iri_text(term), "datatype": None, "language": None}
+    if is_blank(term):
+        return {"lexical": term, "datatype": None, "language": None}
+    lexical, datatype, language = parts(term)
+    return {"lexical": lexical, "datatype": datatype, "language": language or None}
+
+
+OTHERS = "*"
+"""What stands for all variables that have no type of their own."""
+TYPES = ("string", "boolean", "int", "long", "float", "double", "decimal", "date", "timestamp")
+"""The types, by Spark's names, that columns can have. ``decimal`` may say its digits: ``decimal(38, 18)``."""
+
+
+def check_types(columns: Shape, types: Mapping[str, str]) -> None:
+    """Raises BuilderError for a name that is no column, or a type that no column can have."""
+    for name, type in types.items():
+        if name not in (*columns.names, OTHERS):
+            raise BuilderError(f"there is no column `{name}` to be typed", hint=near(name, columns.names))
+        if not re.fullmatch(rf"({'|'.join(TYPES)})|decimal\(\d+, ?\d+\)", type):
+            raise BuilderError(f"a column cannot have the type `{type}`", hint=f"types: {', '.join(TYPES)}")
+
+
+def typed(answers: DataFrame, columns: Shape, types: Mapping[str, str]) -> DataFrame:
+    """The same with plain columns, made of lexical forms: of the type that `types` says for their name, or for
+    `OTHERS`; else strings. A value that is not of the type fails the job."""
+    from pyspark.sql import functions as f
+
+    if columns.asks:
+        return answers
+    others = types.get(OTHERS, "string")
+    return answers.withColumns(
+        {name: _plain(f.col(f"`{name}`"), name, types.get(name, others)) for name in columns.names}
+    )
+
+
+def _plain(cell: Column, name: str, type: str) -> Column:
+    from pyspark.sql import functions as f
+
+    lexical = cell["lexical"]
+    if type == "string":
+        return lexical
+    value = lexical.try_cast(type)
+    wrong = BuilderError(
+        f"a value of `{name}` is no {type}", hint=f"have the query answer with what is, or `{name}=string`"
+    )
+    return f.when(lexical.isNull() | value.isNotNull(), value).otherwise(f.raise_error(f.lit(Failed.text(wrong))))

@@ -1,0 +1,65 @@
+"""Where the sink and the ledger of a run on Spark are between two batches, so that each batch is in them once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from squall.builders.spark.store import Store
+from squall.contracts import Delivering, Options, Recoverable, Rewindable
+from squall.errors import BuilderError
+
+
+class Ends:
+    """The sink and the ledger of a run. What can only be recovered (`squall.contracts.Recoverable`) is for runs that have
+    a checkpoint.
+
+    settle: makes sure that what has been written is where it should be.
+    """
+
+    settle: Callable[[], None] | None = None
+
+    def __init__(self, options: Options, store: Store) -> None:
+        self.store = store
+        self.sink = options.sink
+        self.uri = getattr(options.sink, "uri", "")
+        kinds = Rewindable if options.checkpoint is None else Rewindable | Recoverable
+        found = {"sink": options.sink, "ledger": options.ledger}
+        self.parts: dict[str, Any] = {kind: part for kind, part in found.items() if isinstance(part, kinds)}
+
+    def resume(self, done: int) -> None:
+        """Goes on as if nothing had followed the batches that count. done: how many they are. Raises BuilderError where
+        they are in another sink."""
+        known = self.store.read("marks", f"{done}.json")
+        if known is None:
+            self._note(done)
+            return
+        if known.get("uri", self.uri) != self.uri:
+            raise BuilderError(
+                f"the outputs of the checkpoint go to `{known['uri']}`, and not to `{self.uri}`",
+                hint="a run that has changed starts from a new checkpoint: name another folder, or remove this one",
+            )
+        for kind, part in self.parts.items():
+            if kind in known and isinstance(part, Rewindable):
+                part.rewind(known[kind])
+            elif kind in known:
+                part.recover(known[kind])
+
+    def keep(self, done: int, last: bool = False) -> None:
+        """Makes what has been written last, and says where that ends; what is held back is in there. done: how many
+        batches count when this one does. last: nothing follows for the time being."""
+        if self.settle is not None:
+            self.settle()
+        self._note(done, last)
+        self.store.delete("marks", f"{done - 2}.json")
+
+    def deliver(self) -> None:
+        """What was kept counts: what is held back is handed on."""
+        if "sink" in self.parts and isinstance(self.sink, Delivering):
+            self.sink.deliver()
+
+    def _note(self, done: int, last: bool = False) -> None:
+        marks = {
+            kind: part.mark() if isinstance(part, Rewindable) else part.save(last) for kind, part in self.parts.items()
+        }
+        self.store.write({"uri": self.uri, **marks}, "marks", f"{done}.json")

@@ -1,0 +1,1 @@
+"""Lowering: rules over variables become operators over columns."""

@@ -1,0 +1,124 @@
+"""Names to columns: the only place in which variables become numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from squall.errors import PlannerError
+from squall.model import AtomPattern, Call, Expression, FactPattern, Slot, System, Variable
+from squall.model.stratification import is_timed
+from squall.plan import operators as ops
+from squall.plan.operators import Cell, Column, Invoke, Match, Value
+from squall.planners.lowering.plan_builder import Draft, Rows
+from squall.rdf import Term, is_literal
+from squall.rdf.row_tags import relation_mark
+
+
+def match_of(pattern: FactPattern) -> tuple[Match, tuple[Variable, ...]]:
+    """The `Match` of a pattern, variables numbered from left to right, and the variable of each of its columns."""
+    numbers: dict[Variable, int] = {}
+    cells: list[Cell] = []
+    if isinstance(pattern, AtomPattern):
+        cells.append(relation_mark(pattern.relation))
+    for slot in pattern.slots:
+        if isinstance(slot, Variable):
+            cells.append(numbers.setdefault(slot, len(numbers)))
+        else:
+            cells.append(Value(slot) if is_literal(slot) and not pattern.exact else slot)
+    return Match(tuple(cells)), tuple(numbers)
+
+
+def template_of(template: FactPattern, rows: Rows, rule: System) -> tuple[int | Term, ...] | None:
+    """The cells of a template: see `cells_of`."""
+    cells = cells_of(template.slots, rows, rule)
+    if isinstance(template, AtomPattern) and cells is not None:
+        return (relation_mark(template.relation), *cells)
+    return cells
+
+
+def cells_of(slots: Iterable[Slot], rows: Rows, rule: System) -> tuple[int | Term, ...] | None:
+    """What stands for terms and variables of a template; None if one never is bound, so that it makes no fact.
+
+    Raises PlannerError if it has a variable that the body does not even mention.
+    """
+    cells: list[int | Term] = []
+    for slot in slots:
+        if not isinstance(slot, Variable):
+            cells.append(slot)
+        elif slot in rows.names:
+            cells.append(rows.names.index(slot))
+        elif slot in rows.maybe:
+            return None
+        else:
+            raise PlannerError(f"the head of rule `{rule.name}` has `{slot}`, which its body never binds", rule.origin)
+    return tuple(cells)
+
+
+def expression_of(expression: Expression | None, names: Sequence[Variable]) -> ops.Expression:
+    """The expression over columns; a variable that no column holds is unbound (None)."""
+    match expression:
+        case Variable():
+            return Column(names.index(expression)) if expression in names else None
+        case Call(function=function, arguments=arguments):
+            return Invoke(function, tuple(expression_of(argument, names) for argument in arguments))
+        case _:
+            return expression
+
+
+def condition_of(expression: Expression, names: Sequence[Variable]) -> Invoke:
+    """The expression of a test over columns. Raises PlannerError if it calls nothing."""
+    condition = expression_of(expression, names)
+    if not isinstance(condition, Invoke):
+        raise PlannerError(f"a test has to call a function, not {condition!r}")
+    return condition
+
+
+def untimed(expressions: Iterable[Expression | None], what: str, rule: System) -> None:
+    """Raises PlannerError if one of the expressions depends on the time: only tests and binds may."""
+    if any(expression is not None and is_timed(expression) for expression in expressions):
+        raise PlannerError(
+            f"rule `{rule.name}` takes the time (`now`) in {what}", rule.origin, "bind it to a variable before"
+        )
+
+
+def join_of(left: Rows, right: Rows) -> tuple[ops.Join, tuple[Variable, ...]]:
+    """The natural join: on all shared columns, every variable kept once (so that a join of sets is a set)."""
+    known, names = left.names, [*left.names]
+    on, keep = [], [*range(len(names))]
+    for column, name in enumerate(right.names):
+        if name in known:
+            on.append((known.index(name), column))
+        else:
+            keep.append(len(known) + column)
+            names.append(name)
+    return ops.Join(tuple(on), tuple(keep)), tuple(names)
+
+
+def shared(left: Rows, right: Rows) -> tuple[tuple[int, int], ...]:
+    """The columns, left and right, of the variables that both have."""
+    return tuple((left.names.index(name), column) for column, name in enumerate(right.names) if name in left.names)
+
+
+def maybe_of(left: Rows, right: Rows) -> frozenset[Variable]:
+    """The variables that may be unbound in a row of both."""
+    return (left.maybe | right.maybe) - left.sure - right.sure
+
+
+def columns_as(draft: Draft, rows: Rows, names: Sequence[Variable]) -> Rows:
+    """The rows with just these columns, in this order. What they do not have is unbound in them."""
+    if tuple(names) == rows.names:
+        return rows
+    columns = tuple(rows.names.index(name) if name in rows.names else None for name in names)
+    return replace(rows, node=draft.add(ops.Project(columns), rows.node), names=tuple(names))
+
+
+def union(draft: Draft, branches: Sequence[Rows], names: Sequence[Variable] | None = None) -> Rows:
+    """The rows of all branches, as a bag, over the columns `names` (else in the order in which the branches have
+    them). What a branch does not bind is unbound in its rows (trap 6: each branch has its own numbers)."""
+    if names is None:
+        names = tuple(dict.fromkeys(name for branch in branches for name in branch.names))
+    maybe = {name for branch in branches for name in (*branch.maybe, *(set(names) - set(branch.names)))}
+    inputs = [columns_as(draft, branch, names).node for branch in branches]
+    node = draft.add(ops.Union(), *inputs) if len(inputs) > 1 else inputs[0]
+    return Rows(node, tuple(names), frozenset(maybe))

@@ -1,0 +1,104 @@
+"""A plan in the making: nodes named by a planner, and the rows that they stand for, by variable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from hashlib import sha256
+
+from squall.errors import Origin, PlannerError
+from squall.model import Variable
+from squall.plan import Input, Node
+from squall.plan.operators import Answer, Emit, Operator, Update
+
+Identity = Callable[[Operator, tuple[str, ...]], str]
+"""Names a node by its operator and its inputs; two nodes of one name are one node."""
+
+
+def digest(op: Operator, inputs: tuple[str, ...]) -> str:
+    """A name that is the same in every process for the same operator on the same inputs. Rules do not count, but for
+    answers: each query has its own; nor does what an operator does not show (``repr``)."""
+    kind: type = type(op)
+    name, form, parts = _form(kind)
+    text = "\n".join((form % tuple([getattr(op, part) for part in parts]), *inputs))
+    return f"{name}-{sha256(text.encode()).hexdigest()[:10]}"
+
+
+@cache
+def _form(kind: type) -> tuple[str, str, tuple[str, ...]]:
+    """The name of an operator, and how to print it: as `repr` does, but without rules, and much faster."""
+    told = [part.name for part in fields(kind) if part.repr]
+    parts = tuple(name for name in told if kind is Answer or name != "rules")
+    shown = (f"{name}={'%r' if name in parts else '()'}" for name in told)
+    return kind.__name__.lower(), f"{kind.__name__}({', '.join(shown)})", parts
+
+
+class Draft:
+    """A plan in the making. What is added twice under one identity is shared."""
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+        self.nodes: dict[str, Node] = {}
+        self.edges: dict[str, Input] = {}
+
+    def add(self, op: Operator, *inputs: str, id: str | None = None) -> str:
+        """The id of the node, added unless it is there already (then an `Emit` or `Update` serves one rule more).
+        id: its name, where it has one."""
+        id = id or self.identity(op, inputs)
+        known = self.nodes.get(id)
+        if known is None:
+            self.nodes[id] = Node(id, op, tuple([self._edge(input) for input in inputs]))
+        elif known.op is not op and known.op != op:
+            raise PlannerError(f"two different nodes are named `{id}`")
+        elif isinstance(op, Emit | Update) and isinstance(known.op, Emit | Update):
+            merged = tuple(dict.fromkeys(known.op.rules + op.rules))
+            self.nodes[id] = replace(known, op=replace(known.op, rules=merged))
+        return id
+
+    def _edge(self, input: str) -> Input:
+        """The edge from a node, the same object for all that read it."""
+        edge = self.edges.get(input)
+        if edge is None:
+            edge = self.edges[input] = Input(input)
+        return edge
+
+    def read_again(self, id: str, facts: Iterable[str]) -> None:
+        """Lets a node read the facts of others again."""
+        node = self.nodes[id]
+        self.nodes[id] = replace(node, inputs=(*node.inputs, *(Input(fact, feedback=True) for fact in facts)))
+
+    def keep(self, ends: Iterable[str]) -> None:
+        """Drops all nodes that feed none of these."""
+        found = set(ends)
+        waiting = list(found)
+        while waiting:
+            for edge in self.nodes[waiting.pop()].inputs:
+                if edge.node not in found:
+                    found.add(edge.node)
+                    waiting.append(edge.node)
+        self.nodes = {id: node for id, node in self.nodes.items() if id in found}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A node, with the variable that each of its columns holds.
+
+    maybe: the variables that may be unbound. One that has no column at all never is bound.
+    origin: where what they are the rows of was written.
+    """
+
+    node: str
+    names: tuple[Variable, ...]
+    maybe: frozenset[Variable] = frozenset()
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def known(self) -> frozenset[Variable]:
+        """All of the variables."""
+        return self.maybe.union(self.names)
+
+    @property
+    def sure(self) -> frozenset[Variable]:
+        """The variables that are bound in every row."""
+        return frozenset(self.names) - self.maybe

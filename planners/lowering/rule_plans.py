@@ -1,0 +1,478 @@
+"""What planners share: the rows of each part of a rule, and its consequences.
+
+`plan_in_written_order` is a whole planner but for the order of joins; `finish` ends a plan (`squall.planners.lowering.plan_outputs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from squall import functions
+from squall.errors import PlannerError
+from squall.functions.sparql.logic import COALESCE
+from squall.functions.sparql.names import FALSE, TRUE
+from squall.functions.sparql.terms import SOLUTION
+from squall.model import (
+    Aggregate,
+    Ask,
+    AtomPattern,
+    Bind,
+    Call,
+    Compute,
+    Construct,
+    Delete,
+    Either,
+    Exists,
+    Expression,
+    FactPattern,
+    Grouping,
+    Insert,
+    Joinable,
+    Maybe,
+    Pattern,
+    Predicate,
+    Select,
+    Slice,
+    System,
+    Test,
+    Variable,
+    Without,
+    is_initial,
+    is_update,
+    output_specs,
+    variables,
+    visible,
+)
+from squall.model.stratification import is_timed
+from squall.plan import operators as ops
+from squall.plan.operators import Column, Invoke
+from squall.planners.lowering.columns import (
+    cells_of,
+    columns_as,
+    condition_of,
+    expression_of,
+    match_of,
+    template_of,
+    union,
+    untimed,
+)
+from squall.planners.lowering.compatible_joins import (
+    Own,
+    absent,
+    agreeing,
+    apart_from,
+    given_as,
+    join,
+    left_join,
+    own,
+    tested,
+    with_own,
+    without,
+)
+from squall.planners.lowering.plan_builder import Draft, Identity, Rows, digest
+from squall.planners.lowering.plan_outputs import End, finish
+from squall.planners.lowering.scope import is_closed, is_independent, mentioned
+
+__all__ = ["Body", "Draft", "Identity", "Rows", "finish", "join", "match_of", "plan_in_written_order"]
+
+Body = Callable[[Draft, Sequence[Joinable], Callable[[Joinable], Rows]], Rows]
+"""How a planner joins: the draft, what is to be joined, and what gives the rows of each of these when asked."""
+Asking = Callable[[Rows, Exists], Sequence[Rows]]
+"""How a planner asks: the solutions of what is to exist for some rows, in each form that means the same."""
+
+
+def plan_in_written_order(draft: Draft, system: System, body: Body) -> list[End]:
+    """What all rules end in (`Emit`, `Answer`, `Update`): of each its body, joined as `body` does it, its predicates
+    as they are written, its consequences."""
+    written = _Written(draft, body)
+    return [
+        End(node, telling)
+        for telling in output_specs(system)
+        for rule in telling.rules
+        for node in ends(draft, written.solutions(rule, is_query(rule)), rule)
+    ]
+
+
+class _Written:
+    def __init__(self, draft: Draft, body: Body) -> None:
+        self.draft = draft
+        self.body = body
+
+    def solutions(self, system: System, counted: bool, part: bool = False, seed: Rows | None = None) -> Rows:
+        """The solutions of a rule or a part. counted: whether it matters how often each of them comes. seed: rows that
+        its own parts are joined with, since they may read what these bind."""
+        if seed is not None and is_closed(system):
+            return join(self.draft, seed, self.solutions(system, counted, part))
+        counted = counts(system, counted)
+        unique = counted or part or holds(system)
+        rows = self.conjunction(system.joinables, system, counted, unique, seed)
+        for predicate in system.predicates:
+            inner = self.inner(predicate, system, counted, seed)
+            rows = apply_predicate(self.draft, rows, predicate, inner, self.asked, system, seed)
+        return modified(self.draft, rows, system, part, seed)
+
+    def conjunction(
+        self, joinables: Sequence[Joinable], system: System, counted: bool, unique: bool, seed: Rows | None
+    ) -> Rows:
+        given = None
+        if seed is not None and not any(map(is_seeded, joinables)):
+            given = System(consequences=(Select(seed.names),))  # stands for the seed
+            joinables = (given, *joinables)
+
+        def rows(joinable: Joinable) -> Rows:
+            if joinable is given:
+                assert seed is not None
+                return seed
+            return self.rows(joinable, system, counted, unique, seed)
+
+        return self.body(self.draft, joinables, rows) if joinables else unit(self.draft)
+
+    def rows(self, joinable: Joinable, system: System, counted: bool, unique: bool, seed: Rows | None) -> Rows:
+        match joinable:
+            case Pattern() | AtomPattern():
+                return matched(self.draft, joinable, system, unique)
+            case Either(branches=branches):
+                return union(self.draft, [self.solutions(branch, counted, True, seed) for branch in branches])
+            case System():
+                return self.solutions(joinable, counted, True, seed)
+
+    def inner(self, predicate: Predicate, system: System, counted: bool, seed: Rows | None) -> Rows | None:
+        match predicate:
+            case Without(joinables=joinables):
+                return self.conjunction(joinables, system, False, True, seed)
+            case Maybe(system=inner):
+                return self.solutions(inner, counted, True, seed)
+            case _:
+                return None
+
+    def asked(self, rows: Rows, part: Exists) -> Sequence[Rows]:
+        return [self.solutions(part.system, False, True, seed_of(self.draft, rows, part))]
+
+
+# How often solutions come
+
+
+def is_query(rule: System) -> bool:
+    """Whether a rule answers with solutions, so that it matters how often each of them comes."""
+    return any(isinstance(consequence, Select) for consequence in rule.consequences)
+
+
+def counts(system: System, counted: bool) -> bool:
+    """Whether it matters how often a solution of the body comes, if it matters or not for the solutions in the end."""
+    return system.grouping is not None or ((counted or system.slice is not None) and not system.distinct)
+
+
+def holds(system: System) -> bool:
+    """Whether a memory will hold the rows of the system's patterns, so that they have to be sets: if not, facts that
+    come again and again would fill it."""
+    return len(system.joinables) > 1 or any(
+        isinstance(part, Without | Maybe | Exists) or (isinstance(part, Test | Bind) and is_timed(part.expression))
+        for part in system.predicates
+    )
+
+
+# Joinables
+
+
+def matched(draft: Draft, pattern: FactPattern, system: System, unique: bool) -> Rows:
+    """The rows of one pattern over the system's sources; ``unique`` where they have to be a set."""
+    op, names = match_of(pattern)
+    reads = read(draft, system, pattern)
+    return Rows(match_node(draft, op, reads, len(names), unique), names, origin=pattern.origin)
+
+
+def read(draft: Draft, system: System, pattern: FactPattern) -> list[str]:
+    """The nodes that read what a pattern of the system reads."""
+    if not system.sources:
+        raise PlannerError(f"rule `{system.name}` has no source to read", pattern.origin or system.origin)
+    return sorted({draft.add(ops.Read(source)) for source in system.sources})
+
+
+def match_node(draft: Draft, op: ops.Match, reads: Sequence[str], width: int, unique: bool) -> str:
+    """The node with the rows of a `Match`, `width` columns wide; ``unique`` as in `matched`."""
+    node = draft.add(op, *reads)
+    return draft.add(ops.Distinct(by=width), node) if unique else node
+
+
+def unit(draft: Draft) -> Rows:
+    """The one solution without variables."""
+    return Rows(draft.add(ops.Unit()), ())
+
+
+def is_seeded(joinable: Joinable) -> bool:
+    """Whether the rows of a joinable have the columns of a seed, if there is one."""
+    return isinstance(joinable, Either | System)
+
+
+def _seen(draft: Draft, rows: Rows, wanted: Iterable[Variable]) -> Rows:
+    """The rows with those columns only whose variables are wanted; one that has no column never is bound."""
+    wanted = frozenset(wanted)
+    kept = columns_as(draft, rows, [name for name in rows.names if name in wanted])
+    return replace(kept, maybe=(rows.maybe & wanted) | (wanted - set(rows.names)))
+
+
+# Predicates
+
+
+def apply_predicate(
+    draft: Draft,
+    rows: Rows,
+    part: Predicate,
+    inner: Rows | None,
+    asked: Asking,
+    rule: System,
+    seed: Rows | None = None,
+) -> Rows:
+    """The rows after one predicate. inner: the rows of what it looks at (``Without``, ``Maybe``). seed: the rows in
+    which stands what a part around it was given (``Exists``)."""
+    match part:
+        case Test(expression=expression):
+            condition = condition_of(expression, rows.names)
+            return replace(rows, node=draft.add(ops.Test(condition, is_timed(expression)), rows.node))
+        case Bind(variable=variable):
+            held = _fresh((variable,), rows, rule, seed)
+            found = _extended(draft, rows, replace(part, variable=held[variable]))
+            return agreeing(draft, found, rows, held)
+        case Compute(variables=made, function=function, arguments=arguments):
+            held = _fresh(made, rows, rule, seed)
+            untimed(arguments, "a table function", rule)
+            values = tuple(expression_of(argument, rows.names) for argument in arguments)
+            node = draft.add(ops.Apply(function, values, len(made)), rows.node)
+            found = replace(rows, node=node, names=(*rows.names, *(held[name] for name in made)))
+            return agreeing(draft, found, rows, held)
+        case Without():
+            assert inner is not None
+            return _without(draft, rows, inner, part, seed)
+        case Maybe():
+            assert inner is not None
+            return _left_join(draft, rows, inner, part, asked, rule)
+        case Exists(variable=variable):
+            _fresh(() if variable is None else (variable,), rows, rule, None)
+            return _existing(draft, rows, part, asked(rows, part))
+
+
+def _extended(draft: Draft, rows: Rows, part: Bind) -> Rows:
+    value = expression_of(part.expression, rows.names)
+    node = draft.add(ops.Extend(value, is_timed(part.expression), part.keeps), rows.node)
+    unsure = {part.variable} if part.keeps and not _is_sure(part.expression, rows) else set()
+    return replace(rows, node=node, names=(*rows.names, part.variable), maybe=rows.maybe | unsure)
+
+
+def _is_sure(expression: Expression | None, rows: Rows) -> bool:
+    """Whether an expression that calls nothing has a value in every row."""
+    return isinstance(expression, str) or expression in rows.sure
+
+
+def _without(draft: Draft, rows: Rows, inner: Rows, part: Without, seed: Rows | None) -> Rows:
+    if not part.minus:
+        return absent(draft, rows, inner)
+    given = seed.sure if seed is not None else frozenset()
+    told = [] if seed is None else [(name, held) for name, held in given_as(seed) if name in inner.known]
+    return apart_from(draft, rows, inner, (rows.known & inner.known) - given - {*part.apart}, told)
+
+
+def _left_join(draft: Draft, left: Rows, right: Rows, part: Maybe, asked: Asking, rule: System) -> Rows:
+    untimed((part.condition,), "the condition of an optional part", rule)
+    if not part.exists:
+        return left_join(draft, left, right, part.condition)
+    found = join(draft, with_own(draft, left, left.names), right)
+    for one in part.exists:
+        found = apply_predicate(draft, found, one, None, asked, rule)
+    found = tested(draft, found, part.condition)
+    names = (*left.names, *(name for name in right.names if name not in left.names))
+    both = union(draft, [found, without(draft, left, found)], names)
+    return replace(both, maybe=left.maybe | (right.known - left.sure), origin=left.origin)
+
+
+def seed_of(draft: Draft, rows: Rows, part: Exists) -> Rows | None:
+    """What of some rows may be read in what is to exist for them, as a set; None if it may as well be looked for by
+    itself."""
+    given = mentioned(part.system) & frozenset(rows.names)
+    if not given & rows.maybe and is_independent(part.system, given):
+        return None
+    seed = with_own(draft, rows, [name for name in rows.names if name in given])
+    return replace(seed, node=draft.add(ops.Distinct(len(seed.names)), seed.node))
+
+
+def _existing(draft: Draft, rows: Rows, part: Exists, forms: Sequence[Rows]) -> Rows:
+    if len(forms) > 1:
+        forms = [min(forms, key=lambda form: _existing(Draft(digest), rows, part, [form]).node)]
+    (inner,) = forms
+    held, given = own(rows), mentioned(part.system)
+    names = [name for name in rows.names if name in given and held[name] in inner.names]
+    on = tuple((rows.names.index(name), inner.names.index(held[name])) for name in names)
+    if part.wanted is False:
+        rows = replace(rows, node=draft.add(ops.AntiJoin(on), rows.node, inner.node))
+        return rows if part.variable is None else _extended(draft, rows, Bind(part.variable, FALSE))
+    there = draft.add(ops.Project(tuple(column for _, column in on)), inner.node)
+    there = draft.add(ops.Distinct(len(on)), there)
+    keys = tuple((left, place) for place, (left, _) in enumerate(on))
+    kept = tuple(range(len(rows.names)))
+    if part.wanted:
+        rows = replace(rows, node=draft.add(ops.Join(keys, kept), rows.node, there))
+        return rows if part.variable is None else _extended(draft, rows, Bind(part.variable, TRUE))
+    if part.variable is None:
+        return rows
+    return _told(draft, rows, there, keys, part.variable)
+
+
+def _told(draft: Draft, rows: Rows, there: str, keys: tuple[tuple[int, int], ...], variable: Variable) -> Rows:
+    """The rows with whether there is a row for them in a set."""
+    width = len(rows.names)
+    kept = tuple(range(width))
+    found = draft.add(ops.LeftJoin(keys, (*kept, width + len(keys))), rows.node, draft.add(ops.Extend(TRUE), there))
+    node = draft.add(ops.Extend(Invoke(COALESCE, (Column(width), FALSE))), found)
+    node = draft.add(ops.Project((*kept, width + 1)), node)
+    return replace(rows, node=node, names=(*rows.names, variable))
+
+
+def _fresh(made: Sequence[Variable], rows: Rows, rule: System, seed: Rows | None) -> dict[Variable, Variable]:
+    """The variables to which a predicate gives a value, each with that which is its column: another one where it may
+    have been given a value by a part around. Raises PlannerError where one has a value already."""
+    given = frozenset(seed.names) if seed is not None else frozenset()
+    for number, name in enumerate(made):
+        if (name in rows.known and name not in given) or name in made[:number]:
+            raise PlannerError(f"rule `{rule.name}` gives `{name}` a value that it has already", rule.origin)
+    return {name: Own(f"again {name.name}") if name in rows.known else name for name in made}
+
+
+def is_effect(part: Predicate) -> bool:
+    """Whether a predicate does something (``print``), so that it has to come after all that decide whether it does."""
+    return isinstance(part, Test) and not functions.lookup(part.expression.function).pure
+
+
+# Grouping, distinct, slice
+
+
+def modified(draft: Draft, rows: Rows, system: System, part: bool, seed: Rows | None = None) -> Rows:
+    """The solutions of a body grouped, made distinct and sliced; of a part, what can be seen of them from outside, and
+    what it was given."""
+    if system.grouping is not None:
+        rows = _grouped(draft, rows, system.grouping, system)
+    query = is_query(system)
+    seen: Iterable[Variable] = visible(system) if part or query else rows.known
+    if seed is not None:
+        seen = (*seen, *seed.known)
+    if system.distinct:
+        rows = _seen(draft, rows, seen)
+        rows = replace(rows, node=draft.add(ops.Distinct(len(rows.names)), rows.node))
+    if system.slice is not None:
+        rows = _sliced(draft, rows, system.slice, system)
+    return _seen(draft, rows, seen) if part or (query and len(system.consequences) > 1) else rows
+
+
+def _grouped(draft: Draft, rows: Rows, grouping: Grouping, rule: System) -> Rows:
+    absent = [key for key in grouping.keys if key not in rows.names]
+    # As an expression, what is unbound and what counts all solutions would look alike: it gets a column.
+    values = [one.expression for one in grouping.aggregates if isinstance(one.expression, Variable)]
+    lacking = dict.fromkeys(name for name in (*absent, *values) if name not in rows.names)
+    if lacking:
+        rows = columns_as(draft, rows, (*rows.names, *lacking))
+    untimed([aggregate.expression for aggregate in grouping.aggregates], "an aggregate", rule)
+    made = sorted(((_aggregate(one, rows), one) for one in grouping.aggregates), key=lambda pair: repr(pair[0]))
+    keys = sorted({rows.names.index(key) for key in grouping.keys})
+    node = draft.add(ops.Group(tuple(keys), tuple(op for op, _ in made)), rows.node)
+    names = (*(rows.names[key] for key in keys), *(one.variable for _, one in made))
+    unsure = {one.variable for one in grouping.aggregates if not _has_value(one, grouping, rows)}
+    return Rows(node, names, frozenset(unsure | {*absent, *(rows.maybe & set(grouping.keys))}), rows.origin)
+
+
+def _aggregate(one: Aggregate, rows: Rows) -> ops.Aggregate:
+    expression = one.expression
+    if expression is None and one.distinct:
+        expression = Call(SOLUTION.iri, rows.names)
+    return ops.Aggregate(one.kind, expression_of(expression, rows.names), one.distinct, one.separator)
+
+
+def _has_value(one: Aggregate, grouping: Grouping, rows: Rows) -> bool:
+    """Whether an aggregate surely has a value: a group has a row, and some value is the least of those that are."""
+    if one.kind in ("min", "max", "sample") and grouping.keys:
+        bound = one.expression in rows.names and one.expression not in rows.maybe
+        return bound or (isinstance(one.expression, str) and one.expression != "")
+    return one.kind == "count"
+
+
+def _sliced(draft: Draft, rows: Rows, part: Slice, system: System) -> Rows:
+    """The slice of rows that have, in this order, the variables that the consequences name and those of the order:
+    what the order leaves equal is ordered by the rows' text, which must not depend on the plan. (An order alone leaves
+    out nothing: answers say it by themselves.)"""
+    expressions = [order.expression for order in part.order]
+    untimed(expressions, "the order of a slice", system)
+    named = dict.fromkeys((*_named(system), *(name for one in expressions for name in variables(one)), *part.keys))
+    rows = columns_as(draft, rows, [name for name in named if name in rows.names])
+    if not part.offset and part.limit is None:
+        return rows
+    by = tuple((expression_of(order.expression, rows.names), order.descending) for order in part.order)
+    keys = tuple(map(rows.names.index, part.keys))
+    return replace(rows, node=draft.add(ops.Slice(by, part.offset, part.limit, keys), rows.node))
+
+
+def _named(system: System) -> Iterator[Variable]:
+    for consequence in system.consequences:
+        match consequence:
+            case Select(variables=names):
+                yield from names
+            case Construct(template=template):
+                yield from (name for one in template for name in variables(one))
+            case Insert() | Delete():
+                yield from visible(system)
+    if not system.consequences:
+        yield from visible(system)
+
+
+# Consequences
+
+
+def ends(draft: Draft, rows: Rows, rule: System) -> list[str]:
+    """A node for each consequence of the rule, over its solutions: `Emit`, `Answer`, `Update`."""
+    found = []
+    for consequence in rule.consequences:
+        match consequence:
+            case Construct(template=template, internal=internal):
+                made = (template_of(one, rows, rule) for one in template)
+                emits = [ops.Emit(cells, (rule.name,), rule.reentrant, internal) for cells in made if cells is not None]
+                found += [draft.add(emit, rows.node) for emit in emits]
+            case Select(variables=names):
+                found.append(_answer(draft, rows, names, rule))
+            case Ask():
+                found.append(_asked(draft, rows, rule))
+            case Insert() | Delete():
+                continue
+    return [*found, _updating(draft, rows, rule)] if is_update(rule) else found
+
+
+def _updating(draft: Draft, rows: Rows, rule: System) -> str:
+    """The update that all that a rule deletes and inserts makes together, of solutions with all of their variables."""
+    seen = set(visible(rule))
+    rows = columns_as(draft, rows, [name for name in rows.names if name in seen])
+    quads: dict[type, list[ops.Quad]] = {Delete: [], Insert: []}
+    for one in rule.consequences:
+        if isinstance(one, Insert | Delete):
+            quads[type(one)] += filter(None, (_quad(one, template, rows, rule) for template in one.template))
+    return draft.add(ops.Update(tuple(quads[Delete]), tuple(quads[Insert]), is_initial(rule), (rule.name,)), rows.node)
+
+
+def _quad(one: Insert | Delete, template: Pattern, rows: Rows, rule: System) -> ops.Quad | None:
+    """A template in its graph; None if it has a variable that never is bound."""
+    cells = cells_of((*template.slots, *(() if one.graph is None else (one.graph,))), rows, rule)
+    if cells is None:
+        return None
+    subject, predicate, object, *graph = cells
+    return (graph[0] if graph else None, subject, predicate, object)
+
+
+def _asked(draft: Draft, rows: Rows, rule: System) -> str:
+    """Whether there is any row."""
+    there = draft.add(ops.Distinct(0), draft.add(ops.Project(()), rows.node))
+    told = _told(draft, unit(draft), there, (), Variable("there is any"))
+    return draft.add(ops.Answer((), (0,), (rule.name,), asks=True), told.node)
+
+
+def _answer(draft: Draft, rows: Rows, names: Sequence[Variable], rule: System) -> str:
+    if not set(names) <= set(rows.names):
+        rows = columns_as(draft, rows, names)
+    columns = tuple(rows.names.index(name) for name in names)
+    by = rule.slice.order if rule.slice is not None else ()
+    order = tuple((expression_of(one.expression, rows.names), one.descending) for one in by)
+    return draft.add(ops.Answer(tuple(name.name for name in names), columns, (rule.name,), order), rows.node)

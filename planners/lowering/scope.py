@@ -1,0 +1,144 @@
+"""Which variables of a part a solution around it may give a value (EXISTS), and which the part binds by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+
+from squall.model import (
+    AtomPattern,
+    Bind,
+    Compute,
+    Either,
+    Joinable,
+    Maybe,
+    Pattern,
+    Predicate,
+    Select,
+    System,
+    Test,
+    Variable,
+    Without,
+    variables,
+    visible,
+)
+from squall.planners.lowering.walk import inside
+
+Names = frozenset[Variable]
+
+
+def is_closed(part: System) -> bool:
+    """Whether a part is evaluated by itself: a sub-query. What it does not show has nothing to do with the outside."""
+    modified = part.grouping is not None or part.slice is not None or part.distinct
+    return modified or any(isinstance(one, Select) for one in part.consequences)
+
+
+def mentioned(part: Joinable | Predicate) -> Names:
+    """The variables of a part to which a solution around it may give a value."""
+    return frozenset(_mentioned(part))
+
+
+def alone(rule: System) -> Names:
+    """The variables that stand in one place of a rule: one pattern, or one place of anything else."""
+    places = Counter(_places(rule))
+    return frozenset(name for name, count in places.items() if count == 1)
+
+
+def _places(part: object) -> Iterator[Variable]:
+    match part:
+        case Variable():
+            yield part
+        case Pattern() | AtomPattern():
+            yield from set(variables(part))
+        case tuple():
+            for inner in part:
+                yield from _places(inner)
+        case _ if is_dataclass(part):
+            for one in fields(part):
+                yield from _places(getattr(part, one.name))
+
+
+def _mentioned(part: Joinable | Predicate) -> Iterator[Variable]:
+    match part:
+        case Pattern() | AtomPattern():
+            yield from variables(part)
+        case System() if is_closed(part):
+            yield from visible(part)
+        case Test(expression=expression):
+            yield from variables(expression)
+        case Bind(variable=variable, expression=expression):
+            yield from (variable, *variables(expression))
+        case Compute(variables=made, arguments=arguments):
+            yield from made
+            for argument in arguments:
+                yield from variables(argument)
+        case _:
+            if isinstance(part, Maybe):
+                yield from variables(part.condition)
+            for inner in inside(part):
+                yield from _mentioned(inner)
+
+
+def definite(part: Joinable) -> Names:
+    """The variables that are bound in every solution of a part, as it is seen from outside."""
+    match part:
+        case Pattern() | AtomPattern():
+            return frozenset(variables(part))
+        case Either(branches=branches):
+            return frozenset.intersection(*map(definite, branches)) if branches else frozenset()
+        case System(joinables=joinables, predicates=predicates, grouping=grouping):
+            bound = _bound(joinables).union(*map(_made, predicates))
+            if grouping is not None:
+                bound &= set(grouping.keys)
+            return bound & set(visible(part))
+
+
+def _bound(joinables: Iterable[Joinable]) -> Names:
+    return frozenset().union(*map(definite, joinables))
+
+
+def _made(predicate: Predicate) -> Names:
+    """The variables to which a predicate gives a value in every solution."""
+    match predicate:
+        case Bind(variable=variable, keeps=False):
+            return frozenset((variable,))
+        case Compute(variables=made):
+            return frozenset(made)
+        case _:
+            return frozenset()
+
+
+def is_independent(part: System, given: Names) -> bool:
+    """Whether it makes no difference if a part is evaluated for a solution, the variables `given` replaced by their
+    values, or by itself and then joined with it on these."""
+    return mentioned(part) & given <= definite(part) and _is_plain(part, given)
+
+
+def _is_plain(part: Joinable, given: Names) -> bool:
+    """Whether no predicate in a part reads one of the variables where the part itself need not bind it."""
+    match part:
+        case System() if not is_closed(part):
+            bound = _bound(part.joinables)
+            for one in part.predicates:
+                if not _reads_plainly(one, given, bound):
+                    return False
+                bound |= _made(one)
+            return all(_is_plain(one, given) for one in part.joinables)
+        case Either(branches=branches):
+            return all(_is_plain(branch, given) for branch in branches)
+        case _:
+            return True
+
+
+def _reads_plainly(predicate: Predicate, given: Names, bound: Names) -> bool:
+    reads = (mentioned(predicate) - _made(predicate)) & given
+    match predicate:
+        case Without(minus=True) if reads:
+            return False  # what is replaced by its value is shared no more
+        case Without(joinables=joinables):
+            return reads <= bound and all(_is_plain(one, given) for one in joinables)
+        case Maybe(system=system):
+            return reads <= bound and _is_plain(system, given)
+        case _:
+            return reads <= bound

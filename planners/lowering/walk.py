@@ -1,0 +1,33 @@
+"""The parts of a rule: a walk over all that is nested in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from squall.model import Either, Exists, Joinable, Maybe, Predicate, System, Without
+
+Part = System | Joinable | Predicate
+
+
+def walk(part: Part) -> Iterator[Part]:
+    """A system, joinable or predicate, and all of those in it."""
+    yield part
+    for inner in inside(part):
+        yield from walk(inner)
+
+
+def inside(part: Part) -> tuple[Part, ...]:
+    """What is directly in a part."""
+    match part:
+        case System(joinables=joinables, predicates=predicates):
+            return (*joinables, *predicates)
+        case Either(branches=branches):
+            return branches
+        case Without(joinables=joinables):
+            return joinables
+        case Maybe(system=system, exists=exists):
+            return (system, *exists)
+        case Exists(system=system):
+            return (system,)
+        case _:
+            return ()

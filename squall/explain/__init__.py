@@ -1,0 +1,25 @@
+"""Trees, systems and plans for the eye: text (the golden form), JSON, Mermaid, DOT, SVG and an HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from squall.explain.data import as_json
+from squall.explain.diagrams import dot, mermaid
+from squall.explain.pages import html
+from squall.explain.pictures import svg
+from squall.explain.texts import text
+from squall.plan import Plan
+from squall.plan.node_metrics import Figures
+
+__all__ = ["FORMATS", "as_json", "dot", "html", "mermaid", "svg", "text"]
+
+FORMATS: Mapping[str, Callable[[Plan, Figures | None], str]] = {
+    "text": text,
+    "json": as_json,
+    "mermaid": mermaid,
+    "dot": dot,
+    "svg": svg,
+    "html": html,
+}
+"""What a plan can be shown as, by name. The first two show trees and systems as well."""

@@ -1,0 +1,88 @@
+"""The Translated Production System (TPS): what a program means, in names, whatever language it was written in.
+
+The five kinds of component of the four-stage design (SourceProvider, JoinableComponent, Predicate, Consequence,
+sub-TPS) as frozen data. Equality is meaning: `origin` does not take part in it.
+"""
+
+from __future__ import annotations
+
+from squall.model.consequences import Ask, Consequence, Construct, Delete, Insert, Select
+from squall.model.expressions import (
+    Aggregate,
+    Bind,
+    Call,
+    Compute,
+    Either,
+    Exists,
+    Expression,
+    Grouping,
+    Maybe,
+    Order,
+    Predicate,
+    Slice,
+    Test,
+    Without,
+)
+from squall.model.outputs import OutputSpec, is_told, made_streams, output_specs
+from squall.model.patterns import UNNAMED, AtomPattern, FactPattern, Pattern, Slot, Variable
+from squall.model.reading import documents, is_initial, is_update, rules, streams, variables, visible, warnings
+from squall.model.rewriting import rebuilt
+from squall.model.sources import CAME, GRAPH, Arrivals, Graph, Graphs, Source
+from squall.model.systems import CLOSE, Document, Joinable, Report, Stream, System
+from squall.model.windowing import over
+
+__all__ = [
+    "CAME",
+    "CLOSE",
+    "GRAPH",
+    "UNNAMED",
+    "Aggregate",
+    "Arrivals",
+    "Ask",
+    "AtomPattern",
+    "Bind",
+    "Call",
+    "Compute",
+    "Consequence",
+    "Construct",
+    "Delete",
+    "Document",
+    "Either",
+    "Exists",
+    "Expression",
+    "FactPattern",
+    "Graph",
+    "Graphs",
+    "Grouping",
+    "Insert",
+    "Joinable",
+    "Maybe",
+    "Order",
+    "OutputSpec",
+    "Pattern",
+    "Predicate",
+    "Report",
+    "Select",
+    "Slice",
+    "Slot",
+    "Source",
+    "Stream",
+    "System",
+    "Telling",
+    "Test",
+    "Variable",
+    "Without",
+    "documents",
+    "is_initial",
+    "is_told",
+    "is_update",
+    "made_streams",
+    "output_specs",
+    "over",
+    "rebuilt",
+    "rules",
+    "streams",
+    "variables",
+    "visible",
+    "warnings",
+]  # fmt: skip

@@ -1,0 +1,261 @@
+"""The rules that every plan obeys, on which builders rely: see docs/pps.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+
+from squall.errors import PlannerError
+from squall.model import Source
+from squall.model.windows import Count
+from squall.plan import Node, Plan
+from squall.plan.operators import (
+    Answer,
+    AntiJoin,
+    Apply,
+    Closure,
+    Deliver,
+    Distinct,
+    Emit,
+    Expression,
+    Extend,
+    Feed,
+    Group,
+    Join,
+    LeftJoin,
+    Match,
+    Operator,
+    Project,
+    Read,
+    Slice,
+    Test,
+    Union,
+    Unit,
+    Update,
+    Where,
+    columns_of,
+    is_stateful,
+    is_timed,
+)
+from squall.plan.partitioning import Columns, inputs_by_kind, is_sequence, is_whole
+
+_ARITY: dict[type, tuple[int, int | None]] = {
+    Read: (0, 0), Unit: (0, 0), Match: (1, None), Join: (2, 2), LeftJoin: (2, 2), AntiJoin: (2, 2), Union: (1, None),
+    Project: (1, 1), Where: (1, 1), Test: (1, 1), Extend: (1, 1), Apply: (1, 1), Group: (1, 1), Slice: (1, 1),
+    Closure: (1, 1), Distinct: (1, None), Emit: (1, 1), Answer: (1, 1), Update: (1, 1), Deliver: (0, None),
+    Feed: (1, None),
+}  # fmt: skip
+
+
+def check(plan: Plan) -> Plan:
+    """The plan, if it obeys the rules that builders rely on; raises PlannerError with every violation otherwise.
+
+    1. ids are unique and every input exists; 2. each operator has its number of inputs, those of a `Union` are equally
+    wide; 3. without its feedback edges the plan is a DAG, listed inputs first; 4. columns exist; 5. there is a
+    `Deliver`, which feeds nothing, and every `Update` feeds nothing else; 6. no cycle goes through the right side of an
+    `AntiJoin` or a `LeftJoin`, a `Group`, a `Slice`, a `Feed` or a timed node (the plan is stratified); 7. every cycle
+    passes a `Distinct` or a `Closure`; 8. what a `Closure` reads is never withdrawn before it ends; 9. grouping columns
+    part no rows that have to meet; 10. each `Feed` that reads a stream through a window of triples
+    has the same inputs.
+    """
+    problems = [*_structure(plan)]
+    if not problems:
+        problems = [*_columns(plan), *_ending(plan), *_strata(plan), *_cycles(plan), *_growing(plan)]
+        problems = problems or [*_grouping(plan), *_counting(plan)]
+    if problems:
+        raise PlannerError("the plan is not well formed:\n  " + "\n  ".join(problems))
+    return plan
+
+
+def _structure(plan: Plan) -> Iterator[str]:
+    seen: set[str] = set()
+    known = {node.id for node in plan.nodes}
+    for node in plan.nodes:
+        if node.id in seen:
+            yield f"the id `{node.id}` occurs twice"
+        least, most = _ARITY[type(node.op)]
+        if len(node.inputs) < least or (most is not None and len(node.inputs) > most):
+            yield f"`{node.id}` has {len(node.inputs)} inputs"
+        for edge in node.inputs:
+            if edge.node not in known:
+                yield f"`{node.id}` reads `{edge.node}`, which does not exist"
+            elif not edge.feedback and edge.node not in seen:
+                yield f"`{node.id}` is listed before its input `{edge.node}`"
+        seen.add(node.id)
+
+
+def _columns(plan: Plan) -> Iterator[str]:
+    widths = plan.widths
+    for node in plan.nodes:
+        inputs = [widths[edge.node] for edge in node.inputs]
+        for what, column, width in _uses(node.op, inputs):
+            if not 0 <= column < width:
+                yield f"`{node.id}` {what} column {column} of {width}"
+        if isinstance(node.op, Union) and len(set(inputs)) > 1:
+            yield f"`{node.id}` unites rows of {' and '.join(map(str, sorted(set(inputs))))} columns"
+        if isinstance(node.op, Closure) and inputs[0] != 2:
+            yield f"`{node.id}` closes rows of {inputs[0]} columns, not pairs"
+        for edge in node.inputs:
+            for column in edge.columns or ():
+                if not 0 <= column < widths[edge.node]:
+                    yield f"the edge from `{edge.node}` to `{node.id}` groups by column {column} of {widths[edge.node]}"
+
+
+def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
+    match op:
+        case Match(cells=cells):
+            numbers = sorted({cell for cell in cells if isinstance(cell, int)})
+            if numbers != list(range(len(numbers))):
+                yield "fills", max(numbers), len(numbers)
+        case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
+            for left, right in on:
+                yield "joins on the left by", left, inputs[0]
+                yield "joins on the right by", right, inputs[1]
+            if not isinstance(op, AntiJoin):
+                yield from (("keeps", column, sum(inputs)) for column in op.keep)
+            if isinstance(op, LeftJoin):
+                yield from _computes((op.condition,), len(op.keep))
+        case Project(columns=columns):
+            yield from (("keeps", column, inputs[0]) for column in columns if column is not None)
+        case Where(column=column):
+            yield "looks at", column, inputs[0]
+        case Test(expression=expression) | Extend(expression=expression):
+            yield from _computes((expression,), inputs[0])
+        case Apply(arguments=arguments):
+            yield from _computes(arguments, inputs[0])
+        case Group(keys=keys, aggregates=aggregates):
+            yield from (("groups by", column, inputs[0]) for column in keys)
+            yield from _computes((aggregate.expression for aggregate in aggregates), inputs[0])
+        case Slice(order=order, keys=keys):
+            yield from (("slices by", column, inputs[0]) for column in keys)
+            yield from _computes((expression for expression, _ in order), inputs[0])
+        case Emit(template=template):
+            yield from (("emits", cell, inputs[0]) for cell in template if isinstance(cell, int))
+        case Update(deletes=deletes, inserts=inserts):
+            quads = (*deletes, *inserts)
+            yield from (("updates with", cell, inputs[0]) for quad in quads for cell in quad if isinstance(cell, int))
+        case Answer(columns=columns, order=order):
+            yield from (("answers with", column, inputs[0]) for column in columns)
+            yield from _computes((expression for expression, _ in order), inputs[0])
+        case Distinct(by=by):
+            for width in inputs:
+                yield "compares", by - 1 if by else 0, max(width, 1)
+        case Read() | Unit() | Union() | Closure() | Feed() | Deliver():
+            return
+
+
+def _computes(expressions: Iterable[Expression], width: int) -> Iterator[tuple[str, int, int]]:
+    for expression in expressions:
+        yield from (("computes with", column, width) for column in columns_of(expression))
+
+
+def _ending(plan: Plan) -> Iterator[str]:
+    if not plan.deliveries:
+        yield "it has no Deliver node"
+    for node in plan.nodes:
+        fed = [id for id, _ in plan.consumers[node.id]]
+        if isinstance(node.op, Deliver) and fed:
+            yield f"`{node.id}` delivers, yet feeds `{fed[0]}`"
+        others = [id for id in fed if not isinstance(plan.by_id[id].op, Deliver)]
+        if isinstance(node.op, Update) and others:
+            yield f"`{node.id}` updates graphs, yet feeds `{others[0]}`"
+
+
+def _strata(plan: Plan) -> Iterator[str]:
+    for component in plan.components:
+        for id in component if len(component) > 1 else ():
+            node = plan.by_id[id]
+            if is_timed(node.op):
+                yield f"`{id}` takes the time of what depends on it: {', '.join(component)}"
+            if isinstance(node.op, Group | Slice | Feed):
+                verb = {Group: "groups", Slice: "slices", Feed: "feeds"}[type(node.op)]
+                yield f"`{id}` {verb} what depends on it: {', '.join(component)}"
+            if isinstance(node.op, AntiJoin | LeftJoin) and node.inputs[1].node in component:
+                verb = "negates" if isinstance(node.op, AntiJoin) else "looks for the absence of"
+                yield f"`{id}` {verb} what depends on it: {', '.join(component)}"
+
+
+def _cycles(plan: Plan) -> Iterator[str]:
+    if all(len(component) == 1 for component in plan.components) and not _feeds_itself(plan):
+        return
+    import networkx
+
+    unchecked = networkx.DiGraph(plan.graph)  # a copy, and no view of it: a view lists its nodes in the order of a set
+    unchecked.remove_nodes_from([node.id for node in plan.nodes if isinstance(node.op, Distinct | Closure)])
+    with suppress(networkx.NetworkXNoCycle):
+        cycle = [before for before, _ in networkx.find_cycle(unchecked)]
+        yield f"the cycle {' -> '.join(cycle)} has no Distinct: it would never end"
+
+
+def _feeds_itself(plan: Plan) -> bool:
+    return any(edge.node == node.id for node in plan.nodes for edge in node.inputs if edge.feedback)
+
+
+def _growing(plan: Plan) -> Iterator[str]:
+    for node in plan.nodes:
+        if isinstance(node.op, Closure) and node.id in plan.retractable:
+            yield f"`{node.id}` closes what may be withdrawn: `{node.inputs[0].node}`"
+
+
+def _grouping(plan: Plan) -> Iterator[str]:
+    for node in plan.nodes:
+        keys = [edge.columns or () for edge in node.inputs] if is_stateful(node.op) else []
+        yield from (f"`{node.id}` {problem}" for problem in _parting(node, keys, plan))
+
+
+def _counting(plan: Plan) -> Iterator[str]:
+    counted: dict[Source, Node] = {}
+    for node in plan.nodes:
+        if isinstance(node.op, Feed) and isinstance(node.op.source.window, Count):
+            known = counted.setdefault(node.op.source, node)
+            if {edge.node for edge in known.inputs} != {edge.node for edge in node.inputs}:
+                yield f"`{known.id}` and `{node.id}` count one stream, yet have not the same inputs"
+
+
+def _parting(node: Node, keys: Sequence[Columns], plan: Plan) -> Iterator[str]:
+    """What parts rows that have to meet. keys: by which columns those of each input are grouped."""
+    match node.op:
+        case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
+            left, right = keys
+            if len(left) != len(right) or not {*zip(left, right, strict=True)} <= {*on}:
+                yield f"groups by columns {_text(left)} and {_text(right)}, no pairs that it joins on"
+        case Group(keys=own) | Slice(keys=own):
+            if not {*keys[0]} <= {*own}:
+                yield f"groups by columns {_text(keys[0])}, where its keys are {_text(own)}"
+        case Closure() | Update():
+            if any(keys):
+                yield "has its rows not all in one place"
+        case Distinct(by=by):
+            yield from _differing(node, range(len(keys)))
+            yield from (f"groups by column {column}, yet compares {by}" for column in keys[0] if column >= by)
+        case Feed() | Deliver():
+            yield from _parting_told(node, node.op, plan)
+
+
+def _parting_told(node: Node, op: Feed | Deliver, plan: Plan) -> Iterator[str]:
+    """The same of what is told, or is a stream."""
+    for ports in inputs_by_kind(node, plan.by_id).values():
+        yield from _differing(node, ports)
+        edges = [node.inputs[port] for port in ports]
+        sequence = is_sequence(op, (plan.by_id[edge.node].op for edge in edges))
+        for edge in edges:
+            if edge.columns and (sequence or (isinstance(op, Feed) and is_whole(op))):
+                yield f"has what `{edge.node}` makes not in one place, where its order, or all of it, counts"
+    for edge in node.inputs:
+        if (plan.widths[edge.node] - 1) in (edge.columns or ()):
+            yield f"groups what `{edge.node}` makes by the last column, in which rows that are alike may differ"
+
+
+def _differing(node: Node, ports: Sequence[int]) -> Iterator[str]:
+    """Inputs whose rows may be alike, and are grouped by different columns."""
+    first, *others = (node.inputs[port] for port in ports)
+    for edge in others:
+        if (edge.columns or ()) != (first.columns or ()):
+            yield (
+                f"groups what `{first.node}` makes by columns {_text(first.columns)}, and what `{edge.node}` makes by "
+                f"{_text(edge.columns)}, though rows of both may be alike"
+            )
+
+
+def _text(columns: Columns | None) -> str:
+    return str([*(columns or ())])

@@ -1,0 +1,122 @@
+"""Evaluations: the outputs of one query, or of one rule, at one instant, put together from outputs that come singly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+
+from squall.contracts import Output
+from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple, iri, term
+from squall.streams.formats.event_json import as_json, output_of
+
+Answer = Fact | Quad | Solution | Boolean
+Answered = Answer | Evaluated
+
+
+def answered(output: Output) -> Answered:
+    """What an output hands on, of all kinds that there are."""
+    return output.fact
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The answer of a query or rule at one time (integer ms, or `squall.rdf.ALWAYS`).
+
+    names: the variables, whether or not they are bound. bindings: the values of those that are, for each solution; a
+    triple is a solution for ``subject``, ``predicate`` and ``object``, an atom one for ``relation``, ``argument1`` ...
+    boolean: the answer of an ASK query, None for others.
+    """
+
+    time: int
+    query: str
+    names: tuple[str, ...] = ()
+    bindings: tuple[dict[str, Term], ...] = ()
+    boolean: bool | None = None
+
+
+class Gathering:
+    """Takes outputs in the order of time, and gives evaluations as soon as they are known to be complete: when time
+    goes on, or an `Evaluated` says so."""
+
+    def __init__(self) -> None:
+        self._time = ALWAYS
+        self._answers: dict[str, list[Answer]] = {}
+
+    def add(self, output: Output) -> list[Evaluation]:
+        """The evaluations that the output shows to be complete."""
+        done = self.end() if output.time != self._time else []
+        self._time = output.time
+        answer = answered(output)
+        if isinstance(answer, Evaluated):
+            before = self._answers.pop(output.rule, ())
+            done.append(evaluation(output.time, output.rule, before, answer.names))
+        else:
+            self._answers.setdefault(output.rule, []).append(answer)
+        return done
+
+    def save(self) -> list[Any]:
+        """The outputs of evaluations that are not known to be complete, as what JSON can hold."""
+        return [as_json(Output(one, self._time, query)) for query, found in self._answers.items() for one in found]
+
+    def recover(self, saved: Sequence[Any]) -> None:
+        """Goes on with these."""
+        for output in map(output_of, saved):
+            self.add(output)
+
+    def end(self) -> list[Evaluation]:
+        """What there is of evaluations that are not known to be complete."""
+        found = [evaluation(self._time, query, answers) for query, answers in self._answers.items()]
+        self._answers = {}
+        return found
+
+
+def evaluation(time: int, query: str, answers: Iterable[Answer], names: Iterable[str] = ()) -> Evaluation:
+    """The evaluation that has these answers. names: the first of its variables; those of the answers follow."""
+    variables = dict.fromkeys(names)
+    bindings: list[dict[str, Term]] = []
+    boolean: bool | None = None
+    for answer in answers:
+        if isinstance(answer, Boolean):
+            boolean = answer.value
+            continue
+        columns, values = cells(answer)
+        variables.update(dict.fromkeys(columns))
+        bindings.append({name: value for name, value in zip(columns, values, strict=True) if value is not None})
+    return Evaluation(time, query, tuple(variables), tuple(bindings), boolean)
+
+
+def cells(answer: Answer) -> tuple[tuple[str, ...], Sequence[Term | None]]:
+    """The names of the columns that an answer has in a table, and its values in them."""
+    match answer:
+        case Solution(names=names, values=values):
+            return names, values
+        case Triple():
+            return ("subject", "predicate", "object"), answer
+        case Quad():
+            return ("subject", "predicate", "object", "graph"), answer
+        case Boolean():
+            return ("boolean",), (Term(str(answer)),)
+        case Atom(relation=relation, arguments=arguments):
+            return ("relation", *(f"argument{number + 1}" for number in range(len(arguments)))), (relation, *arguments)
+
+
+def time_text(time: int) -> str:
+    """A time as timed N-Triples has it: integer ms, or ``-infinity``."""
+    return "-infinity" if time == ALWAYS else str(time)
+
+
+def evaluation_iri(time: int, query: str) -> Term:
+    """The IRI by which graphs and documents name an evaluation: it holds the query's name and the time."""
+    return iri(f"urn:x-squall:evaluation:{quote(query, safe='')}:{time_text(time)}")
+
+
+@lru_cache(maxsize=4096)
+def stream_iri(query: str) -> Term:
+    """The IRI of the stream of all that a query or rule makes: its name, if that is an absolute IRI."""
+    try:
+        return term(iri(query))
+    except ValueError:
+        return iri(f"urn:x-squall:rule:{quote(query, safe='')}")

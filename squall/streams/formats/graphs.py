@@ -1,0 +1,82 @@
+"""Triples that are made over time as quads: a graph for each stream (timed N-Quads) or for each evaluation (TriG).
+
+Sources: the named graphs with ``prov:generatedAtTime`` of RDF Stream: Abstract Syntax and Semantics (W3C RDF Stream
+Processing Community Group); PROV-O.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from squall.contracts import Output
+from squall.functions.values import date_time
+from squall.rdf import ALWAYS, Evaluated, Quad, Term, Triple
+from squall.streams.formats.encoders import comment_line
+from squall.streams.formats.evaluations import answered, evaluation_iri, stream_iri, time_text
+
+_GENERATED = "<http://www.w3.org/ns/prov#generatedAtTime>"
+
+
+def quad(output: Output) -> bytes:
+    """A line of N-Quads: a quad, or a triple of the default graph."""
+    fact = output.fact
+    return f"{fact}\n".encode() if isinstance(fact, Triple | Quad) else comment_line(output)
+
+
+def timed_quad(output: Output) -> bytes:
+    """A line of timed N-Quads: the time, and a statement; the graph of what has none is the stream of what its rule
+    makes."""
+    fact = output.fact
+    time = time_text(output.time)
+    if isinstance(fact, Quad):
+        return f"{time} {fact}\n".encode()
+    if not isinstance(fact, Triple):
+        return comment_line(output, f"{time} ")
+    subject, predicate, object = fact
+    return f"{time} {subject} {predicate} {object} {stream_iri(output.rule)} .\n".encode()
+
+
+class TriG:
+    """A graph for each evaluation, named after it; quads have theirs. The default graph says when it was generated."""
+
+    def __init__(self) -> None:
+        self._open: tuple[int, Term] | None = None
+        """The time and the name of the graph that the next triple goes to, if it is of the same."""
+
+    def begin(self, begun: bool, terminal: bool) -> None:
+        self._open = None
+
+    def write(self, output: Output) -> bytes:
+        fact = answered(output)
+        if isinstance(fact, Evaluated):
+            return self._graph(output) + self.end()
+        if isinstance(fact, Quad):
+            triple = Triple(fact.subject, fact.predicate, fact.object)
+            return self._graph(output, fact.graph) + f"{triple}\n".encode()
+        if not isinstance(fact, Triple):
+            return comment_line(output)
+        return self._graph(output) + f"{fact}\n".encode()
+
+    def end(self) -> bytes:
+        closed, self._open = b"" if self._open is None else b"}\n", None
+        return closed
+
+    def save(self) -> Any:
+        return self._open
+
+    def recover(self, saved: Any) -> None:
+        self._open = saved and tuple(saved)
+
+    def _graph(self, output: Output, graph: Term | None = None) -> bytes:
+        """What begins a graph, that of the output's evaluation unless it is given, if it has not begun."""
+        name = evaluation_iri(output.time, output.rule) if graph is None else graph
+        key = output.time, name
+        if self._open == key:
+            return b""
+        closed, self._open = self.end(), key
+        return closed + f"{_generated(name, output.time)}{name} {{\n".encode()
+
+
+def _generated(graph: Term, time: int) -> str:
+    """The statement of when; what always holds has no such time."""
+    return "" if time == ALWAYS else f"{graph} {_GENERATED} {date_time(time)} .\n"

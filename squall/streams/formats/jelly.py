@@ -1,0 +1,315 @@
+"""Jelly, RDF in binary frames (https://w3id.org/jelly/dev/specification/serialization), read and written with pyjelly.
+
+What is read is a sequence of frames, each behind its length, or one frame alone. A frame of what is written holds one
+output, so that it can be handed on at once; or, as a message, one evaluation, whose time is in its metadata.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import IO, Any
+
+import pyoxigraph
+from google.protobuf.message import DecodeError
+from pyjelly import jelly
+from pyjelly.errors import JellyConformanceError
+from pyjelly.options import LookupPreset, StreamParameters, StreamTypes
+from pyjelly.parse.decode import Adapter, Decoder, options_from_frame
+from pyjelly.parse.ioutils import delimited_jelly_hint
+from pyjelly.serialize.encode import TermEncoder, encode_options, encode_quad
+from pyjelly.serialize.ioutils import write_delimited
+
+from squall.contracts import Output
+from squall.errors import SinkError
+from squall.rdf import Evaluated, Quad, Term, Triple, iri_text, is_blank, is_iri, parts
+from squall.streams.formats import LONGEST, TRIPLE_TERMS, Malformed, Statement, placed, relabel, suffix
+from squall.streams.formats.encoders import EvaluationLines
+from squall.streams.formats.evaluations import Evaluation, answered, time_text
+from squall.streams.formats.rdf_messages import Message
+from squall.streams.formats.rdf_messages import statements as statements_of
+from squall.streams.formats.timestamps import time_of
+
+TIME = "time"
+"""What has the time of a message in the metadata of its frame: text, as in front of a line of timed N-Triples."""
+
+_CHUNK = 1 << 17
+_HEAD = 3  # bytes that tell whether frames have their lengths in front
+_BROKEN = (
+    AssertionError,
+    AttributeError,
+    DecodeError,
+    JellyConformanceError,
+    LookupError,
+    NotImplementedError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+"""What the library raises where frames are not what they should be."""
+
+
+# Reading
+
+
+def statements(input: IO[bytes], own: str) -> Iterator[list[Statement]]:
+    """As `squall.streams.formats.parsing.parse_document`: a list for all that is at hand."""
+    reader, quads, rename = _Reader(), list[Any](), relabel(own)
+    try:
+        for frame in _frames(input):
+            if frame is not None:
+                quads += reader.quads(frame)
+            else:
+                yield placed(quads, rename)
+                quads = []
+    except Malformed:
+        yield placed(quads, rename)
+        raise
+    yield placed(quads, rename)
+
+
+def messages(input: IO[bytes], name: str) -> Iterator[Message | None]:
+    """As `squall.streams.formats.rdf_messages.messages`: each frame is one."""
+    reader = _Reader()
+    for number, frame in enumerate(_frames(input)):
+        if frame is None:
+            yield None
+            continue
+        own = suffix(f"{name} {number}")
+        quads = reader.quads(frame, timed=True)
+        yield Message(placed(quads, relabel(own)), reader.time)
+
+
+class _Reader:
+    """Frames of one stream, in their order."""
+
+    def __init__(self) -> None:
+        self._decoder: Any = None
+        self.time: int | None = None
+        """What the last frame says of its time (integer ms)."""
+
+    def quads(self, data: bytes, timed: bool = False) -> list[Any]:
+        """What is in a frame; timed: and its time. Raises Malformed."""
+        try:
+            frame = jelly.RdfStreamFrame.FromString(data)
+            if frame.rows and self._decoder is None:
+                self._decoder = Decoder(_Terms(options_from_frame(frame, delimited=True)))
+            if timed:
+                self.time = time_of(frame.metadata[TIME].decode()) if TIME in frame.metadata else None
+            return [quad for quad in self._decoder.iter_rows(frame) if quad is not None] if frame.rows else []
+        except _BROKEN as error:
+            raise Malformed(str(error) or "a frame breaks the rules of Jelly", None) from error
+
+
+class _Terms(Adapter):  # type: ignore[misc]
+    """Makes quads of what is in frames. Blank nodes are named after their labels, which may be any text: what goes on
+    for ever need not remember them."""
+
+    def __init__(self, options: Any) -> None:
+        super().__init__(options)
+        self._graph: Any = None
+
+    def iri(self, iri: str) -> pyoxigraph.NamedNode:
+        return pyoxigraph.NamedNode(iri)
+
+    def bnode(self, bnode: str) -> pyoxigraph.BlankNode:
+        return pyoxigraph.BlankNode(f"b{blake2b(bnode.encode(), digest_size=12).hexdigest()}")
+
+    def literal(self, lex: str, language: str | None = None, datatype: str | None = None) -> pyoxigraph.Literal:
+        kind = None if datatype is None else pyoxigraph.NamedNode(datatype)
+        return pyoxigraph.Literal(lex, language=language, datatype=kind)
+
+    def default_graph(self) -> pyoxigraph.DefaultGraph:
+        return pyoxigraph.DefaultGraph()
+
+    def triple(self, terms: Iterable[Any]) -> pyoxigraph.Quad:
+        subject, predicate, object = terms
+        return pyoxigraph.Quad(subject, predicate, object, self._graph)
+
+    def quad(self, terms: Iterable[Any]) -> pyoxigraph.Quad:
+        subject, predicate, object, graph = terms
+        return pyoxigraph.Quad(subject, predicate, object, graph)
+
+    def graph_start(self, graph_id: Any) -> None:
+        self._graph = graph_id
+
+    def graph_end(self) -> None:
+        self._graph = None
+
+    def namespace_declaration(self, name: str, iri: Any) -> None:
+        """Prefixes are of no use here."""
+
+    def quoted_triple(self, terms: Iterable[Any]) -> Any:
+        raise ValueError(TRIPLE_TERMS)
+
+
+def _frames(input: IO[bytes]) -> Iterator[bytes | None]:
+    """Frames, as soon as they are whole; None where nothing more is at hand. Raises Malformed."""
+    data, is_delimited = b"", None
+    while chunk := input.read(_CHUNK):
+        data += chunk
+        if is_delimited is None and len(data) >= _HEAD:
+            is_delimited = delimited_jelly_hint(data[:_HEAD])
+        first = 0
+        while is_delimited and (found := _next(data, first)):
+            begin, first = found
+            yield data[begin:first]
+        data = data[first:]
+        if len(data) > LONGEST:
+            raise _too_long()
+        yield None
+    if data and is_delimited:
+        raise Malformed("the last frame is not whole", None)
+    if data:
+        yield data
+
+
+def _next(data: bytes, first: int) -> tuple[int, int] | None:
+    """Where the frame begins and ends whose length (a varint) is at a place; None if it is not whole."""
+    size = shift = 0
+    for place in range(first, len(data)):
+        size |= (data[place] & 0x7F) << shift
+        if size > LONGEST:
+            raise _too_long()
+        if data[place] < 0x80:
+            end = place + 1 + size
+            return (place + 1, end) if end <= len(data) else None
+        shift += 7
+    return None
+
+
+def _too_long() -> Malformed:
+    return Malformed(f"a frame is longer than {LONGEST} bytes", None)
+
+
+# Writing
+
+_TABLES = LookupPreset()
+_ANEW = -1  # what no index follows, so that the next one is said
+
+
+class Frames:
+    """A frame for each output (`squall.streams.formats.encoders.Encoder`).
+
+    Names that have been said before in a stream are numbers in its frames. alone: each frame can be read without the
+    others all the same, as one has to be that is on a connection made anew.
+    """
+
+    def __init__(self, alone: bool = False) -> None:
+        self._alone = alone
+        self._stream = _Stream()
+
+    def begin(self, begun: bool, terminal: bool) -> None:
+        self._stream = _Stream()
+
+    def write(self, output: Output) -> bytes:
+        if self._alone:
+            self._stream = _Stream()
+        return b"" if (said := _statement(output)) is None else _delimited(self._stream.frame([said]))
+
+    def end(self) -> bytes:
+        return b""
+
+    def save(self) -> None:
+        """Nothing: what comes next begins a stream of its own."""
+
+    def recover(self, saved: None) -> None:
+        pass
+
+
+class MessageFrames(EvaluationLines):
+    """A frame for each evaluation; alone: as of `Frames`."""
+
+    def __init__(self, alone: bool) -> None:
+        super().__init__(self._frame)
+        self._alone = alone
+        self._stream = _Stream(messages=True)
+
+    def begin(self, begun: bool, terminal: bool) -> None:
+        super().begin(begun, terminal)
+        self._stream = _Stream(messages=True)
+
+    def _frame(self, found: Evaluation) -> bytes:
+        if self._alone:
+            self._stream = _Stream(messages=True)
+        return _delimited(self._stream.message(found))
+
+
+def of_output(output: Output) -> bytes:
+    """A frame without its length, which is all there is to it; nothing for what has no fact."""
+    return b"" if (said := _statement(output)) is None else _single(_Stream().frame([said]))
+
+
+def of_evaluation(found: Evaluation) -> bytes:
+    """A frame without its length, as a message."""
+    return _single(_Stream(messages=True).message(found))
+
+
+def _statement(output: Output) -> Statement | None:
+    """Raises SinkError for what is neither a triple nor a quad."""
+    fact = answered(output)
+    if isinstance(fact, Evaluated):
+        return None
+    if not isinstance(fact, Triple | Quad):
+        raise SinkError("Jelly holds triples and quads, and nothing else", hint="the format `ndjson` can hold all")
+    return fact
+
+
+def behind_length(frame: bytes) -> bytes:
+    """A frame as one of a stream."""
+    return _delimited(jelly.RdfStreamFrame.FromString(frame))
+
+
+def _delimited(frame: Any) -> bytes:
+    written = io.BytesIO()
+    write_delimited(frame, written)
+    return written.getvalue()
+
+
+def _single(frame: Any) -> bytes:
+    return bytes(frame.SerializeToString(deterministic=True))
+
+
+class _Stream(TermEncoder):  # type: ignore[misc]
+    """A stream of frames, or what is appended to one: its first frame says all that there is to know."""
+
+    def __init__(self, messages: bool = False) -> None:
+        super().__init__(_TABLES)
+        for table in (self.names, self.prefixes, self.datatypes):
+            table.last_assigned_index = table.last_reused_index = _ANEW
+        kind = jelly.LOGICAL_STREAM_TYPE_DATASETS if messages else jelly.LOGICAL_STREAM_TYPE_FLAT_QUADS
+        types = StreamTypes(jelly.PHYSICAL_STREAM_TYPE_QUADS, kind)
+        # The library takes namespaces for what the second version is about, of which metadata are as well.
+        self._rows = [encode_options(_TABLES, types, StreamParameters(namespace_declarations=messages))]
+        self._repeated: list[Any] = [None] * 4
+
+    def frame(self, statements: Iterable[Statement], **metadata: bytes) -> Any:
+        rows, self._rows = self._rows, []
+        for said in statements:
+            quad = said if isinstance(said, Quad) else (*said, Term(""))
+            rows += encode_quad(quad, self, self._repeated)
+        return jelly.RdfStreamFrame(rows=rows, metadata=metadata)
+
+    def message(self, found: Evaluation) -> Any:
+        """Raises SinkError for what is not made of triples and quads."""
+        return self.frame(statements_of(found), **{TIME: time_text(found.time).encode()})
+
+    def encode_spo(self, term: Any, slot: Any, statement: Any) -> Any:
+        if is_iri(term):
+            return self.encode_iri(iri_text(term), self.get_iri_field(statement, slot))
+        if is_blank(term):
+            self.set_bnode_field(statement, slot, term[2:])
+            return ()
+        lexical, datatype, language = parts(term)
+        kind = None if language else datatype
+        field = self.get_literal_field(statement, slot)
+        return self.encode_literal(lex=lexical, language=language or None, datatype=kind, literal=field)
+
+    def encode_graph(self, term: Any, statement: Any) -> Any:
+        if not term:
+            return self.encode_default_graph(statement.g_default_graph)
+        if is_iri(term):
+            return self.encode_iri(iri_text(term), statement.g_iri)
+        statement.g_bnode = term[2:]
+        return ()

@@ -1,0 +1,174 @@
+"""Evaluations as documents: SPARQL 1.1 Query Results in JSON, XML, CSV and TSV, and as lines of JSON with their time.
+
+Sources: SPARQL 1.1 Query Results JSON Format; SPARQL Query Results XML Format (Second Edition); SPARQL 1.1 Query
+Results CSV and TSV Formats. The first two name the evaluation, and so its time, as a link in their head; the others
+have no place for it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from xml.sax.saxutils import XMLGenerator, escape
+from xml.sax.xmlreader import AttributesImpl
+
+from squall.errors import SinkError
+from squall.rdf import ALWAYS, XSD_STRING, Term, iri_text, is_blank, is_iri, parts
+from squall.streams.formats.evaluations import Evaluation, evaluation_iri
+
+
+def json_line(found: Evaluation) -> bytes:
+    """A document of the JSON format on one line, with the members ``time`` (integer ms; null for what always holds) and
+    ``query`` before its own."""
+    time = None if found.time == ALWAYS else found.time
+    return _dumped({"time": time, "query": found.query} | _json(found, {}))
+
+
+def srj(found: Evaluation) -> bytes:
+    """The JSON format, on one line."""
+    return _dumped(_json(found, {"link": [_link(found)]}))
+
+
+def _json(found: Evaluation, head: dict[str, Any]) -> dict[str, Any]:
+    if found.boolean is not None:
+        return {"head": head, "boolean": found.boolean}
+    bindings = [{name: _json_term(term) for name, term in row.items()} for row in found.bindings]
+    return {"head": {"vars": list(found.names)} | head, "results": {"bindings": bindings}}
+
+
+def _dumped(document: dict[str, Any]) -> bytes:
+    return (json.dumps(document, ensure_ascii=False) + "\n").encode()
+
+
+def _json_term(term: Term) -> dict[str, str]:
+    """A term in the JSON format (section 3.2.2)."""
+    kind, text, attributes = _described(term)
+    return {"type": kind, "value": text} | attributes
+
+
+def _described(term: Term) -> tuple[str, str, dict[str, str]]:
+    """Of a term what both JSON and XML have: its kind, its text, and the datatype or language of a literal."""
+    if is_iri(term):
+        return "uri", iri_text(term), {}
+    if is_blank(term):
+        return "bnode", term[2:], {}
+    lexical, datatype, language = parts(term)
+    if language:
+        return "literal", lexical, {"xml:lang": language}
+    return "literal", lexical, {} if datatype == XSD_STRING else {"datatype": datatype}
+
+
+def _link(found: Evaluation) -> str:
+    return iri_text(evaluation_iri(found.time, found.query))
+
+
+_ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _legal(text: str) -> str:
+    """The text. Raises SinkError if XML 1.0 (section 2.2) has no way to write it."""
+    if found := _ILLEGAL.search(text):
+        raise SinkError(f"XML cannot hold the character U+{ord(found[0]):04X}", hint="the format `srj` can")
+    return text
+
+
+class _Writer(XMLGenerator):
+    """Writes elements."""
+
+    @contextmanager
+    def element(self, tag: str, /, **attributes: str) -> Iterator[None]:
+        self.startElement(tag, AttributesImpl({key: _legal(value) for key, value in attributes.items()}))
+        yield
+        self.endElement(tag)
+
+    def text(self, text: str) -> None:
+        """Carriage returns as references, because parsers read bare ones as line feeds; blanks at the ends as well,
+        because some parsers cut them off."""
+        core = _legal(text).strip(_BLANKS)
+        before, after = text.split(core, 1) if core else (text, "")
+        self.ignorableWhitespace(_references(before) + escape(core, {"\r": "&#13;"}) + _references(after))
+
+
+_BLANKS = " \t\n\r"
+
+
+def _references(text: str) -> str:
+    return "".join(f"&#{ord(character)};" for character in text)
+
+
+def srx(found: Evaluation) -> bytes:
+    """The XML format. Raises SinkError for a literal with a character that XML does not have."""
+    file = io.BytesIO()
+    xml = _Writer(file, "utf-8", short_empty_elements=True)
+    xml.startDocument()
+    with xml.element("sparql", xmlns="http://www.w3.org/2005/sparql-results#"):
+        _xml_head(xml, found)
+        if found.boolean is None:
+            _xml_results(xml, found)
+        else:
+            with xml.element("boolean"):
+                xml.text(str(found.boolean).lower())
+    xml.endDocument()
+    return file.getvalue() + b"\n"
+
+
+def _xml_head(xml: _Writer, found: Evaluation) -> None:
+    with xml.element("head"):
+        for name in found.names if found.boolean is None else ():
+            with xml.element("variable", name=name):
+                pass
+        with xml.element("link", href=_link(found)):
+            pass
+
+
+def _xml_results(xml: _Writer, found: Evaluation) -> None:
+    with xml.element("results"):
+        for row in found.bindings:
+            with xml.element("result"):
+                for name, term in row.items():
+                    _xml_binding(xml, name, term)
+
+
+def _xml_binding(xml: _Writer, name: str, term: Term) -> None:
+    kind, text, attributes = _described(term)
+    with xml.element("binding", name=name), xml.element(kind, **attributes):
+        xml.text(text)
+
+
+def srcsv(found: Evaluation) -> bytes:
+    """The CSV format: values without their kind, datatype and language. Raises SinkError for a boolean."""
+    _no_boolean(found, "CSV")
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(found.names)
+    table.writerows([_value(row[name]) if name in row else "" for name in found.names] for row in found.bindings)
+    return text.getvalue().encode()
+
+
+def _value(term: Term) -> str:
+    """An IRI or a literal as it is, a blank node with its ``_:`` (section 3.2)."""
+    if is_iri(term):
+        return iri_text(term)
+    return term if is_blank(term) else parts(term).lexical
+
+
+def srtsv(found: Evaluation) -> bytes:
+    """The TSV format: terms as in N-Triples, tabs in them escaped. Raises SinkError for a boolean."""
+    _no_boolean(found, "TSV")
+    rows = ([row.get(name, "").replace("\t", "\\t") for name in found.names] for row in found.bindings)
+    lines = ["\t".join(f"?{name}" for name in found.names), *map("\t".join, rows)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _no_boolean(found: Evaluation, format: str) -> None:
+    if found.boolean is not None:
+        raise SinkError(f"SPARQL's {format} has no form for a boolean", hint="the formats `srj` and `srx` have one")
+
+
+DOCUMENTS: dict[str, Callable[[Evaluation], bytes]] = {"srj": srj, "srx": srx, "srcsv": srcsv, "srtsv": srtsv}
+"""The formats of which a document holds one evaluation, by name."""

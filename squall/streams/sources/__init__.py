@@ -1,0 +1,1 @@
+"""Sources: files, folders and standard input, read in order, merged and reordered."""

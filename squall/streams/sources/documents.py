@@ -1,0 +1,117 @@
+"""What programs name and need: documents (SPARQL's FROM), as static data of the stream of their IRI, and streams."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+from urllib.request import url2pathname
+
+from squall.contracts import Ledger
+from squall.errors import SourceError, UsageError, near, raise_all
+from squall.model import Document, System, documents, made_streams, streams
+from squall.rdf import DEFAULT_STREAM, Event, Triple
+from squall.streams import open_static
+from squall.streams.sources.ontologies import assertions
+
+
+def load(
+    system: System,
+    places: Mapping[str, str] | None = None,
+    given: Collection[str] = (),
+    ledger: Ledger | None = None,
+) -> Iterator[Event]:
+    """The events of the documents that a program names, for the `static` of a run.
+
+    places: files by the IRIs for which they stand. given: IRIs of streams that come as sources, so that no document has
+    to be read for them. Documents that are ontologies are read as a whole. Raises UsageError where an IRI stands for no
+    file, or for an ontology that comes as a source, SourceError where the file is not there, and while it is read where
+    it has a literal of a datatype that is forbidden in it, or is no ontology in OWL 2 RL.
+    """
+    raise_all([_bypassed(one) for one in documents(system) if one.ontology and one.iri in given])
+    named = [document for document in documents(system) if document.iri not in given]
+    opened = [(one, _allowed(one, _opened(one, places or {}, ledger))) for one in named]
+    data = [events for document, events in opened if not document.ontology]
+    ontology = [(document, events) for document, events in opened if document.ontology]
+    return chain(*data, _ontology(ontology))
+
+
+def _bypassed(document: Document) -> UsageError:
+    hint = f"an ontology is checked as a whole, before anything else: say where it is by `--graph {document.iri}=FILE`"
+    return UsageError(f"the ontology <{document.iri}> cannot come as a source", document.origin, hint)
+
+
+def _ontology(parts: Sequence[tuple[Document, Iterable[Event]]]) -> Iterator[Event]:
+    yield from assertions([(document.iri, list(events), document.origin) for document, events in parts])
+
+
+def _opened(document: Document, places: Mapping[str, str], ledger: Ledger | None) -> Iterable[Event]:
+    address = _address(document, places)
+    try:
+        return open_static(address, ledger)
+    except SourceError as error:
+        hint = error.hint or f"say where it is: `--graph {document.iri}=FILE`"
+        raise SourceError(error.message, document.origin, hint) from error
+
+
+def _allowed(document: Document, events: Iterable[Event]) -> Iterable[Event]:
+    return _checked(document, events) if document.forbidden else events
+
+
+def _checked(document: Document, events: Iterable[Event]) -> Iterator[Event]:
+    endings = tuple(f'"^^<{datatype}>' for datatype in document.forbidden)
+    for event in events:
+        for fact in event.facts:
+            if isinstance(fact, Triple) and fact.object.endswith(endings):
+                hint = "no literal of what is imported may have this datatype"
+                raise SourceError(f"<{document.iri}> has the literal {fact.object}", document.origin, hint)
+        yield event
+
+
+def place(text: str) -> tuple[str, str]:
+    """The IRI and the file that a text such as ``http://example.org/g=g.ttl`` has. Raises UsageError."""
+    # An IRI may have `=` in it, but a file's name hardly does.
+    iri, equals, file = text.rpartition("=")
+    if not (iri and equals and file):
+        raise UsageError(f"`--graph {text}` is not IRI=FILE")
+    return iri.strip("<>"), file
+
+
+def check_streams(system: System, given: Collection[str]) -> None:
+    """Raises UsageError, or Errors, for each stream that a program names and that is not given, nor made by it.
+
+    given: the IRIs of the streams and static data that a run reads (``""`` is the default stream).
+    """
+    known = ", ".join(f"`{name}`" if name else DEFAULT_STREAM for name in sorted(given)) or "none"
+    made = made_streams(system)
+    errors = []
+    for stream in streams(system):
+        if stream.iri not in given and stream.iri not in made:
+            hint = near(stream.iri, (*given, *made)) or f"name a source so: `--source '{stream.iri}=FILE'`"
+            errors.append(UsageError(f"the stream <{stream.iri}> is not given; given: {known}", stream.origin, hint))
+    raise_all(errors)
+
+
+def _address(document: Document, places: Mapping[str, str]) -> str:
+    """The address of a static source with a document."""
+    return f"{path_of(document, places)}?stream={quote(document.iri, safe='')}"
+
+
+def path_of(document: Document, places: Mapping[str, str]) -> str:
+    """The file of a document: as it was said, of a ``file:`` IRI, or beside the program if the IRI is relative.
+
+    Raises UsageError where its IRI stands for no file."""
+    if document.iri in places:
+        return places[document.iri]
+    parts = urlsplit(document.iri)
+    if parts.scheme == "file":
+        return url2pathname(parts.path)
+    if parts.scheme:
+        raise UsageError(
+            f"the graph <{document.iri}> is not loaded from there",
+            document.origin,
+            f"fetch it, and say where it is: `--graph {document.iri}=FILE`",
+        )
+    folder = Path(document.origin.name).parent if document.origin else Path()
+    return str(folder / url2pathname(document.iri))

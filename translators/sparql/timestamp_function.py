@@ -1,0 +1,320 @@
+"""When triples came: C-SPARQL's ``timestamp``.
+
+Source: Barbieri et al., "C-SPARQL: a continuous query language for RDF data streams" (IJSC 4(1), 2010), and the
+function ``f:timestamp`` of its engine. docs/languages/sparql.md has the definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+from squall.errors import Origin
+from squall.functions.sparql import calls
+from squall.functions.sparql.dates import LATEST
+from squall.functions.sparql.logic import COALESCE
+from squall.lexers.sparql import tree as q
+from squall.model import (
+    CAME,
+    GRAPH,
+    Aggregate,
+    Arrivals,
+    AtomPattern,
+    Bind,
+    Call,
+    Either,
+    Exists,
+    Expression,
+    Graph,
+    Grouping,
+    Joinable,
+    Maybe,
+    Pattern,
+    Predicate,
+    Select,
+    Slot,
+    Source,
+    System,
+    Test,
+    Variable,
+    visible,
+)
+from squall.model.stratification import may_read
+from squall.rdf import Term, iri, iri_text
+from squall.translators.sparql.bodies import Body, sure
+from squall.translators.sparql.datasets import BACKGROUND
+from squall.translators.sparql.state import State
+
+NOBODY = iri("urn:x-squall:nothing")
+"""Stands for what is unbound: no triple has it."""
+
+
+class Found(NamedTuple):
+    """A triple pattern, with the graph that it is about (None: any) and the sources that it reads."""
+
+    triple: tuple[Slot, ...]
+    graph: Slot | None
+    sources: tuple[Source, ...]
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return tuple(dict.fromkeys(slot for slot in (self.graph, *self.triple) if isinstance(slot, Variable)))
+
+
+class Home:
+    """A body in which times are told."""
+
+    def __init__(self, state: State, body: Body) -> None:
+        self.state = state
+        self.body = body
+
+    @property
+    def sure(self) -> frozenset[Variable]:
+        """Variables by which times can be found as they are."""
+        return self.body.sure
+
+    def slot(self, expression: Expression) -> Slot:
+        """What has the value of an expression in all solutions; one that is nowhere, if it has none."""
+        if isinstance(expression, str) or expression in self.sure:
+            return expression
+        return self.hold(Call(COALESCE, (calls.value(expression), NOBODY)))
+
+    def hold(self, value: Call) -> Variable:
+        """A variable that has a value, under which times are found."""
+        held = self.state.fresh("held")
+        self.body.add(Bind(held, value))
+        return held
+
+    def tell(self, times: System, time: Variable, when: Call | None) -> None:
+        """Adds the time of those that agree on the variables by which they are found. when: on this condition."""
+        self.body.add(Maybe(times, when))
+
+
+class Pairs(Home):
+    """The pairs of solutions of an OPTIONAL: for what depends on both.
+
+    The inner solutions are there once with each time that there may be, and once without; the pair tests that it has
+    the one that is its own, or that there is none.
+    """
+
+    def __init__(self, state: State, body: Body, inner: Body) -> None:
+        super().__init__(state, body)
+        self.inner = inner
+        self.values: dict[Variable, Call] = {}
+
+    @property
+    def sure(self) -> frozenset[Variable]:
+        return self.inner.sure
+
+    def hold(self, value: Call) -> Variable:
+        held = self.state.fresh("held")
+        self.values[held] = value
+        return held
+
+    def tell(self, times: System, time: Variable, when: Call | None) -> None:
+        own = {name: value for name, value in self.values.items() if name in visible(times)}
+        tests = [*([] if when is None else [when]), *(calls.call("SAMETERM", pair) for pair in own.items())]
+        is_own = calls.all_of(tests)
+        if is_own is None:
+            self.inner.add(Maybe(times))
+            return
+        is_told = calls.call("BOUND", (time,))
+        told = System(joinables=(times,), predicates=(Test(calls.condition(is_told)),))
+        self.inner.join(Either((told, System())))
+        asked = Body(self.body.reads)
+        asked.add(*(Bind(name, value) for name, value in own.items()))
+        asked.join(told)
+        if when is not None:
+            asked.add(Test(when))
+        exists = self.state.fresh("exists")
+        self.body.add(Exists(exists, asked.system()))
+        self.body.add(Test(calls.condition(calls.call("IF", (is_told, is_own, calls.call("!", (exists,)))))))
+
+
+class Times:
+    """Translates the calls of ``timestamp`` in a statement."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def of_triple(self, triple: Sequence[Expression], body: Body, origin: Origin | None) -> Expression:
+        """The time of the latest arrival of a triple."""
+        home = self._home(body, [name for one in triple for name in q.mentioned(one)])
+        slots = tuple(map(home.slot, triple))
+        return self._latest([Found(slots, body.reads.graph, body.reads.sources)], home, origin)
+
+    def of_variable(self, variable: Variable, body: Body, stream: Term | None, origin: Origin | None) -> Expression:
+        """The time of the latest arrival of what patterns bind a variable to. stream: on that stream."""
+        found = [one for side in body.sides or (body,) for one in _found(side.system()) if variable in one.variables]
+        if not found:
+            self._fail(f"no triple pattern has `{variable}` where `timestamp({variable})` stands", origin)
+            return NOBODY
+        if stream is not None:
+            found = [one._replace(sources=_on(one.sources, iri_text(stream))) for one in found]
+            found = [one for one in found if one.sources]
+        if not found:
+            self._fail(f"what binds `{variable}` does not read the stream {stream}", origin)
+            return NOBODY
+        home = self._home(body, [name for one in found for name in one.variables])
+        slots = {name: home.slot(name) for one in found for name in one.variables}
+        return self._latest([_renamed(one, slots) for one in dict.fromkeys(found)], home, origin)
+
+    def of_pattern(self, variable: Variable, inner: System, body: Body, origin: Origin | None) -> Expression:
+        """The time of the latest arrival of what the patterns of a group bind a variable to, in those of the group's
+        solutions that agree with that of the body. The group is evaluated by itself, as a sub-query is."""
+        found = [one for one in _found(inner) if variable in one.variables]
+        if not found:
+            self._fail(f"no triple pattern in the group of `timestamp` has `{variable}`", origin)
+            return NOBODY
+        around = body.reads.known.union(body.variables)
+        shared = tuple(name for name in visible(inner) if name in around)
+        home = self._home(body, shared)
+        ways = [[*_agreeing(name, sure(inner), home)] for name in shared]
+        return _last_of([self._of_agreeing(agreed, found, inner, home, origin) for agreed in product(*ways)])
+
+    def _of_agreeing(
+        self, agreed: Sequence[Agreeing], found: Sequence[Found], inner: System, home: Home, origin: Origin | None
+    ) -> Variable:
+        """The time of the latest arrival of any of some patterns of a group, in solutions that agree in these ways."""
+        keys = tuple(one.key for one in agreed if one.key is not None)
+        at = self.state.fresh("at")
+        parts = []
+        for one in found:
+            way = Home(self.state, Body(home.body.reads, [inner]))
+            way.body.add(*(predicate for one in agreed for predicate in one.inside))
+            slots = {name: way.slot(name) for name in one.variables}
+            way.body.join(self._arrivals(_renamed(one, slots), at, origin))
+            parts.append(way.body.branch((*keys, at)))
+        part = System(joinables=(parts[0] if len(parts) == 1 else Either(tuple(parts)),))
+        conditions = [one.when for one in agreed if one.when is not None]
+        return self._told(part, keys, at, home, calls.all_of(conditions))
+
+    def _fail(self, message: str, origin: Origin | None) -> None:
+        self.state.notes.fail(message, origin, "only what a pattern finds in a stream has a time")
+
+    def _home(self, body: Body, names: Iterable[Variable]) -> Home:
+        """Where times of what some variables have are told. For pairs of solutions that is the side of the optional
+        part that has all of them, if one has."""
+        if body.sides is None:
+            return Home(self.state, body)
+        outer, inner = body.sides
+        wanted, there = {*names}, {*outer.variables}
+        own = {*inner.variables} - there | inner.sure
+        if wanted.isdisjoint(there.union(body.variables) - own):
+            return Home(self.state, inner)
+        if wanted <= there - ({*inner.variables} - outer.sure):
+            return Home(self.state, outer)
+        return Pairs(self.state, body, inner)
+
+    def _latest(self, found: Sequence[Found], home: Home, origin: Origin | None) -> Expression:
+        times = []
+        for one in found:
+            at = self.state.fresh("at")
+            times.append(self._told(self._arrivals(one, at, origin), one.variables, at, home))
+        return _last_of(times)
+
+    def _told(
+        self, part: System, keys: tuple[Variable, ...], at: Variable, home: Home, when: Call | None = None
+    ) -> Variable:
+        """The latest of some times, of those that agree on the keys."""
+        time = self.state.fresh("time")
+        grouping = Grouping(keys, (Aggregate(time, "max", at),))
+        home.tell(System(part.name, part.sources, part.joinables, grouping=grouping), time, when)
+        return time
+
+    def _arrivals(self, found: Found, at: Variable, origin: Origin | None) -> System:
+        """The times at which the triples of a pattern came."""
+        graph = self.state.fresh("graph") if found.graph is None else found.graph
+        read: dict[Slot, list[Arrivals]] = {}
+        for source in found.sources:
+            if source != BACKGROUND:
+                name: Slot = iri(source.iri) if isinstance(source, Graph) else graph
+                read.setdefault(name, []).append(_coming(source))
+        ways = [
+            System(
+                sources=tuple(dict.fromkeys(sources)),
+                joinables=(AtomPattern(CAME, (name, at, *found.triple), exact=True, origin=origin),),
+            )
+            for name, sources in (read or {graph: [Arrivals("", BACKGROUND.window)]}).items()
+        ]
+        if len(ways) == 1:
+            return ways[0]
+        seen = (*(slot for slot in found.triple if isinstance(slot, Variable)), at)
+        shown = (Select(tuple(dict.fromkeys(seen))),)
+        return System(joinables=(Either(tuple(replace(way, consequences=shown) for way in ways)),))
+
+
+class Agreeing(NamedTuple):
+    """A way in which solutions agree on a variable: both have its value (key: what has it), or one of them has none.
+
+    inside: what holds for those of the group. when: what holds for the other.
+    """
+
+    key: Variable | None
+    inside: tuple[Predicate, ...] = ()
+    when: Call | None = None
+
+
+def _agreeing(name: Variable, bound: Container[Variable], home: Home) -> Iterator[Agreeing]:
+    """The ways in which solutions of a group can agree on a variable with those for which times are told. bound: what
+    has a value in all solutions of the group."""
+    is_bound = calls.call("BOUND", (name,))
+    is_unbound = calls.condition(calls.call("!", (is_bound,)))
+    key = home.slot(name)
+    assert isinstance(key, Variable)
+    inside: list[Predicate] = [] if name in bound else [Test(calls.condition(is_bound))]
+    yield Agreeing(key, (*inside, *([] if key == name else [Bind(key, name)])))
+    if name not in bound:
+        yield Agreeing(None, (Test(is_unbound),))
+    if key != name:
+        yield Agreeing(None, when=is_unbound)
+
+
+def _last_of(times: Sequence[Variable]) -> Expression:
+    return times[0] if len(times) == 1 else Call(LATEST.iri, tuple(times))
+
+
+def _coming(source: Source) -> Arrivals:
+    stream = source.within if isinstance(source, Graph) else source.iri
+    return Arrivals(stream, source.window, source.windows, source.removals)
+
+
+def _on(sources: Iterable[Source], stream: str) -> tuple[Source, ...]:
+    """What of these reads a stream, and it alone."""
+    return tuple(source.alone(stream) for source in sources if may_read(source, stream, None))
+
+
+def _renamed(found: Found, slots: dict[Variable, Slot]) -> Found:
+    def slot(one: Slot) -> Slot:
+        return slots[one] if isinstance(one, Variable) else one
+
+    return Found(tuple(map(slot, found.triple)), found.graph and slot(found.graph), found.sources)
+
+
+def _found(part: System) -> Iterator[Found]:
+    """The triple patterns of a part all of whose variables can be seen from outside; those that ask whether something
+    exists, or is absent, bind nothing. In a set of solutions none is that of a single triple."""
+    if part.distinct:
+        return
+    seen = {*visible(part)}
+    optional = [one.system for one in part.predicates if isinstance(one, Maybe)]
+    for joinable in (*part.joinables, *optional):
+        yield from (one for one in _of(joinable, part.sources) if seen.issuperset(one.variables))
+
+
+def _of(joinable: Joinable, sources: tuple[Source, ...]) -> Iterator[Found]:
+    match joinable:
+        case Pattern():
+            yield Found(joinable.slots, None, sources)
+        case AtomPattern() if joinable.relation == GRAPH:
+            graph, *triple = joinable.arguments
+            yield Found(tuple(triple), graph, sources)
+        case Either(branches=branches):
+            for branch in branches:
+                yield from _found(branch)
+        case System():
+            yield from _found(joinable)
+        case AtomPattern():
+            return
