@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from squall.model import AtomPattern, Joinable, Pattern, System, Variable, variables
 from squall.plan import Plan
-from squall.plan.operators import Operator, Read
+from squall.plan.operators import Operator, Scan
 from squall.planners.lowering.rule_plans import Draft, Identity, Rows, finish, join, plan_in_written_order
 
 
@@ -44,7 +44,7 @@ def _numbering() -> Identity:
     reads: dict[Operator, str] = {}
 
     def identity(op: Operator, inputs: tuple[str, ...]) -> str:
-        if isinstance(op, Read):
+        if isinstance(op, Scan):
             return reads.setdefault(op, f"read{len(reads) + 1}")
         return f"{type(op).__name__.lower()}{next(counter)}"
 

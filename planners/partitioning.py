@@ -5,8 +5,8 @@ on the same variables then need no data moved between them. The same goes for th
 for all columns where an expression takes the time. Facts are grouped by their subject where it varies, also those of
 streams that the program makes. What is told stays where it lies, if that tells rows that are alike to one place: else
 facts go by their subject, and solutions by all of their values. What looks at all rows of an instant (a `Slice` without
-keys, `Update`, a `Feed` that is read by triples, a query whose solutions are told in order) or follows paths through
-them (`Closure`) has them all in one place.
+keys, `Update`, a `DerivedStream` that is read by triples, a query whose solutions are told in order) or follows paths through
+them (`TransitiveClosure`) has them all in one place.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from collections.abc import Sequence
 
 from squall.plan import Input, Node, Plan
 from squall.plan.operators import (
-    Answer,
     AntiJoin,
-    Apply,
-    Closure,
-    Deliver,
+    ConstantFilter,
+    Construct,
+    DerivedStream,
     Distinct,
-    Emit,
     Extend,
-    Feed,
+    Filter,
     Group,
     Join,
     LeftJoin,
     Project,
+    Select,
+    Sink,
     Slice,
-    Test,
+    TableFunction,
+    TransitiveClosure,
     Union,
     Update,
-    Where,
     is_stateful,
     is_timed,
 )
@@ -89,21 +89,21 @@ class _Grouping:
                 return self._group(node, keys)
             case Slice(keys=keys):
                 return self._within(node, keys)
-            case Closure():
+            case TransitiveClosure():
                 self._want(node, ())
                 return (0,)  # where its pairs begin, since builders may share it out by that
             case Update():
                 return self._want(node, ())
-            case Feed():
+            case DerivedStream():
                 return self._want(node, ()) if is_whole(node.op) else self._feed(node, node.op)
-            case Test() | Extend() if is_timed(node.op):
+            case Filter() | Extend() if is_timed(node.op):
                 return self._within(node, tuple(range(self.widths[node.inputs[0].node])))
-            case Where() | Test() | Extend() | Apply() | Project():
+            case ConstantFilter() | Filter() | Extend() | TableFunction() | Project():
                 return through(node.op, self.keys[node.inputs[0].node])
             case Union():
                 first, *others = (self.keys[edge.node] for edge in node.inputs)
                 return first if all(key == first for key in others) else None
-            case Deliver():
+            case Sink():
                 self._told(node, node.op)
         return None
 
@@ -120,20 +120,20 @@ class _Grouping:
             self.wanted[node.id, port] = columns
         return columns
 
-    def _feed(self, node: Node, op: Feed) -> Columns | None:
+    def _feed(self, node: Node, op: DerivedStream) -> Columns | None:
         """By what the facts of a stream that is made lie as they are read."""
         self._told(node, op)
         templates = (template_of(edge.node, self.by_id) for edge in node.inputs)
         read = {read_again(op, one, self.wanted[node.id, port]) for port, one in enumerate(templates)}
         return read.pop() if len(read) == 1 else None
 
-    def _told(self, node: Node, op: Feed | Deliver) -> None:
+    def _told(self, node: Node, op: DerivedStream | Sink) -> None:
         """What is told of one kind, and so may be alike, goes by the same columns."""
         for ports in inputs_by_kind(node, self.by_id).values():
             key = self._together(op, [self.by_id[node.inputs[port].node] for port in ports])
             self.wanted.update(dict.fromkeys(((node.id, port) for port in ports), key))
 
-    def _together(self, told: Feed | Deliver, made: Sequence[Node]) -> Columns:
+    def _together(self, told: DerivedStream | Sink, made: Sequence[Node]) -> Columns:
         """By what the rows of some nodes go that are of one kind: to one place, if all of them are a sequence; by those
         columns by which all of them lie already; else facts by their subject, and solutions by all of their values."""
         if is_sequence(told, (node.op for node in made)):
@@ -144,14 +144,14 @@ class _Grouping:
 
     def _lies(self, node: Node) -> Columns | None:
         """By what rows that are told lie already, if that is known."""
-        if not isinstance(node.op, Answer | Emit):
+        if not isinstance(node.op, Select | Construct):
             return self.keys[node.id]
         lies = through(node.op, self._settled(node.inputs[0].node))
         return self._facts_key(node.id) if lies is None else lies
 
     def _apart(self, made: Sequence[Node]) -> Columns:
         """By what rows of one kind that are told can be told apart."""
-        if isinstance(made[0].op, Answer):
+        if isinstance(made[0].op, Select):
             return tuple(range(1, len(made[0].op.columns) + 1))
         return (min(subject_in(template_of(node.id, self.by_id)) for node in made),)
 
@@ -161,7 +161,7 @@ class _Grouping:
         match node.op:
             case Distinct(by=by) if self.keys[id] is None:
                 self.keys[id] = tuple(range(by))
-            case Where() | Test() | Extend() | Apply() | Project() if not is_stateful(node.op):
+            case ConstantFilter() | Filter() | Extend() | TableFunction() | Project() if not is_stateful(node.op):
                 self.keys[id] = through(node.op, self._settled(node.inputs[0].node))
         return self.keys[id]
 

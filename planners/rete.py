@@ -19,17 +19,17 @@ from squall.errors import PlannerError, SquallError, raise_all
 from squall.model import (
     AtomPattern,
     Bind,
-    Compute,
-    Either,
     Exists,
     FactPattern,
+    Filter,
     Joinable,
-    Maybe,
+    Optional,
     Pattern,
     Predicate,
     Source,
     System,
-    Test,
+    TableFunction,
+    Union,
     Variable,
     Without,
     output_specs,
@@ -218,7 +218,7 @@ class _Rete:
         match joinable:
             case Pattern() | AtomPattern():
                 return self._pattern(joinable, system, unique, matches)
-            case Either(branches=branches):
+            case Union(branches=branches):
                 forms = self._union([self.forms(branch, counted, seed) for branch in branches])
             case System():
                 forms = self.forms(joinable, counted, seed)
@@ -269,7 +269,7 @@ class _Rete:
             case Without(joinables=joinables):
                 orders = self._orders(joinables, system, False, True, seed)
                 return [joined(self.draft, order.joined) for order in orders]
-            case Maybe(system=inner):
+            case Optional(system=inner):
                 return self.forms(inner, counted, seed)
             case _:
                 return [None]
@@ -306,7 +306,9 @@ def _is_ready(part: Predicate, earlier: Sequence[Predicate], sure: Names) -> boo
 
 def _of_time(one: Predicate, other: Predicate) -> bool:
     return any(
-        isinstance(timed, Test | Bind) and is_timed(timed.expression) and isinstance(ends, Without | Maybe | Exists)
+        isinstance(timed, Filter | Bind)
+        and is_timed(timed.expression)
+        and isinstance(ends, Without | Optional | Exists)
         for timed, ends in ((one, other), (other, one))
     )
 
@@ -315,14 +317,14 @@ def _reads(part: Predicate) -> set[Variable]:
     match part:
         case Without(joinables=joinables):
             return {name for joinable in joinables for name in variables(joinable)}
-        case Maybe(system=system, condition=condition, exists=exists):
+        case Optional(system=system, condition=condition, exists=exists):
             asked = (name for one in exists for name in mentioned(one))
             return {*visible(system), *variables(condition), *asked}
         case Exists():
             return set(mentioned(part))
-        case Bind(expression=expression) | Test(expression=expression):
+        case Bind(expression=expression) | Filter(expression=expression):
             return set(variables(expression))
-        case Compute(arguments=arguments):
+        case TableFunction(arguments=arguments):
             return {name for argument in arguments for name in variables(argument)}
 
 
@@ -331,11 +333,11 @@ def _binds(part: Predicate, sure: Names) -> set[Variable]:
     match part:
         case Bind(variable=variable):
             return {variable}
-        case Compute(variables=names):
+        case TableFunction(variables=names):
             return set(names)
-        case Maybe(system=system):
+        case Optional(system=system):
             return set(visible(system)) - sure
         case Exists(variable=variable):
             return set() if variable is None else {variable}
-        case Test() | Without():
+        case Filter() | Without():
             return set()

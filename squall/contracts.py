@@ -91,7 +91,7 @@ class Options:
     checkpoint: Path | None = None
     conf: tuple[tuple[str, str], ...] = field(default=())
     ledger: Ledger | None = None
-    sink: Rewindable | Recoverable | Folder | None = None
+    sink: TruncatableSink | CheckpointedSink | Folder | None = None
     batch: bool = False
     measure: bool = False
     steps: int = 10_000
@@ -111,7 +111,7 @@ class Ledger(Protocol):
 
 
 @runtime_checkable
-class Rewindable(Protocol):
+class TruncatableSink(Protocol):
     """A sink or a ledger whose end can be marked, and which can be cut back to it (after a crash in mid batch)."""
 
     def mark(self) -> int:
@@ -124,7 +124,7 @@ class Rewindable(Protocol):
 
 
 @runtime_checkable
-class Recoverable(Protocol):
+class CheckpointedSink(Protocol):
     """A sink or a ledger that goes on in another process where it was at a checkpoint, as if nothing had followed."""
 
     def save(self, last: bool = False) -> Any:
@@ -138,7 +138,7 @@ class Recoverable(Protocol):
 
 
 @runtime_checkable
-class Delivering(Recoverable, Protocol):
+class TwoPhaseCommitSink(CheckpointedSink, Protocol):
     """A sink that holds back what is written until a checkpoint has it, since it could not be taken back."""
 
     def deliver(self) -> bool:
@@ -162,7 +162,7 @@ class Folder(Protocol):
 
 
 @runtime_checkable
-class Choosy(Protocol):
+class SupportsFilterPushDown(Protocol):
     """Batches of which a job may say what it has use for."""
 
     def want(self, predicates: Collection[Term]) -> None:
@@ -172,7 +172,7 @@ class Choosy(Protocol):
 
 
 @runtime_checkable
-class Adopting(Protocol):
+class AcceptsDeadLetters(Protocol):
     """Batches of what may lose something, and records it."""
 
     def adopt(self, ledger: Ledger | None) -> None:

@@ -16,14 +16,14 @@ from typing import Any
 import pyarrow
 
 from squall.builders.distributed.exec import state_cache
-from squall.builders.distributed.exec.micro_batch import Batches
-from squall.builders.distributed.exec.routing import BUCKETS, EVERY, Program, waking
-from squall.builders.distributed.exec.sharded_plan import Shares
-from squall.builders.distributed.exec.state_cache import Replicas
+from squall.builders.distributed.exec.micro_batch import MicroBatches
+from squall.builders.distributed.exec.routing import BUCKETS, EVERY, PhysicalPlan, waking
+from squall.builders.distributed.exec.sharded_plan import Shards
+from squall.builders.distributed.exec.state_cache import StateCache
 from squall.builders.distributed.io import task_output
-from squall.builders.distributed.io.engine import Folder, Read, Tally, Told
+from squall.builders.distributed.io.engine import Folder, NodeMetrics, Read, TaskReport
 from squall.builders.distributed.io.parsing import Parsed
-from squall.builders.distributed.io.records import STATE, Message, Step, from_arrow, to_arrow
+from squall.builders.distributed.io.records import STATE, Record, Step, from_arrow, to_arrow
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.distributed.plan.shardability_reasons import as_a_whole
 from squall.builders.distributed.plan.skew import Hot
@@ -32,7 +32,7 @@ from squall.contracts import Options, Output
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 
-Messages = list[Message]
+Messages = list[Record]
 
 
 class MemoryFiles:
@@ -80,7 +80,7 @@ class Workers:
         self.draw = draw
         self.most = most
         self.trouble = trouble
-        self.held = [Replicas() for _ in range(3)]
+        self.held = [StateCache() for _ in range(3)]
         self.reads: list[tuple[int, Folder, int, int]] = []
 
     def is_trouble(self) -> bool:
@@ -95,7 +95,7 @@ class Workers:
     def _attempt(self, step: Step, given: Sequence[pyarrow.RecordBatch], most: int | None) -> Messages:
         number = self.draw.randrange(len(self.held))
         if self.is_trouble():
-            self.held[number] = Replicas()
+            self.held[number] = StateCache()
         before, state_cache.REPLICAS = state_cache.REPLICAS, self.held[number]
         try:
             made = step(iter(given))
@@ -157,11 +157,11 @@ class MemoryExchange:
     def made(self, step: Step) -> Messages:
         return self.passed([], step)
 
-    def each(self, steps: Sequence[Step]) -> Told:
+    def each(self, steps: Sequence[Step]) -> TaskReport:
         return self.told([message for step in steps for message in self.made(step)])
 
-    def told(self, messages: Messages) -> Told:
-        return Told.of(messages)
+    def told(self, messages: Messages) -> TaskReport:
+        return TaskReport.of(messages)
 
     def _put(self, folder: Folder, messages: pyarrow.Table) -> str:
         name = uuid.uuid4().hex
@@ -196,7 +196,7 @@ def run(
     static: Sequence[Event] = (),
     together: int = 0,
     few: int = -1,
-    tally: Tally | None = None,
+    tally: NodeMetrics | None = None,
     workers: Workers | None = None,
     spread: frozenset[Address] = frozenset(),
     hot: Hot = NONE,
@@ -210,19 +210,19 @@ def run(
     scattered, by input. measures: asked whenever the job starts, whether nodes are measured also where there is no
     tally."""
     files = MemoryFiles()
-    program = Program(plan, levels(plan, spread, hot), spread=spread, hot=dict(hot))
+    program = PhysicalPlan(plan, levels(plan, spread, hot), spread=spread, hot=dict(hot))
     found: list[Output] = []
     most = workers.most if workers is not None else 0
-    at_work: list[Batches | Shares] = []
+    at_work: list[MicroBatches | Shards] = []
 
-    def anew() -> Batches | Shares:
+    def anew() -> MicroBatches | Shards:
         exchange = MemoryExchange(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3, workers)
         if as_a_whole(plan):
-            return Shares(exchange, files, replace(program, measure=tally is not None), Options.steps, most, few)
+            return Shards(exchange, files, replace(program, measure=tally is not None), Options.steps, most, few)
         measured = replace(program, measure=tally is not None or measures())
-        return Batches(exchange, files, measured, together, most, few)
+        return MicroBatches(exchange, files, measured, together, most, few)
 
-    def going_on() -> Batches | Shares:
+    def going_on() -> MicroBatches | Shards:
         if workers is None or not at_work or workers.is_trouble():
             at_work[:] = [anew()]
         return at_work[0]
@@ -262,13 +262,13 @@ def run_anyhow(plan: Plan, batches: Iterable[Sequence[Event]], static: Sequence[
     return run(plan, batches, static, together, few, workers=workers)
 
 
-def start(job: Batches | Shares) -> Iterator[Message]:
+def start(job: MicroBatches | Shards) -> Iterator[Record]:
     """What a task makes to start the program, when the batch is worked off."""
     if first := job.first():
         yield from from_arrow(job.starting(first)(iter(())))
 
 
-def read(job: Batches | Shares, files: Sequence[Parsed]) -> Iterator[Message]:
+def read(job: MicroBatches | Shards, files: Sequence[Parsed]) -> Iterator[Record]:
     """What tasks make of files, one each, when the batch is worked off."""
     for file in files:
         yield from from_arrow(job.reading(lambda *_, file=file: iter([file]))(iter(())))

@@ -8,7 +8,18 @@ from random import Random
 from typing import Any
 
 from squall.plan import Node, Plan
-from squall.plan.operators import AntiJoin, Deliver, Distinct, Feed, Group, Join, LeftJoin, Slice, is_stateful, is_timed
+from squall.plan.operators import (
+    AntiJoin,
+    DerivedStream,
+    Distinct,
+    Group,
+    Join,
+    LeftJoin,
+    Sink,
+    Slice,
+    is_stateful,
+    is_timed,
+)
 from squall.plan.partitioning import Columns, inputs_by_kind, is_sequence, is_whole
 from squall.plan.validation import check
 
@@ -36,18 +47,18 @@ def _keys(draw: Random, node: Node, plan: Plan) -> list[Columns]:
             return [_some(draw, keys)]
         case Distinct(by=by):
             return [_some(draw, range(by))] * len(node.inputs)
-        case Feed() | Deliver():
+        case DerivedStream() | Sink():
             return _told(draw, node, node.op, plan)
         case op if is_timed(op):
             return [_some(draw, range(plan.widths[node.inputs[0].node]))]
     return [()] * len(node.inputs)
 
 
-def _told(draw: Random, node: Node, op: Feed | Deliver, plan: Plan) -> list[Columns]:
+def _told(draw: Random, node: Node, op: DerivedStream | Sink, plan: Plan) -> list[Columns]:
     found: list[Columns] = [()] * len(node.inputs)
     for ports in inputs_by_kind(node, plan.by_id).values():
         made = [plan.by_id[node.inputs[port].node] for port in ports]
-        whole = (isinstance(op, Feed) and is_whole(op)) or is_sequence(op, (one.op for one in made))
+        whole = (isinstance(op, DerivedStream) and is_whole(op)) or is_sequence(op, (one.op for one in made))
         cells = range(min(plan.widths[one.id] for one in made) - 1)
         key = () if whole else _some(draw, cells)
         for port in ports:

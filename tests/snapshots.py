@@ -12,8 +12,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from squall.builders.runtime.operators import Operator, operator
-from squall.builders.runtime.operators.state import Index, Keeping, Waiting
-from squall.builders.runtime.zset import Entry, Row
+from squall.builders.runtime.operators.state import Index, Stateful, Waiting
+from squall.builders.runtime.zset import Delta, Row
 from squall.model import Source
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
@@ -28,11 +28,11 @@ REL = relation_mark(C)
 Bag = Counter[Row]
 Snapshot = Callable[[Bag, Bag], Bag]
 """What a relational operator makes of the bags on its two inputs (of the second there is none where it has one)."""
-Step = tuple[int, list[Entry]]
+Step = tuple[int, list[Delta]]
 """A port and what comes on it."""
 
 
-def at(entries: Iterable[Entry], instant: int) -> Bag:
+def at(entries: Iterable[Delta], instant: int) -> Bag:
     """The bag of rows that is valid at an instant."""
     found: Bag = Counter()
     for *row, start, end, weight in entries:
@@ -56,13 +56,13 @@ def is_proper(bag: Bag) -> bool:
 def ready(op: ops.Operator, *widths: int, grows: bool = False) -> Operator:
     """An operator in a plan, made ready to work. widths: the columns of its inputs' rows; grows: nothing is taken
     back on its inputs."""
-    read = Node("read", ops.Read(Source(removals=not grows)))
+    read = Node("read", ops.Scan(Source(removals=not grows)))
     inputs = [Node(f"in{port}", ops.Match(tuple(range(width))), (Input("read"),)) for port, width in enumerate(widths)]
     node = Node("op", op, tuple(Input(one.id) for one in inputs))
-    return operator(node, Plan((read, *inputs, node, Node("end", ops.Deliver()))))
+    return operator(node, Plan((read, *inputs, node, Node("end", ops.Sink()))))
 
 
-def forget(op: Keeping, now: int) -> None:
+def forget(op: Stateful, now: int) -> None:
     """Makes an operator forget all that has ended, however little it is."""
     _be_eager(op)
     op.expire(now)
@@ -72,7 +72,7 @@ def _be_eager(part: Any) -> None:
     part.limit = part.full = 0
     for found in vars(part).values():
         for inner in found if isinstance(found, tuple) else (found,):
-            if isinstance(inner, Keeping | Index | Waiting):
+            if isinstance(inner, Stateful | Index | Waiting):
                 _be_eager(inner)
 
 
@@ -85,11 +85,11 @@ SPANS = tuple((start, start + length) for start in range(7) for length in range(
 @cache
 def entries(
     width: int, signs: Sequence[int], cells: Sequence[str | None] = (A, B), most: int = 4
-) -> st.SearchStrategy[list[Entry]]:
+) -> st.SearchStrategy[list[Delta]]:
     """Lists of entries. Each is drawn as one number: most of a test's time goes into drawing."""
     kinds = [*[cells] * width, SPANS, signs]
 
-    def entry(number: int) -> Entry:
+    def entry(number: int) -> Delta:
         chosen: list[Any] = []
         for kind in kinds:
             number, place = divmod(number, len(kind))
@@ -120,7 +120,7 @@ class Case:
         ]
         return st.lists(st.one_of(ports), max_size=6)
 
-    def holds(self, taken: Sequence[Step], came: Sequence[Entry], instants: Iterable[int] = INSTANTS) -> None:
+    def holds(self, taken: Sequence[Step], came: Sequence[Delta], instants: Iterable[int] = INSTANTS) -> None:
         """What came adds up, at each instant, to what should."""
         assert all(start < end and weight for *_, start, end, weight in came)
         sides = [[entry for at_port, batch in taken if at_port == port for entry in batch] for port in (0, 1)]
@@ -139,7 +139,7 @@ class Advance:
     """What comes before time goes on to `now`: all that begins then or before, and some of what begins later."""
 
     now: int
-    batch: list[Entry]
+    batch: list[Delta]
 
 
 @st.composite
@@ -148,7 +148,7 @@ def courses(draw: st.DrawFn, width: int, cells: Sequence[str | None], always: bo
     before it, taken back for a while, or as a whole to come anew with another end. always: some hold always."""
     row = st.tuples(*[st.sampled_from(cells)] * width)
     spans = draw(st.lists(st.tuples(row, st.integers(0, 6), st.integers(1, 5), st.integers(1, 2)), max_size=6))
-    coming: list[tuple[int, Entry]] = []
+    coming: list[tuple[int, Delta]] = []
     for cells_of, since, length, weight in spans:
         start = ALWAYS if always and since == 0 else since
         coming += draw(_told(cells_of, start, max(since, 0) + length, weight))
@@ -161,7 +161,7 @@ def courses(draw: st.DrawFn, width: int, cells: Sequence[str | None], always: bo
     return done
 
 
-def _told(row: Row, start: int, end: int, weight: int) -> st.SearchStrategy[list[tuple[int, Entry]]]:
+def _told(row: Row, start: int, end: int, weight: int) -> st.SearchStrategy[list[tuple[int, Delta]]]:
     """The ways to say that a row is valid over [start, end), each entry with the time until which it has to come."""
     whole, back = (start, (*row, start, FOREVER, weight)), (*row, start, FOREVER, -weight)
     gap = max(0, start)
@@ -178,10 +178,10 @@ def _told(row: Row, start: int, end: int, weight: int) -> st.SearchStrategy[list
     )
 
 
-def driven(op: Any, course: Sequence[Advance]) -> Iterator[tuple[int, list[Entry], list[Entry]]]:
+def driven(op: Any, course: Sequence[Advance]) -> Iterator[tuple[int, list[Delta], list[Delta]]]:
     """Time goes on: (now, what the operator has been told, what it has answered), all up to then."""
-    taken: list[Entry] = []
-    came: list[Entry] = []
+    taken: list[Delta] = []
+    came: list[Delta] = []
     for step in course:
         taken += step.batch
         came += op.apply(0, step.batch)

@@ -20,27 +20,37 @@ from squall.model import (
     AtomPattern,
     Bind,
     Call,
-    Compute,
     Construct,
-    Either,
     Exists,
     Grouping,
-    Maybe,
+    Optional,
     Pattern,
     Predicate,
     Report,
     Select,
     Source,
     System,
+    TableFunction,
+    Union,
     Variable,
     Without,
     over,
 )
-from squall.model import Test as Holds
+from squall.model import Filter as Holds
 from squall.model.stratification import stratify
-from squall.model.windows import Range
+from squall.model.windows import SlidingWindow
 from squall.plan import Plan
-from squall.plan.operators import Answer, AntiJoin, Closure, Distinct, Emit, Extend, Join, LeftJoin, Match, Union, Value
+from squall.plan import operators as ops
+from squall.plan.operators import (
+    AntiJoin,
+    Distinct,
+    Extend,
+    Join,
+    LeftJoin,
+    Match,
+    TransitiveClosure,
+    Value,
+)
 from squall.rdf import ALWAYS, XSD, Boolean, Evaluated, Event, Solution, Term, Triple, iri, literal
 from squall.testing import assert_as_oracle, stream, term
 from tests.test_planners import kinds
@@ -102,14 +112,14 @@ def test_a_solution_without_a_value_is_dropped_or_kept() -> None:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_what_surely_has_a_value_may_be_joined_on_as_ever(planner: str) -> None:
-    system = query(X, V, then=(Bind(V, Y, keeps=True), Maybe(part(Pattern(V, Q, Z)))))
+    system = query(X, V, then=(Bind(V, Y, keeps=True), Optional(part(Pattern(V, Q, Z)))))
     plan = squall.plan(system, planner)
     assert (kinds(plan)["LeftJoin"], kinds(plan)["Union"]) == (1, 0)
 
 
 # Compatible solutions
 
-QV, RV = Maybe(part(Pattern(X, Q, V))), Maybe(part(Pattern(X, R, V)))
+QV, RV = Optional(part(Pattern(X, Q, V))), Optional(part(Pattern(X, R, V)))
 
 
 def test_a_second_optional_part_binds_what_the_first_left_unbound() -> None:
@@ -118,13 +128,13 @@ def test_a_second_optional_part_binds_what_the_first_left_unbound() -> None:
 
 
 def test_what_is_unbound_is_compatible_with_anything() -> None:
-    values = Either((part(Pattern(X, Q, V)), part(Pattern(X, R, W))))
+    values = Union((part(Pattern(X, Q, V)), part(Pattern(X, R, W))))
     found = answers(query(X, V, W, of=(values, Pattern(X, R, V))))
     assert found == once((C, D, None), (B, C, C), (C, D, D))
 
 
 def test_a_bag_stays_a_bag() -> None:
-    twice = Either((part(Pattern(X, Q, V)), part(Pattern(X, Q, V)), part(Pattern(X, R, W))))
+    twice = Union((part(Pattern(X, Q, V)), part(Pattern(X, Q, V)), part(Pattern(X, R, W))))
     assert answers(query(X, V, of=(twice, Pattern(X, Q, V)))) == Counter({(A, C): 2, (C, D): 3})
 
 
@@ -133,7 +143,7 @@ def test_any_number_of_variables_may_be_unbound(many: int) -> None:
     """Beyond some, all pairs are made and tested."""
     names = [Variable(f"v{number}") for number in range(many)]
     sides = [
-        Either(tuple(part(Pattern(A, predicate, name)) for name in names for predicate in chosen))
+        Union(tuple(part(Pattern(A, predicate, name)) for name in names for predicate in chosen))
         for chosen in ((P, Q), (Q, R))
     ]
     found = answers(query(*names, of=tuple(sides)), ":a :p :b; :q :c, :d; :r :e .")
@@ -142,7 +152,7 @@ def test_any_number_of_variables_may_be_unbound(many: int) -> None:
 
 def test_the_condition_of_an_optional_part_is_one_of_pairs() -> None:
     unlike = Call(function_iri("notEqual"), (Y, V))
-    found = answers(query(X, V, then=(QV, Maybe(part(Pattern(X, R, V)), unlike))))
+    found = answers(query(X, V, then=(QV, Optional(part(Pattern(X, R, V)), unlike))))
     assert found == once((A, C), (B, None), (C, D))
 
 
@@ -169,12 +179,12 @@ ASKED: dict[str, tuple[System, set[Term]]] = {
     "what has nothing to do with it": (exists(Pattern(Z, R, D)), {A, B, C}),
     "a test of what is outside": (exists(Pattern(Z, P, W), then=(SAME,)), {A, B, C}),
     "a test alone": (exists(then=(Holds(Call(function_iri("equal"), (X, A))),)), {A}),
-    "an optional part": (exists(then=(Maybe(part(Pattern(X, Q, Z))),)), {A, B, C}),
+    "an optional part": (exists(then=(Optional(part(Pattern(X, Q, Z))),)), {A, B, C}),
     "what an optional part finds": (
-        exists(then=(Maybe(part(Pattern(X, Q, Z))), Holds(Call(function_iri("bound"), (Z,))))), {A, C},
+        exists(then=(Optional(part(Pattern(X, Q, Z))), Holds(Call(function_iri("bound"), (Z,))))), {A, C},
     ),
     "a branch that tests": (
-        exists(Either((part(Pattern(X, R, C)), part(then=(Holds(Call(function_iri("equal"), (Y, B))),))))), {A, B},
+        exists(Union((part(Pattern(X, R, C)), part(then=(Holds(Call(function_iri("equal"), (Y, B))),))))), {A, B},
     ),
     "nothing of what another asks for": (
         exists(Pattern(X, Q, Z), then=(Exists(None, exists(Pattern(Y, P, Z)), False),)), {C},
@@ -182,19 +192,19 @@ ASKED: dict[str, tuple[System, set[Term]]] = {
     "a sub-query": (exists(part(Pattern(Z, Q, X), consequences=(Select((X,)),))), {C}),
     "a sub-query that hides a name": (exists(part(Pattern(X, R, C), consequences=(Select((Z,)),))), {A, B, C}),
     "a name of one's own": (
-        exists(Either((part(Pattern(Y, P, C), then=(Bind(X, A),)), part(Pattern(Y, P, Z), then=(Bind(X, C),))))),
+        exists(Union((part(Pattern(Y, P, C), then=(Bind(X, A),)), part(Pattern(Y, P, Z), then=(Bind(X, C),))))),
         {A, C},
     ),
     "a name of one's own, and a test": (
         exists(
-            Either((part(Pattern(Y, P, Z), then=(Bind(X, A),)), part(Pattern(Y, P, Z), then=(Bind(X, C),)))),
+            Union((part(Pattern(Y, P, Z), then=(Bind(X, A),)), part(Pattern(Y, P, Z), then=(Bind(X, C),)))),
             then=(Holds(Call(function_iri("equal"), (Y, B))),),
         ),
         {A},
     ),
     "values": (
         exists(
-            part(then=(Compute((X, Z), TABLE.iri, (literal("2", XSD + "integer"), A, A, B, C, B, D)),)),
+            part(then=(TableFunction((X, Z), TABLE.iri, (literal("2", XSD + "integer"), A, A, B, C, B, D)),)),
             Pattern(Y, P, W),
             then=(Holds(Call(function_iri("equal"), (Y, Z))),),
         ),
@@ -229,15 +239,15 @@ def test_what_is_kept_may_be_told_as_well() -> None:
 def test_a_filter_that_asks_is_as_cheap_as_a_join(planner: str) -> None:
     for wanted, kind in ((True, Join), (False, AntiJoin)):
         plan = squall.plan(query(X, then=(Exists(None, exists(Pattern(X, Q, Z)), wanted),)), planner)
-        assert [type(node.op) for node in plan.nodes if isinstance(node.op, Join | AntiJoin | LeftJoin | Union)] == [
-            kind
-        ]
+        assert [
+            type(node.op) for node in plan.nodes if isinstance(node.op, Join | AntiJoin | LeftJoin | ops.Union)
+        ] == [kind]
 
 
 def test_the_condition_of_an_optional_part_may_ask() -> None:
     known = Exists(W, exists(Pattern(Y, R, V)))
     condition = calls.condition(W)
-    found = answers(query(X, V, then=(Maybe(part(Pattern(X, Q, V)), condition, (known,)),)))
+    found = answers(query(X, V, then=(Optional(part(Pattern(X, Q, V)), condition, (known,)),)))
     assert found == once((A, C), (B, None), (C, None))
 
 
@@ -273,7 +283,7 @@ def test_a_rule_may_ask_for_what_it_makes_but_not_for_its_absence() -> None:
 def test_minus_inside_of_what_is_given_or_not(asked: System, wanted: bool) -> None:
     """What is given is no variable any more; what is not given counts if both sides bind it."""
     answers(query(X, V, then=(QV, Exists(None, asked, wanted))))
-    pair = Maybe(part(Pattern(X, R, W)))
+    pair = Optional(part(Pattern(X, R, W)))
     answers(query(X, V, W, then=(QV, pair, Exists(None, asked, wanted))))
 
 
@@ -310,9 +320,9 @@ def test_what_is_said_aloud_too_is_answered() -> None:
 
 def test_a_relation_is_closed_as_a_predicate_is() -> None:
     plan = squall.plan(REACHED)
-    assert kinds(plan)["Closure"] == 1
+    assert kinds(plan)["TransitiveClosure"] == 1
     assert all(len(component) == 1 for component in plan.components)
-    emits = [node.op for node in plan.nodes if isinstance(node.op, Emit)]
+    emits = [node.op for node in plan.nodes if isinstance(node.op, ops.Construct)]
     assert {op.template for op in emits} == {("@<path p+>", 0, 1)}
     assert all(op.internal for op in emits)
 
@@ -324,14 +334,14 @@ def test_other_atoms_are_no_relation() -> None:
         (Pattern(X, Z, P), Pattern(X, Y, P), Pattern(Y, Z, P)),
     ):
         plan = squall.plan(System("r", joinables=(one, two), consequences=(Construct((head,)),)))
-        assert kinds(plan)["Closure"] == 0
+        assert kinds(plan)["TransitiveClosure"] == 0
 
 
 # ASK, and evaluations
 
 
 def test_asking_has_one_answer_at_each_instant() -> None:
-    system = over(System("q", joinables=(XPY,), consequences=(Ask(),)), Range(5))
+    system = over(System("q", joinables=(XPY,), consequences=(Ask(),)), SlidingWindow(5))
     events = stream("1 :a :p :b\n3 :b :p :c\n20 :a :q :c")
     told = {
         "istream": [(ALWAYS, False), (1, True), (8, False)],
@@ -361,7 +371,7 @@ def test_evaluations_are_told_even_if_they_are_empty() -> None:
     makes = System("makes", joinables=(XPY,), consequences=(Construct((Pattern(Y, Q, X),)),), reentrant=False)
     rule = System("rule", joinables=(XPY,), consequences=(Construct((Pattern(Y, R, X),)),))
     program = System(subsystems=(query(X), asks, makes, rule), output="rstream", report=Report(empty=True))
-    system, events = over(program, Range(5)), stream("1 :a :p :b")
+    system, events = over(program, SlidingWindow(5)), stream("1 :a :p :b")
     for planner in PLANNERS:
         outputs = list(squall.run(squall.plan(system, planner), events))
         assert_as_oracle(system, outputs, events)
@@ -372,7 +382,7 @@ def test_evaluations_are_told_even_if_they_are_empty() -> None:
 
 
 def test_nothing_is_said_where_only_what_there_is_is_told() -> None:
-    system = over(query(X, output="rstream", report=Report("nonempty", empty=True)), Range(5))
+    system = over(query(X, output="rstream", report=Report("nonempty", empty=True)), SlidingWindow(5))
     outputs = list(squall.run(squall.plan(system), stream("1 :a :p :b")))
     assert [(out.time, type(out.fact)) for out in outputs] == [(1, Solution), (1, Evaluated)]
 
@@ -381,7 +391,7 @@ def test_nothing_is_said_where_only_what_there_is_is_told() -> None:
 
 
 def test_distinct_solutions_are_counted() -> None:
-    either = Either((part(XPY), part(XPY), part(Pattern(X, Q, V))))
+    either = Union((part(XPY), part(XPY), part(Pattern(X, Q, V))))
     none, five = (literal(text, XSD + "integer") for text in "05")
     for counted in (calls.solution((X, Y, V)), None):
         grouping = Grouping((), (Aggregate(Z, "count", counted, distinct=True),))
@@ -394,7 +404,7 @@ def test_a_named_graph_is_a_source_and_a_name() -> None:
     branches = tuple(
         System(sources=(Source(graph),), joinables=(XPY,), predicates=(Bind(V, iri(graph)),)) for graph in graphs
     )
-    system = query(V, X, of=(Either(branches),))
+    system = query(V, X, of=(Union(branches),))
     static = [Event(ALWAYS, (Triple(A, P, B),), graphs[0]), Event(ALWAYS, (Triple(B, P, C),), graphs[1])]
     for planner in PLANNERS:
         outputs = list(squall.run(squall.plan(system, planner), [], static=static))
@@ -411,7 +421,7 @@ def test_it_is_shown() -> None:
         Bind(V, Y, keeps=True),
         Without((Pattern(X, R, Y),), minus=True),
         Exists(None, inner, False),
-        Maybe(inner, calls.condition(W), (Exists(W, inner),)),
+        Optional(inner, calls.condition(W), (Exists(W, inner),)),
     )
     ask = System("a", joinables=(XPY,), consequences=(Ask(),))
     shown = explain.text(System(subsystems=(query(X, then=then), ask, *STEPS), report=Report(empty=True)))
@@ -455,8 +465,8 @@ def kept(plan: Plan, *types: type) -> list[Any]:
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_ask_is_a_left_join_of_one_row(planner: str) -> None:
     plan = squall.plan(System("q", joinables=(XPY,), consequences=(Ask(),)), planner)
-    assert [op.asks for op in kept(plan, Answer)] == [True]
+    assert [op.asks for op in kept(plan, ops.Select)] == [True]
     assert kept(plan, LeftJoin)[0].on == ()
     assert len(kept(plan, Extend)) == 2
     assert Distinct(0) in kept(plan, Distinct)
-    assert not kept(plan, Closure)
+    assert not kept(plan, TransitiveClosure)

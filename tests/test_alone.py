@@ -12,7 +12,7 @@ from squall.builders.distributed.plan.shardability_reasons import as_a_whole, in
 from squall.contracts import Options
 from squall.errors import BuilderError
 from squall.model import Construct, Delete, Pattern, Source, System, Variable
-from squall.model.windows import Count
+from squall.model.windows import CountWindow
 from squall.rdf import Event, Triple, iri
 from tests import in_memory
 from tests.file_by_file import PREFIX, file_by_file
@@ -27,7 +27,7 @@ LOOP = (Construct((Pattern(X, Q, X),)),)
 MADE = System(subsystems=(System("m", joinables=BODY, consequences=COPY, reentrant=False),), stream="urn:s")
 UPDATING = System("r", joinables=BODY, consequences=(Delete((Pattern(Y, P, X),)),))
 ORDERED = {
-    "reads through the window TRIPLES 5": squall.compile(RULE, lexer="jena", window=Count(5)),
+    "reads through the window TRIPLES 5": squall.compile(RULE, lexer="jena", window=CountWindow(5)),
     "reads a stream that carries removals": squall.compile(RULE, lexer="jena", removals=True),
     "makes a stream that is read again": System(
         subsystems=(

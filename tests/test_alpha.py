@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from squall.builders.runtime.alpha import Alpha, Matched, kind
 from squall.builders.runtime.operators import stateless
-from squall.builders.runtime.zset import Entry, Row
+from squall.builders.runtime.zset import Delta, Row
 from squall.functions.values import value_key
 from squall.model import Source
 from squall.plan import Input, Node, Plan
@@ -56,12 +56,12 @@ def numbered(cells: Iterable[Cell]) -> tuple[Cell, ...]:
 
 def plan(matches: Sequence[tuple[Cell, ...]], *before: Node) -> Plan:
     """Matches that the last node of `before` feeds, each under its place in the sequence."""
-    nodes = before or (Node("read", ops.Read(Source())),)
+    nodes = before or (Node("read", ops.Scan(Source())),)
     last = Input(nodes[-1].id)
     return Plan((*nodes, *(Node(str(place), ops.Match(cells), (last,)) for place, cells in enumerate(matches))))
 
 
-def entry(*fact: str, rule: str = "") -> Entry:
+def entry(*fact: str, rule: str = "") -> Delta:
     return (*fact, rule, 3, FOREVER, 1)
 
 
@@ -111,7 +111,7 @@ def test_each_fact_reaches_the_matches_that_it_fits(
 def test_facts_may_come_in_boxes(matches: list[tuple[Cell, ...]], facts: list[tuple[str, ...]]) -> None:
     """As `squall.builders.runtime.operators.scan.Facts` has them."""
     alpha = Alpha(plan(matches), "read")
-    boxes: dict[Term, list[Entry]] = {}
+    boxes: dict[Term, list[Delta]] = {}
     whole = [entry(*fact) for fact in facts if fact[0][0] != "@"]
     for one in whole:
         boxes.setdefault(one[1], []).append((one[0], one[2], *one[4:]))
@@ -140,8 +140,8 @@ def test_what_rules_make_reaches_the_same_matches(
     matches: list[tuple[Cell, ...]], templates: list[tuple[int | Term, ...]], rows: list[tuple[str, ...]], unique: bool
 ) -> None:
     """Where it is known what a node makes, facts are not looked at one by one."""
-    start = Node("read", ops.Read(Source())), Node("match", ops.Match((0, 1)), (Input("read"),))
-    emits = [Node(f"emit{n}", ops.Emit(one), (Input("match"),)) for n, one in enumerate(templates)]
+    start = Node("read", ops.Scan(Source())), Node("match", ops.Match((0, 1)), (Input("read"),))
+    emits = [Node(f"emit{n}", ops.Construct(one), (Input("match"),)) for n, one in enumerate(templates)]
     if unique:
         ends = [Node("set", ops.Distinct(3), tuple(Input(emit.id) for emit in emits))]
     else:
@@ -154,7 +154,7 @@ def test_what_rules_make_reaches_the_same_matches(
 
 def test_a_match_that_reads_a_node_twice_is_told_twice() -> None:
     """The set behind it makes these one again."""
-    nodes = Node("read", ops.Read(Source())), Node("0", ops.Match((0, A, 1)), (Input("read"), Input("read")))
+    nodes = Node("read", ops.Scan(Source())), Node("0", ops.Match((0, A, 1)), (Input("read"), Input("read")))
     assert told(Alpha(Plan(nodes), "read").rows([entry(A, A, B)])) == {"0": Counter({(A, B): 2})}
 
 

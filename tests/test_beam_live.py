@@ -217,11 +217,11 @@ def test_what_is_done_again_begins_behind_what_has_been_done(tmp_path: Path) -> 
     from squall.builders.beam.graph import live_graph
     from squall.builders.beam.live_pipeline import delete_turn, is_done, lay_live, read_done, write_end, write_turn
     from squall.builders.beam.options import Runner
-    from squall.builders.distributed.exec.routing import Program
+    from squall.builders.distributed.exec.routing import PhysicalPlan
     from squall.builders.distributed.plan.stages import levels
 
     plan, folder = planned(GRANDPARENTS), str(tmp_path)
-    program = Program(plan, levels(plan))
+    program = PhysicalPlan(plan, levels(plan))
     outputs: list[Output] = []
     for number in range(4):
         write_turn(folder, number, chain(number) if number else [])

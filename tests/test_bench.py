@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from squall.builders.runtime.operators.scan import Facts, Reader
+from squall.builders.runtime.operators.scan import Facts, ScanOperator
 from squall.rdf import Columns
 from tests.bench import __main__ as bench
 from tests.bench import data, ours, peers, report
@@ -98,16 +98,16 @@ def test_a_stream_in_memory_is_given_as_columns_or_as_events(name: str, tmp_path
 def test_the_form_of_a_run_says_what_it_is_given(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    def noted(name: str, read_as: Callable[[Reader, Any], Facts]) -> Callable[[Reader, Any], Facts]:
-        def reading(reader: Reader, batch: Any) -> Facts:
+    def noted(name: str, read_as: Callable[[ScanOperator, Any], Facts]) -> Callable[[ScanOperator, Any], Facts]:
+        def reading(reader: ScanOperator, batch: Any) -> Facts:
             read.append(name)
             return read_as(reader, batch)
 
         return reading
 
     WORKS["q3"].write(tmp_path, 4000)
-    monkeypatch.setattr(Reader, "read_columns", noted("columns", Reader.read_columns))
-    monkeypatch.setattr(Reader, "read", noted("events", Reader.read))
+    monkeypatch.setattr(ScanOperator, "read_columns", noted("columns", ScanOperator.read_columns))
+    monkeypatch.setattr(ScanOperator, "read", noted("events", ScanOperator.read))
     list(answer(OURS if form == "columns" else ours.GIVEN_EVENTS, WORKS["q3"], tmp_path).facts)
     assert read == ["events", *[form] * 4]  # the first are static data
 

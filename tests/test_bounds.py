@@ -13,7 +13,7 @@ from squall import cli
 from squall.errors import Errors, UsageError
 from squall.model import Stream, over, streams
 from squall.model.unbounded_state import unbounded
-from squall.model.windows import Count, Range, Stepped
+from squall.model.windows import CountWindow, HoppingWindow, SlidingWindow
 from squall.streams.sources.documents import check_streams
 
 PREFIX = "PREFIX : <http://example.org/>\n"
@@ -108,10 +108,10 @@ def test_the_default_graph_has_the_streams_that_are_given() -> None:
 
 def test_windows_that_are_given_from_outside() -> None:
     query = "SELECT * { ?x :p ?y . ?y :q ?z }"
-    assert found(query, [S], window=Range(5)) == []
-    assert found(query, [S], windows={S: Stepped(5, 5)}) == []
-    assert found(query, [S, T], windows={S: Count(5)}) == keeps("?y :q ?z", "to join it with `?x :p ?y`")
-    assert found("SELECT * FROM STREAM :s { ?x :p ?y . ?y :q ?z }", [S], windows={S: Count(5)}) == []
+    assert found(query, [S], window=SlidingWindow(5)) == []
+    assert found(query, [S], windows={S: HoppingWindow(5, 5)}) == []
+    assert found(query, [S, T], windows={S: CountWindow(5)}) == keeps("?y :q ?z", "to join it with `?x :p ?y`")
+    assert found("SELECT * FROM STREAM :s { ?x :p ?y . ?y :q ?z }", [S], windows={S: CountWindow(5)}) == []
 
 
 def test_rules_are_there_to_keep_what_they_derive() -> None:

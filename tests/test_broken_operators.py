@@ -12,13 +12,13 @@ import squall
 from squall import functions
 from squall.builders.local import job
 from squall.builders.runtime import alpha, dataflow
-from squall.builders.runtime.dataflow import Machine
+from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.operators import Operator, operator, stateless
 from squall.builders.runtime.operators.count_window import Counted
-from squall.builders.runtime.operators.distinct import CountingDistinct, GrowingDistinct, RecursiveDistinct
-from squall.builders.runtime.operators.scan import Reader
+from squall.builders.runtime.operators.distinct import AppendOnlyDistinct, DRedDistinct, RetractableDistinct
+from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.stateless import Plain
-from squall.builders.runtime.zset import Entry
+from squall.builders.runtime.zset import Delta
 from squall.contracts import Output
 from squall.functions.jena import function_iri
 from squall.functions.ordering import descending
@@ -29,14 +29,12 @@ from squall.model import (
     Ask,
     Bind,
     Call,
-    Compute,
     Construct,
     Delete,
-    Either,
     Exists,
     Grouping,
     Insert,
-    Maybe,
+    Optional,
     Order,
     Pattern,
     Report,
@@ -45,12 +43,14 @@ from squall.model import (
     Slot,
     Source,
     System,
+    TableFunction,
+    Union,
     Variable,
     Without,
     over,
 )
-from squall.model import Test as Holds
-from squall.model.windows import Count, Range, Stepped
+from squall.model import Filter as Holds
+from squall.model.windows import CountWindow, HoppingWindow, SlidingWindow
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
 from squall.plan.validation import check
@@ -87,7 +87,7 @@ def part(*joinables: Any) -> System:
     return System(sources=(Source(),), joinables=joinables)
 
 
-EITHER = Either((part(P), part(pattern(X, "q", Z))))
+EITHER = Union((part(P), part(pattern(X, "q", Z))))
 FIRST = rule(P, slice=Slice((Order(X, descending=True),), limit=1), then=Select((X, Y)))
 COUNTED = rule(P, grouping=Grouping((X,), (Aggregate(Y, "count"),)), then=Select((X, Y)))
 
@@ -116,7 +116,10 @@ OPEN = System(
 STREAMED = System(
     subsystems=(
         System(subsystems=(replace(rule(P), reentrant=False),), output="istream", stream="urn:s"),
-        replace(rule(pattern(X, "k", Y), then=Construct((pattern(Y, "l", X),))), sources=(Source("urn:s", Range(2)),)),
+        replace(
+            rule(pattern(X, "k", Y), then=Construct((pattern(Y, "l", X),))),
+            sources=(Source("urn:s", SlidingWindow(2)),),
+        ),
     )
 )
 """A query that makes a stream, and a rule that reads it."""
@@ -134,7 +137,7 @@ SHUT = "1 :a :p :b\n1 :b :p :c\n1 :c :p :b\n2 :a :q :b\n4 :a :p :d\n5 :b :q :c"
 # Damages
 
 
-def answering(change: Callable[[list[Entry]], list[Entry]]) -> Damage:
+def answering(change: Callable[[list[Delta]], list[Delta]]) -> Damage:
     """What it answers is changed."""
 
     def damage(op: Any) -> None:
@@ -145,7 +148,7 @@ def answering(change: Callable[[list[Entry]], list[Entry]]) -> Damage:
     return damage
 
 
-def told(change: Callable[[int, Sequence[Entry]], Sequence[Entry]]) -> Damage:
+def told(change: Callable[[int, Sequence[Delta]], Sequence[Delta]]) -> Damage:
     """What it is told is changed."""
 
     def damage(op: Any) -> None:
@@ -155,7 +158,7 @@ def told(change: Callable[[int, Sequence[Entry]], Sequence[Entry]]) -> Damage:
     return damage
 
 
-def advancing(change: Callable[[list[Entry]], list[Entry]]) -> Damage:
+def advancing(change: Callable[[list[Delta]], list[Delta]]) -> Damage:
     """What it says of whole instants is changed."""
 
     def damage(op: Any) -> None:
@@ -165,19 +168,19 @@ def advancing(change: Callable[[list[Entry]], list[Entry]]) -> Damage:
     return damage
 
 
-def for_ever(entries: Sequence[Entry]) -> list[Entry]:
+def for_ever(entries: Sequence[Delta]) -> list[Delta]:
     return [(*entry[:-2], FOREVER, entry[-1]) for entry in entries]
 
 
-def never_back(entries: Sequence[Entry]) -> list[Entry]:
+def never_back(entries: Sequence[Delta]) -> list[Delta]:
     return [entry for entry in entries if entry[-1] > 0]
 
 
-def once(entries: Sequence[Entry]) -> list[Entry]:
+def once(entries: Sequence[Delta]) -> list[Delta]:
     return list(dict.fromkeys(entries))
 
 
-def unlike(entries: Sequence[Entry]) -> list[Entry]:
+def unlike(entries: Sequence[Delta]) -> list[Delta]:
     """The first cell takes the second's place."""
     return [(entry[0], *entry[:1], *entry[2:]) for entry in entries]
 
@@ -192,25 +195,25 @@ def works_as(kind: type[Operator]) -> Damage:
     return damage
 
 
-class _Deaf(GrowingDistinct):
+class _Deaf(AppendOnlyDistinct):
     """A row that was valid once is known for good."""
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         return super().apply(port, [entry for entry in entries if entry[: self.by] not in self.valid])
 
 
-class _Hasty(CountingDistinct):
+class _Hasty(RetractableDistinct):
     """A row is gone as soon as one of its reasons is."""
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         return [*super().apply(port, never_back(entries)), *(entry for entry in entries if entry[-1] < 0)]
 
 
-class _Counting(RecursiveDistinct):
+class _Counting(DRedDistinct):
     """A row is valid while there is a reason for it, be it the row itself."""
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
-        return CountingDistinct.apply(self, port, entries)
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
+        return RetractableDistinct.apply(self, port, entries)
 
 
 def _falling(op: Any) -> None:
@@ -244,7 +247,7 @@ def _first_of(step: stateless.Step) -> stateless.Step:
     return lambda entries: [made[0] for entry in entries if (made := step([entry]))]
 
 
-def _careless(entries: Sequence[Entry]) -> list[Entry]:
+def _careless(entries: Sequence[Delta]) -> list[Delta]:
     return [(entry[0], iri(E + "k"), entry[-4] or iri("urn:null"), "r", *entry[-3:]) for entry in entries]
 
 
@@ -275,15 +278,15 @@ CASES = {
         ops.Join, told(lambda port, entries: [e for e in entries if port or e[-3] < 2]), rule(P, Q, then=ALL)
     ),
     "a join whose rows never end": Case(
-        ops.Join, answering(for_ever), over(replace(rule(P, Q), output="dstream"), Range(4)),
+        ops.Join, answering(for_ever), over(replace(rule(P, Q), output="dstream"), SlidingWindow(4)),
     ),
     "a left join that has only pairs": Case(
         ops.LeftJoin, answering(lambda entries: [e for e in entries if None not in e]),
-        rule(P, predicates=(Maybe(part(Q)),), then=ALL),
+        rule(P, predicates=(Optional(part(Q)),), then=ALL),
     ),
     "a left join that has every row alone": Case(
         ops.LeftJoin, lambda op: setattr(op.alone, "_rights", lambda entries: iter(())),
-        replace(rule(P, predicates=(Maybe(part(Q)),), then=ALL), output="dstream"),
+        replace(rule(P, predicates=(Optional(part(Q)),), then=ALL), output="dstream"),
     ),
     "an anti-join that looks at the left alone": Case(
         ops.AntiJoin, told(lambda port, entries: () if port else entries),
@@ -291,7 +294,7 @@ CASES = {
     ),
     "an anti-join that never lets back": Case(
         ops.AntiJoin, told(lambda port, entries: for_ever(entries) if port else entries),
-        over(rule(P, predicates=(Without((Q,)),)), windows={"urn:s": Range(2)}),
+        over(rule(P, predicates=(Without((Q,)),)), windows={"urn:s": SlidingWindow(2)}),
         "1 :a :p :b\n2 @<urn:s> :b :q :c\n9 :a :p :c",
     ),
     "a union of one row at a time": Case(
@@ -302,7 +305,7 @@ CASES = {
     ),
     "a projection to another column": Case(ops.Project, answering(unlike), rule(EITHER, then=ALL)),
     "a test that all pass": Case(
-        ops.Test, lambda op: setattr(op, "step", list),
+        ops.Filter, lambda op: setattr(op, "step", list),
         rule(P, predicates=(Holds(Call(function_iri("equal"), (X, Y))),)),
     ),
     "an extension by another value": Case(
@@ -323,28 +326,28 @@ CASES = {
     ),
     "a union of the cases in which something is unbound": Case(
         ops.Union, answering(lambda entries: [e for e in entries if None in e]),
-        rule(P, predicates=(Maybe(part(Q)), Maybe(part(pattern(X, "q", Z)))), then=ALL),
+        rule(P, predicates=(Optional(part(Q)), Optional(part(pattern(X, "q", Z)))), then=ALL),
     ),
     "an answer that is asked for and never true": Case(
-        ops.Answer, answering(lambda entries: [(e[0], FALSE, *e[2:]) for e in entries]), rule(P, then=Ask()),
+        ops.Select, answering(lambda entries: [(e[0], FALSE, *e[2:]) for e in entries]), rule(P, then=Ask()),
     ),
     "a timed extension that takes another time": Case(
         ops.Extend, lambda op: setattr(op, "compute", _early(op.compute)),
         rule(P, predicates=(Bind(Z, Call(function_iri("now"), ())),), then=ALL),
     ),
     "a table of its first row": Case(
-        ops.Apply, lambda op: setattr(op, "step", _first_of(op.step)),
-        rule(P, predicates=(Compute((Z, Variable("w")), "urn:test:both", (Y,)),), then=Select((X, Variable("w")))),
+        ops.TableFunction, lambda op: setattr(op, "step", _first_of(op.step)),
+        rule(P, predicates=(TableFunction((Z, Variable("w")), "urn:test:both", (Y,)),), then=Select((X, Variable("w")))),
     ),
     "a growing set that knows a row for good": Case(
-        ops.Distinct, works_as(_Deaf), over(rule(P), Range(2))
+        ops.Distinct, works_as(_Deaf), over(rule(P), SlidingWindow(2))
     ),
     "a growing set that is none": Case(
         ops.Distinct, lambda op: setattr(op, "apply", lambda port, entries: list(entries)),
         rule(P, then=Select((X,))), "1 :a :p :b\n2 :a :p :b",
     ),
     "a set that counts only once": Case(
-        ops.Distinct, works_as(_Hasty), replace(over(rule(P), Count(2)), output="dstream"),
+        ops.Distinct, works_as(_Hasty), replace(over(rule(P), CountWindow(2)), output="dstream"),
         "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d\n5 :e :p :f",
     ),
     "a set in a recursion that only counts": Case(
@@ -352,7 +355,7 @@ CASES = {
         replace(OPEN, output="dstream"), SHUT,
     ),
     "a set in a recursion that derives nothing anew": Case(
-        ops.Distinct, lambda op: setattr(op, "rederive", list) if isinstance(op, RecursiveDistinct) else None,
+        ops.Distinct, lambda op: setattr(op, "rederive", list) if isinstance(op, DRedDistinct) else None,
         OPEN, "1 :a :p :b\n1 :a :p :c\n1 :c :p :b\n1 :b :p :d\n2 :a :q :b\n3 :d :p :e",
     ),
     "a group that takes nothing back": Case(
@@ -360,7 +363,7 @@ CASES = {
     ),
     "a group that rows never leave": Case(
         ops.Group, told(lambda port, entries: for_ever(entries)),
-        over(COUNTED, Range(2)),
+        over(COUNTED, SlidingWindow(2)),
     ),
     "a group of nothing that is none": Case(
         ops.Group, advancing(lambda entries: [e for e in entries if e[-3] >= 0]),
@@ -374,19 +377,19 @@ CASES = {
         "1 :a :p :b\n2 :c :p :c\n3 :b :p :b",
     ),
     "an answer that is a set": Case(
-        ops.Answer, answering(once), rule(P, Q, then=Select((Y,))), "1 :b :q :c\n2 :a :p :b, :c\n2 :d :p :b",
+        ops.Select, answering(once), rule(P, Q, then=Select((Y,))), "1 :b :q :c\n2 :a :p :b, :c\n2 :d :p :b",
     ),
     "an answer with its columns turned round": Case(
-        ops.Answer, answering(lambda entries: [(e[0], e[2], e[1], *e[3:]) for e in entries]),
+        ops.Select, answering(lambda entries: [(e[0], e[2], e[1], *e[3:]) for e in entries]),
         rule(P, then=Select((X, Y))),
     ),
-    "a fact with its cells turned round": Case(ops.Emit, answering(unlike), rule(P)),
+    "a fact with its cells turned round": Case(ops.Construct, answering(unlike), rule(P)),
     "a fact of what is unbound": Case(
-        ops.Emit, lambda op: setattr(op, "step", _careless),
-        rule(P, predicates=(Maybe(part(Q)),), then=Construct((pattern(X, "k", Z),))),
+        ops.Construct, lambda op: setattr(op, "step", _careless),
+        rule(P, predicates=(Optional(part(Q)),), then=Construct((pattern(X, "k", Z),))),
     ),
     "a rule of another name": Case(
-        ops.Emit, answering(lambda entries: [(*e[:-4], "nobody", *e[-3:]) for e in entries]), rule(P)
+        ops.Construct, answering(lambda entries: [(*e[:-4], "nobody", *e[-3:]) for e in entries]), rule(P)
     ),
     "a retraction that retracts nothing": Case(
         ops.Update, lambda op: setattr(op, "demanded", _in_vain(op.demanded)),
@@ -403,20 +406,20 @@ CASES = {
     "an insertion into another graph": Case(
         ops.Update, lambda op: setattr(op, "quads", [(kind, (None, *quad[1:])) for kind, quad in op.quads]), IN_GRAPH,
     ),
-    "a stream that does not move": Case(ops.Feed, advancing(lambda entries: []), STREAMED),
+    "a stream that does not move": Case(ops.DerivedStream, advancing(lambda entries: []), STREAMED),
     "a stream that ends nothing": Case(
-        ops.Feed, advancing(for_ever), replace(STREAMED, output="dstream"), "1 :a :p :b\n5 :a :q :b",
+        ops.DerivedStream, advancing(for_ever), replace(STREAMED, output="dstream"), "1 :a :p :b\n5 :a :q :b",
     ),
     "a delivery that tells facts twice": Case(
-        ops.Deliver, _forgetful, over(rule(P), Range(4)), "1 :a :p :b\n5 :a :p :b"
+        ops.Sink, _forgetful, over(rule(P), SlidingWindow(4)), "1 :a :p :b\n5 :a :p :b"
     ),
     "a delivery that never ends what it tells": Case(
-        ops.Deliver, lambda op: op.queries.clear(),
+        ops.Sink, lambda op: op.queries.clear(),
         replace(rule(P, then=ALL), output="rstream", report=Report(empty=True)),
     ),
-    "a delivery that leaves out": Case(ops.Deliver, _silent, rule(P)),
+    "a delivery that leaves out": Case(ops.Sink, _silent, rule(P)),
     "a delivery of all that it counts": Case(
-        ops.Deliver, lambda op: setattr(op, "report", CLOSE),
+        ops.Sink, lambda op: setattr(op, "report", CLOSE),
         replace(rule(P), output="rstream", report=Report("change")), "1 :a :p :b\n2 :a :p :b",
     ),
 }  # fmt: skip
@@ -426,22 +429,22 @@ CASES = {
 
 
 def _endless(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Reader, "_validity", lambda self, stream: lambda time: (time, FOREVER))
+    patch.setattr(ScanOperator, "_validity", lambda self, stream: lambda time: (time, FOREVER))
 
 
 def _miscounted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Counted, "come", _late(Counted.come))
 
 
-def _late(come: Callable[..., Iterator[Entry]]) -> Callable[..., Iterator[Entry]]:
-    def late(self: Counted, fact: Any, time: int, graph: str) -> Iterator[Entry]:
+def _late(come: Callable[..., Iterator[Delta]]) -> Callable[..., Iterator[Delta]]:
+    def late(self: Counted, fact: Any, time: int, graph: str) -> Iterator[Delta]:
         return ((*entry[:-3], entry[-3] + (entry[-1] < 0), *entry[-2:]) for entry in come(self, fact, time, graph))
 
     return late
 
 
 def _nothing_removed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Reader, "_removed", lambda self, stream, fact, time, static: iter(()))
+    patch.setattr(ScanOperator, "_removed", lambda self, stream, fact, time, static: iter(()))
 
 
 def _blind(patch: pytest.MonkeyPatch) -> None:
@@ -460,11 +463,11 @@ def _since_the_epoch(patch: pytest.MonkeyPatch) -> None:
 
 
 PATCHES: dict[str, tuple[type, Callable[[pytest.MonkeyPatch], None], System, str]] = {
-    "a window that never ends": (ops.Read, _endless, over(replace(rule(P), output="dstream"), Range(3)), CHAIN),
-    "a step that never ends": (ops.Read, _endless, over(replace(rule(P), output="rstream"), Stepped(4, 2)), CHAIN),
-    "a count that lets go too late": (ops.Read, _miscounted, over(replace(rule(P), output="dstream"), Count(2)), CHAIN),
+    "a window that never ends": (ops.Scan, _endless, over(replace(rule(P), output="dstream"), SlidingWindow(3)), CHAIN),
+    "a step that never ends": (ops.Scan, _endless, over(replace(rule(P), output="rstream"), HoppingWindow(4, 2)), CHAIN),
+    "a count that lets go too late": (ops.Scan, _miscounted, over(replace(rule(P), output="dstream"), CountWindow(2)), CHAIN),
     "a removal that removes nothing": (
-        ops.Read, _nothing_removed, over(replace(rule(P), output="dstream"), removals=True), "1 :a :p :b\n4 - :a :p :b",
+        ops.Scan, _nothing_removed, over(replace(rule(P), output="dstream"), removals=True), "1 :a :p :b\n4 - :a :p :b",
     ),
     "a match that compares nothing": (ops.Match, _blind, rule(pattern(X, "p", X), then=Select((X,))), CHAIN),
     "an axiom of yesterday": (ops.Unit, _since_the_epoch, rule(then=Construct((pattern("a", "p", "b"),))), CHAIN),
@@ -524,42 +527,48 @@ def by_hand(*nodes: Node) -> Plan:
     """The plan of operators of which planners make little use; each reads the one before it."""
     before = ("read", *(node.id for node in nodes))
     joined = (replace(node, inputs=(Input(last),)) for node, last in zip(nodes, before, strict=False))
-    return check(Plan((Node("read", ops.Read(Source())), *joined, Node("end", ops.Deliver(), (Input(before[-1]),)))))
+    return check(Plan((Node("read", ops.Scan(Source())), *joined, Node("end", ops.Sink(), (Input(before[-1]),)))))
 
 
 PATHS = by_hand(
     Node("match", ops.Match((0, iri(E + "p"), 1))),
-    Node("closure", ops.Closure()),
-    Node("emit", ops.Emit((0, iri(E + "r"), 1), rules=("r",))),
+    Node("closure", ops.TransitiveClosure()),
+    Node("emit", ops.Construct((0, iri(E + "r"), 1), rules=("r",))),
 )
 """What `REACHES` means, by the operator for it."""
 SWITCHED = by_hand(
     Node("match", ops.Match((0, 1, 2))),
-    Node("where", ops.Where(1, iri(E + "p"))),
-    Node("emit", ops.Emit((0, iri(E + "k"), 2), rules=("r",))),
+    Node("where", ops.ConstantFilter(1, iri(E + "p"))),
+    Node("emit", ops.Construct((0, iri(E + "k"), 2), rules=("r",))),
 )
 """What `rule(P)` means, by looking at the predicate last."""
 
 
 def _single_steps(patch: pytest.MonkeyPatch) -> None:
-    break_(patch, ops.Closure, lambda op: setattr(op, "apply", lambda port, entries: list(entries)))
+    break_(patch, ops.TransitiveClosure, lambda op: setattr(op, "apply", lambda port, entries: list(entries)))
 
 
 def _forgotten_paths(patch: pytest.MonkeyPatch) -> None:
-    break_(patch, ops.Closure, lambda op: setattr(op, "apply", lambda port, entries: type(op)().apply(port, entries)))
+    break_(
+        patch,
+        ops.TransitiveClosure,
+        lambda op: setattr(op, "apply", lambda port, entries: type(op)().apply(port, entries)),
+    )
 
 
 def _anywhere(patch: pytest.MonkeyPatch) -> None:
-    def everything(self: Machine, column: int, table: dict[str, list[str]], entries: Sequence[Entry]) -> None:
+    def everything(self: Dataflow, column: int, table: dict[str, list[str]], entries: Sequence[Delta]) -> None:
         for id in (id for ids in table.values() for id in ids):
             self.answer(id, entries)
 
-    patch.setattr(Machine, "_tables", lambda self, id: iter(()))
-    patch.setattr(Machine, "_switched", everything)
+    patch.setattr(Dataflow, "_tables", lambda self, id: iter(()))
+    patch.setattr(Dataflow, "_switched", everything)
 
 
 def _whatever_it_is(patch: pytest.MonkeyPatch) -> None:
-    def first(column: int, emits: Sequence[tuple[str, ops.Emit]], width: int, unbound: Sequence[int]) -> stateless.Step:
+    def first(
+        column: int, emits: Sequence[tuple[str, ops.Construct]], width: int, unbound: Sequence[int]
+    ) -> stateless.Step:
         return stateless.emit(emits[0][1].template, emits[0][1].rules, width, unbound)
 
     patch.setattr(stateless, "emit_by_table", first)
@@ -585,5 +594,9 @@ def test_broken_operators_of_plans_made_by_hand_are_noticed(
 
 
 def test_there_is_a_broken_operator_of_each_kind() -> None:
-    broken = {case.kind for case in CASES.values()} | {kind for kind, *_ in PATCHES.values()} | {ops.Closure, ops.Where}
+    broken = (
+        {case.kind for case in CASES.values()}
+        | {kind for kind, *_ in PATCHES.values()}
+        | {ops.TransitiveClosure, ops.ConstantFilter}
+    )
     assert broken == set(get_args(ops.Operator))

@@ -17,9 +17,9 @@ from squall import functions
 from squall.builders.local import event_loop as loop
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.operators.factored import Factored, Rows
-from squall.builders.runtime.snapshot import Bulk, fits, groups, joins, stateless
+from squall.builders.runtime.snapshot import SnapshotDataflow, fits, groups, joins, stateless
 from squall.builders.runtime.snapshot.state import Known
-from squall.builders.runtime.zset import Entry, Row
+from squall.builders.runtime.zset import Delta, Row
 from squall.contracts import Options
 from squall.errors import SourceError
 from squall.functions import lookup
@@ -116,18 +116,18 @@ def test_rules_about_predicates(
 
 
 def read(*more: Node) -> Plan:
-    nodes = Node("read", ops.Read(Source())), *more
-    return Plan((*nodes, Node("end", ops.Deliver(), (Input(more[-1].id),))))
+    nodes = Node("read", ops.Scan(Source())), *more
+    return Plan((*nodes, Node("end", ops.Sink(), (Input(more[-1].id),))))
 
 
 def test_atoms_are_told_apart_by_their_relation_and_length() -> None:
     made = read(
         Node("match", ops.Match((Term("@r"), 0, 1)), (Input("read"),)),
-        Node("emit", ops.Emit((1, Term("<urn:p>"), 0), ("rule",)), (Input("match"),)),
+        Node("emit", ops.Construct((1, Term("<urn:p>"), 0), ("rule",)), (Input("match"),)),
     )
     a, b = Term("<urn:a>"), Term("<urn:b>")
     facts = Atom(Term("r"), (a, b)), Atom(Term("r"), (a,)), Atom(Term("s"), (a, b)), Triple(a, b, a)
-    work = Bulk(made)
+    work = SnapshotDataflow(made)
     work.read(Event(3, facts))
     work.run()
     assert [(out.fact, out.time, out.rule) for out in work.flush(3)] == [(Triple(b, Term("<urn:p>"), a), 3, "rule")]
@@ -135,18 +135,18 @@ def test_atoms_are_told_apart_by_their_relation_and_length() -> None:
 
 def test_rows_of_predicates_of_which_nothing_is_known_are_not_even_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     tested: list[Sequence[object]] = []
-    test = stateless.test
+    test = row_operators.test
 
-    def noted(op: ops.Test) -> stateless.Step:
+    def noted(op: ops.Filter) -> row_operators.Step:
         step = test(op)
 
-        def run(rows: Sequence[Entry]) -> list[Entry]:
+        def run(rows: Sequence[Delta]) -> list[Delta]:
             tested.extend(rows)
             return step(rows)
 
         return run
 
-    monkeypatch.setattr(stateless, "test", noted)
+    monkeypatch.setattr(row_operators, "test", noted)
     domain = "[domain: (?x ?p ?y) (?p :domain ?c) -> (?x :type ?c)]"
     running = job(plan(f"{domain} [range: (?x ?p ?y) (?p :range ?c) notLiteral(?y) -> (?y :type ?c)]"))
     outputs = running.run([], static(":q :range :c . :a :q :b . :a :p :b . :c :p :d ."))
@@ -294,7 +294,7 @@ def test_figures_tell_what_is_kept() -> None:
     list(running.run([], static(":a :under :b . :b :under :c .")))
     assert running.bulk is not None
     told = {running.plan.by_id[id].op.__class__: figures.state for id, figures in running.figures().items()}
-    assert told[ops.Closure] == 3
+    assert told[ops.TransitiveClosure] == 3
 
 
 def test_a_removal_is_refused_where_the_plan_is_not_prepared_for_it() -> None:

@@ -15,7 +15,7 @@ from squall.checking.spelling import is_slip
 from squall.contracts import Options
 from squall.errors import BuilderError, Origin, UsageError
 from squall.model import AtomPattern, Construct, Delete, Pattern, Report, Source, System, Variable
-from squall.model.windows import Count
+from squall.model.windows import CountWindow
 from squall.plan.cardinality import Statistics
 from squall.rdf import Event, iri, triple
 from squall.testing.cases import load
@@ -642,7 +642,7 @@ def test_what_is_told_when_it_changes_is_not_told_again() -> None:
     found = []
     for report, read in ((Report("close"), q), (Report("change"), q), (Report("close"), p)):
         maker = System(subsystems=(made,), stream="urn:made", output="rstream", report=report)
-        sources = (Source("urn:made", Count(2, 2)),)
+        sources = (Source("urn:made", CountWindow(2, 2)),)
         update = System("act", sources, (Pattern(x, read, x),), consequences=(Delete((Pattern(x, p, x),)),))
         found.append(codes(list(checks()["told-again"](Program(System(subsystems=(maker, update)))))))
     assert found == [["told-again"], [], []]

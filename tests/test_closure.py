@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from squall.builders.runtime.operators import transitive_closure
-from squall.builders.runtime.operators.transitive_closure import Closure, Pair
+from squall.builders.runtime.operators.transitive_closure import ClosureIndex, Pair
 from squall.rdf import ALWAYS, FOREVER
 
 LAST = 12
@@ -38,7 +38,7 @@ class Shared:
     """Three closures that share the nodes out between them."""
 
     def __init__(self) -> None:
-        self.parts = [Closure(partial(self._is_own, number)) for number in range(3)]
+        self.parts = [ClosureIndex(partial(self._is_own, number)) for number in range(3)]
 
     @staticmethod
     def _is_own(number: int, node: str) -> bool:
@@ -61,17 +61,17 @@ class Shared:
         return all(part.growing for part in self.parts)
 
 
-Make = Callable[[], Closure | Shared]
+Make = Callable[[], ClosureIndex | Shared]
 
 
-@pytest.fixture(params=[Closure, Shared], scope="module")
+@pytest.fixture(params=[ClosureIndex, Shared], scope="module")
 def made(request: pytest.FixtureRequest) -> Make:
     """Makes a closure."""
     kind: Make = request.param
     return kind
 
 
-def check(batches: Sequence[Sequence[Pair]], found: Closure | Shared) -> None:
+def check(batches: Sequence[Sequence[Pair]], found: ClosureIndex | Shared) -> None:
     """After each batch what has been told must be the closure of what has been added, nothing twice."""
     added: list[Pair] = []
     told: list[Pair] = []
@@ -139,7 +139,7 @@ def test_what_has_ended_is_forgotten(made: Make, steps: list[tuple[str, str, int
         assert Counter(at(told, instant)) == Counter(warshall(at(added, instant)))
     found.expire(now + 6)
     assert found.size() == 0
-    for part in [found] if isinstance(found, Closure) else found.parts:
+    for part in [found] if isinstance(found, ClosureIndex) else found.parts:
         kept = (
             [part.timed]
             if isinstance(part.timed, transitive_closure._Timed)
@@ -161,13 +161,13 @@ def test_a_long_chain(made: Make, size: int, turned: int) -> None:
     expected = {(str(x), str(y), ALWAYS, FOREVER) for x in range(201) for y in range(x + 1, 201)}
     assert len(told) == len(expected)
     assert set(told) == expected
-    for part in [found] if isinstance(found, Closure) else found.parts:
+    for part in [found] if isinstance(found, ClosureIndex) else found.parts:
         assert part.growing
         assert part.growing.kind is transitive_closure._Bits
 
 
 def test_sets_are_chosen_again_where_pairs_are_few() -> None:
-    found = Closure()
+    found = ClosureIndex()
     found.add(chain(100))
     bits = found.growing and found.growing.kind
     pairs = [(f"x{n}", f"y{n}", ALWAYS, FOREVER) for n in range(2000)]
@@ -184,7 +184,7 @@ def test_a_cycle_leads_everywhere(made: Make) -> None:
 
 def test_steps_that_are_known_are_not_kept_again() -> None:
     for is_own in (None, lambda _: True, lambda _: False):
-        found = Closure(is_own)
+        found = ClosureIndex(is_own)
         told = [found.add([("a", "b", time, FOREVER), ("b", "c", time, FOREVER)]) for time in range(5)]
         assert not any(told[1:])
         assert found.growing
@@ -194,4 +194,4 @@ def test_steps_that_are_known_are_not_kept_again() -> None:
 def test_the_widest_way_is_told_at_once() -> None:
     """The bottleneck: a pair is valid while all steps of its best path are."""
     steps = [("a", "b", 0, 5), ("b", "d", 0, 9), ("a", "c", 0, 7), ("c", "d", 0, 8)]
-    assert sorted(Closure().add(steps)) == sorted([*steps, ("a", "d", 0, 7)])
+    assert sorted(ClosureIndex().add(steps)) == sorted([*steps, ("a", "d", 0, 7)])

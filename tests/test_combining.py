@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import micro_batch
-from squall.builders.distributed.exec.routing import Program
-from squall.builders.distributed.io.records import ROW, STATE, Message, Step
+from squall.builders.distributed.exec.routing import PhysicalPlan
+from squall.builders.distributed.io.records import ROW, STATE, Record, Step
 from squall.builders.distributed.plan.stages import levels
 from squall.builders.runtime.operators.event_time import Slice, combiner, sieve
-from squall.builders.runtime.zset import Entry
+from squall.builders.runtime.zset import Delta
 from squall.contracts import Output
 from squall.model.profiles import apply
-from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.plan import Plan
 from squall.plan.operators import Aggregate, Column, Group, Invoke
 from squall.plan.operators import Slice as SliceNode
@@ -54,7 +54,7 @@ TAKEN_BACK = ("c", "k", "w", "1", 2, 5, -1)
         ),
     ],
 )
-def test_what_a_group_does_not_read_is_blank(group: Group, expected: list[Entry]) -> None:
+def test_what_a_group_does_not_read_is_blank(group: Group, expected: list[Delta]) -> None:
     combined = combiner(group)
     found = combined([ONE, OTHER, UNBOUND])
     assert found == [entry for entry in expected if entry[-1]]
@@ -87,7 +87,7 @@ SLICES = st.builds(
 
 
 @given(SLICES, ENTRIES, st.lists(st.integers(0, 20), max_size=3))
-def test_what_is_left_out_is_in_no_slice(op: SliceNode, entries: list[Entry], cuts: list[int]) -> None:
+def test_what_is_left_out_is_in_no_slice(op: SliceNode, entries: list[Delta], cuts: list[int]) -> None:
     """Wherever the entries are, and whenever they come."""
     least = sieve(op)
     assert least is not None
@@ -130,7 +130,7 @@ QUERIES = {
     "none": "SELECT ?x { ?x :v ?v } LIMIT 0",
     "of a group": "SELECT (MAX(?n) AS ?most) { SELECT ?y (COUNT(?x) AS ?n) { ?x :p ?y } GROUP BY ?y }",
 }
-WINDOWS: list[Window] = [LANDMARK, Range(7), Stepped(8, 4), Count(9)]
+WINDOWS: list[Window] = [LANDMARK, SlidingWindow(7), HoppingWindow(8, 4), CountWindow(9)]
 
 
 def events(draw: Random, many: int) -> list[Event]:
@@ -167,7 +167,7 @@ class Counting(in_memory.MemoryExchange):
         self.group = next(number for number, node in enumerate(plan.nodes) if isinstance(node.op, Group | SliceNode))
         self.came = 0
 
-    def worked(self, messages: Iterable[Message], step: Step, partitions: int) -> list[Message]:
+    def worked(self, messages: Iterable[Record], step: Step, partitions: int) -> list[Record]:
         messages = list(messages)
         self.came += sum(one.many for one in messages if one.kind == ROW and one.node == self.group and one.port == 0)
         return super().worked(messages, step, partitions)
@@ -180,10 +180,10 @@ class Counting(in_memory.MemoryExchange):
 @pytest.mark.parametrize(
     ("query", "window", "came", "kept"),
     [
-        ("SELECT (COUNT(*) AS ?n) { ?x :p ?y }", Stepped(100, 100), 9, 1),
-        ("SELECT ?y (COUNT(?x) AS ?n) { ?x :p ?y } GROUP BY ?y", Stepped(100, 100), 18, 2),
+        ("SELECT (COUNT(*) AS ?n) { ?x :p ?y }", HoppingWindow(100, 100), 9, 1),
+        ("SELECT ?y (COUNT(?x) AS ?n) { ?x :p ?y } GROUP BY ?y", HoppingWindow(100, 100), 18, 2),
         ("SELECT ?y (COUNT(?x) AS ?n) { ?x :p ?y } GROUP BY ?y", LANDMARK, 300, 3),
-        ("SELECT ?x { ?x :p ?y } ORDER BY ?x LIMIT 2", Stepped(100, 100), 55, 55),
+        ("SELECT ?x { ?x :p ?y } ORDER BY ?x LIMIT 2", HoppingWindow(100, 100), 55, 55),
         ("SELECT ?x { ?x :p ?y } ORDER BY ?y LIMIT 2", LANDMARK, 32, 32),
     ],
 )
@@ -195,7 +195,7 @@ def test_few_rows_move_and_few_are_kept(
     system = apply(squall.compile(PREFIX + query, lexer="sparql"), window=window)
     plan = squall.plan(system)
     exchange = Counting(plan)
-    job = micro_batch.Batches(exchange, exchange.files, Program(plan, levels(plan)), 0, most=0)
+    job = micro_batch.MicroBatches(exchange, exchange.files, PhysicalPlan(plan, levels(plan)), 0, most=0)
     every = stream("".join(f"{time} :n{time} :p :c{time % 2}\n" for time in range(300)))
     found: list[Output] = []
     for batch in ([], every[:100], every[100:200], every[200:]):

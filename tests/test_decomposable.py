@@ -7,15 +7,15 @@ from random import Random
 import pytest
 
 import squall
-from squall.builders.distributed.io.engine import Tally
+from squall.builders.distributed.io.engine import NodeMetrics
 from squall.builders.distributed.plan.broadcast import closures
 from squall.builders.distributed.plan.stages import describe, levels
 from squall.builders.spark import build
 from squall.contracts import Options
 from squall.model import Source
-from squall.model.windows import LANDMARK, Range, Window
+from squall.model.windows import LANDMARK, SlidingWindow, Window
 from squall.plan import Input, Node, Plan
-from squall.plan.operators import Closure, Deliver, Distinct, Emit, Join, Match, Read
+from squall.plan.operators import Construct, Distinct, Join, Match, Scan, Sink, TransitiveClosure
 from squall.plan.validation import check
 from squall.rdf import iri
 from squall.testing import stream
@@ -39,23 +39,23 @@ def by_hand(*columns: tuple[int, ...]) -> Plan:
     return check(
         Plan(
             (
-                Node("read", Read(Source())),
+                Node("read", Scan(Source())),
                 Node("steps", Match((0, P, 1)), (Input("read"),)),
-                Node("paths", Closure(), (Input("steps", ()),)),
+                Node("paths", TransitiveClosure(), (Input("steps", ()),)),
                 Node("ends", Match((0, Q, 1)), (Input("read"),)),
                 Node("join", Join(((1, 0),), (0, 3)), (Input("paths", columns[0]), Input("ends", columns[1]))),
-                Node("emit", Emit((0, R, 1), rules=("r",)), (Input("join"),)),
+                Node("emit", Construct((0, R, 1), rules=("r",)), (Input("join"),)),
                 Node("set", Distinct(3), (Input("emit", (0,)),)),
-                Node("end", Deliver(), (Input("set", (0,)),)),
+                Node("end", Sink(), (Input("set", (0,)),)),
             )
         )
     )
 
 
-@pytest.mark.parametrize("window", [LANDMARK, Range(20)], ids=["no window", "RANGE 20"])
+@pytest.mark.parametrize("window", [LANDMARK, SlidingWindow(20)], ids=["no window", "RANGE 20"])
 def test_each_path_is_found_by_one_task(window: Window) -> None:
     plan = plan_of(window)
-    tally = Tally(plan)
+    tally = NodeMetrics(plan)
     batches = [EVENTS[at : at + 16] for at in range(0, len(EVENTS), 16)]
     workers = in_memory.Workers(Random(1), trouble=0)
     found = in_memory.run(plan, batches, tally=tally, workers=workers, spread=closures(plan))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.builders.runtime.operators.output import Deliver, GrowingDeliver
-from squall.builders.runtime.zset import Entry, Row, row_fact
+from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
+from squall.builders.runtime.zset import Delta, Row, row_fact
 from squall.contracts import Output
 from squall.model import Report
 from squall.plan import operators as ops
@@ -26,7 +26,7 @@ TIMES = (ALWAYS, *range(2 * len(INSTANTS)))
 # The model
 
 
-def answer(taken: Iterable[Entry], instant: int) -> Counter[object]:
+def answer(taken: Iterable[Delta], instant: int) -> Counter[object]:
     """The facts (a set) and solutions (a bag) that are valid at an instant."""
     counts: Counter[Row] = Counter()
     for row, count in at(taken, instant).items():
@@ -38,7 +38,7 @@ def answer(taken: Iterable[Entry], instant: int) -> Counter[object]:
     return found
 
 
-def told(output: str, report: Report, taken: Sequence[Entry], now: int, instants: Sequence[int]) -> Counter[object]:
+def told(output: str, report: Report, taken: Sequence[Delta], now: int, instants: Sequence[int]) -> Counter[object]:
     """What is handed on up to a time: (time, fact)."""
     times = instants if output == "rstream" else _reported(report, TIMES)
     found: Counter[object] = Counter()
@@ -56,7 +56,7 @@ def _reported(report: Report, times: Sequence[int]) -> Sequence[int]:
     return [time for time in times if report.policy != "periodic" or time == ALWAYS or time % report.period == 0]
 
 
-def rows_of(entry: Entry, kind: str) -> Entry:
+def rows_of(entry: Delta, kind: str) -> Delta:
     """An entry of one term and a rule as one of a fact or a solution."""
     term, rule, *rest = entry
     if kind == "solutions":
@@ -90,9 +90,9 @@ def test_it_tells_the_answer_as_time_goes_on(
     kind: str, output: str, report: Report, course: list[Advance], grid: set[int]
 ) -> None:
     """grid: the evaluation instants, of which only an answer told whole takes notice."""
-    op = Deliver(ops.Deliver(output, report=report))
+    op = OutputOperator(ops.Sink(output, report=report))
     instants = _reported(report, sorted(grid))
-    taken: list[Entry] = []
+    taken: list[Delta] = []
     came: list[Output] = []
     passed = ALWAYS - 1
     for step in course_of(course, kind):
@@ -109,7 +109,7 @@ def test_it_tells_the_answer_as_time_goes_on(
     _is_made_by_a_maker(came, taken, now=at_once)
 
 
-def _is_made_by_a_maker(came: Iterable[Output], taken: Sequence[Entry], now: bool) -> None:
+def _is_made_by_a_maker(came: Iterable[Output], taken: Sequence[Delta], now: bool) -> None:
     """The rule that is named makes the fact: now, or at some time up to then."""
     for out in came:
         since = [out.time] if now else [time for time in TIMES if time <= out.time]
@@ -121,13 +121,13 @@ def _is_made_by_a_maker(came: Iterable[Output], taken: Sequence[Entry], now: boo
 @given(course=COURSES)
 @settings(max_examples=15, deadline=None)
 def test_it_goes_on_elsewhere_from_what_it_kept(output: str, course: list[Advance]) -> None:
-    op = Deliver(ops.Deliver(output))
-    taken: list[Entry] = []
-    store: list[Entry] = []
+    op = OutputOperator(ops.Sink(output))
+    taken: list[Delta] = []
+    store: list[Delta] = []
     came: list[Output] = []
     passed = ALWAYS - 1
     for step in course_of(course, "facts"):
-        op = Deliver(ops.Deliver(output))
+        op = OutputOperator(ops.Sink(output))
         op.resume(passed)
         op.restore(0, store)
         op.keep()
@@ -143,7 +143,7 @@ def test_it_goes_on_elsewhere_from_what_it_kept(output: str, course: list[Advanc
 @given(course=COURSES)
 @settings(max_examples=10, deadline=None)
 def test_what_has_ended_is_forgotten(output: str, course: list[Advance]) -> None:
-    op = Deliver(ops.Deliver(output))
+    op = OutputOperator(ops.Sink(output))
     for step in course_of(course, "facts"):
         op.apply(0, step.batch)
         op.flush(step.now)
@@ -156,7 +156,7 @@ def fact(subject: str, rule: str = "rule") -> Row:
 
 
 def test_a_fact_is_told_once_whichever_rules_make_it() -> None:
-    op = Deliver(ops.Deliver())
+    op = OutputOperator(ops.Sink())
     op.apply(0, [(*fact(A, "one"), 1, FOREVER, 1), (*fact(A, "two"), 1, FOREVER, 1)])
     assert op.flush(1) == [Output(Triple(A, C, C), 1, "one")]
     op.apply(0, [(*fact(A, "two"), 2, FOREVER, 1)])
@@ -164,13 +164,13 @@ def test_a_fact_is_told_once_whichever_rules_make_it() -> None:
 
 
 def test_a_fact_that_comes_again_is_told_again_with_the_rule_that_brings_it_back() -> None:
-    op = Deliver(ops.Deliver())
+    op = OutputOperator(ops.Sink())
     op.apply(0, [(*fact(A, "one"), 1, 3, 1), (*fact(A, "two"), 5, 7, 1)])
     assert op.flush(9) == [Output(Triple(A, C, C), 1, "one"), Output(Triple(A, C, C), 5, "two")]
 
 
 def test_a_fact_that_is_back_after_a_while_names_the_rule_that_makes_it_still() -> None:
-    op = Deliver(ops.Deliver())
+    op = OutputOperator(ops.Sink())
     op.apply(0, [(*fact(A, "one"), 1, FOREVER, 1)])
     op.flush(2)
     op.apply(0, [(*fact(A, "one"), 3, 8, -1)])
@@ -178,46 +178,46 @@ def test_a_fact_that_is_back_after_a_while_names_the_rule_that_makes_it_still() 
 
 
 def test_a_rule_that_did_not_make_it_after_all_is_not_named() -> None:
-    op = Deliver(ops.Deliver())
+    op = OutputOperator(ops.Sink())
     op.apply(0, [(*fact(A, "one"), 5, 9, 1), (*fact(A, "two"), 5, 9, 1)])
     op.apply(0, [(*fact(A, "one"), 5, 9, -1)])
     assert op.flush(9) == [Output(Triple(A, C, C), 5, "two")]
 
 
 def test_what_goes_names_a_rule_that_made_it() -> None:
-    op = Deliver(ops.Deliver("dstream"))
+    op = OutputOperator(ops.Sink("dstream"))
     op.apply(0, [(*fact(A, "one"), 1, 5, 1), (*fact(A, "two"), 3, 7, 1)])
     assert op.flush(9) == [Output(Triple(A, C, C), 7, "one")]
 
 
 def test_it_hands_on_what_holds_always() -> None:
-    op = Deliver(ops.Deliver())
+    op = OutputOperator(ops.Sink())
     op.apply(0, [(REL, A, "axiom", ALWAYS, FOREVER, 1)])
     assert op.flush(ALWAYS) == [Output(Atom(C, (A,)), ALWAYS, "axiom")]
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_what_is_no_rdf_stays_inside(output: str) -> None:
-    op = Deliver(ops.Deliver(output))
+    op = OutputOperator(ops.Sink(output))
     op.apply(0, [(ONE, C, C, "r", 1, 3, 1), (A, "_:b", C, "r", 1, 3, 1)])
     assert op.flush(9, [1, 2, 3]) == []
 
 
 def test_a_solution_is_told_as_often_as_it_is_one_more() -> None:
-    op = Deliver(ops.Deliver())
+    op = OutputOperator(ops.Sink())
     op.apply(0, [("?x", A, "q", 1, 5, 2), ("?x", A, "q", 3, 9, 2), ("?x", A, "q", 7, 9, 1)])
     told_at = [out.time for out in op.flush(9)]
     assert told_at == [1, 1, 3, 3, 7]
 
 
 def test_an_answer_told_on_change_counts_solutions_and_not_reasons() -> None:
-    op = Deliver(ops.Deliver("rstream", report=CHANGE))
+    op = OutputOperator(ops.Sink("rstream", report=CHANGE))
     op.apply(0, [(*fact(A, "one"), 1, 9, 1), (*fact(A, "two"), 2, 9, 1), ("?x", A, "q", 3, 9, 1)])
     assert [out.time for out in op.flush(5, [1, 2, 3, 4])] == [1, 3, 3]
 
 
 def test_between_two_periods_nothing_is_told() -> None:
-    op = Deliver(ops.Deliver(report=Report("periodic", 10)))
+    op = OutputOperator(ops.Sink(report=Report("periodic", 10)))
     op.apply(0, [(*fact(A), 1, 9, 1), (*fact(B), 8, 12, 1)])
     assert op.flush(30) == [Output(Triple(B, C, C), 10, "rule")]
 
@@ -248,8 +248,8 @@ def test_what_only_grows_is_told_when_it_comes_in(
     spans: list[tuple[str, int, int, int, str]], forgets: bool, twice: bool
 ) -> None:
     """twice: what begins at an instant comes in two batches."""
-    op = GrowingDeliver(ops.Deliver(), remembers=True)
-    taken: list[Entry] = []
+    op = AppendOnlyOutput(ops.Sink(), remembers=True)
+    taken: list[Delta] = []
     came: list[Output] = []
     for step in growing(spans, max(TIMES)):
         half = len(step.batch) // 2 if twice else 0
@@ -270,11 +270,11 @@ def test_what_only_grows_is_told_when_it_comes_in(
 @settings(max_examples=25, deadline=None)
 def test_what_only_grows_goes_on_elsewhere(spans: list[tuple[str, int, int, int, str]]) -> None:
     """Where nothing waits for its time: everything comes when it begins."""
-    store: list[Entry] = []
-    taken: list[Entry] = []
+    store: list[Delta] = []
+    taken: list[Delta] = []
     came: list[Output] = []
     for step in growing([(subject, start, length, 0, rule) for subject, start, length, _, rule in spans], max(TIMES)):
-        op = GrowingDeliver(ops.Deliver(), remembers=True)
+        op = AppendOnlyOutput(ops.Sink(), remembers=True)
         op.restore(0, store)
         op.keep()
         op.apply(0, step.batch)
@@ -285,7 +285,7 @@ def test_what_only_grows_goes_on_elsewhere(spans: list[tuple[str, int, int, int,
 
 
 def test_it_forgets_where_nothing_comes_twice() -> None:
-    op = GrowingDeliver(ops.Deliver(), remembers=False)
+    op = AppendOnlyOutput(ops.Sink(), remembers=False)
     op.apply(0, [(*fact(A), 1, FOREVER, 1), (*fact(A), 1, FOREVER, 1), (*fact(B), 5, FOREVER, 1)])
     assert op.due == 1
     assert op.flush(1) == [Output(Triple(A, C, C), 1, "rule")]
@@ -297,6 +297,6 @@ def test_it_forgets_where_nothing_comes_twice() -> None:
 
 
 def test_what_only_grows_is_rdf_as_well() -> None:
-    op = GrowingDeliver(ops.Deliver(), remembers=True)
+    op = AppendOnlyOutput(ops.Sink(), remembers=True)
     op.apply(0, [(ONE, C, C, "r", ALWAYS, FOREVER, 1), (REL, ONE, "r", ALWAYS, FOREVER, 1)])
     assert op.flush(ALWAYS) == [Output(Atom(C, (ONE,)), ALWAYS, "r")]

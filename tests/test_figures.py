@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from squall.errors import UsageError
 from squall.plan import Input, Node, Plan
 from squall.plan.node_metrics import Figures, NodeFigures, load, save
-from squall.plan.operators import Deliver, Unit
+from squall.plan.operators import Sink, Unit
 
-PLAN = Plan((Node("u", Unit()), Node("end", Deliver(), (Input("u"),))))
+PLAN = Plan((Node("u", Unit()), Node("end", Sink(), (Input("u"),))))
 COUNTS = st.none() | st.integers(0, 10**12)
 AMOUNTS = st.none() | st.floats(0, allow_infinity=False)
 
@@ -30,7 +30,7 @@ def test_what_is_saved_is_loaded(figures: Figures) -> None:
 def test_figures_of_nodes_that_the_plan_has_not_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
     save({"u": NodeFigures(rows=1)}, path, PLAN)
-    other = Plan((Node("v", Unit()), Node("end", Deliver(), (Input("v"),))))
+    other = Plan((Node("v", Unit()), Node("end", Sink(), (Input("v"),))))
     with pytest.raises(UsageError, match="no node `u`"):
         load(path, other)
     with pytest.raises(UsageError, match="no node `u`"):
@@ -40,7 +40,7 @@ def test_figures_of_nodes_that_the_plan_has_not_are_refused(tmp_path: Path) -> N
 def test_figures_of_a_plan_with_the_same_ids_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
     save({"u": NodeFigures(rows=1)}, path, PLAN)
-    changed = replace(PLAN, nodes=(PLAN.nodes[0], replace(PLAN.nodes[1], op=Deliver("rstream"))))
+    changed = replace(PLAN, nodes=(PLAN.nodes[0], replace(PLAN.nodes[1], op=Sink("rstream"))))
     with pytest.raises(UsageError, match="of another plan"):
         load(path, changed)
     assert load(path, replace(PLAN, planner="another name"))

@@ -21,30 +21,30 @@ import squall
 from squall.builders.local.event_loop import Running, _Held
 from squall.builders.local.updates import Updating
 from squall.builders.runtime import serde
-from squall.builders.runtime.dataflow import Machine
+from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.intervals import union
-from squall.builders.runtime.operators.derived_stream import Feed
+from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import (
-    Closure,
-    CountingDistinct,
-    GrowingDistinct,
-    RecursiveDistinct,
-    Timed,
+    AppendOnlyDistinct,
+    DRedDistinct,
+    RetractableDistinct,
+    TimedDistinct,
+    TransitiveClosureOperator,
 )
-from squall.builders.runtime.operators.event_time import Group, Slice, TimeDriven
+from squall.builders.runtime.operators.event_time import EventTimeOperator, Group, Slice
 from squall.builders.runtime.operators.join import AntiJoin, Join, LeftJoin
-from squall.builders.runtime.operators.multiway_join import Star
-from squall.builders.runtime.operators.output import Deliver, GrowingDeliver
-from squall.builders.runtime.operators.scan import Reader
-from squall.builders.runtime.operators.state import Keeping
+from squall.builders.runtime.operators.multiway_join import MultiwayJoin
+from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
+from squall.builders.runtime.operators.scan import ScanOperator
+from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.operators.update import Update, Working
 from squall.builders.runtime.report_times import Instants
 from squall.builders.runtime.state import State, compacted, lasting
-from squall.builders.runtime.zset import Entry
+from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.functions.jena import function_iri
-from squall.model import Bind, Call, Delete, Insert, Maybe, Report, Select, Source, System, Variable, Without, over
-from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.model import Bind, Call, Delete, Insert, Optional, Report, Select, Source, System, Variable, Without, over
+from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Triple, iri
 from squall.testing import assert_as_oracle
@@ -99,7 +99,7 @@ class Moving:
         self.passed = running.passed
         self._write(running.kept())
 
-    def _write(self, kept: Iterator[tuple[str, int, list[Entry]]]) -> None:
+    def _write(self, kept: Iterator[tuple[str, int, list[Delta]]]) -> None:
         for id, slot, found in kept:
             self.texts += ((id, slot, serde.pack(row), start, end, n) for *row, start, end, n in found)
 
@@ -152,7 +152,7 @@ def undisturbed(
 
 W = Variable("w")
 THREE = rule(P, pattern(X, "q", Z), pattern(X, "r", W), then=Select((Y, Z, W)))
-STEPS = Stepped(40, 20)
+STEPS = HoppingWindow(40, 20)
 TWO_MAKERS = over(
     System(subsystems=(replace(rule(P), name="r"), replace(rule(pattern(X, "q", Y)), name="s"))), STEPS, removals=True
 )
@@ -171,8 +171,8 @@ STAYS = System(
 
 NOT_Q = Without((pattern(X, "q", Y),))
 INSERTS = rule(P, then=Insert((pattern(Y, "q", X),)))
-OPTIONAL = rule(P, predicates=(Maybe(part(Q)),), then=Select((X, Y, Z)))
-COUNTED_SET = replace(over(rule(P), Count(2)), output="dstream")
+OPTIONAL = rule(P, predicates=(Optional(part(Q)),), then=Select((X, Y, Z)))
+COUNTED_SET = replace(over(rule(P), CountWindow(2)), output="dstream")
 ON_CHANGE = replace(rule(P), output="rstream", report=Report("change"))
 REMOVED = over(replace(rule(P), output="dstream"), removals=True)
 NOW_UNLESS = replace(
@@ -184,7 +184,7 @@ def streamed(output: str, window: Window) -> System:
     first, second = STREAMED.subsystems
     return replace(
         System(subsystems=(replace(first, output=output), replace(second, sources=(Source("urn:s", window),)))),
-        output="dstream" if isinstance(window, Count) else "istream",
+        output="dstream" if isinstance(window, CountWindow) else "istream",
     )
 
 
@@ -201,7 +201,7 @@ def without(cls: type, slot: int) -> Callable[[pytest.MonkeyPatch], None]:
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
         restore = cls.restore  # type: ignore[attr-defined]
 
-        def partly(self: Keeping, number: int, found: Sequence[Entry]) -> None:
+        def partly(self: Stateful, number: int, found: Sequence[Delta]) -> None:
             if type(self) is not cls or number != slot:
                 restore(self, number, found)
 
@@ -219,36 +219,36 @@ BEGIN = 5000
 LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]] = {
     "the left of a join": (without(Join, 0), rule(P, Q, then=Select((X, Z))), CHAIN),
     "the right of a join": (without(Join, 1), rule(P, Q, then=Select((X, Z))), "1 :b :q :c\n2 :a :p :b"),
-    "the first of a star": (without(Star, 0), THREE, "1 :a :p :b\n2 :a :q :b\n3 :a :r :b"),
-    "the last of a star": (without(Star, 2), THREE, "1 :a :r :b\n2 :a :q :b\n3 :a :p :b"),
+    "the first of a star": (without(MultiwayJoin, 0), THREE, "1 :a :p :b\n2 :a :q :b\n3 :a :r :b"),
+    "the last of a star": (without(MultiwayJoin, 2), THREE, "1 :a :r :b\n2 :a :q :b\n3 :a :p :b"),
     "the left of a negation": (without(AntiJoin, 0), replace(rule(P, predicates=(NOT_Q,)), output="dstream"), SHUT),
     "the right of a negation": (without(AntiJoin, 1), rule(P, predicates=(NOT_Q,)), "1 :a :q :b\n3 :a :p :b"),
     "the left of an optional part": (without(LeftJoin, 0), OPTIONAL, CHAIN),
     "the right of an optional part": (without(LeftJoin, 1), OPTIONAL, "1 :b :q :c\n3 :a :p :b"),
-    "a set that grows": (without(GrowingDistinct, 0), rule(P, then=Select((X,))), "1 :a :p :b\n2 :a :p :b"),
-    "a set that counts": (without(CountingDistinct, 0), COUNTED_SET, "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d"),
-    "who made a fact": (without(CountingDistinct, 2), TWO_MAKERS, "1 :a :p :b\n1 :a :q :b\n5 - :a :p :b\n90 :a :p :b"),
-    "the counts of a recursive set": (without(RecursiveDistinct, 0), replace(OPEN, output="dstream"), SHUT),
-    "what a recursive set has told": (without(RecursiveDistinct, 1), replace(OPEN, output="dstream"), SHUT),
-    "since when a row holds": (without(Timed, 0), over(NOW, Range(4)), "1 :a :p :b\n3 :a :p :b"),
-    "the time of what always holds": (idle(Machine, "begin"), NOW_UNLESS, "3 :a :q :b\n5 :a :p :b"),
-    "a closure": (without(Closure, 0), PATHS, CHAIN),
+    "a set that grows": (without(AppendOnlyDistinct, 0), rule(P, then=Select((X,))), "1 :a :p :b\n2 :a :p :b"),
+    "a set that counts": (without(RetractableDistinct, 0), COUNTED_SET, "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d"),
+    "who made a fact": (without(RetractableDistinct, 2), TWO_MAKERS, "1 :a :p :b\n1 :a :q :b\n5 - :a :p :b\n90 :a :p :b"),
+    "the counts of a recursive set": (without(DRedDistinct, 0), replace(OPEN, output="dstream"), SHUT),
+    "what a recursive set has told": (without(DRedDistinct, 1), replace(OPEN, output="dstream"), SHUT),
+    "since when a row holds": (without(TimedDistinct, 0), over(NOW, SlidingWindow(4)), "1 :a :p :b\n3 :a :p :b"),
+    "the time of what always holds": (idle(Dataflow, "begin"), NOW_UNLESS, "3 :a :q :b\n5 :a :p :b"),
+    "a closure": (without(TransitiveClosureOperator, 0), PATHS, CHAIN),
     "a group": (without(Group, 0), COUNTED, "1 :a :p :b\n2 :a :p :c"),
     "a slice": (without(Slice, 0), replace(FIRST, output="dstream"), "1 :a :p :b\n2 :c :p :c\n3 :b :p :b"),
-    "the time that has passed": (idle(TimeDriven, "resume"), COUNTED, "1 :a :p :b\n2 :a :p :c"),
-    "an answer": (without(Deliver, 0), replace(over(rule(P), Range(4)), output="dstream"), CHAIN),
-    "an answer that was reported": (without(Deliver, 1), ON_CHANGE, "1 :a :p :b\n2 :a :p :b\n3 :a :q :b"),
-    "an answer that grows": (without(GrowingDeliver, 0), over(rule(P), Range(4)), "1 :a :p :b\n5 :a :p :b"),
-    "an answer that waits": (without(GrowingDeliver, 1), over(rule(P), STEPS), "1 :a :p :b\n2 :a :p :c"),
-    "what a stream has told": (without(Feed, 0), streamed("rstream", Range(2)), "1 :a :p :b\n5 :c :p :d\n9 :e :p :f"),
-    "what is in a stream's window": (without(Feed, 3), streamed("istream", Count(2)), CHAIN),
-    "what may be deleted of a stream": (without(Feed, 2), deleted(), "1 :a :p :b\n5 :a :stop :b\n6 :b :stop :a"),
+    "the time that has passed": (idle(EventTimeOperator, "resume"), COUNTED, "1 :a :p :b\n2 :a :p :c"),
+    "an answer": (without(OutputOperator, 0), replace(over(rule(P), SlidingWindow(4)), output="dstream"), CHAIN),
+    "an answer that was reported": (without(OutputOperator, 1), ON_CHANGE, "1 :a :p :b\n2 :a :p :b\n3 :a :q :b"),
+    "an answer that grows": (without(AppendOnlyOutput, 0), over(rule(P), SlidingWindow(4)), "1 :a :p :b\n5 :a :p :b"),
+    "an answer that waits": (without(AppendOnlyOutput, 1), over(rule(P), STEPS), "1 :a :p :b\n2 :a :p :c"),
+    "what a stream has told": (without(DerivedStreamOperator, 0), streamed("rstream", SlidingWindow(2)), "1 :a :p :b\n5 :c :p :d\n9 :e :p :f"),
+    "what is in a stream's window": (without(DerivedStreamOperator, 3), streamed("istream", CountWindow(2)), CHAIN),
+    "what may be deleted of a stream": (without(DerivedStreamOperator, 2), deleted(), "1 :a :p :b\n5 :a :stop :b\n6 :b :stop :a"),
     "what an update has seen": (without(Update, 0), over(INSERTS, STEPS), "1 :a :p :b\n2 :a :p :c"),
     "what was inserted": (without(Working, 0), STAYS, "1 :a :p :b\n5 :b :stop :a\n9 :a :p :b"),
     "what is to be inserted": (idle(Updating, "take"), INSERTS, "1 :a :p :b\n2 :c :p :d"),
-    "what may be removed": (without(Reader, 0), REMOVED, "1 :a :p :b\n4 - :a :p :b"),
-    "what is counted": (without(Reader, 1), COUNTED_SET, "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d\n5 :e :p :f"),
-    "evaluation instants": (idle(Instants, "take"), replace(over(rule(P), Range(4)), output="rstream"), CHAIN),
+    "what may be removed": (without(ScanOperator, 0), REMOVED, "1 :a :p :b\n4 - :a :p :b"),
+    "what is counted": (without(ScanOperator, 1), COUNTED_SET, "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d\n5 :e :p :f"),
+    "evaluation instants": (idle(Instants, "take"), replace(over(rule(P), SlidingWindow(4)), output="rstream"), CHAIN),
     "events that are held back": (idle(_Held, "take"), rule(P, predicates=(NOT_Q,)), SHUT),
 }  # fmt: skip
 
@@ -280,7 +280,7 @@ def test_each_part_of_the_state_is_needed(
 @given(known=entries(2, (-1, 1, 1, 2), most=9), more=entries(2, (-1, 1)), passed=st.sampled_from(INSTANTS))
 @settings(max_examples=150, deadline=None)
 def test_what_is_compacted_is_the_same_from_then_on(
-    together: int | None, known: list[Entry], more: list[Entry], passed: int
+    together: int | None, known: list[Delta], more: list[Delta], passed: int
 ) -> None:
     """Also if more comes."""
     found = compacted(known, passed, together)
@@ -294,7 +294,7 @@ def test_what_is_compacted_is_the_same_from_then_on(
 
 @given(known=entries(2, (1, 1, 2), most=9), passed=st.sampled_from(INSTANTS))
 @settings(max_examples=100, deadline=None)
-def test_what_is_compacted_has_held_since_then(known: list[Entry], passed: int) -> None:
+def test_what_is_compacted_has_held_since_then(known: list[Delta], passed: int) -> None:
     """Rows that agree in the first column: since any of them has held without a gap."""
     found = compacted(known, passed, 1)
     assert _holding(found, passed) == {
@@ -306,7 +306,7 @@ def test_what_is_compacted_has_held_since_then(known: list[Entry], passed: int) 
 @given(known=entries(2, (1, 1, 2), most=9), more=entries(2, (1, 1, 2), most=9), passed=st.sampled_from(INSTANTS))
 @settings(max_examples=300, deadline=None)
 def test_what_is_left_out_leaves_nothing(
-    together: int | None, known: list[Entry], more: list[Entry], passed: int
+    together: int | None, known: list[Delta], more: list[Delta], passed: int
 ) -> None:
     """What comes later begins later."""
     since = max((entry[-3] for entry in known), default=ALWAYS)
@@ -316,7 +316,7 @@ def test_what_is_left_out_leaves_nothing(
     assert not lasting([entry for entry in later if entry[-2] < passed], passed, together)
 
 
-def _holding(known: Sequence[Entry], passed: int) -> set[tuple[str, int, int]]:
+def _holding(known: Sequence[Delta], passed: int) -> set[tuple[str, int, int]]:
     """The rows by their first column, with the stretch over which they hold that reaches up to a time."""
     spans: dict[str, list[tuple[int, int]]] = {}
     for entry in known:

@@ -13,27 +13,27 @@ from squall.model import (
     Aggregate,
     Construct,
     Delete,
-    Either,
     Grouping,
-    Maybe,
+    Optional,
     Pattern,
     Select,
     Source,
     System,
+    Union,
     Variable,
 )
 from squall.model import Slice as Part
 from squall.plan import Input, Node, Plan
 from squall.plan.operators import (
     AntiJoin,
-    Deliver,
     Distinct,
     Group,
     Join,
     LeftJoin,
     Match,
     Project,
-    Read,
+    Scan,
+    Sink,
     Slice,
     Update,
     is_stateful,
@@ -112,7 +112,7 @@ def test_facts_lie_by_their_subject_or_the_first_column_that_varies() -> None:
     made = plan("[r: (?x :p ?y) -> (?y :q ?x) (:k :q ?x) (:k ?x :k) (:k :q :k)]")
     columns = sorted(wanted(made, Distinct))
     assert columns == [((0,),), ((0,),), ((1,),), ((2,),)]
-    assert wanted(made, Deliver) == [((0,),) * 4]
+    assert wanted(made, Sink) == [((0,),) * 4]
 
 
 def test_a_product_meets_in_one_place() -> None:
@@ -173,7 +173,7 @@ def test_rows_that_have_to_meet_are_grouped_alike(planner: str, system: squall.S
                 assert columns[0] != () or keys == ()
             case Slice() | Update():
                 assert columns == [()]
-            case Deliver():
+            case Sink():
                 alike = {(kind_of(edge.node, made.by_id), edge.columns) for edge in node.inputs}
                 assert len(alike) == len({kind for kind, _ in alike})
                 for edge in node.inputs:
@@ -198,7 +198,7 @@ def of_rule(rule: System, planner: str) -> Plan:
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_an_optional_part_is_grouped_as_a_join(planner: str) -> None:
     rule = System(
-        "r", joinables=(Pattern(X, P, Y), Pattern(Y, Q, Z)), predicates=(Maybe(System(joinables=(Pattern(Y, R, W),))),),
+        "r", joinables=(Pattern(X, P, Y), Pattern(Y, Q, Z)), predicates=(Optional(System(joinables=(Pattern(Y, R, W),))),),
         consequences=(Select((X, W)),),
     )  # fmt: skip
     ((left, right),) = wanted(of_rule(rule, planner), LeftJoin)
@@ -243,7 +243,7 @@ def test_branches_lie_by_what_all_of_them_lie_by(planner: str) -> None:
         return System(joinables=(Pattern(Z, predicate, X), Pattern(X, R, Y)))
 
     for branch, moves in ((star, "stays"), (chain, "moves")):
-        either = Either((star(P), branch(Q)))
+        either = Union((star(P), branch(Q)))
         made = of_rule(System("r", joinables=(either, Pattern(X, P, Y)), consequences=HEAD), planner)
         assert moves in joins(made)[-1][:2]
 
@@ -279,12 +279,12 @@ def test_without_memory_but_for_facts_there_is_one_level() -> None:
 def test_what_looks_at_whole_instants_is_above_the_rounds_that_it_depends_on() -> None:
     """Where its rows need not move on the way to it, too."""
     nodes = (
-        Node("edges", Read(Source())), Node("match", Match((0, P, 1)), (Input("edges"),)),
+        Node("edges", Scan(Source())), Node("match", Match((0, P, 1)), (Input("edges"),)),
         Node("set", Distinct(2), (Input("match", (0,)), Input("longer", (0,), feedback=True))),
         Node("join", Join(((1, 0),), (0, 3)), (Input("set", (1,)), Input("set", (0,)))),
         Node("longer", Project((0, 1)), (Input("join"),)),
         Node("group", Group((0,), ()), (Input("set", (0,)),)),
-        Node("end", Deliver()),
+        Node("end", Sink()),
     )  # fmt: skip
     below, above = levels(Plan(nodes))
     assert (below.nodes, below.recursive) == (("set", "join"), True)
@@ -345,7 +345,7 @@ def test_levels_keep_what_is_said_of_them(planner: str, system: squall.System) -
     number_of = {id: level.number for level in cuts for id in level.nodes}
     stage_of = {id: stage for level in cuts for stage in level.stages for id in stage}
     assert [level.number for level in cuts] == list(range(1, len(cuts) + 1))
-    keeping = [node.id for node in made.nodes if is_stateful(node.op) and not isinstance(node.op, Deliver)]
+    keeping = [node.id for node in made.nodes if is_stateful(node.op) and not isinstance(node.op, Sink)]
     assert sorted(number_of) == sorted(stage_of) == sorted(keeping)
     assert all(len({number_of[id] for id in part if id in number_of}) <= 1 for part in made.components)
     for hop in hops(made):

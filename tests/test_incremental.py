@@ -16,7 +16,7 @@ import squall
 from squall.builders.local.job import IteratorJob, build
 from squall.builders.runtime.operators.state import SWEPT
 from squall.contracts import Options
-from squall.model.windows import Range
+from squall.model.windows import SlidingWindow
 from squall.rdf import XSD, Event, Triple, iri, literal
 
 QUERIES = {
@@ -41,7 +41,7 @@ def stream(number: int, things: int) -> Iterator[list[Event]]:
 
 
 def job(query: str, window: int, planner: str) -> IteratorJob:
-    system = squall.compile(f"PREFIX : <urn:>\n{query}", lexer="csparql", window=Range(window))
+    system = squall.compile(f"PREFIX : <urn:>\n{query}", lexer="csparql", window=SlidingWindow(window))
     return build(squall.plan(system, planner), Options())
 
 

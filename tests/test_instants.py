@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 
 from squall.builders.runtime.report_times import Instants
 from squall.model import CLOSE, Report, Source
-from squall.model.windows import LANDMARK, Count, Landmark, Nothing, Range, Stepped, Window
-from squall.plan.operators import Deliver
+from squall.model.windows import LANDMARK, CountWindow, EmptyWindow, HoppingWindow, Landmark, SlidingWindow, Window
+from squall.plan.operators import Sink
 from squall.rdf import ALWAYS, FOREVER, Event, Triple, heartbeat, iri
 
 S, T = "urn:s", "urn:t"
 FACT = Triple(*[iri("urn:a")] * 3)
 PERIODIC = Report("periodic", 4)
 WINDOWS = (
-    LANDMARK, Range(3), Range(7), Stepped(4, 2), Stepped(4, 2, closed=True), Stepped(6, 4), Stepped(3, 3, origin=1),
-    Stepped(2, 5), Count(2), Count(3, 3), Count(3, 2),
+    LANDMARK, SlidingWindow(3), SlidingWindow(7), HoppingWindow(4, 2), HoppingWindow(4, 2, closed=True), HoppingWindow(6, 4), HoppingWindow(3, 3, origin=1),
+    HoppingWindow(2, 5), CountWindow(2), CountWindow(3, 3), CountWindow(3, 2),
 )  # fmt: skip
 END = FOREVER - 1
 
 
 def instants_of(sources: Sequence[Source], report: Report = CLOSE) -> Instants:
-    return Instants(Deliver("rstream", report=report, sources=tuple(sources)))
+    return Instants(Sink("rstream", report=report, sources=tuple(sources)))
 
 
 def defined(sources: Sequence[Source], events: Sequence[Event]) -> set[int]:
@@ -38,27 +38,27 @@ def defined(sources: Sequence[Source], events: Sequence[Event]) -> set[int]:
                 window = source.window_of(event.stream)
                 before = came[event.stream]
                 came[event.stream] += len(event.facts)
-                if not isinstance(window, Count) or _changes(window, before, came[event.stream]):
+                if not isinstance(window, CountWindow) or _changes(window, before, came[event.stream]):
                     found |= _of(window, event.time)
                 found |= {event.time} if event.removed else set()
     return found
 
 
-def _changes(window: Count, before: int, after: int) -> bool:
+def _changes(window: CountWindow, before: int, after: int) -> bool:
     """Whether the content changes when so many triples have come."""
     return window.step == 1 or any(number % window.step == 0 for number in range(before + 1, after + 1))
 
 
 def _of(window: Window, time: int) -> set[int]:
     match window:
-        case Landmark() | Count():
+        case Landmark() | CountWindow():
             return {time}
-        case Range(size=size):
+        case SlidingWindow(size=size):
             return {time, time + size}
-        case Stepped(step=step):
+        case HoppingWindow(step=step):
             start, end = window.validity(time)
             return set(range(start, end + 1, step))
-        case Nothing():
+        case EmptyWindow():
             return set()
 
 
@@ -135,7 +135,7 @@ def test_a_heartbeat_is_no_instant(report: Report) -> None:
 
 
 def test_multiples_of_a_period_are_told_up_to_where_time_has_come() -> None:
-    made = instants_of([Source(S, Range(3))], PERIODIC)
+    made = instants_of([Source(S, SlidingWindow(3))], PERIODIC)
     made.go_on(2)
     assert made.upto(2) == [ALWAYS]
     made.add([Event(3, (FACT,), S)])
@@ -147,7 +147,7 @@ def test_multiples_of_a_period_are_told_up_to_where_time_has_come() -> None:
 
 
 def test_time_goes_on_without_instants_of_windows() -> None:
-    made = instants_of([Source(S, Range(3))])
+    made = instants_of([Source(S, SlidingWindow(3))])
     made.add([Event(3, (FACT,), S)])
     made.go_on(13)
     assert made.upto(END) == [ALWAYS, 3, 6]
@@ -164,7 +164,7 @@ def test_an_instant_of_its_own() -> None:
 
 def test_a_fine_grid_in_a_long_gap_is_not_gone_through() -> None:
     """What nothing is valid at has no instants, however far apart two events are."""
-    made = instants_of([Source("", Stepped(10, 1))])
+    made = instants_of([Source("", HoppingWindow(10, 1))])
     made.add([Event(0, (FACT,))])
     assert len(made.upto(10**15)) == 12
     made.add([Event(10**15 + 1, (FACT,))])
@@ -172,7 +172,9 @@ def test_a_fine_grid_in_a_long_gap_is_not_gone_through() -> None:
 
 
 @pytest.mark.parametrize("report", [CLOSE, PERIODIC], ids=["close", "periodic"])
-@pytest.mark.parametrize("window", [LANDMARK, Range(50), Stepped(50, 5), Stepped(1000, 500)], ids=repr)
+@pytest.mark.parametrize(
+    "window", [LANDMARK, SlidingWindow(50), HoppingWindow(50, 5), HoppingWindow(1000, 500)], ids=repr
+)
 def test_what_has_passed_is_forgotten(report: Report, window: Window) -> None:
     made = instants_of([Source("", window)], report)
     for time in range(2000):

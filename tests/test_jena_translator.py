@@ -17,11 +17,11 @@ from squall.model import (
     Call,
     Construct,
     Delete,
+    Filter,
     Insert,
     Pattern,
     Predicate,
     System,
-    Test,
     Variable,
     Without,
     warnings,
@@ -50,8 +50,8 @@ def call(name: str, *arguments: Term | Variable | Call) -> Call:
     return Call(function_iri(name), arguments)
 
 
-def same(left: Term | Variable, right: Call) -> Test:
-    return Test(Call(SAME_VALUE, (left, right)))
+def same(left: Term | Variable, right: Call) -> Filter:
+    return Filter(Call(SAME_VALUE, (left, right)))
 
 
 def messages(text: str) -> list[str]:
@@ -108,7 +108,7 @@ def test_places_are_kept_and_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("text", "predicates"),
     [
-        ("lessThan(?a 1)", [Test(call("lessThan", A, ONE))]),
+        ("lessThan(?a 1)", [Filter(call("lessThan", A, ONE))]),
         ("sum(?a 1 ?c)", [Bind(C, call("sum", A, ONE))]),
         ("sum(?a 1 ?b)", [same(B, call("sum", A, ONE))]),
         ("sum(?a ?b 1)", [same(ONE, call("sum", A, B))]),
@@ -118,7 +118,7 @@ def test_places_are_kept_and_do_not_count() -> None:
         ("addOne(?a ?b)", [same(B, call("addOne", A))]),
         ("strConcat(?c)", [Bind(C, call("strConcat"))]),
         ("strConcat(?a 1 ?b ?c)", [Bind(C, call("strConcat", A, ONE, B))]),
-        ("regex(?a 'x')", [Test(call("regex", A, literal("x")))]),
+        ("regex(?a 'x')", [Filter(call("regex", A, literal("x")))]),
         (
             "regex(?a '(.)(.)' ?b ?c)",
             [
@@ -128,8 +128,8 @@ def test_places_are_kept_and_do_not_count() -> None:
         ),
         ("makeSkolem(?c ?a ?b)", [Bind(C, guarded(call("makeSkolem", A, B), "rule1"))]),
         ("now(?c)", [Bind(C, call("now"))]),
-        ("print(?a)", [Test(call("print", A))]),
-        ("unbound(?c) notEqual(?c ?a)", [Test(call("unbound", C)), Test(call("notEqual", C, A))]),
+        ("print(?a)", [Filter(call("print", A))]),
+        ("unbound(?c) notEqual(?c ?a)", [Filter(call("unbound", C)), Filter(call("notEqual", C, A))]),
     ],
 )  # fmt: skip
 def test_built_ins_test_what_is_bound_and_bind_what_is_not(text: str, predicates: list[Predicate]) -> None:
@@ -184,8 +184,8 @@ def test_a_head_may_print() -> None:
     only, both = translated(
         "[(?a <urn:p> ?b) -> print(?a)] [(?a <urn:p> ?b) bound(?a) -> (?a <urn:q> ?b) print(?a ?b)]"
     )
-    assert (only.predicates, only.consequences) == ((Test(call("print", A)),), (Construct(()),))
-    assert both.predicates == (Test(call("bound", A)), Test(call("print", A, B)))
+    assert (only.predicates, only.consequences) == ((Filter(call("print", A)),), (Construct(()),))
+    assert both.predicates == (Filter(call("bound", A)), Filter(call("print", A, B)))
     assert both.consequences == (Construct((Pattern(A, Q, B),)),)
 
 

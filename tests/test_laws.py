@@ -23,7 +23,7 @@ from squall.builders.local.job import IteratorJob
 from squall.builders.runtime import alpha
 from squall.builders.runtime.operators import state
 from squall.contracts import Output
-from squall.model import Either, System
+from squall.model import System, Union
 from squall.planners.passes import share_constants
 from squall.rdf import Evaluated, Event, Solution
 from squall.streams.formats.evaluations import Answered
@@ -153,7 +153,7 @@ def shuffled(part: Any, data: st.DataObject) -> Any:
     inner = {field.name: shuffled(getattr(part, field.name), data) for field in fields(part) if field.name != "origin"}
     for name in {"joinables", "branches", "subsystems"} & inner.keys():
         inner[name] = tuple(data.draw(st.permutations(inner[name])))
-    return replace(cast(System | Either, part), **inner)
+    return replace(cast(System | Union, part), **inner)
 
 
 def _named_as_before(item: Answered) -> Answered:

@@ -12,7 +12,7 @@ from squall import explain
 from squall.explain import layout
 from squall.explain.layout import GAP, Layout, Place, Size, lay_out
 from squall.plan import Input, Node, Plan
-from squall.plan.operators import Deliver, Union
+from squall.plan.operators import Sink, Union
 
 Near = dict[Place, list[Place]]
 
@@ -27,7 +27,7 @@ def plans(draw: st.DrawFn) -> Plan:
         back = draw(st.lists(st.integers(number, count - 1), max_size=1))
         inputs = [*(Input(f"n{source}") for source in sources), *(Input(f"n{late}", feedback=True) for late in back)]
         nodes.append(Node(f"n{number}", Union(), tuple(inputs)))
-    return Plan((*nodes, Node("end", Deliver(), (Input("n0"),))))
+    return Plan((*nodes, Node("end", Sink(), (Input("n0"),))))
 
 
 SIZES = st.tuples(st.floats(1, 300), st.floats(1, 90))
@@ -120,7 +120,7 @@ def test_places_settle_where_they_are_wanted_if_they_can(wishes: list[tuple[floa
 
 
 def test_a_simple_layout_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan((Node("n", Union()), Node("end", Deliver(), (Input("n"),))))
+    plan = Plan((Node("n", Union()), Node("end", Sink(), (Input("n"),))))
     assert "The layout is simple" not in explain.svg(plan)
     monkeypatch.setattr(layout.lay_out, "__defaults__", (1,))
     assert "The layout is simple" in explain.svg(plan)
@@ -128,6 +128,6 @@ def test_a_simple_layout_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_reads_nothing_stands_before_its_first_consumer() -> None:
     chain = [Node(f"n{i}", Union(), (Input(f"n{i - 1}"),) if i else ()) for i in range(4)]
-    plan = Plan((Node("free", Union()), *chain, Node("end", Deliver(), (Input("n3"), Input("free")))))
+    plan = Plan((Node("free", Union()), *chain, Node("end", Sink(), (Input("n3"), Input("free")))))
     depths = layout._depths(plan)
     assert depths["free"] == depths["n3"] == depths["end"] - 1

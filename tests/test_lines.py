@@ -8,13 +8,13 @@ from dataclasses import replace
 import pyarrow
 
 import squall
-from squall.builders.distributed.exec.routing import Program
+from squall.builders.distributed.exec.routing import PhysicalPlan
 from squall.builders.distributed.exec.worker import source_step
 from squall.builders.distributed.io.parsing import Document, Parsed, lines_parser
-from squall.builders.distributed.io.records import COUNT, INSTANT, LOST, ROW, TIME, Message, from_arrow
+from squall.builders.distributed.io.records import COUNT, INSTANT, LOST, ROW, TIME, Record, from_arrow
 from squall.builders.distributed.plan.stages import levels
 from squall.model import over
-from squall.model.windows import Range
+from squall.model.windows import SlidingWindow
 from squall.rdf import ALWAYS, Columns
 
 RULE = "@prefix : <http://example.org/>.\n[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]"
@@ -62,8 +62,8 @@ def test_lines_of_several_files_and_blocks_are_told_apart() -> None:
 
 def test_what_a_worker_tells_of_lines() -> None:
     plan = squall.plan(squall.compile(RULE, lexer="jena"))
-    step = source_step(Program(plan, levels(plan)), 3, lines_parser((Document("/in", folder=True),)))
-    made: list[Message] = list(
+    step = source_step(PhysicalPlan(plan, levels(plan)), 3, lines_parser((Document("/in", folder=True),)))
+    made: list[Record] = list(
         from_arrow(step(iter([batch(("a.ntt", 0, [line(1, OTHER), line(5, P), line(6, OTHER)]))])))
     )
     by_kind = {kind: [one for one in made if one.kind == kind] for kind in (ROW, LOST, TIME, COUNT)}
@@ -74,9 +74,9 @@ def test_what_a_worker_tells_of_lines() -> None:
 
 
 def test_a_worker_tells_each_instant_of_what_is_told_whole() -> None:
-    system = over(replace(squall.compile(RULE, lexer="jena"), output="rstream"), Range(10))
+    system = over(replace(squall.compile(RULE, lexer="jena"), output="rstream"), SlidingWindow(10))
     plan = squall.plan(system)
-    step = source_step(Program(plan, levels(plan)), ALWAYS, lines_parser((Document("/in", folder=True),)))
+    step = source_step(PhysicalPlan(plan, levels(plan)), ALWAYS, lines_parser((Document("/in", folder=True),)))
     lines = [line(1, P), line(2, OTHER), line(3, OTHER), line(4, P)]
-    made: list[Message] = list(from_arrow(step(iter([batch(("a.ntt", 0, lines))]))))
+    made: list[Record] = list(from_arrow(step(iter([batch(("a.ntt", 0, lines))]))))
     assert {one.start for one in made if one.kind == INSTANT} == {1, 2, 3, 4}

@@ -21,7 +21,7 @@ from squall.streams import LedgerFile, open_sink, open_source
 from squall.streams.live import http
 from squall.streams.live.events import EventStream
 from squall.streams.live.http import HttpSource
-from squall.streams.sinks.outbox import Identifying
+from squall.streams.sinks.outbox import IdempotentSink
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output
 
@@ -258,7 +258,7 @@ def test_a_request_says_which_one_it_is() -> None:
     with serving(status(200), status(503), status(200)) as server:
         with closing(open_sink(server.at("in?format=ntt"))) as sink:
             sink.start()
-            cast(Identifying, sink).deliver("n", 7)
+            cast(IdempotentSink, sink).deliver("n", 7)
             sink.write(output(1))
             sink.write(output(2))
         keys = [headers["Idempotency-Key"] for _, headers, _ in server.asked]

@@ -15,8 +15,8 @@ import pytest
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import XSD
 from squall.streams import LedgerFile, Sources, open_sink, open_source
-from squall.streams.sinks import Settling
-from squall.streams.sinks.outbox import Identifying
+from squall.streams.sinks import Flushable
+from squall.streams.sinks.outbox import IdempotentSink
 from squall.streams.sources.reordering import resume
 from tests import brokers
 from tests.conftest import Squall
@@ -174,10 +174,10 @@ def test_a_message_says_which_one_it_is(cluster: Cluster, transactional: str) ->
     for number in (7, 8):
         with closing(open_sink(cluster.at(f"t?format=ntt&transactional={transactional}"))) as sink:
             sink.start()
-            cast(Identifying, sink).deliver("n", number)
+            cast(IdempotentSink, sink).deliver("n", number)
             sink.write(output(number))
-            cast(Settling, sink).flush()
-            cast(Identifying, sink).deliver("n", number + 2)
+            cast(Flushable, sink).flush()
+            cast(IdempotentSink, sink).deliver("n", number + 2)
             sink.write(output(number + 2))
             sink.write(output(number + 4))
     with closing(open_sink(cluster.at("t?format=ntt"))) as sink:
@@ -210,12 +210,12 @@ def test_a_message_that_is_too_large_is_an_error_in_a_transaction(cluster: Clust
     """Which is aborted, with what has not been sent; what comes then is not."""
     with closing(open_sink(cluster.at("t?format=ntt&message.max.bytes=1000&linger.ms=1000"))) as sink:
         sink.start()
-        cast(Identifying, sink).deliver("n", 1)
+        cast(IdempotentSink, sink).deliver("n", 1)
         sink.write(output(1))
         sink.write(output(1)._replace(fact=output(int("9" * 2000)).fact))
         with pytest.raises(SinkError, match="too large"):
-            cast(Settling, sink).flush()
-        cast(Identifying, sink).deliver("n", 2)
+            cast(Flushable, sink).flush()
+        cast(IdempotentSink, sink).deliver("n", 2)
         sink.write(output(2))
     assert [one.headers() for one in cluster.read(1)] == [[("squall-id", b"n-2-1")]]
 

@@ -17,7 +17,7 @@ from squall.contracts import Output
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Event
 from squall.streams import LedgerFile, Sources, open_sink, open_source
-from squall.streams.sinks.outbox import Identifying
+from squall.streams.sinks.outbox import IdempotentSink
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output, times, wait
 
@@ -259,7 +259,7 @@ _V5 = MQTTProtocolVersion.MQTTv5
 def test_a_message_says_which_one_it_is(broker: brokers.Broker) -> None:
     with closing(open_sink(at(broker, "t/out?format=ntt&retain=yes"))) as sink:
         sink.start()
-        cast(Identifying, sink).deliver("n", 7)
+        cast(IdempotentSink, sink).deliver("n", 7)
         sink.write(output(1))
     message = subscribe.simple("t/out", hostname="127.0.0.1", port=broker.port, protocol=_V5)
     assert message.properties.UserProperty == [("squall-id", "n-7-1")]

@@ -12,7 +12,7 @@ import pytest
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Event
 from squall.streams import LedgerFile, Sources, open_sink, open_source
-from squall.streams.sinks.outbox import Identifying
+from squall.streams.sinks.outbox import IdempotentSink
 from squall.streams.sources.reordering import resume
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output, times
@@ -234,7 +234,7 @@ def test_a_delivery_that_comes_again_is_added_once(broker: brokers.Broker, redis
     for name, number, count in (("n", 1, 3), ("n", 1, 5), ("n", 1, 2), ("n", 2, 2), ("m", 2, 1)):
         with closing(open_sink(at(broker, "k?format=ntt"))) as sink:
             sink.start()
-            cast(Identifying, sink).deliver(name, number)
+            cast(IdempotentSink, sink).deliver(name, number)
             for place in range(count):
                 sink.write(output(10 * number + place))
     found = [int(entry[b"data"].split()[0]) for _, entry in redis.xrange("k")]
@@ -256,7 +256,7 @@ def test_a_delivery_that_meets_a_lost_connection_is_added_once(
     monkeypatch.setattr(Pipeline, "execute", executed)
     with closing(open_sink(at(broker, "k?format=ntt"))) as sink:
         sink.start()
-        cast(Identifying, sink).deliver("n", 1)
+        cast(IdempotentSink, sink).deliver("n", 1)
         sink.write(output(1))
     assert not lost
     assert redis.xlen("k") == 1

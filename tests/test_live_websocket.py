@@ -11,7 +11,7 @@ import pytest
 
 from squall.errors import SinkError, SourceError, UsageError
 from squall.streams import LedgerFile, open_sink, open_source
-from squall.streams.sinks import Losing
+from squall.streams.sinks import ReportsDeadLetters
 from tests import brokers
 from tests.live import PATIENCE, Run, line, output
 
@@ -129,7 +129,7 @@ def test_a_sink_sends_what_a_server_takes_and_connects_again(takes_leave: bool) 
         taken.extend(connection)
 
     with serving(once, take) as port, closing(open_sink(f"ws://127.0.0.1:{port}/?format=ntt")) as sink:
-        assert isinstance(sink, Losing)
+        assert isinstance(sink, ReportsDeadLetters)
         sink.ledger = ledger = LedgerFile()
         sink.start()
         sink.write(output(1))

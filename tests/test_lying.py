@@ -11,7 +11,7 @@ import pytest
 
 import squall
 from squall.builders.distributed.exec import micro_batch
-from squall.builders.distributed.exec.routing import Program
+from squall.builders.distributed.exec.routing import PhysicalPlan
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Folder
 from squall.builders.distributed.io.records import Step
@@ -35,9 +35,9 @@ from squall.model import (
     rules,
 )
 from squall.model.profiles import apply
-from squall.model.windows import Range, Stepped
+from squall.model.windows import HoppingWindow, SlidingWindow
 from squall.plan import Input, Node, Plan
-from squall.plan.operators import Answer, Column, Deliver, Feed, Join, Match, Read, Unit
+from squall.plan.operators import Column, DerivedStream, Join, Match, Scan, Select, Sink, Unit
 from squall.plan.partitioning import read_again, subject_in, through
 from squall.plan.validation import check
 from squall.planners.partitioning import group
@@ -127,10 +127,10 @@ def test_whether_all_of_an_answer_has_changed_is_known_before_the_end(report: Re
 @pytest.mark.parametrize("output", ["istream", "rstream"])
 def test_when_a_stream_that_is_told_whole_brings_something_is_known_before_the_end(output: str) -> None:
     maker = System("m", joinables=(Pattern(X, P, Y),), consequences=makes(X, R, Y), reentrant=False)
-    reader = System("r", (Source("urn:s", Range(5)),), (Pattern(X, R, Y),), consequences=makes(X, S, Y))
+    reader = System("r", (Source("urn:s", SlidingWindow(5)),), (Pattern(X, R, Y),), consequences=makes(X, S, Y))
     plan = squall.plan(System(subsystems=(System(subsystems=(maker,), stream="urn:s", output=output), reader)))
     last = levels(plan)[-1]
-    assert any(isinstance(plan.by_id[id].op, Feed) for id in last.nodes)
+    assert any(isinstance(plan.by_id[id].op, DerivedStream) for id in last.nodes)
     assert bool(ending(plan, levels(plan))) == (output == "istream")
 
 
@@ -142,14 +142,14 @@ def by_hand(
 ) -> Plan:
     """What two nodes answer, of one query or of two. orders: the columns that they are put in order by."""
     cells = ((0, P, 1), (1, P, 0))
-    nodes = [Node("r", Read(Source()))]
+    nodes = [Node("r", Scan(Source()))]
     for number, column in enumerate(orders):
         nodes.append(Node(f"m{number}", Match(cells[number]), (Input("r"),)))
         order = () if column is None else ((Column(column), False),)
-        answer = Answer(("x", "y"), (1, 0) if number else (0, 1), (queries[number],), order)
+        answer = Select(("x", "y"), (1, 0) if number else (0, 1), (queries[number],), order)
         nodes.append(Node(f"a{number}", answer, (Input(f"m{number}"),)))
-    ends = tuple(Input(node.id) for node in nodes if isinstance(node.op, Answer))
-    end = Deliver(output, sources=(Source(),), report=report)
+    ends = tuple(Input(node.id) for node in nodes if isinstance(node.op, Select))
+    end = Sink(output, sources=(Source(),), report=report)
     return Plan(tuple(group([*nodes, Node("end", end, ends)])), "by hand")
 
 
@@ -186,7 +186,7 @@ def test_what_is_told_if_its_order_has_changed_meets_where_that_does_not_show(qu
 
 def test_what_meets_in_one_task_is_said_by_input() -> None:
     plan = by_hand([None, 0], queries=("q", "other"))
-    hides = Answer(("x",), (0,), ("other",), ((Column(1), False),))
+    hides = Select(("x",), (0,), ("other",), ((Column(1), False),))
     nodes = [replace(node, op=hides) if node.id == "a1" else node for node in plan.nodes]
     plan = replace(plan, nodes=tuple(group(nodes)))
     assert told_by(plan) == [(1, 2), ()]
@@ -214,8 +214,8 @@ class OutputSpec(in_memory.MemoryExchange):
 def told(plan: Plan, events: list[Event], hot: Hot | None = None) -> tuple[list[Output], list[int]]:
     """The outputs of a run of one batch, and how many of them each task has told."""
     exchange = OutputSpec()
-    program = Program(plan, levels(plan, (), hot or {}), hot=hot or {})
-    job = micro_batch.Batches(exchange, exchange.files, program, 0, most=0)
+    program = PhysicalPlan(plan, levels(plan, (), hot or {}), hot=hot or {})
+    job = micro_batch.MicroBatches(exchange, exchange.files, program, 0, most=0)
     messages = chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(events)))
     job.work(messages, last=True, keep=False)
     return list(job.outputs()), exchange.told_by
@@ -342,7 +342,7 @@ def test_one_relation_may_have_several_numbers_of_arguments(swapped: bool, key: 
 # Streams that are made
 
 
-def of_quads(source: Source, reads: Pattern | AtomPattern, window: Range) -> System:
+def of_quads(source: Source, reads: Pattern | AtomPattern, window: SlidingWindow) -> System:
     """A rule that makes a stream of quads of what is said of many, and one that joins these with that again."""
     quads = (Construct((AtomPattern(QUAD, (X, Y, S, X)),)),)
     maker = System("m", joinables=(Pattern(X, P, Y),), consequences=quads, reentrant=False)
@@ -360,9 +360,9 @@ CAME_SO = AtomPattern(CAME, (Variable("g"), Variable("t"), Y, S, X))
 @pytest.mark.parametrize(
     ("source", "reads"),
     [
-        (Source("urn:s", Range(50)), QUADS),
-        (Graphs("urn:s", Range(50)), IN_GRAPHS),
-        (Arrivals("urn:s", Range(50)), CAME_SO),
+        (Source("urn:s", SlidingWindow(50)), QUADS),
+        (Graphs("urn:s", SlidingWindow(50)), IN_GRAPHS),
+        (Arrivals("urn:s", SlidingWindow(50)), CAME_SO),
     ],
     ids=["triples", "in graphs", "with when they came"],
 )
@@ -370,14 +370,14 @@ def test_quads_that_are_read_again_are_spread_by_their_subject(
     source: Source, reads: Pattern | AtomPattern, planner: str
 ) -> None:
     """So are the rows as which they are read: no row moves to what is joined by the subject."""
-    system = of_quads(source, reads, Range(50))
+    system = of_quads(source, reads, SlidingWindow(50))
     plan = squall.plan(system, planner)
-    (feed,) = (node for node in plan.nodes if isinstance(node.op, Feed))
+    (feed,) = (node for node in plan.nodes if isinstance(node.op, DerivedStream))
     assert [edge.columns for edge in feed.inputs] == [(2,)]
     moved = {(hop.producer, hop.consumer) for hop in hops(plan) if hop.moves}
     assert not any(producer == feed.id for producer, _ in moved)
     events = stream(PEOPLE)
-    program = Program(plan, levels(plan))
+    program = PhysicalPlan(plan, levels(plan))
     buckets = {program.addressing().bucket((feed.id, 0), row) for row in quads(events)}
     assert len(buckets) > 15
     found = in_memory.run(plan, in_memory.cut(events, [30, 70]))
@@ -399,7 +399,7 @@ def test_where_subjects_are() -> None:
 
 def test_where_columns_are_as_a_stream_is_read() -> None:
     def read(source: Source, template: COLUMNS | tuple[int | Term, ...], *columns: int) -> COLUMNS | None:
-        return read_again(Feed(source, "istream", Report(), ()), template, columns)
+        return read_again(DerivedStream(source, "istream", Report(), ()), template, columns)
 
     triple, quad = (0, P, 1), (QUAD_MARK, 2, 0, P, 1)
     assert read(Source("s"), triple, 0, 2) == (0, 2)
@@ -408,12 +408,12 @@ def test_where_columns_are_as_a_stream_is_read() -> None:
     assert read(Graphs("s"), triple, 0) == (2,)
     assert read(Graphs("s"), quad, 2) == (2,)
     assert read(Arrivals("s"), quad, 2) == (3,)
-    assert read_again(Feed(Source("s"), "istream", Report(), ()), None, (0,)) is None
+    assert read_again(DerivedStream(Source("s"), "istream", Report(), ()), None, (0,)) is None
 
 
 def test_where_columns_are_behind_an_operator_without_memory() -> None:
-    assert through(Answer(("x", "y"), (1, 0)), (0, 1)) == (2, 1)
-    assert through(Answer(("x",), (1,)), (0,)) is None
+    assert through(Select(("x", "y"), (1, 0)), (0, 1)) == (2, 1)
+    assert through(Select(("x",), (1,)), (0,)) is None
     assert through(Match((1, P, 0)), (0, 2)) == (1, 0)
     assert through(Match((1, P, 0)), (1,)) is None
     assert through(Unit(), (0,)) is None
@@ -424,7 +424,7 @@ def test_where_columns_are_behind_an_operator_without_memory() -> None:
 def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
     """Also where the last level and the end are one step; a run goes on with another number of tasks."""
     query = "SELECT ?x ?y ?z { ?x :p ?y . ?y :q ?z }"
-    system = apply(squall.compile(PREFIX + query, lexer="sparql"), window=Stepped(10, 10), output="istream")
+    system = apply(squall.compile(PREFIX + query, lexer="sparql"), window=HoppingWindow(10, 10), output="istream")
     plan = squall.plan(system)
     spread = frozenset(address for address in spreadable(plan) if address[1] == 1)
     assert spread
@@ -433,10 +433,10 @@ def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
     files = in_memory.MemoryFiles()
     found: list[Output] = []
     for number, time in zip(tasks, (1, 12), strict=True):
-        program = Program(plan, levels(plan, spread), spread=spread)
+        program = PhysicalPlan(plan, levels(plan, spread), spread=spread)
         assert program.ending
         exchange = in_memory.MemoryExchange(files, number)
-        job = micro_batch.Batches(exchange, files, program, 0, most=0)
+        job = micro_batch.MicroBatches(exchange, files, program, 0, most=0)
         came = in_memory.in_files([event for event in events if event.time == time])
         job.work(chain(() if job.done else in_memory.start(job), in_memory.read(job, came)))
         found += job.outputs()

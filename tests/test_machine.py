@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import squall
 from squall.builders.local import event_loop
 from squall.builders.local.job import IteratorJob
-from squall.builders.runtime.dataflow import Machine
-from squall.builders.runtime.operators.output import Deliver
-from squall.builders.runtime.operators.state import Keeping
-from squall.builders.runtime.zset import Entry, Row
+from squall.builders.runtime.dataflow import Dataflow
+from squall.builders.runtime.operators.output import OutputOperator
+from squall.builders.runtime.operators.state import Stateful
+from squall.builders.runtime.zset import Delta, Row
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.model import Construct, Delete, Pattern, Source, System, Variable
@@ -89,9 +89,9 @@ def reachable(edges: set[tuple[str, str]], shut: set[tuple[str, str]], within: b
 def test_deletions_lead_to_what_would_be_computed_anew(planner: str, rules: str, batches: list[list[Change]]) -> None:
     """A graph grows and is shut edge by edge; after each batch, what is valid is what follows from what is there."""
     made = plan(rules, planner)
-    machine = Machine(made)
+    machine = Dataflow(made)
     deliver = machine.operators[made.delivery[0].id]
-    assert isinstance(deliver, Deliver)
+    assert isinstance(deliver, OutputOperator)
     machine.start()
     edges: set[tuple[str, str]] = set()
     shut: set[tuple[str, str]] = set()
@@ -247,7 +247,7 @@ def test_what_it_does_not_have_is_refused(options: Options) -> None:
 # What reaches which node
 
 
-def entry(*row: str) -> Entry:
+def entry(*row: str) -> Delta:
     return (*row, 0, FOREVER, 1)
 
 
@@ -268,7 +268,7 @@ JOINING = "[r: (?x :edge ?y) (?y :edge ?z) -> (?x :path ?z)]"
 
 def test_what_is_meant_for_others_is_left_in_the_outbox() -> None:
     made = plan(JOINING)
-    machine = Machine(made, hosted=())
+    machine = Dataflow(made, hosted=())
     machine.read([Event(0, (Triple(NODES[0], EDGE, NODES[1]), Triple(NODES[0], SHUT, NODES[1])))])
     machine.run()
     ((address, entries),) = machine.outbox.items()
@@ -280,7 +280,7 @@ def test_what_is_meant_for_others_is_left_in_the_outbox() -> None:
 def test_a_part_works_off_what_is_its_own() -> None:
     made = plan(JOINING, "greedy")
     own = [node.id for node in made.nodes if isinstance(node.op, Join)]
-    machine = Machine(made, hosted=own)
+    machine = Dataflow(made, hosted=own)
     machine.receive((own[0], 0), [entry(NODES[0], NODES[1])])
     machine.receive((own[0], 1), [entry(NODES[1], NODES[2])])
     machine.run()
@@ -295,8 +295,8 @@ def test_two_machines_that_exchange_their_outboxes_do_the_same_as_one(events: li
     made = plan(OPEN + REACHES)
     keeping = [node.id for node in made.nodes if is_stateful(node.op)]
     for hosted in (keeping[::2], keeping[:-1]):
-        whole = Machine(made)
-        parts = [Machine(made, hosted), Machine(made, [id for id in keeping if id not in hosted])]
+        whole = Dataflow(made)
+        parts = [Dataflow(made, hosted), Dataflow(made, [id for id in keeping if id not in hosted])]
         whole.read(events)
         whole.run()
         parts[0].read(events)
@@ -313,25 +313,25 @@ def test_two_machines_that_exchange_their_outboxes_do_the_same_as_one(events: li
 
 
 def _counts(op: object) -> Mapping[Row, int]:
-    assert isinstance(op, Deliver)
+    assert isinstance(op, OutputOperator)
     op.flush(FOREVER - 1)
     return op.counts
 
 
 def test_what_is_kept_is_told_once_and_restores_a_machine() -> None:
     made = plan(OPEN + REACHES)
-    first, second, whole = Machine(made), Machine(made), Machine(made)
+    first, second, whole = Dataflow(made), Dataflow(made), Dataflow(made)
     first.keep()
     before, after = stream("0 :a :edge :b\n0 :b :edge :c"), stream("0 :c :edge :d\n0 :a :shut :b")
     first.read(before)
     first.run()
-    store: dict[tuple[str, int], list[Entry]] = {}
+    store: dict[tuple[str, int], list[Delta]] = {}
     for id, slot, entries in first.kept():
         store.setdefault((id, slot), []).extend(entries)
     assert list(first.kept()) == []
     for (id, slot), entries in sorted(store.items()):
         op = second.operators[id]
-        assert isinstance(op, Keeping)
+        assert isinstance(op, Stateful)
         op.restore(slot, entries)
     second.read(after)
     second.run()
@@ -346,8 +346,8 @@ def test_the_right_side_of_a_negation_is_worked_off_first(monkeypatch: pytest.Mo
     """So that what is not there from the start is never said and taken back."""
     made = plan(OPEN)
     (anti,) = (node.id for node in made.nodes if isinstance(node.op, AntiJoin))
-    machine = Machine(made)
-    said: dict[str, list[Entry]] = {}
+    machine = Dataflow(made)
+    said: dict[str, list[Delta]] = {}
     monkeypatch.setattr(machine, "answer", lambda id, entries: said.setdefault(id, []).extend(entries))
     a, b, c, _ = NODES
     machine.receive((anti, 0), [entry(a, b), entry(a, c)])
@@ -360,10 +360,12 @@ def test_rows_that_a_constant_tells_apart_go_where_it_says() -> None:
     """Several `Where` nodes on one node, by different columns, and one that nothing satisfies."""
     a, b, c, _ = NODES
     wheres = [(1, b), (1, c), (0, a), (0, SHUT)]
-    nodes = [Node("read", ops.Read(Source())), Node("match", ops.Match((0, EDGE, 1)), (Input("read"),))]
-    nodes += [Node(f"where{n}", ops.Where(*one), (Input("match"),)) for n, one in enumerate(wheres)]
-    nodes += [Node(f"emit{n}", ops.Emit((0, iri(f"{E}{n}"), 1)), (Input(f"where{n}"),)) for n in range(len(wheres))]
-    made = check(Plan((*nodes, Node("end", ops.Deliver(), tuple(Input(f"emit{n}") for n in range(len(wheres)))))))
+    nodes = [Node("read", ops.Scan(Source())), Node("match", ops.Match((0, EDGE, 1)), (Input("read"),))]
+    nodes += [Node(f"where{n}", ops.ConstantFilter(*one), (Input("match"),)) for n, one in enumerate(wheres)]
+    nodes += [
+        Node(f"emit{n}", ops.Construct((0, iri(f"{E}{n}"), 1)), (Input(f"where{n}"),)) for n in range(len(wheres))
+    ]
+    made = check(Plan((*nodes, Node("end", ops.Sink(), tuple(Input(f"emit{n}") for n in range(len(wheres)))))))
     came = told(IteratorJob(made, Options()).run([stream("1 :a :edge :b\n2 :b :edge :c\n3 :c :edge :a")]))
     assert sorted(came) == sorted(expected("1 :a :0 :b\n1 :a :2 :b\n2 :b :1 :c"))
 
@@ -523,13 +525,13 @@ def test_large_columns_are_worked_off_in_parts(monkeypatch: pytest.MonkeyPatch) 
     events = [Event(time, (Triple(NODES[time % 4], EDGE, NODES[time % 3]),)) for time in range(40)]
     whole = told(job(OPEN + REACHES).run([events]))
     monkeypatch.setattr(event_loop, "TOGETHER", 7)
-    reading, lots = Machine.read, list[int]()
+    reading, lots = Dataflow.read, list[int]()
 
-    def read(machine: Machine, batch: Sequence[Event]) -> None:
+    def read(machine: Dataflow, batch: Sequence[Event]) -> None:
         lots.append(len(batch))
         reading(machine, batch)
 
-    monkeypatch.setattr(Machine, "read", read)
+    monkeypatch.setattr(Dataflow, "read", read)
     assert told(job(OPEN + REACHES).run([Columns.of(events)])) == whole
     assert sum(lots) == 40
     assert max(lots) == 7

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.model import Construct, Pattern, Report, Source, System, Variable
-from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import Event, Term, Triple, iri
 from squall.testing import assert_as_oracle
 from squall.testing.check import outputs
@@ -27,10 +27,10 @@ ONE, FIRST, SECOND = "urn:one", "urn:s", "urn:t"
 LENGTHS = st.integers(1, 6)
 OF_TIME: st.SearchStrategy[Window] = st.one_of(
     st.just(LANDMARK),
-    st.builds(Range, LENGTHS, st.sampled_from([0, 0, 2])),
-    st.builds(Stepped, LENGTHS, st.integers(1, 3), st.integers(0, 2), st.booleans(), st.sampled_from([0, 0, 2])),
+    st.builds(SlidingWindow, LENGTHS, st.sampled_from([0, 0, 2])),
+    st.builds(HoppingWindow, LENGTHS, st.integers(1, 3), st.integers(0, 2), st.booleans(), st.sampled_from([0, 0, 2])),
 )
-OF_TRIPLES = st.builds(Count, st.integers(1, 4), st.integers(1, 2))
+OF_TRIPLES = st.builds(CountWindow, st.integers(1, 4), st.integers(1, 2))
 REPORTS = st.sampled_from([None, None, Report("change"), Report("nonempty"), Report("periodic", 3)])
 PATHS = ((X, Y), (Y, Z), (Y, X))
 """What patterns of a body are about: one behind the other, so that two of them meet."""

@@ -12,7 +12,7 @@ import pytest
 import squall
 from squall.errors import TranslatorError
 from squall.model import System, over
-from squall.model.windows import Count, Range
+from squall.model.windows import CountWindow, SlidingWindow
 from squall.rdf import ALWAYS, Event, Solution, Triple, iri, iri_text
 from squall.streams import LedgerFile, open_source, open_static
 from squall.streams.sources import documents
@@ -161,7 +161,7 @@ def test_graphs_are_streams_and_what_they_bring() -> None:
 
 def test_a_graph_is_read_through_the_windows_of_its_streams() -> None:
     query = falling("SELECT ?x { GRAPH :one { ?x :p ?y } }")
-    system = over(query, window=Range(2), windows={f"{E}s": Range(10)})
+    system = over(query, window=SlidingWindow(2), windows={f"{E}s": SlidingWindow(10)})
     assert found_by(system, STREAM) == [(5, "b"), (7, "d"), (11, "a")]
 
 
@@ -186,7 +186,7 @@ def test_graphs_inside_of_the_streams_of_a_query(query: str, expected: list[tupl
 
 def test_a_window_of_triples_counts_those_of_all_graphs() -> None:
     events = [event(1, "a p b", "s", "one"), event(2, "b p b", "s"), event(3, "c p b", "s", "two")]
-    system = over(falling("SELECT ?x { GRAPH :one { ?x :p ?y } }"), windows={f"{E}s": Count(2)})
+    system = over(falling("SELECT ?x { GRAPH :one { ?x :p ?y } }"), windows={f"{E}s": CountWindow(2)})
     assert found_by(system, events) == [(3, "a")]
 
 

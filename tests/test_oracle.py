@@ -14,16 +14,14 @@ from squall.model import (
     Aggregate,
     Bind,
     Call,
-    Compute,
     Consequence,
     Construct,
     Delete,
-    Either,
     Expression,
     Grouping,
     Insert,
     Joinable,
-    Maybe,
+    Optional,
     Order,
     Pattern,
     Report,
@@ -32,12 +30,14 @@ from squall.model import (
     Slot,
     Source,
     System,
+    TableFunction,
+    Union,
     Variable,
     Without,
     over,
 )
-from squall.model import Test as Condition
-from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.model import Filter as Condition
+from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import Event, Solution, Term, heartbeat, iri_text
 from squall.testing import oracle, static, stream, term
 from squall.testing.streams import show
@@ -99,15 +99,15 @@ X, Y, Z = names("x y z")
     ("window", "come", "gone"),
     [
         (LANDMARK, [0], []),
-        (Range(5), [0, 7], [5, 15]),
-        (Range(3), [0, 7], [3, 13]),
-        (Stepped(5, 5), [5], [20]),
-        (Stepped(10, 5), [5], [25]),
-        (Stepped(5, 2), [2, 8], [6, 16]),
-        (Stepped(5, 5, closed=True), [0, 10], [5, 15]),
-        (Stepped(5, 5, origin=2), [2, 12], [7, 17]),
-        (Count(1), [0], []),
-        (Count(2, 2), [7], []),
+        (SlidingWindow(5), [0, 7], [5, 15]),
+        (SlidingWindow(3), [0, 7], [3, 13]),
+        (HoppingWindow(5, 5), [5], [20]),
+        (HoppingWindow(10, 5), [5], [25]),
+        (HoppingWindow(5, 2), [2, 8], [6, 16]),
+        (HoppingWindow(5, 5, closed=True), [0, 10], [5, 15]),
+        (HoppingWindow(5, 5, origin=2), [2, 12], [7, 17]),
+        (CountWindow(1), [0], []),
+        (CountWindow(2, 2), [7], []),
     ],
     ids=str,
 )
@@ -121,9 +121,9 @@ def test_one_fact_comes_and_goes(window: Window, come: list[int], gone: list[int
 @pytest.mark.parametrize(
     ("window", "expected"),
     [
-        (Range(2), ["1 :a :q :b", "4 :c :q :d"]),
-        (Stepped(4, 2), ["2 :a :q :b", "4 :a :q :b", "6 :c :q :d", "8 :c :q :d"]),
-        (Count(1), ["1 :a :q :b", "4 :c :q :d"]),
+        (SlidingWindow(2), ["1 :a :q :b", "4 :c :q :d"]),
+        (HoppingWindow(4, 2), ["2 :a :q :b", "4 :a :q :b", "6 :c :q :d", "8 :c :q :d"]),
+        (CountWindow(1), ["1 :a :q :b", "4 :c :q :d"]),
         (LANDMARK, ["1 :a :q :b", "4 :a :q :b", "4 :c :q :d"]),
     ],
     ids=str,
@@ -133,14 +133,14 @@ def test_the_whole_answer_at_every_evaluation_instant(window: Window, expected: 
 
 
 def test_the_instants_of_a_stepped_window_are_those_at_which_it_has_content_or_has_just_lost_it() -> None:
-    found = oracle.answers(through(Stepped(4, 2)), stream("1 :a :p :b\n12 :a :p :b"))
+    found = oracle.answers(through(HoppingWindow(4, 2)), stream("1 :a :p :b\n12 :a :p :b"))
     assert list(found) == [-(2**63), 2, 4, 6, 14, 16, 18]
 
 
 def test_events_without_facts_are_instants_too() -> None:
     events = "1 :a :p :b\n3"
     assert lines(through(LANDMARK, output="rstream"), events) == ["1 :a :q :b", "3 :a :q :b"]
-    assert list(oracle.answers(through(Range(5)), stream(events))) == [-(2**63), 1, 3, 6, 8]
+    assert list(oracle.answers(through(SlidingWindow(5)), stream(events))) == [-(2**63), 1, 3, 6, 8]
 
 
 def test_what_no_pattern_reads_makes_no_instant() -> None:
@@ -153,24 +153,24 @@ def test_what_no_pattern_reads_makes_no_instant() -> None:
 
 def test_the_last_so_many_triples_duplicates_counted() -> None:
     events = "1 :a :p :b , :c\n2 :a :p :c\n3 :a :p :d"
-    assert lines(through(Count(2)), events) == ["1 :a :q :b", "1 :a :q :c", "3 :a :q :d"]
-    assert lines(through(Count(2)), events, output="dstream") == ["2 :a :q :b"]
+    assert lines(through(CountWindow(2)), events) == ["1 :a :q :b", "1 :a :q :c", "3 :a :q :d"]
+    assert lines(through(CountWindow(2)), events, output="dstream") == ["2 :a :q :b"]
 
 
 def test_more_triples_than_a_window_holds_at_one_instant() -> None:
-    assert lines(through(Count(2)), "1 :a :p :b , :c , :d") == ["1 :a :q :c", "1 :a :q :d"]
+    assert lines(through(CountWindow(2)), "1 :a :p :b , :c , :d") == ["1 :a :q :c", "1 :a :q :d"]
 
 
 def test_a_block_of_triples_that_is_not_complete_is_never_seen() -> None:
     events = "1 :a :p :b\n2 :a :p :c\n3 :a :p :d , :e\n4 :a :p :f"
-    blocks = through(Count(2, 2))
+    blocks = through(CountWindow(2, 2))
     assert lines(blocks, events) == ["2 :a :q :b", "2 :a :q :c", "3 :a :q :d", "3 :a :q :e"]
     assert lines(blocks, events, output="dstream") == ["3 :a :q :b", "3 :a :q :c"]
 
 
 def test_the_last_so_many_triples_whenever_so_many_further_have_come() -> None:
     events = "1 :a :p :b\n2 :a :p :c , :d\n3 :a :p :e\n4\n5 :a :p :f , :g , :h"
-    window = through(Count(3, 2))
+    window = through(CountWindow(3, 2))
     assert lines(window, events, output="rstream") == [
         "2 :a :q :b", "2 :a :q :c", "3 :a :q :c", "3 :a :q :d", "3 :a :q :e", "5 :a :q :e", "5 :a :q :f", "5 :a :q :g",
     ]  # fmt: skip
@@ -179,21 +179,21 @@ def test_the_last_so_many_triples_whenever_so_many_further_have_come() -> None:
 
 def test_a_window_of_triples_that_leaves_gaps() -> None:
     events = "1 :a :p :b\n2 :a :p :c\n3 :a :p :d\n4 :a :p :e\n5 :a :p :f\n6 :a :p :g"
-    assert lines(through(Count(1, 3)), events) == ["3 :a :q :d", "6 :a :q :g"]
+    assert lines(through(CountWindow(1, 3)), events) == ["3 :a :q :d", "6 :a :q :g"]
 
 
 def test_each_stream_is_counted_by_itself() -> None:
     events = "1 @:s :a :p :b\n2 @:t :a :p :c\n3 @:t :a :p :d"
-    assert lines(through(Count(1)), events, output="dstream") == ["3 :a :q :c"]
+    assert lines(through(CountWindow(1)), events, output="dstream") == ["3 :a :q :c"]
 
 
 def test_streams_through_windows_of_their_own() -> None:
-    system = over(COPY, Range(2), {term(":s")[1:-1]: Range(9)})
+    system = over(COPY, SlidingWindow(2), {term(":s")[1:-1]: SlidingWindow(9)})
     assert lines(system, "1 @:s :a :p :b\n1 :c :p :d", output="dstream") == ["3 :c :q :d", "10 :a :q :b"]
 
 
 def test_two_sources_of_a_rule_are_one_set() -> None:
-    two = (Source(term(":s")[1:-1], Range(5)), Source(term(":t")[1:-1], Range(5)))
+    two = (Source(term(":s")[1:-1], SlidingWindow(5)), Source(term(":t")[1:-1], SlidingWindow(5)))
     system = part("?x :p ?y", sources=two, **selects("x"))
     events = "1 @:s :a :p :b\n2 @:t :a :p :b\n2 :e :p :f"
     assert lines(system, events) == ["1 ?x=:a"]
@@ -202,8 +202,8 @@ def test_two_sources_of_a_rule_are_one_set() -> None:
 
 def test_the_same_stream_through_two_windows() -> None:
     """What came within 2 ms of a fact that is still within the last 9 ms."""
-    inner = part("?x :p ?y", sources=(Source("", Range(2)),), **selects("x"))
-    system = part("?x :r ?z", inner, sources=(Source("", Range(9)),), **makes("?x :q ?z"))
+    inner = part("?x :p ?y", sources=(Source("", SlidingWindow(2)),), **selects("x"))
+    system = part("?x :r ?z", inner, sources=(Source("", SlidingWindow(9)),), **makes("?x :q ?z"))
     events = "1 :a :r :c\n5 :a :p :b"
     assert lines(system, events) == ["5 :a :q :c"]
     assert lines(system, events, output="dstream") == ["7 :a :q :c"]
@@ -212,21 +212,28 @@ def test_the_same_stream_through_two_windows() -> None:
 def test_static_facts_are_read_by_the_default_graph_and_by_a_source_of_their_name() -> None:
     events = [Event(0, ())]
     facts = [*static(":a :p :b"), static(":c :p :d")[0]._replace(stream="urn:s")]
-    for source, expected in ((Source("", Range(1)), 2), (Source("urn:s", Range(1)), 1), (Source("urn:t"), 0)):
+    for source, expected in (
+        (Source("", SlidingWindow(1)), 2),
+        (Source("urn:s", SlidingWindow(1)), 1),
+        (Source("urn:t"), 0),
+    ):
         assert len(oracle.outputs(replace(COPY, sources=(source,)), events, facts)) == expected
 
 
 def test_what_rules_make_is_read_through_the_default_graph_alone() -> None:
-    first = part("?x :r ?y", sources=(Source(term(":s")[1:-1], Range(3)),), name="first", **makes("?x :p ?y"))
-    for source, expected in ((Source("", Range(1)), ["1 :a :p :b", "1 :a :q :b"]), (Source("urn:t"), ["1 :a :p :b"])):
+    first = part("?x :r ?y", sources=(Source(term(":s")[1:-1], SlidingWindow(3)),), name="first", **makes("?x :p ?y"))
+    for source, expected in (
+        (Source("", SlidingWindow(1)), ["1 :a :p :b", "1 :a :q :b"]),
+        (Source("urn:t"), ["1 :a :p :b"]),
+    ):
         system = System(subsystems=(first, replace(COPY, sources=(source,))))
         assert lines(system, "1 @:s :a :r :b") == expected
-    gone = System(subsystems=(first, over(COPY, Range(1))), output="dstream")
+    gone = System(subsystems=(first, over(COPY, SlidingWindow(1))), output="dstream")
     assert lines(gone, "1 @:s :a :r :b") == ["4 :a :p :b", "4 :a :q :b"]
 
 
 def test_recursion_over_a_window_holds_as_long_as_its_weakest_step() -> None:
-    closure = over(part("?x :p ?y. ?y :p ?z", **makes("?x :p ?z")), Range(5))
+    closure = over(part("?x :p ?y. ?y :p ?z", **makes("?x :p ?z")), SlidingWindow(5))
     events = "0 :a :p :b\n3 :b :p :c\n4 :a :p :b"
     assert lines(closure, events) == ["3 :a :p :c"]
     assert lines(closure, events, output="dstream") == ["8 :a :p :c"]
@@ -256,14 +263,14 @@ def test_a_removal_takes_nothing_from_other_streams() -> None:
 
 
 def test_a_removal_before_a_window_shows_the_fact() -> None:
-    assert lines(removing(Stepped(4, 4)), "1 :a :p :b\n1 :c :p :d\n2 - :a :p :b") == ["4 :c :q :d"]
-    assert lines(removing(Stepped(4, 4)), "1 :a :p :b\n5 - :a :p :b", output="dstream") == ["5 :a :q :b"]
+    assert lines(removing(HoppingWindow(4, 4)), "1 :a :p :b\n1 :c :p :d\n2 - :a :p :b") == ["4 :c :q :d"]
+    assert lines(removing(HoppingWindow(4, 4)), "1 :a :p :b\n5 - :a :p :b", output="dstream") == ["5 :a :q :b"]
 
 
 def test_what_is_removed_still_counts_among_the_last_so_many() -> None:
     events = "1 :a :p :b\n2 :a :p :c\n3 - :a :p :c\n4 :a :p :d"
-    assert lines(removing(Count(2)), events, output="dstream") == ["3 :a :q :c", "4 :a :q :b"]
-    assert lines(removing(Count(2, 2)), "1 :a :p :b\n2 - :a :p :b\n3 :a :p :c") == ["3 :a :q :c"]
+    assert lines(removing(CountWindow(2)), events, output="dstream") == ["3 :a :q :c", "4 :a :q :b"]
+    assert lines(removing(CountWindow(2, 2)), "1 :a :p :b\n2 - :a :p :b\n3 :a :p :c") == ["3 :a :q :c"]
 
 
 # Joinables
@@ -290,14 +297,14 @@ def test_a_part_hides_its_other_variables_and_keeps_how_often() -> None:
 
 
 def test_either_adds_and_leaves_unbound_what_a_branch_does_not_bind() -> None:
-    either = Either((part("?x :p ?y"), part("?x :r ?z")))
+    either = Union((part("?x :p ?y"), part("?x :r ?z")))
     events = "1 :a :p :b ; :r :c"
     assert lines(part(either, **selects("x y z")), events) == ["1 ?x=:a ?y= ?z=:c", "1 ?x=:a ?y=:b ?z="]
     assert lines(part(either, **selects("x")), events) == ["1 ?x=:a", "1 ?x=:a"]
 
 
 def test_a_template_with_an_unbound_variable_makes_no_fact() -> None:
-    either = Either((part("?x :p ?y"), part("?x :r ?z")))
+    either = Union((part("?x :p ?y"), part("?x :r ?z")))
     assert lines(part(either, **makes("?x :q ?y. ?x :t ?x")), "1 :a :r :c") == ["1 :a :t :a"]
 
 
@@ -310,26 +317,26 @@ def test_a_pattern_finds_a_set() -> None:
 
 
 def test_maybe_is_a_true_left_join() -> None:
-    system = part("?x :p ?y", predicates=(Maybe(part("?x :r ?z")),), **selects("x z"))
+    system = part("?x :p ?y", predicates=(Optional(part("?x :r ?z")),), **selects("x z"))
     events = "1 :a :p :b\n3 :a :r :c , :d\n5 - :a :r :c , :d"
     assert lines(system, events) == ["1 ?x=:a ?z=", "3 ?x=:a ?z=:c", "3 ?x=:a ?z=:d", "5 ?x=:a ?z="]
     assert lines(system, events, output="dstream") == ["3 ?x=:a ?z=", "5 ?x=:a ?z=:c", "5 ?x=:a ?z=:d"]
 
 
 def test_the_condition_of_a_maybe_sees_both_sides() -> None:
-    less = Maybe(part("?x :r ?z"), call("lessThan", Z, Y))
+    less = Optional(part("?x :r ?z"), call("lessThan", Z, Y))
     system = part("?x :p ?y", predicates=(less,), **selects("x y z"))
     assert lines(system, "1 :a :p 5 ; :r 4 , 7") == [f"1 ?x=:a ?y={term('5')} ?z={term('4')}"]
     assert lines(system, "1 :a :p 5 ; :r 7") == [f"1 ?x=:a ?y={term('5')} ?z="]
 
 
 def test_maybe_without_shared_variables() -> None:
-    system = part("?x :p :b", predicates=(Maybe(part(":k :r ?z")),), **selects("x z"))
+    system = part("?x :p :b", predicates=(Optional(part(":k :r ?z")),), **selects("x z"))
     assert lines(system, "1 :a :p :b\n2 :k :r :c") == ["1 ?x=:a ?z=", "2 ?x=:a ?z=:c"]
 
 
 def test_what_is_unbound_is_passed_on_as_unbound() -> None:
-    maybe = Maybe(part("?x :r ?z"))
+    maybe = Optional(part("?x :r ?z"))
     system = part("?x :p ?y", predicates=(maybe, Condition(call("unbound", Z))), **selects("x"))
     assert lines(system, "1 :a :p :b\n2 :a :r :c\n3 :d :p :e") == ["1 ?x=:a", "3 ?x=:d"]
 
@@ -341,7 +348,7 @@ def test_without_agrees_on_shared_variables() -> None:
 
 
 def test_without_shared_variables_anything_counts() -> None:
-    system = over(part("?x :p ?y", predicates=(Without(patterns(":k :r ?z")),), **makes("?x :q ?y")), Range(5))
+    system = over(part("?x :p ?y", predicates=(Without(patterns(":k :r ?z")),), **makes("?x :q ?y")), SlidingWindow(5))
     events = "1 :a :p :b\n2 :k :r :c"
     assert lines(system, events, output="dstream") == ["2 :a :q :b"]
     assert lines(system, "1 :k :r :c\n2 :a :p :b") == ["6 :a :q :b"], "it begins when what stood against it ends"
@@ -360,7 +367,7 @@ def _twice(value: Term | None) -> list[tuple[Term | None, Term]]:
 
 
 def test_a_table_function_makes_none_one_or_many() -> None:
-    table = Compute((Z, Variable("w")), "urn:x-squall:own:test-oracle-twice", (Y,))
+    table = TableFunction((Z, Variable("w")), "urn:x-squall:own:test-oracle-twice", (Y,))
     system = part("?x :p ?y", predicates=(table,), **selects("z w"))
     assert lines(system, "1 :a :p :b\n2 :a :p :none") == ["1 ?z=:b ?w=:one", "1 ?z=:b ?w=:two"]
 
@@ -369,7 +376,7 @@ def test_now_is_since_when_a_solution_holds() -> None:
     timed = part("?x :p ?y", predicates=(Bind(Z, call("now")),), **makes("?x :at ?z"))
     events = "0 :a :p :b\n4 :a :p :b\n20 :a :p :b"
     at = '"1970-01-01T00:00:00.02Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
-    assert lines(over(timed, Range(5)), events)[1:] == [f"20 :a :at {at}"]
+    assert lines(over(timed, SlidingWindow(5)), events)[1:] == [f"20 :a :at {at}"]
 
 
 # Aggregates
@@ -440,7 +447,7 @@ def test_distinct_aggregates(kind: str, distinct: bool, expected: str) -> None:
 
 def test_without_keys_there_is_one_group_of_nothing_too() -> None:
     many = Grouping((), (Aggregate(Y, "count"), Aggregate(Z, "min", X), Aggregate(Variable("s"), "avg", X)))
-    system = over(part("?x :p ?o", grouping=many, **selects("y z s")), Range(5))
+    system = over(part("?x :p ?o", grouping=many, **selects("y z s")), SlidingWindow(5))
     zero, one = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' for number in (0, 1))
     nothing = f"?y={zero} ?z= ?s={zero}"
     assert lines(system, "1 :a :p :b") == [f"always {nothing}", f"1 ?y={one} ?z=:a ?s=", f"6 {nothing}"]
@@ -448,7 +455,7 @@ def test_without_keys_there_is_one_group_of_nothing_too() -> None:
 
 def test_with_keys_there_is_no_group_of_nothing() -> None:
     counted = Grouping((X,), (Aggregate(Z, "count"),))
-    system = over(part("?x :p ?y", grouping=counted, **makes("?x :n ?z")), Range(5))
+    system = over(part("?x :p ?y", grouping=counted, **makes("?x :n ?z")), SlidingWindow(5))
     one = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
     assert lines(system, "1 :a :p :b\n2 :a :p :c") == [
         f"1 :a :n {one}",
@@ -460,7 +467,7 @@ def test_with_keys_there_is_no_group_of_nothing() -> None:
 
 def test_what_is_unbound_is_a_key_like_others() -> None:
     counted = Grouping((Z,), (Aggregate(Y, "count"),))
-    system = part("?x :p :b", predicates=(Maybe(part("?x :r ?z")),), grouping=counted, **selects("z y"))
+    system = part("?x :p :b", predicates=(Optional(part("?x :r ?z")),), grouping=counted, **selects("z y"))
     one, two = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' for number in (1, 2))
     assert lines(system, "1 :a :p :b\n1 :c :p :b\n1 :d :p :b ; :r :e") == [f"1 ?z= ?y={two}", f"1 ?z=:e ?y={one}"]
 
@@ -470,7 +477,7 @@ def test_what_is_unbound_is_a_key_like_others() -> None:
 
 def test_a_slice_at_every_instant() -> None:
     least = Slice((Order(Y),), limit=1)
-    system = over(part("?x :p ?y", slice=least, **selects("x y")), Range(5))
+    system = over(part("?x :p ?y", slice=least, **selects("x y")), SlidingWindow(5))
     events = "1 :a :p 5\n2 :b :p 10\n3 :c :p 1.5\n9 :d :p 2"
     assert [line.split()[:2] for line in lines(system, events)] == [["1", "?x=:a"], ["3", "?x=:c"], ["9", "?x=:d"]]
     assert [line.split()[:2] for line in lines(system, events, output="dstream")] == [
@@ -529,7 +536,7 @@ def test_delete_ends_a_fact_at_the_next_instant() -> None:
 
 def test_delete_acts_when_its_solution_begins() -> None:
     """What comes while the fact is asked away anyhow stays; asked away anew, it goes."""
-    done = over(part(":k :done ?y", consequences=(Delete(patterns(":a :p :b")),)), Range(4))
+    done = over(part(":k :done ?y", consequences=(Delete(patterns(":a :p :b")),)), SlidingWindow(4))
     system = System(subsystems=(COPY, done))
     events = "1 :k :done :c\n3 :a :p :b\n10 :k :done :c"
     assert lines(system, events) == ["3 :a :q :b"]
@@ -571,7 +578,7 @@ def inserting(*rules: System, where: str = "?x :p ?y", **fields: Any) -> System:
 def test_insert_puts_facts_there_until_they_are_deleted() -> None:
     """Whatever becomes of the solution; and what is inserted again goes as a whole."""
     done = part(":k :done ?y. ?x :q ?z", name="done", consequences=(Delete(patterns("?x :q ?z")),))
-    system = over(inserting(done), Range(4))
+    system = over(inserting(done), SlidingWindow(4))
     events = "1 :a :p :b\n7 :a :p :b\n20 :k :done :c"
     assert lines(system, events) == ["2 :a :q :b"]
     assert lines(system, events, output="dstream") == ["21 :a :q :b"]
@@ -580,10 +587,10 @@ def test_insert_puts_facts_there_until_they_are_deleted() -> None:
 def test_insert_is_read_whatever_the_windows_and_in_its_graph_alone() -> None:
     reads = part("?x :q ?y", name="reads", reentrant=False, **makes("?x :r ?y"))
     own = part("?x :q ?y", sources=(Source(iri_text(term(":g"))),), reentrant=False, **makes("?x :s ?y"))
-    default = over(inserting(reads, own), Range(4))
+    default = over(inserting(reads, own), SlidingWindow(4))
     assert lines(default, "1 :a :p :b") == ["2 :a :q :b", "2 :a :r :b"]
     named = inserting(reads, own, consequences=(Insert(patterns("?x :q ?y"), X),))
-    assert lines(over(named, Range(4)), "1 :g :p :b\n9 :h :p :b") == [
+    assert lines(over(named, SlidingWindow(4)), "1 :g :p :b\n9 :h :p :b") == [
         "2 :g :q :b", "2 :g :r :b", "2 :g :s :b", "10 :h :q :b", "10 :h :r :b",
     ]  # fmt: skip
 
@@ -593,7 +600,9 @@ def test_all_is_deleted_before_anything_is_inserted() -> None:
     was, now = patterns(":k :swap ?z. :a :p ?x. :b :p ?y"), patterns(":a :p ?y. :b :p ?x")
     swap = part(*was, consequences=(Insert(now), Delete(was)))
     assert lines(swap, "1 :a :p :c\n1 :b :p :d\n5 :k :swap :k") == ["6 :a :p :d", "6 :b :p :c"]
-    stays = over(part(":a :p ?x", consequences=(Insert(patterns(":a :p ?x")), Delete(patterns(":a :p ?x")))), Range(4))
+    stays = over(
+        part(":a :p ?x", consequences=(Insert(patterns(":a :p ?x")), Delete(patterns(":a :p ?x")))), SlidingWindow(4)
+    )
     assert lines(stays, "1 :a :p :c") == ["2 :a :p :c"]
     assert lines(stays, "1 :a :p :c", output="dstream") == []
 
@@ -642,7 +651,7 @@ def test_deletions_lead_to_deletions() -> None:
 
 
 def reporting(policy: str, output: str, period: int = 0) -> list[str]:
-    system = over(replace(COPY, report=Report(policy, period), output=output), Range(4))
+    system = over(replace(COPY, report=Report(policy, period), output=output), SlidingWindow(4))
     return lines(system, "1 :a :p :b\n2 :z :z :z\n3 :c :p :d\n20 :e :p :f")
 
 
@@ -687,7 +696,7 @@ def test_static_answers_are_reported_at_once_and_told_again_with_each_period() -
 @pytest.mark.parametrize(
     "cyclic",
     [
-        {"predicates": (Maybe(part("?x :q ?z")),)},
+        {"predicates": (Optional(part("?x :q ?z")),)},
         {"predicates": (Bind(Z, call("now")),)},
         {"grouping": Grouping((X, Y), ())},
         {"slice": Slice((Order(X),), 0, 1)},

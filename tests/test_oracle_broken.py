@@ -12,18 +12,15 @@ from hypothesis import HealthCheck, Phase, given, settings
 import squall
 from squall.functions.jena import function_iri
 from squall.model import Construct, Pattern, Source, System, Variable
-from squall.model.windows import LANDMARK, Range
+from squall.model.windows import LANDMARK, SlidingWindow
 from squall.plan import Node, Plan
+from squall.plan import operators as ops
 from squall.plan.operators import (
-    Answer,
     AntiJoin,
-    Apply,
-    Closure,
-    Deliver,
+    ConstantFilter,
+    DerivedStream,
     Distinct,
-    Emit,
     Extend,
-    Feed,
     Group,
     Invoke,
     Join,
@@ -31,14 +28,17 @@ from squall.plan.operators import (
     Match,
     Operator,
     Project,
-    Read,
+    Scan,
+    Select,
+    Sink,
     Slice,
+    TableFunction,
+    TransitiveClosure,
     Union,
     Unit,
     Update,
-    Where,
 )
-from squall.plan.operators import Test as Condition
+from squall.plan.operators import Filter as Condition
 from squall.planners.passes import share_constants
 from squall.rdf import Event
 from squall.testing import assert_as_oracle, stream, term
@@ -53,8 +53,8 @@ def _loose(match: Match) -> Match:
     return match if isinstance(last, int) else replace(match, cells=(*match.cells[:-1], None))
 
 
-def _landmark(read: Read) -> Read:
-    return Read(replace(read.source, window=LANDMARK, windows=()))
+def _landmark(read: Scan) -> Scan:
+    return Scan(replace(read.source, window=LANDMARK, windows=()))
 
 
 def _true(test: Condition) -> Condition:
@@ -70,7 +70,7 @@ def _turned(template: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 BROKEN: dict[type, tuple[str, Change]] = {
-    Read: ("windows", _landmark),
+    Scan: ("windows", _landmark),
     Match: ("", _loose),
     Join: ("", lambda op: replace(op, on=op.on[:-1])),
     LeftJoin: ("maybe", lambda op: Join(op.on, op.keep)),
@@ -78,14 +78,14 @@ BROKEN: dict[type, tuple[str, Change]] = {
     Project: ("either parts distinct", lambda op: Project((op.columns[0],) * len(op.columns))),
     Condition: ("", _true),
     Extend: ("", lambda op: replace(op, expression=LITERALS[4])),
-    Apply: ("compute", lambda op: replace(op, arguments=(LITERALS[0],))),
+    TableFunction: ("compute", lambda op: replace(op, arguments=(LITERALS[0],))),
     Distinct: ("", lambda op: Distinct(max(op.by - 1, 0))),
     Group: ("grouping", _counting),
     Slice: ("slice", lambda op: replace(op, limit=None)),
-    Emit: ("", lambda op: replace(op, template=_turned(op.template))),
-    Answer: ("", lambda op: replace(op, columns=op.columns[:1] * len(op.columns))),
+    ops.Construct: ("", lambda op: replace(op, template=_turned(op.template))),
+    Select: ("", lambda op: replace(op, columns=op.columns[:1] * len(op.columns))),
     Update: ("delete", lambda op: replace(op, deletes=op.inserts, inserts=op.deletes)),
-    Deliver: ("", lambda op: replace(op, output="rstream" if op.output == "istream" else "istream")),
+    Sink: ("", lambda op: replace(op, output="rstream" if op.output == "istream" else "istream")),
 }
 """For each kind of operator the features that programs need to have it, and what is done to it instead."""
 
@@ -115,7 +115,7 @@ def test_a_union_without_its_last_branch_is_found_out() -> None:
 def test_an_axiom_that_is_not_put_in_is_found_out() -> None:
     def emptied(plan: Plan) -> Plan:
         units = [node.id for node in plan.nodes if isinstance(node.op, Unit)]
-        reading = Read(Source("urn:nothing"))
+        reading = Scan(Source("urn:nothing"))
         return _with(plan, lambda node: replace(node, op=reading) if node.id in units else node)
 
     _is_found_out(emptied, CORE)
@@ -127,7 +127,7 @@ def test_a_closure_of_one_step_is_found_out() -> None:
     p = term(":p")
     body, head = (Pattern(x, p, y), Pattern(y, p, z)), Construct((Pattern(x, p, z),))
     system, events = System(joinables=body, consequences=(head,)), stream("1 :a :p :b\n2 :b :p :c\n3 :c :p :d")
-    _is_found_out_by_hand(system, events, Closure, lambda op: Distinct(2))
+    _is_found_out_by_hand(system, events, TransitiveClosure, lambda op: Distinct(2))
 
 
 def test_a_stream_through_another_window_is_found_out() -> None:
@@ -136,10 +136,10 @@ def test_a_stream_through_another_window_is_found_out() -> None:
         "made", joinables=(Pattern(x, p, y),), consequences=(Construct((Pattern(x, q, y),)),), reentrant=False
     )
     both, head = (Pattern(x, q, y), Pattern(y, q, x)), Construct((Pattern(y, term(":r"), y),))
-    read = System("read", (Source("urn:s", Range(3)),), both, consequences=(head,))
+    read = System("read", (Source("urn:s", SlidingWindow(3)),), both, consequences=(head,))
     system = System(subsystems=(System(subsystems=(made,), stream="urn:s"), read))
     events = stream("1 :a :p :b\n5 :b :p :a")
-    _is_found_out_by_hand(system, events, Feed, lambda op: replace(op, source=Source("urn:s")))
+    _is_found_out_by_hand(system, events, DerivedStream, lambda op: replace(op, source=Source("urn:s")))
 
 
 def test_a_look_up_of_another_constant_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,11 +151,11 @@ def test_a_look_up_of_another_constant_is_found_out(monkeypatch: pytest.MonkeyPa
         for head in (Pattern(x, term(":q"), node),)
     )
     system, events = System(subsystems=rules), stream("1 :a :p :b\n2 :b :p :c\n3 :c :p :b")
-    _is_found_out_by_hand(system, events, Where, lambda op: replace(op, term=NODES[0]))
+    _is_found_out_by_hand(system, events, ConstantFilter, lambda op: replace(op, term=NODES[0]))
 
 
 def test_every_kind_is_broken() -> None:
-    apart = {Union, Unit, Closure, Where, Feed}
+    apart = {Union, Unit, TransitiveClosure, ConstantFilter, DerivedStream}
     assert BROKEN.keys() | apart == set(get_args(Operator))
 
 

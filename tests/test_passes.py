@@ -18,24 +18,24 @@ from hypothesis import strategies as st
 import squall
 from squall import explain
 from squall.model import Source, System, over
-from squall.model.windows import LANDMARK, Nothing, Range, Stepped, Window
+from squall.model.windows import LANDMARK, EmptyWindow, HoppingWindow, SlidingWindow, Window
 from squall.plan import Plan
+from squall.plan import operators as ops
 from squall.plan.cardinality import Statistics
 from squall.plan.operators import (
-    Answer,
     AntiJoin,
-    Closure,
     Column,
-    Deliver,
+    Construct,
     Distinct,
-    Emit,
     Invoke,
     Join,
     Match,
     Operator,
     Project,
+    Sink,
+    TransitiveClosure,
 )
-from squall.plan.operators import Test as Condition
+from squall.plan.operators import Filter as Condition
 from squall.planners import rete
 from squall.planners.passes.eliminate_distinct import drop_checks
 from squall.planners.passes.join_order import order_joins
@@ -142,7 +142,7 @@ PROGRAMS: dict[str, tuple[Sequence[rete.Pass], str, Window]] = {
         "[r: (?x :p ?y) (?y :q ?z) (?z :r ?w) noValue(?x :t ?any) -> (?x :s :k)]",
         LANDMARK,
     ),
-    "duplicates": ((drop_checks,), "[r: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]", Range(10_000)),
+    "duplicates": ((drop_checks,), "[r: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]", SlidingWindow(10_000)),
 }
 
 
@@ -179,7 +179,7 @@ def loops(of: Plan) -> list[int]:
 
 def test_a_transitive_rule_is_no_recursion() -> None:
     made = plan(TRANSITIVE, close)
-    assert kinds(made)["Closure"] == 1
+    assert kinds(made)["TransitiveClosure"] == 1
     assert not loops(made)
     assert loops(plan(TRANSITIVE))
 
@@ -200,7 +200,7 @@ def test_a_step_that_was_given_is_derived_only_if_there_is_another_way() -> None
         assert_as_oracle(system, list(squall.run(made, events)), events)
 
 
-@pytest.mark.parametrize("window", [LANDMARK, Range(3)], ids=str)
+@pytest.mark.parametrize("window", [LANDMARK, SlidingWindow(3)], ids=str)
 @pytest.mark.parametrize(
     "other",
     ["[s: (?x :p ?y) -> (?y :p ?x)]", "[o: (?x :q ?y) -> (?x :p ?y)]", "[t2: (?a :q ?b) (?b :q ?c) -> (?a :q ?c)]", ""],
@@ -210,14 +210,18 @@ def test_a_step_that_was_given_is_derived_only_if_there_is_another_way() -> None
 def test_with_what_other_rules_make(other: str, window: Window, events: list[Event]) -> None:
     system = over(program(f"{TRANSITIVE} {other}"), window)
     made = squall.plan(system, partial(rete.plan, passes=(close,)))
-    assert kinds(made)["Closure"] == 1 + ("t2" in other)
+    assert kinds(made)["TransitiveClosure"] == 1 + ("t2" in other)
     assert_as_oracle(system, list(squall.run(made, events)), events)
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["urn:one", "urn:two"]), *2 * [st.sampled_from("abcde")]))
 
 
-@pytest.mark.parametrize("windows", [(LANDMARK, LANDMARK), (Range(4), Range(9)), (Stepped(4, 2), Range(5))], ids=str)
+@pytest.mark.parametrize(
+    "windows",
+    [(LANDMARK, LANDMARK), (SlidingWindow(4), SlidingWindow(9)), (HoppingWindow(4, 2), SlidingWindow(5))],
+    ids=str,
+)
 @settings(max_examples=60, deadline=None)
 @given(steps=STEPS)
 @example(steps=[(0, "urn:one", "a", "b"), (0, "urn:one", "b", "c"), (0, "urn:two", "c", "d"), (1, "urn:one", "d", "e")])
@@ -228,8 +232,8 @@ def test_what_a_transitive_rule_makes_is_a_step_for_another(
     (rule,) = program(TRANSITIVE).subsystems
     one, two = windows
     sources = (
-        Source(windows=(("urn:one", one),), window=Nothing()),
-        Source(windows=(("urn:two", two),), window=Nothing()),
+        Source(windows=(("urn:one", one),), window=EmptyWindow()),
+        Source(windows=(("urn:two", two),), window=EmptyWindow()),
     )
     system = System(subsystems=tuple(replace(rule, name=str(source), sources=(source,)) for source in sources))
     times = itertools.accumulate(time for time, *_ in steps)
@@ -238,7 +242,7 @@ def test_what_a_transitive_rule_makes_is_a_step_for_another(
         for time, (_, stream, x, y) in zip(times, steps, strict=True)
     ]
     made = squall.plan(system, partial(rete.plan, passes=(close,)))
-    assert kinds(made)["Closure"] == 2
+    assert kinds(made)["TransitiveClosure"] == 2
     assert_as_oracle(system, list(squall.run(made, events)), events)
 
 
@@ -260,7 +264,7 @@ def test_what_is_no_closure(text: str) -> None:
 
 def test_what_a_stream_may_take_back_is_not_closed() -> None:
     system = over(squall.compile(PREFIX + TRANSITIVE, lexer="jena"), removals=True)
-    assert kinds(squall.plan(system))["Closure"] == 0
+    assert kinds(squall.plan(system))["TransitiveClosure"] == 0
 
 
 # The order of joins
@@ -358,9 +362,9 @@ XSD_INT = "http://www.w3.org/2001/XMLSchema#int"
 
 def test_a_test_of_what_is_joined_on_is_made_on_both_sides() -> None:
     made = plan("[r: (?x :p ?y) (?x :q ?z) notEqual(?x, :k) -> (?x :s ?z)]", push_tests)
-    assert kinds(made)["Test"] == 2
+    assert kinds(made)["Filter"] == 2
     assert not {
-        type(made.by_id[edge.node].op) for node in made.nodes if isinstance(node.op, Emit) for edge in node.inputs
+        type(made.by_id[edge.node].op) for node in made.nodes if isinstance(node.op, Construct) for edge in node.inputs
     } - {Join}
 
 
@@ -377,7 +381,7 @@ def test_what_has_an_effect_stays_and_nothing_passes_it() -> None:
 def test_a_test_goes_below_a_negation_and_a_computation_that_it_does_not_read() -> None:
     text = "[r: (?x :p ?y) sum(?y, 1, ?s) noValue(?x :q ?y) lessThan(?y, 5) greaterThan(?s, 1) -> (?x :t ?s)]"
     assert order(plan(text, push_tests)) == [
-        "Match", "Test", "Distinct", "AntiJoin", "Extend", "Test", "Emit", "Distinct", "Deliver",
+        "Match", "Filter", "Distinct", "AntiJoin", "Extend", "Filter", "Construct", "Distinct", "Sink",
     ]  # fmt: skip
 
 
@@ -431,30 +435,30 @@ def test_what_orders_columns_anew_is_not_needed() -> None:
 
 def test_a_window_that_forgets_needs_no_check_before_a_join() -> None:
     text = "[r: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]"
-    assert kinds(plan(text, drop_checks, window=Range(10)))["Distinct"] == 0
+    assert kinds(plan(text, drop_checks, window=SlidingWindow(10)))["Distinct"] == 0
     assert kinds(plan(text, drop_checks))["Distinct"] == 2, "in a landmark window repeated triples would fill memories"
 
 
 def test_the_end_checks_facts_that_nothing_else_reads() -> None:
     made = plan("[a: (?x :p ?y) -> (?x :s ?y)] [b: (?x :q ?y) -> (?x :s ?y)]", drop_checks)
     assert kinds(made)["Distinct"] == 0
-    assert found(made, Deliver) == [Deliver("istream", distinct=True)]
+    assert found(made, Sink) == [Sink("istream", distinct=True)]
 
 
 def test_facts_that_are_read_again_are_checked_where_they_are() -> None:
     made = plan("[a: (?x :p ?y) -> (?x :s ?y)] [b: (?x :s ?y) -> (?x :t ?y)]", drop_checks)
     assert found(made, Distinct) == [Distinct(3), Distinct(3)]
-    assert found(made, Deliver) == [Deliver("istream", distinct=False)]
+    assert found(made, Sink) == [Sink("istream", distinct=False)]
 
 
 def test_solutions_are_counted() -> None:
     from squall.model import Pattern, Select, Variable
 
     x, y = map(Variable, "xy")
-    rule = over(System("q", joinables=(Pattern(x, P, y),), consequences=(Select((x,)),)), Range(10))
+    rule = over(System("q", joinables=(Pattern(x, P, y),), consequences=(Select((x,)),)), SlidingWindow(10))
     made = squall.plan(rule, partial(rete.plan, passes=(drop_checks,)))
     assert found(made, Distinct) == [Distinct(2)]
-    assert found(made, Answer) == [Answer(("x",), (0,))]
+    assert found(made, ops.Select) == [ops.Select(("x",), (0,))]
 
 
 def test_a_whole_program() -> None:
@@ -466,7 +470,7 @@ def test_a_whole_program() -> None:
 
 
 def test_the_closure_is_an_operator() -> None:
-    assert found(plan(TRANSITIVE, *rete.PASSES), Closure) == [Closure()]
+    assert found(plan(TRANSITIVE, *rete.PASSES), TransitiveClosure) == [TransitiveClosure()]
 
 
 @pytest.mark.slow

@@ -15,20 +15,16 @@ from hypothesis import strategies as st
 
 from squall.errors import PlannerError
 from squall.model import Report, Source
-from squall.model.windows import Count, Range, Stepped
+from squall.model.windows import CountWindow, HoppingWindow, SlidingWindow
 from squall.plan import Input, Node, Plan
 from squall.plan.operators import (
     Aggregate,
-    Answer,
     AntiJoin,
-    Apply,
-    Closure,
     Column,
-    Deliver,
+    Construct,
+    DerivedStream,
     Distinct,
-    Emit,
     Extend,
-    Feed,
     Group,
     Invoke,
     Join,
@@ -36,13 +32,17 @@ from squall.plan.operators import (
     Match,
     Operator,
     Project,
-    Read,
+    Scan,
+    Select,
+    Sink,
     Slice,
+    TableFunction,
+    TransitiveClosure,
     Union,
     Unit,
     Update,
 )
-from squall.plan.operators import Test as Condition
+from squall.plan.operators import Filter as Condition
 from squall.plan.validation import check
 from squall.rdf import iri
 from squall.rdf.row_tags import QUAD_MARK, relation_mark
@@ -51,12 +51,12 @@ P, Q = iri("urn:p"), iri("urn:q")
 NOW = Invoke("urn:x-squall:jena:now", ())
 EQUAL = Invoke("urn:x-squall:jena:equal", (Column(0), Column(1)))
 
-READ = Node("read", Read(Source()))
+READ = Node("read", Scan(Source()))
 MATCH = Node("match", Match((0, P, 1)), (Input("read"), Input("unique", feedback=True)))
 JOIN = Node("join", Join(((1, 0),), (0, 1, 3)), (Input("match", (1,)), Input("match", (0,))))
-EMIT = Node("emit", Emit((0, P, 2), rules=("closure",)), (Input("join"),))
+EMIT = Node("emit", Construct((0, P, 2), rules=("closure",)), (Input("join"),))
 UNIQUE = Node("unique", Distinct(3), (Input("emit", (0,)),))
-END = Node("end", Deliver(), (Input("unique", (0,)),))
+END = Node("end", Sink(), (Input("unique", (0,)),))
 TRANSITIVE = Plan((READ, MATCH, JOIN, EMIT, UNIQUE, END))
 """``(?x p ?y) (?y p ?z) -> (?x p ?z)``"""
 
@@ -77,7 +77,7 @@ def negating(*, feedback: bool) -> Plan:
             node("left", Match((0, P, 1)), "read"),
             Node("right", Match((0, Q, 1)), (Input("read"), *again)),
             node("anti", AntiJoin(((0, 0), (1, 1))), "left", "right"),
-            node("emit", Emit((0, Q, 1)), "anti"),
+            node("emit", Construct((0, Q, 1)), "anti"),
             UNIQUE,
             END,
         )
@@ -110,8 +110,8 @@ def test_a_plan_is_frozen_and_its_planner_does_not_count() -> None:
 
 
 def test_the_rules_that_an_emit_serves_do_not_count() -> None:
-    assert Emit((0, P, 2), rules=("a",)) == Emit((0, P, 2), rules=("b", "c"))
-    assert Emit((0, P, 2), rules=("a",)) != Emit((2, P, 0), rules=("a",))
+    assert Construct((0, P, 2), rules=("a",)) == Construct((0, P, 2), rules=("b", "c"))
+    assert Construct((0, P, 2), rules=("a",)) != Construct((2, P, 0), rules=("a",))
 
 
 def test_the_graph_has_the_operators_the_inputs_and_the_edges() -> None:
@@ -159,17 +159,17 @@ def test_widths() -> None:
         (LeftJoin(((0, 0),), (0, 1, 3)), ["match", "match"], 3),
         (Union(), ["match", "match"], 2),
         (Project((1, None, 1)), ["match"], 3),
-        (Apply("urn:f", (), 2), ["match"], 4),
+        (TableFunction("urn:f", (), 2), ["match"], 4),
         (Group((1,), (Aggregate("count"), Aggregate("sum", Column(0)))), ["match"], 3),
         (Slice(), ["match"], 2),
-        (Closure(), ["match"], 2),
-        (Answer(("x",), (1,)), ["match"], 3),
+        (TransitiveClosure(), ["match"], 2),
+        (Select(("x",), (1,)), ["match"], 3),
         (Update(((None, 0, P, 1),)), ["match"], 4),
         (Condition(EQUAL), ["match"], 2),
         (Extend(NOW), ["match"], 3),
         (Distinct(2), ["match"], 2),
         (Join((), (0,)), ["match", "match"], 1),
-        (Emit((P,)), ["match"], 2),
+        (Construct((P,)), ["match"], 2),
     ],
 )
 def test_width_of(op: Operator, inputs: Sequence[str], width: int) -> None:
@@ -182,7 +182,7 @@ def test_components_in_topological_order() -> None:
 
 def test_components_that_do_not_depend_on_each_other_are_in_the_order_of_the_plan() -> None:
     matches = [node(f"m{number}", Match((0, P, None)), "read") for number in (3, 1, 2)]
-    plan = Plan((READ, *matches, node("end", Deliver())))
+    plan = Plan((READ, *matches, node("end", Sink())))
     assert plan.components == (("read",), ("m3",), ("m1",), ("m2",), ("end",))
 
 
@@ -194,7 +194,7 @@ def test_what_lies_behind_a_negation_is_retractable() -> None:
 @pytest.mark.parametrize(("timed", "found"), [(True, {"it", "end"}), (False, set())])
 def test_what_lies_behind_a_timed_node_is_retractable(timed: bool, found: set[str]) -> None:
     match = node("match", Match((0, P, 1)), "read")
-    plan = Plan((READ, match, node("it", Extend(NOW, timed), "match"), node("end", Deliver(), "it")))
+    plan = Plan((READ, match, node("it", Extend(NOW, timed), "match"), node("end", Sink(), "it")))
     assert plan.retractable == found
 
 
@@ -206,7 +206,7 @@ def test_what_lies_behind_a_timed_node_is_retractable(timed: bool, found: set[st
 def test_what_lies_behind_what_looks_at_all_rows_is_retractable(op: Operator) -> None:
     match = node("match", Match((0, P, 1)), "read")
     inputs = ["match"] * (2 if isinstance(op, LeftJoin) else 1)
-    plan = Plan((READ, match, node("it", op, *inputs), node("end", Deliver(), "it")))
+    plan = Plan((READ, match, node("it", op, *inputs), node("end", Sink(), "it")))
     assert plan.retractable == {"it", "end"}
 
 
@@ -214,21 +214,21 @@ def test_what_lies_behind_what_looks_at_all_rows_is_retractable(op: Operator) ->
     ("source", "shrinks"),
     [
         (Source(), False),
-        (Source("", Range(10), (("urn:s", Stepped(10, 5)),)), False),
-        (Source("", Count(3)), True),
-        (Source("", Range(10), (("urn:s", Count(3)),)), True),
+        (Source("", SlidingWindow(10), (("urn:s", HoppingWindow(10, 5)),)), False),
+        (Source("", CountWindow(3)), True),
+        (Source("", SlidingWindow(10), (("urn:s", CountWindow(3)),)), True),
         (Source("urn:s", removals=True), True),
     ],
 )
 def test_what_is_read_may_be_retractable(source: Source, shrinks: bool) -> None:
-    read = Node("read", Read(source))
-    other = Node("other", Read(Source("urn:other")))
-    plan = Plan((read, other, node("match", Match((0, P, 1)), "read"), node("end", Deliver(), "match")))
+    read = Node("read", Scan(source))
+    other = Node("other", Scan(Source("urn:other")))
+    plan = Plan((read, other, node("match", Match((0, P, 1)), "read"), node("end", Sink(), "match")))
     assert plan.retractable == ({"read", "match", "end"} if shrinks else set())
 
 
 def test_all_that_is_read_is_retractable_where_a_rule_updates() -> None:
-    plan = Plan((READ, MATCH_ALONE, node("gone", Update(((None, 0, P, 1),)), "match"), node("end", Deliver())))
+    plan = Plan((READ, MATCH_ALONE, node("gone", Update(((None, 0, P, 1),)), "match"), node("end", Sink())))
     assert check(plan).retractable == {"read", "match", "gone"}
 
 
@@ -236,40 +236,40 @@ def test_all_that_is_read_is_retractable_where_a_rule_updates() -> None:
 
 
 def test_rule_1_ids_are_unique() -> None:
-    assert complaints(READ, READ, node("end", Deliver())) == ["the id `read` occurs twice"]
+    assert complaints(READ, READ, node("end", Sink())) == ["the id `read` occurs twice"]
 
 
 def test_rule_1_inputs_exist() -> None:
-    assert complaints(READ, node("end", Deliver(), "away")) == ["`end` reads `away`, which does not exist"]
+    assert complaints(READ, node("end", Sink(), "away")) == ["`end` reads `away`, which does not exist"]
 
 
 @pytest.mark.parametrize(
     ("op", "count"),
     [
-        (Read(Source()), 1), (Unit(), 1), (Match((0, P, 1)), 0), (Join((), ()), 1), (Join((), ()), 3),
-        (AntiJoin(()), 1), (Condition(EQUAL), 2), (Extend(None), 0), (Distinct(1), 0), (Emit((P, P, P)), 2),
-        (LeftJoin((), ()), 1), (Union(), 0), (Project(()), 2), (Apply("f", (), 1), 0), (Group((), ()), 2), (Slice(), 2),
-        (Closure(), 2), (Answer((), ()), 0), (Update(), 0),
+        (Scan(Source()), 1), (Unit(), 1), (Match((0, P, 1)), 0), (Join((), ()), 1), (Join((), ()), 3),
+        (AntiJoin(()), 1), (Condition(EQUAL), 2), (Extend(None), 0), (Distinct(1), 0), (Construct((P, P, P)), 2),
+        (LeftJoin((), ()), 1), (Union(), 0), (Project(()), 2), (TableFunction("f", (), 1), 0), (Group((), ()), 2), (Slice(), 2),
+        (TransitiveClosure(), 2), (Select((), ()), 0), (Update(), 0),
     ],
 )  # fmt: skip
 def test_rule_2_every_operator_has_its_number_of_inputs(op: Operator, count: int) -> None:
     broken = node("it", op, *["read"] * count)
-    assert complaints(READ, broken, node("end", Deliver(), "it")) == [f"`it` has {count} inputs"]
+    assert complaints(READ, broken, node("end", Sink(), "it")) == [f"`it` has {count} inputs"]
 
 
 def test_rule_3_inputs_are_listed_first() -> None:
-    plan = (node("match", Match((0, P, 1)), "read"), READ, node("end", Deliver(), "match"))
+    plan = (node("match", Match((0, P, 1)), "read"), READ, node("end", Sink(), "match"))
     assert complaints(*plan) == ["`match` is listed before its input `read`"]
 
 
 def test_rule_3_a_node_that_reads_itself_is_no_dag() -> None:
-    plan = (READ, node("it", Distinct(3), "read", "it"), node("end", Deliver(), "it"))
+    plan = (READ, node("it", Distinct(3), "read", "it"), node("end", Sink(), "it"))
     assert complaints(*plan) == ["`it` is listed before its input `it`"]
 
 
 def test_rule_3_feedback_may_point_back() -> None:
     again = Node("it", Distinct(3), (Input("read"), Input("it", feedback=True)))
-    check(Plan((READ, again, node("end", Deliver(), "it"))))
+    check(Plan((READ, again, node("end", Sink(), "it"))))
 
 
 @pytest.mark.parametrize(
@@ -284,27 +284,27 @@ def test_rule_3_feedback_may_point_back() -> None:
         (AntiJoin(((5, 1),)), ["`it` joins on the left by column 5 of 2"]),
         (Condition(Invoke("f", (Column(0), Invoke("g", (Column(2),))))), ["`it` computes with column 2 of 2"]),
         (Extend(Column(9)), ["`it` computes with column 9 of 2"]),
-        (Emit((0, P, 3)), ["`it` emits column 3 of 2"]),
+        (Construct((0, P, 3)), ["`it` emits column 3 of 2"]),
         (Distinct(3), ["`it` compares column 2 of 2"]),
         (LeftJoin(((0, 3),), (0, 4)), ["`it` joins on the right by column 3 of 2", "`it` keeps column 4 of 4"]),
         (LeftJoin((), (0,), Invoke("f", (Column(1),))), ["`it` computes with column 1 of 1"]),
         (Project((None, 2)), ["`it` keeps column 2 of 2"]),
-        (Apply("f", (Column(2),), 1), ["`it` computes with column 2 of 2"]),
+        (TableFunction("f", (Column(2),), 1), ["`it` computes with column 2 of 2"]),
         (Group((2,), ()), ["`it` groups by column 2 of 2"]),
         (Group((), (Aggregate("sum", Column(3)),)), ["`it` computes with column 3 of 2"]),
         (Slice(((Column(2), False),)), ["`it` computes with column 2 of 2"]),
-        (Answer(("x", "y"), (0, 2)), ["`it` answers with column 2 of 2"]),
+        (Select(("x", "y"), (0, 2)), ["`it` answers with column 2 of 2"]),
     ],
 )  # fmt: skip
 def test_rule_4_columns_exist(op: Operator, said: list[str]) -> None:
     inputs = ["match"] * (2 if isinstance(op, Join | LeftJoin | AntiJoin) else 1)
     match = node("match", Match((0, P, 1)), "read")
-    assert complaints(READ, match, node("it", op, *inputs), node("end", Deliver(), "it")) == said
+    assert complaints(READ, match, node("it", op, *inputs), node("end", Sink(), "it")) == said
 
 
 def test_rule_4_what_is_updated_has_its_columns() -> None:
     update = node("it", Update(((None, 0, P, 3),), ((2, 0, P, 1),)), "match")
-    plan = (READ, MATCH_ALONE, update, node("end", Deliver()))
+    plan = (READ, MATCH_ALONE, update, node("end", Sink()))
     assert complaints(*plan) == ["`it` updates with column 3 of 2", "`it` updates with column 2 of 2"]
 
 
@@ -314,12 +314,12 @@ def test_rule_4_grouping_columns_exist() -> None:
 
 
 def test_rule_4_what_is_united_is_equally_wide() -> None:
-    plan = (READ, MATCH_ALONE, node("it", Union(), "match", "read"), node("end", Deliver(), "it"))
+    plan = (READ, MATCH_ALONE, node("it", Union(), "match", "read"), node("end", Sink(), "it"))
     assert complaints(*plan) == ["`it` unites rows of 2 and 4 columns"]
 
 
 def test_rule_4_a_closure_is_of_pairs() -> None:
-    plan = (READ, node("it", Closure(), "read"), node("end", Deliver(), "it"))
+    plan = (READ, node("it", TransitiveClosure(), "read"), node("end", Sink(), "it"))
     assert complaints(*plan) == ["`it` closes rows of 4 columns, not pairs"]
 
 
@@ -328,28 +328,28 @@ def test_rule_5_there_is_a_deliver() -> None:
 
 
 def test_there_may_be_a_deliver_for_each_way_of_telling() -> None:
-    plan = Plan((READ, node("end", Deliver(), "read"), node("other", Deliver("dstream"), "read")))
+    plan = Plan((READ, node("end", Sink(), "read"), node("other", Sink("dstream"), "read")))
     assert [op.output for _, op in check(plan).deliveries] == ["istream", "dstream"]
 
 
 def test_rule_6_a_feed_is_not_fed_by_itself() -> None:
     """A stream that is made of itself."""
-    emit = Node("emit", Emit((0, P, 1)), (Input("match"),))
-    feed = node("feed", Feed(Source("urn:s")), "unique")
+    emit = Node("emit", Construct((0, P, 1)), (Input("match"),))
+    feed = node("feed", DerivedStream(Source("urn:s")), "unique")
     match = replace(MATCH, inputs=(*MATCH.inputs, Input("feed", feedback=True)))
     found = complaints(READ, match, emit, UNIQUE, feed, END)
     assert found == ["`feed` feeds what depends on it: match, emit, unique, feed"]
 
 
 def test_rule_5_deliver_feeds_nothing() -> None:
-    plan = (READ, node("end", Deliver(), "read"), node("more", Distinct(3), "end"))
+    plan = (READ, node("end", Sink(), "read"), node("more", Distinct(3), "end"))
     assert complaints(*plan) == ["`end` delivers, yet feeds `more`"]
 
 
 def test_rule_5_an_update_feeds_deliver_alone() -> None:
     update = node("it", Update((), ((None, 0, P, 1),)), "match")
-    assert check(Plan((READ, MATCH_ALONE, update, node("end", Deliver(), "it")))).widths["it"] == 4
-    plan = (READ, MATCH_ALONE, update, node("more", Distinct(3), "it"), node("end", Deliver(), "more"))
+    assert check(Plan((READ, MATCH_ALONE, update, node("end", Sink(), "it")))).widths["it"] == 4
+    plan = (READ, MATCH_ALONE, update, node("more", Distinct(3), "it"), node("end", Sink(), "more"))
     assert complaints(*plan) == ["`it` updates graphs, yet feeds `more`"]
 
 
@@ -393,13 +393,13 @@ def test_rule_6_no_cycle_through_the_right_side_of_a_left_join(side: int) -> Non
 
 def test_rule_7_a_closure_is_as_good() -> None:
     match = replace(MATCH, inputs=(Input("read"), Input("emit", feedback=True)))
-    closure = node("closure", Closure(), "match")
-    check(Plan((READ, match, closure, node("emit", Emit((0, P, 1)), "closure"), UNIQUE, END)))
+    closure = node("closure", TransitiveClosure(), "match")
+    check(Plan((READ, match, closure, node("emit", Construct((0, P, 1)), "closure"), UNIQUE, END)))
 
 
 def test_rule_8_what_a_closure_reads_only_grows() -> None:
-    read = Node("read", Read(Source(removals=True)))
-    plan = (read, MATCH_ALONE, node("it", Closure(), "match"), node("end", Deliver(), "it"))
+    read = Node("read", Scan(Source(removals=True)))
+    plan = (read, MATCH_ALONE, node("it", TransitiveClosure(), "match"), node("end", Sink(), "it"))
     assert complaints(*plan) == ["`it` closes what may be withdrawn: `match`"]
 
 
@@ -413,10 +413,10 @@ def test_rule_7_every_cycle_passes_a_distinct() -> None:
 def grouped(op: Operator, *keys: tuple[int, ...] | None) -> tuple[Node, ...]:
     """A plan in which an operator over pairs groups its inputs by these columns."""
     it = Node("it", op, tuple(Input("match", key) for key in keys))
-    return (READ, MATCH_ALONE, it, node("end", Deliver(), *([] if isinstance(op, Deliver) else ["it"])))
+    return (READ, MATCH_ALONE, it, node("end", Sink(), *([] if isinstance(op, Sink) else ["it"])))
 
 
-BY_ORDER = Answer(("x",), (0,), order=((Column(0), False),))
+BY_ORDER = Select(("x",), (0,), order=((Column(0), False),))
 CROSSED = ((0, 1), (1, 0))
 
 
@@ -431,7 +431,7 @@ CROSSED = ((0, 1), (1, 0))
         (Group((0,), ()), [(0,)], [(0, 1)], "groups by columns [0, 1], where its keys are [0]"),
         (Slice(keys=(1, 0)), [(0,)], None, ""),
         (Slice(keys=(1,)), [()], [(0,)], "groups by columns [0], where its keys are [1]"),
-        (Closure(), [None], [(0,)], "has its rows not all in one place"),
+        (TransitiveClosure(), [None], [(0,)], "has its rows not all in one place"),
         (Update((), ((None, 0, P, 1),)), [()], [(1,)], "has its rows not all in one place"),
         (Distinct(2), [(1, 0), (1, 0)], [(1, 0), (0, 1)], "groups what `match` makes by columns [1, 0], and what "),
         (Distinct(1), [(0,)], [(0, 1)], "groups by column 1, yet compares 1"),
@@ -452,44 +452,46 @@ def telling(end: Operator, *made: tuple[Operator, tuple[int, ...] | None]) -> tu
     """A plan that tells what operators make of pairs, or reads it as a stream. made: with their grouping columns."""
     nodes = [node(f"made{number}", op, "match") for number, (op, _) in enumerate(made)]
     inputs = tuple(Input(one.id, columns) for one, (_, columns) in zip(nodes, made, strict=True))
-    last = () if isinstance(end, Deliver) else (node("end", Deliver()),)
+    last = () if isinstance(end, Sink) else (node("end", Sink()),)
     return (READ, MATCH_ALONE, *nodes, Node("it", end, inputs), *last)
 
 
-QUADS, ATOMS = Emit((QUAD_MARK, P, 0, P, 1)), Emit((relation_mark(P), 0, 1))
+QUADS, ATOMS = Construct((QUAD_MARK, P, 0, P, 1)), Construct((relation_mark(P), 0, 1))
 
 
-@pytest.mark.parametrize("end", [Deliver(), Feed(Source("urn:s"))])
+@pytest.mark.parametrize("end", [Sink(), DerivedStream(Source("urn:s"))])
 def test_rule_9_what_is_told_and_may_be_alike_is_together(end: Operator) -> None:
-    check(Plan(telling(end, (Emit((0, P, 1)), (0,)), (Emit((1, Q, 0)), (0,)), (QUADS, (2,)), (ATOMS, (1, 2)))))
-    found = complaints(*telling(end, (Emit((0, P, 1)), (0,)), (QUADS, (2,)), (Emit((1, Q, 0)), (2,))))
+    check(
+        Plan(telling(end, (Construct((0, P, 1)), (0,)), (Construct((1, Q, 0)), (0,)), (QUADS, (2,)), (ATOMS, (1, 2))))
+    )
+    found = complaints(*telling(end, (Construct((0, P, 1)), (0,)), (QUADS, (2,)), (Construct((1, Q, 0)), (2,))))
     assert found == [
         "`it` groups what `made0` makes by columns [0], and what `made2` makes by [2], though rows of both may be alike"
     ]
-    assert complaints(*telling(end, (Emit((0, P, 1)), (3,)))) == [
+    assert complaints(*telling(end, (Construct((0, P, 1)), (3,)))) == [
         "`it` groups what `made0` makes by the last column, in which rows that are alike may differ"
     ]
 
 
 CHANGE = Report("change")
-HIDDEN = Answer(("x",), (0,), ("q",), order=((Column(1), False),))
+HIDDEN = Select(("x",), (0,), ("q",), order=((Column(1), False),))
 """In an order that is not told."""
 
 
 def test_rule_9_what_is_told_as_a_sequence_is_in_one_place() -> None:
-    check(Plan(telling(Deliver("istream", report=CHANGE), (HIDDEN, (1,)))))
-    check(Plan(telling(Deliver("rstream"), (HIDDEN, (1,)))))
-    check(Plan(telling(Deliver("rstream", report=CHANGE), (BY_ORDER, (1,)))))
-    check(Plan(telling(Deliver("rstream", report=CHANGE), (HIDDEN, ()), (Emit((0, P, 1)), (0,)))))
+    check(Plan(telling(Sink("istream", report=CHANGE), (HIDDEN, (1,)))))
+    check(Plan(telling(Sink("rstream"), (HIDDEN, (1,)))))
+    check(Plan(telling(Sink("rstream", report=CHANGE), (BY_ORDER, (1,)))))
+    check(Plan(telling(Sink("rstream", report=CHANGE), (HIDDEN, ()), (Construct((0, P, 1)), (0,)))))
     said = "`it` has what `made0` makes not in one place, where its order, or all of it, counts"
-    assert complaints(*telling(Deliver("rstream", report=CHANGE), (HIDDEN, (1,)))) == [said]
-    assert complaints(*telling(Feed(Source("urn:s", Count(3))), (Emit((0, P, 1)), (0,)))) == [said]
-    assert complaints(*telling(Feed(Source("urn:s"), report=CHANGE), (Emit((0, P, 1)), (0,)))) == [said]
+    assert complaints(*telling(Sink("rstream", report=CHANGE), (HIDDEN, (1,)))) == [said]
+    assert complaints(*telling(DerivedStream(Source("urn:s", CountWindow(3))), (Construct((0, P, 1)), (0,)))) == [said]
+    assert complaints(*telling(DerivedStream(Source("urn:s"), report=CHANGE), (Construct((0, P, 1)), (0,)))) == [said]
 
 
 def test_rule_10_those_that_count_a_stream_count_the_same() -> None:
-    counted, timed = Feed(Source("urn:s", Count(3))), Feed(Source("urn:s", Range(3)))
-    made = (node("emit", Emit((0, P, 1)), "match"), node("unique", Distinct(3), "emit"))
+    counted, timed = DerivedStream(Source("urn:s", CountWindow(3))), DerivedStream(Source("urn:s", SlidingWindow(3)))
+    made = (node("emit", Construct((0, P, 1)), "match"), node("unique", Distinct(3), "emit"))
     nodes = (READ, MATCH_ALONE, *made, node("other", Distinct(4), "emit"), node("one", counted, "unique"))
     check(Plan((*nodes, node("two", timed, "other"), END)))
     check(Plan((*nodes, node("two", counted, "unique"), END)))
@@ -499,7 +501,7 @@ def test_rule_10_those_that_count_a_stream_count_the_same() -> None:
 
 def test_all_violations_are_given_at_once() -> None:
     join = replace(JOIN, op=Join(((7, 0),), (0, 9)))
-    emit = replace(EMIT, op=Emit((0, P, 1)))
+    emit = replace(EMIT, op=Construct((0, P, 1)))
     assert complaints(READ, MATCH, join, emit, UNIQUE) == [
         "`join` joins on the left by column 7 of 2",
         "`join` keeps column 9 of 4",

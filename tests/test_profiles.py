@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import squall
 from squall.contracts import Output
 from squall.errors import UsageError
-from squall.model import Construct, Either, Maybe, Pattern, Report, Source, System, Variable, Without, profiles, rules
+from squall.model import Construct, Optional, Pattern, Report, Source, System, Union, Variable, Without, profiles, rules
 from squall.model.stratification import stratify
-from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.planners.lowering.walk import walk
 from squall.rdf import Event, Triple, iri
 from squall.testing import assert_as_oracle, difference, run, stream, timed
@@ -42,48 +42,48 @@ def test_the_default_is_the_definition() -> None:
 
 
 def test_csparql_has_the_instant_of_its_step_in_the_window() -> None:
-    window = Stepped(20, 10)
+    window = HoppingWindow(20, 10)
     assert answers(profiles.apply(RULE, window=window, output="rstream"), 10) == [(20, "10"), (30, "10")]
     assert answers(profiles.apply(RULE, "csparql", window), 10) == [(10, "10"), (20, "10")]
 
 
 def test_csparql_counts_by_blocks() -> None:
-    system = profiles.apply(RULE, "csparql", Count(2))
-    assert system.sources == (Source("", Count(2, 2)),)
+    system = profiles.apply(RULE, "csparql", CountWindow(2))
+    assert system.sources == (Source("", CountWindow(2, 2)),)
     assert system.output == "rstream"
     assert {answer for _, answer in answers(system, 1, 2, 3)} == {"1", "2"}
 
 
 def test_cqels_slides_without_steps() -> None:
-    system = profiles.apply(RULE, "cqels", Stepped(20, 10))
-    assert system.sources == (Source("", Range(20)),)
+    system = profiles.apply(RULE, "cqels", HoppingWindow(20, 10))
+    assert system.sources == (Source("", SlidingWindow(20)),)
     assert (system.output, system.report) == ("istream", Report("change"))
-    assert profiles.apply(RULE, "cqels", Count(3)).sources == (Source("", Count(3)),)
+    assert profiles.apply(RULE, "cqels", CountWindow(3)).sources == (Source("", CountWindow(3)),)
 
 
 def test_csparql_leaves_other_windows_as_they_are() -> None:
-    assert profiles.apply(RULE, "csparql", Range(5)).sources == (Source("", Range(5)),)
+    assert profiles.apply(RULE, "csparql", SlidingWindow(5)).sources == (Source("", SlidingWindow(5)),)
 
 
 def test_a_profile_reaches_every_window() -> None:
     """Those that a program names itself, in every part of it."""
-    named, closed = Source("urn:s", Stepped(20, 10)), Source("urn:s", Stepped(20, 10, closed=True))
+    named, closed = Source("urn:s", HoppingWindow(20, 10)), Source("urn:s", HoppingWindow(20, 10, closed=True))
     part = System(sources=(named,), joinables=(Pattern(A, P, B),))
     changed = System(sources=(closed,), joinables=(Pattern(A, P, B),))
 
     def program(part: System) -> System:
         without = Without((part,))
-        return System(subsystems=(System(joinables=(part, Either((part,))), predicates=(Maybe(part), without)),))
+        return System(subsystems=(System(joinables=(part, Union((part,))), predicates=(Optional(part), without)),))
 
-    found = profiles.apply(program(part), "csparql", LANDMARK, {"s": Stepped(4, 2)}, output="istream")
-    windows = (("s", Stepped(4, 2, closed=True)),)
-    assert found.subsystems[0].joinables == (changed, Either((changed,)))
-    assert found.subsystems[0].predicates == (Maybe(changed), Without((changed,)))
+    found = profiles.apply(program(part), "csparql", LANDMARK, {"s": HoppingWindow(4, 2)}, output="istream")
+    windows = (("s", HoppingWindow(4, 2, closed=True)),)
+    assert found.subsystems[0].joinables == (changed, Union((changed,)))
+    assert found.subsystems[0].predicates == (Optional(changed), Without((changed,)))
     assert found.sources == (Source("", LANDMARK, windows),)
 
 
 def test_cqels_tells_what_is_new() -> None:
-    system = profiles.apply(RULE, "cqels", Range(5))
+    system = profiles.apply(RULE, "cqels", SlidingWindow(5))
     assert (system.report, system.output) == (Report("change"), "istream")
 
 
@@ -155,7 +155,7 @@ OPTIONAL = CORE | {"maybe", "either", "parts", "unsure", "exists", "windows"}
 @given(systems(features=OPTIONAL), event_streams(features=OPTIONAL))
 def test_squall2013_leaves_no_optional_part(system: System, arriving: list[Event]) -> None:
     changed = profiles.apply(system, "squall2013")
-    assert not any(isinstance(part, Maybe) for rule in rules(changed) for part in walk(rule))
+    assert not any(isinstance(part, Optional) for rule in rules(changed) for part in walk(rule))
     assert_as_oracle(changed, run(changed, arriving), arriving)
 
 
@@ -181,8 +181,8 @@ def test_jena_looks_at_what_is_absent_when_a_rule_fires() -> None:
 
 def test_in_jena_what_a_rule_has_concluded_ends_with_its_patterns() -> None:
     events = "1 :a :p :b\n15 :a :done :yes\n30 :a :p :b"
-    assert as_jena(OPEN, events, window=Range(10), output="dstream") == ["11 :a :open :b", "40 :a :open :b"]
-    assert as_jena(OPEN, "1 :a :p :b\n5 :a :done :yes\n15 :a :p :b", window=Range(12)) == [
+    assert as_jena(OPEN, events, window=SlidingWindow(10), output="dstream") == ["11 :a :open :b", "40 :a :open :b"]
+    assert as_jena(OPEN, "1 :a :p :b\n5 :a :done :yes\n15 :a :p :b", window=SlidingWindow(12)) == [
         "2 :a :open :b",
         "18 :a :open :b",
     ]
@@ -211,7 +211,7 @@ def test_in_jena_functors_and_hidden_nodes_stay_hidden() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(systems(features=CORE), event_streams(features=CORE), st.sampled_from([LANDMARK, Range(4)]))
+@given(systems(features=CORE), event_streams(features=CORE), st.sampled_from([LANDMARK, SlidingWindow(4)]))
 def test_jena_agrees_with_the_oracle(system: System, arriving: list[Event], window: Window) -> None:
     changed = profiles.apply(system, "jena", window=window)
     stratify(changed)
@@ -225,8 +225,8 @@ def test_what_the_user_says_comes_before_the_profile() -> None:
 
 
 def test_removals_and_windows_by_stream() -> None:
-    (source,) = profiles.apply(RULE, window=Range(5), windows={"s": Count(3)}, removals=True).sources
-    assert source == Source("", Range(5), (("s", Count(3)),), removals=True)
+    (source,) = profiles.apply(RULE, window=SlidingWindow(5), windows={"s": CountWindow(3)}, removals=True).sources
+    assert source == Source("", SlidingWindow(5), (("s", CountWindow(3)),), removals=True)
 
 
 @pytest.mark.parametrize(

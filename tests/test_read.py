@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.builders.runtime.operators.scan import Facts, Reader
+from squall.builders.runtime.operators.scan import Facts, ScanOperator
 from squall.builders.runtime.operators.state import SWEPT
-from squall.builders.runtime.zset import Entry, fact_row
+from squall.builders.runtime.zset import Delta, fact_row
 from squall.errors import SourceError
 from squall.model import CAME, GRAPH, Arrivals, Graphs, Source
-from squall.model.windows import LANDMARK, NOTHING, Count, Range, Stepped, Window
+from squall.model.windows import LANDMARK, NOTHING, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import ALWAYS, FOREVER, WORKING, XSD, Atom, Columns, Event, Fact, Term, Triple, heartbeat, iri, literal
 from tests.snapshots import ONE, A, B, Bag, C, at
 
@@ -24,9 +24,9 @@ P, Q = iri("urn:p"), iri("urn:q")
 FACTS: tuple[Fact, ...] = (Triple(A, P, B), Triple(A, Q, B), Triple(B, P, ONE), Atom(C, (A, ONE)))
 INSTANTS = (ALWAYS, *range(-2, 50))
 WINDOWS = (
-    LANDMARK, Range(3), Range(1), Stepped(4, 2), Stepped(4, 2, closed=True), Stepped(3, 3, origin=1),
-    Stepped(2, 4), Stepped(5, 3, origin=-7, closed=True), Count(1), Count(3), Count(2, 2),
-    Count(5, 2), Count(2, 5),
+    LANDMARK, SlidingWindow(3), SlidingWindow(1), HoppingWindow(4, 2), HoppingWindow(4, 2, closed=True), HoppingWindow(3, 3, origin=1),
+    HoppingWindow(2, 4), HoppingWindow(5, 3, origin=-7, closed=True), CountWindow(1), CountWindow(3), CountWindow(2, 2),
+    CountWindow(5, 2), CountWindow(2, 5),
 )  # fmt: skip
 
 
@@ -62,14 +62,14 @@ def _windowed(window: Window, events: Sequence[Event]) -> Iterator[Stay]:
     brought = [(fact, event.time) for event in events for fact in event.facts if event.time != ALWAYS]
     times = [time for _, time in brought]
     for number, (fact, time) in enumerate(brought):
-        start, end = _counted(window, number, times) if isinstance(window, Count) else window.validity(time)
+        start, end = _counted(window, number, times) if isinstance(window, CountWindow) else window.validity(time)
         yield Stay(fact, events[0].stream, time, start, end)
     for event in events:
         if event.time == ALWAYS:
             yield from (Stay(fact, event.stream, FOREVER, ALWAYS, FOREVER) for fact in event.facts)
 
 
-def _counted(window: Count, number: int, times: Sequence[int]) -> tuple[int, int]:
+def _counted(window: CountWindow, number: int, times: Sequence[int]) -> tuple[int, int]:
     """The validity of the fact of this number: when the content of the window changes, it is the last so many."""
     changes = range(window.step - 1, len(times), window.step)
     held = [place for place in changes if place - window.size < number <= place]
@@ -110,8 +110,8 @@ def streams(draw: st.DrawFn, removals: bool = True) -> list[Event]:
     return found
 
 
-def reader(source: Source, wanted: Sequence[str] = (), every: bool = True, atoms: bool = True) -> Reader:
-    return Reader(source, wanted, every, atoms, remembers=source.removals)  # type: ignore[arg-type]
+def reader(source: Source, wanted: Sequence[str] = (), every: bool = True, atoms: bool = True) -> ScanOperator:
+    return ScanOperator(source, wanted, every, atoms, remembers=source.removals)  # type: ignore[arg-type]
 
 
 def cut(events: Sequence[Event], bounds: set[int]) -> Iterator[Sequence[Event]]:
@@ -119,7 +119,7 @@ def cut(events: Sequence[Event], bounds: set[int]) -> Iterator[Sequence[Event]]:
     return (events[start:end] for start, end in pairwise(places))
 
 
-def holds(known: Sequence[Stay], came: Sequence[Entry]) -> None:
+def holds(known: Sequence[Stay], came: Sequence[Delta]) -> None:
     assert all(start < end for *_, start, end, _ in came)
     for instant in INSTANTS:
         assert at(came, instant) == snapshot(known, instant), instant
@@ -136,10 +136,10 @@ def test_facts_are_valid_as_their_window_says(
     removals: bool, window: Window, data: st.DataObject, bounds: set[int]
 ) -> None:
     """Also when the reader forgets, from batch to batch, what has ended."""
-    source = Source("", Range(4), ((S, window),), removals)
+    source = Source("", SlidingWindow(4), ((S, window),), removals)
     events = data.draw(streams(removals))
     op = reader(source)
-    came: list[Entry] = []
+    came: list[Delta] = []
     for batch in cut(events, bounds):
         facts = op.read(batch)
         came += facts.triples + facts.atoms
@@ -149,7 +149,7 @@ def test_facts_are_valid_as_their_window_says(
     holds(stays(source, events), came)
 
 
-@pytest.mark.parametrize("window", [Range(3), Stepped(4, 2), Count(2)], ids=repr)
+@pytest.mark.parametrize("window", [SlidingWindow(3), HoppingWindow(4, 2), CountWindow(2)], ids=repr)
 @given(events=streams())
 @settings(max_examples=12, deadline=None)
 def test_a_source_with_a_name_reads_that_stream_alone(window: Window, events: list[Event]) -> None:
@@ -159,7 +159,7 @@ def test_a_source_with_a_name_reads_that_stream_alone(window: Window, events: li
     holds(stays(source, [event for event in events if event.stream == S]), facts.triples + facts.atoms)
 
 
-@pytest.mark.parametrize("window", [LANDMARK, Range(3), Count(2)], ids=repr)
+@pytest.mark.parametrize("window", [LANDMARK, SlidingWindow(3), CountWindow(2)], ids=repr)
 @given(events=streams(), every=st.booleans(), atoms=st.booleans())
 @settings(max_examples=12, deadline=None)
 def test_only_what_is_wanted_is_handed_on(window: Window, events: list[Event], every: bool, atoms: bool) -> None:
@@ -180,9 +180,9 @@ def test_triples_with_where_and_when_they_came(
 ) -> None:
     """They are valid as they are without."""
     events = data.draw(streams(removals))
-    op = reader(kind("", Range(4), ((S, window),), removals))
+    op = reader(kind("", SlidingWindow(4), ((S, window),), removals))
     facts = op.read(events)
-    known = stays(Source("", Range(4), ((S, window),), removals), events)
+    known = stays(Source("", SlidingWindow(4), ((S, window),), removals), events)
     came = [*facts.triples, *facts.atoms]
     if removals:
         came += op.remove(fact, 60)
@@ -199,21 +199,21 @@ def _told(kind: type[Source], stay: Stay) -> Iterator[Stay]:
 
 
 def test_a_window_that_no_instant_falls_into_has_no_facts() -> None:
-    facts = reader(Source("", Stepped(1, 10))).read([Event(3, FACTS), Event(9, FACTS[:1])])
+    facts = reader(Source("", HoppingWindow(1, 10))).read([Event(3, FACTS), Event(9, FACTS[:1])])
     assert facts == Facts(triples=[(*fact_row(FACTS[0]), 10, 20, 1)])
 
 
 def test_the_ends_of_a_grid() -> None:
     """At the instant T a window holds [T - size, T), or, if it is closed, (T - size, T]."""
     facts = [Event(time, FACTS[:1]) for time in (5, 6, 9, 10)]
-    half_open = reader(Source("", Stepped(10, 5))).read(facts).triples
-    closed = reader(Source("", Stepped(10, 5, closed=True))).read(facts).triples
+    half_open = reader(Source("", HoppingWindow(10, 5))).read(facts).triples
+    closed = reader(Source("", HoppingWindow(10, 5, closed=True))).read(facts).triples
     assert [entry[-3:-1] for entry in half_open] == [(10, 20), (10, 20), (10, 20), (15, 25)]
     assert [entry[-3:-1] for entry in closed] == [(5, 15), (10, 20), (10, 20), (10, 20)]
 
 
 def test_a_heartbeat_brings_nothing() -> None:
-    op = reader(Source("", Count(1)))
+    op = reader(Source("", CountWindow(1)))
     assert op.read([Event(1, FACTS[:1]), heartbeat(5)]).triples == [(*fact_row(FACTS[0]), 1, FOREVER, 1)]
 
 
@@ -222,7 +222,7 @@ def test_a_heartbeat_brings_nothing() -> None:
 
 def test_what_leaves_a_window_of_triples_in_the_batch_in_which_it_came_is_one_entry() -> None:
     """Nothing is taken back then; what came and left at one instant is none at all."""
-    op = reader(Source("", Count(2)))
+    op = reader(Source("", CountWindow(2)))
     facts = [Triple(A, B, literal(str(number))) for number in range(5)]
     first, second = ([(*fact, "") for fact in part] for part in (facts[:4], facts[4:]))
     came = op.read([Event(1, (facts[0],)), Event(3, tuple(facts[1:4]))]).triples
@@ -240,7 +240,7 @@ def test_what_comes_at_the_instant_of_its_removal_stays() -> None:
 def test_what_has_not_begun_when_it_is_removed_never_does() -> None:
     fact = FACTS[0]
     events = [Event(1, (fact,)), Event(4, (), removed=(fact,))]
-    came = reader(Source("", Stepped(5, 5), removals=True)).read(events).triples
+    came = reader(Source("", HoppingWindow(5, 5), removals=True)).read(events).triples
     assert [entry[-3:] for entry in came] == [(5, 10, 1), (5, 10, -1)]
 
 
@@ -258,7 +258,7 @@ def test_what_is_static_cannot_be_removed() -> None:
     assert op.read([Event(3, (), removed=FACTS)]) == Facts()
 
 
-@pytest.mark.parametrize("window", [LANDMARK, Count(2)], ids=repr)
+@pytest.mark.parametrize("window", [LANDMARK, CountWindow(2)], ids=repr)
 def test_a_removal_that_nobody_announced_is_an_error(window: Window) -> None:
     op = reader(Source("", window))
     with pytest.raises(SourceError, match="the stream `urn:s` carries a removal at 3") as caught:
@@ -285,7 +285,7 @@ def test_a_rule_takes_a_fact_out_of_all_streams(window: Window, events: list[Eve
 
 
 def test_a_rule_takes_out_static_data_as_well() -> None:
-    op = Reader(Source(removals=True), (), True, True, remembers=True, updated=True)
+    op = ScanOperator(Source(removals=True), (), True, True, remembers=True, updated=True)
     op.read([Event(ALWAYS, FACTS[:1], S), Event(ALWAYS, FACTS[:1], T)])
     assert op.read([Event(3, (), S, FACTS[:1])]) == Facts(), "a removal is about what the stream brought"
     assert [entry[-3:] for entry in op.remove(FACTS[0], 4, S)] == [(4, FOREVER, -1)]
@@ -294,7 +294,7 @@ def test_a_rule_takes_out_static_data_as_well() -> None:
 
 
 def test_a_rule_takes_out_static_data_before_all_events() -> None:
-    op = Reader(Source(), (), True, True, remembers=True, updated=True)
+    op = ScanOperator(Source(), (), True, True, remembers=True, updated=True)
     op.read([Event(ALWAYS, FACTS[:1])])
     assert [entry[-3:] for entry in op.remove(FACTS[0], ALWAYS)] == [(ALWAYS, FOREVER, -1)]
 
@@ -302,9 +302,9 @@ def test_a_rule_takes_out_static_data_before_all_events() -> None:
 @pytest.mark.parametrize(
     ("source", "stream", "is_read"),
     [
-        (Source("", Range(3)), S, True), (Source("", Range(3)), WORKING, True), (Source(S, Stepped(4, 2)), S, True),
+        (Source("", SlidingWindow(3)), S, True), (Source("", SlidingWindow(3)), WORKING, True), (Source(S, HoppingWindow(4, 2)), S, True),
         (Source(S), T, False), (Source(S), WORKING, False), (Source("", NOTHING), S, False),
-        (Source("", NOTHING), WORKING, True), (Source("", NOTHING, ((S, Count(2)),)), S, True),
+        (Source("", NOTHING), WORKING, True), (Source("", NOTHING, ((S, CountWindow(2)),)), S, True),
     ],
 )  # fmt: skip
 def test_windows_do_not_end_what_rules_insert(source: Source, stream: str, is_read: bool) -> None:
@@ -343,7 +343,7 @@ def test_memories_stay_small(window: Window) -> None:
     assert largest <= SWEPT + 50
 
 
-@pytest.mark.parametrize("window", [Range(3), Stepped(4, 2), Stepped(4, 2, closed=True)], ids=repr)
+@pytest.mark.parametrize("window", [SlidingWindow(3), HoppingWindow(4, 2), HoppingWindow(4, 2, closed=True)], ids=repr)
 @given(events=streams())
 @settings(max_examples=8, deadline=None)
 def test_nothing_is_left_when_all_has_ended(window: Window, events: list[Event]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from squall import functions
 from squall.errors import TranslatorError
 from squall.functions.rif.names import FUNC, PRED
-from squall.model import Call, Compute, Test, Variable
+from squall.model import Call, Filter, TableFunction, Variable
 from squall.rdf import Term, literal, parts
 from squall.rdf.compounds import depth
 from squall.translators.common import Scope, lower
@@ -105,8 +105,8 @@ def test_a_call_computes_each_member_of_a_list_or_asks_for_one() -> None:
     builtin, items, member = SPELLED[PRED + "list-contains"], Variable("list"), Variable("member")
     (mode,) = builtin.modes
     scope = Scope(lambda: "rule", bound=[items])
-    assert list(lower(builtin, (items, member), scope, None)) == [Compute((member,), mode.function, (items,))]
-    assert list(lower(builtin, (items, member), scope, None)) == [Test(Call(builtin.name, (items, member)))]
+    assert list(lower(builtin, (items, member), scope, None)) == [TableFunction((member,), mode.function, (items,))]
+    assert list(lower(builtin, (items, member), scope, None)) == [Filter(Call(builtin.name, (items, member)))]
     assert scope.bound == [items, member]
     with pytest.raises(TranslatorError, match="is not bound where"):
         list(lower(builtin, (Variable("other"), Variable("new")), scope, None))

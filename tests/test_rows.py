@@ -17,18 +17,23 @@ from hypothesis import strategies as st
 
 from squall import functions
 from squall.builders.runtime.operators import operator, stateless
-from squall.builders.runtime.operators.distinct import CountingDistinct, GrowingDistinct, RecursiveDistinct, Timed
-from squall.builders.runtime.operators.event_time import TimeDriven
+from squall.builders.runtime.operators.distinct import (
+    AppendOnlyDistinct,
+    DRedDistinct,
+    RetractableDistinct,
+    TimedDistinct,
+)
+from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.join import AntiJoin, Join
-from squall.builders.runtime.operators.output import Deliver, GrowingDeliver
-from squall.builders.runtime.operators.state import SWEPT, Index, Keeping
+from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
+from squall.builders.runtime.operators.state import SWEPT, Index, Stateful
 from squall.builders.runtime.operators.stateless import Plain
 from squall.builders.runtime.operators.update import Update
-from squall.builders.runtime.zset import Entry, Row, fact_row, is_rdf, row_fact, settle
+from squall.builders.runtime.zset import Delta, Row, fact_row, is_rdf, row_fact, settle
 from squall.functions import Function
 from squall.functions.jena import function_iri
 from squall.model import Report, Source
-from squall.model.windows import Range
+from squall.model.windows import SlidingWindow
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
 from squall.plan.operators import Column, Invoke, Value
@@ -231,15 +236,15 @@ def _project(*columns: int | None) -> Case:
 
 
 CASES = {
-    "read": Case(lambda: ready(ops.Read(Source())), (2,), linear(lambda row: row)),
+    "read": Case(lambda: ready(ops.Scan(Source())), (2,), linear(lambda row: row)),
     "unit": Case(lambda: ready(ops.Unit()), (0,), linear(lambda row: row)),
     "match": _match(0, A, 1),
     "match of a repeated column": _match(0, 1, 0),
     "match of a constant alone": _match(A, None, B),
     "match by value": _match(0, A, Value(ONE)),
     "match of an atom": _match(REL, 0, 1),
-    "test": Case(lambda: ready(ops.Test(EQUAL), 2), (2,), linear(_same)),
-    "where": Case(lambda: ready(ops.Where(1, A), 2), (2,), linear(lambda row: row if row[1] == A else None)),
+    "test": Case(lambda: ready(ops.Filter(EQUAL), 2), (2,), linear(_same)),
+    "where": Case(lambda: ready(ops.ConstantFilter(1, A), 2), (2,), linear(lambda row: row if row[1] == A else None)),
     "extend": Case(
         lambda: ready(ops.Extend(CONCAT), 1), (1,),
         linear(lambda row: (*row, literal(str(row[0])[1:-1] + B[1:-1]))),
@@ -254,7 +259,7 @@ CASES = {
         linear(lambda row: (*row, literal("2", XSD + "int") if row[0] == ONE else None)), cells=(A, ONE, None),
     ),
     "apply": Case(
-        lambda: ready(ops.Apply(TABLE, (Column(0),), 2), 2), (2,), each(_tabled), cells=(A, B, None)
+        lambda: ready(ops.TableFunction(TABLE, (Column(0),), 2), 2), (2,), each(_tabled), cells=(A, B, None)
     ),
     "union": Case(lambda: ready(ops.Union(), 2, 2), (2, 2), added, cells=(A, B, None)),
     "project": _project(1),
@@ -262,20 +267,20 @@ CASES = {
     "project that leaves cells unbound": _project(None, 0, None),
     "project to nothing": _project(),
     "emit": Case(
-        lambda: ready(ops.Emit((1, C, 0, 0), rules=("the rule", "another")), 2),
+        lambda: ready(ops.Construct((1, C, 0, 0), rules=("the rule", "another")), 2),
         (2,), linear(lambda row: (row[1], C, row[0], row[0], "the rule")),
     ),
-    "emit of constants": Case(lambda: ready(ops.Emit((A, C), rules=("r",)), 1), (1,), linear(lambda row: (A, C, "r"))),
+    "emit of constants": Case(lambda: ready(ops.Construct((A, C), rules=("r",)), 1), (1,), linear(lambda row: (A, C, "r"))),
     "emit of what may be unbound": Case(
         lambda: Plain(stateless.emit((1, C, 1), ("r",), 3, {0, 1})),
         (3,), linear(lambda row: None if row[1] is None else (row[1], C, row[1], "r")), cells=(A, None),
     ),
     "answer": Case(
-        lambda: ready(ops.Answer(("y", "x"), (1, 0), rules=("the query",)), 2),
+        lambda: ready(ops.Select(("y", "x"), (1, 0), rules=("the query",)), 2),
         (2,), linear(lambda row: ("?y x\tthe query", row[1], row[0], "the query")), cells=(A, B, None),
     ),
     "answer of no variables": Case(
-        lambda: ready(ops.Answer((), (), rules=("q",)), 1), (1,), linear(lambda row: ("?\tq", "q"))
+        lambda: ready(ops.Select((), (), rules=("q",)), 1), (1,), linear(lambda row: ("?\tq", "q"))
     ),
     "join": _join(((1, 0),), (0, 1, 3)),
     "join on two": _join(((1, 0), (0, 1)), (0, 1)),
@@ -308,12 +313,12 @@ CASES = {
     ),
     "counting set": Case(lambda: ready(ops.Distinct(2), 2, 2), (2, 2), unique(2), cells=(A, B, None)),
     "counting set of facts": Case(lambda: ready(ops.Distinct(1), 2, 2), (2, 2), unique(1), columns=1),
-    "recursive set": Case(lambda: RecursiveDistinct(2), (2, 2), unique(2)),
+    "recursive set": Case(lambda: DRedDistinct(2), (2, 2), unique(2)),
     "closure": Case(
-        lambda: ready(ops.Closure(), 2, grows=True), (2,), closed, signs=(1,), cells=(A, B, C)
+        lambda: ready(ops.TransitiveClosure(), 2, grows=True), (2,), closed, signs=(1,), cells=(A, B, C)
     ),
 }  # fmt: skip
-KEEPING = {name: case for name, case in CASES.items() if isinstance(case.make(), Keeping)}
+KEEPING = {name: case for name, case in CASES.items() if isinstance(case.make(), Stateful)}
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -322,7 +327,7 @@ KEEPING = {name: case for name, case in CASES.items() if isinstance(case.make(),
 def test_what_comes_out_adds_up_at_every_instant(case: Case, data: st.DataObject) -> None:
     op = case.make()
     taken: list[Step] = []
-    came: list[Entry] = []
+    came: list[Delta] = []
     for port, batch in data.draw(case.steps):
         given = list(batch)
         came += op.apply(port, batch)
@@ -336,12 +341,12 @@ def test_what_comes_out_adds_up_at_every_instant(case: Case, data: st.DataObject
 @settings(max_examples=10, deadline=None)
 def test_it_goes_on_elsewhere_from_what_it_kept(case: Case, data: st.DataObject, settled: bool) -> None:
     """After each step the state is moved into a fresh operator; `settled`: the store has added up what it holds."""
-    store: dict[int, list[Entry]] = {}
+    store: dict[int, list[Delta]] = {}
     taken: list[Step] = []
-    came: list[Entry] = []
+    came: list[Delta] = []
     for port, batch in data.draw(case.steps):
         op = case.make()
-        assert isinstance(op, Keeping)
+        assert isinstance(op, Stateful)
         restore(op, store, settled)
         came += op.apply(port, batch)
         keep(op, store)
@@ -349,13 +354,13 @@ def test_it_goes_on_elsewhere_from_what_it_kept(case: Case, data: st.DataObject,
         case.holds(taken, came)
 
 
-def restore(op: Keeping, store: dict[int, list[Entry]], settled: bool) -> None:
+def restore(op: Stateful, store: dict[int, list[Delta]], settled: bool) -> None:
     for slot in sorted(store):
         op.restore(slot, settle(store[slot]) if settled else store[slot])
     op.keep()
 
 
-def keep(op: Keeping, store: dict[int, list[Entry]]) -> None:
+def keep(op: Stateful, store: dict[int, list[Delta]]) -> None:
     for slot, kept in op.kept():
         store.setdefault(slot, []).extend(kept)
     assert list(op.kept()) == []
@@ -367,7 +372,7 @@ def keep(op: Keeping, store: dict[int, list[Entry]]) -> None:
 def test_nothing_is_remembered_of_what_was_taken_back(name: str, data: st.DataObject) -> None:
     case = KEEPING[name]
     op = case.make()
-    assert isinstance(op, Keeping)
+    assert isinstance(op, Stateful)
     steps = [(port, [(*entry[:-1], 1) for entry in batch]) for port, batch in data.draw(case.steps)]
     back = [(port, [(*entry[:-1], -1) for entry in batch]) for port, batch in steps]
     for port, batch in steps:
@@ -388,9 +393,9 @@ def test_what_has_ended_is_forgotten_and_nobody_can_tell(case: Case, data: st.Da
     """Entries come in the order in which they begin, and from time to time the operator is told to forget; in the end
     nothing is left (semantics.md 6, law 6), unless it lasts for ever."""
     op = case.make()
-    assert isinstance(op, Keeping)
+    assert isinstance(op, Stateful)
     taken: list[Step] = []
-    came: list[Entry] = []
+    came: list[Delta] = []
     for port, ((*row, start, end, weight),) in sorted(_singly(data.draw(case.steps)), key=lambda step: step[1][0][-3]):
         if data.draw(st.booleans()):
             forget(op, start)
@@ -437,7 +442,7 @@ def test_memories_of_what_ends_stay_small(grows: bool) -> None:
         ready(ops.LeftJoin(((0, 0),), (0,)), 1, 1, grows=grows), ready(ops.Distinct(1), 1, 1, grows=grows),
     ]  # fmt: skip
     for op in made:
-        assert isinstance(op, Keeping)
+        assert isinstance(op, Stateful)
         largest = 0
         for time in range(4000):
             op.apply(time % 2, [(f"<urn:{time}>", time, time + 10, 1)])
@@ -470,11 +475,11 @@ def test_rows_of_one_side_wait_until_the_other_brings_some() -> None:
 
 @given(entries_of=st.lists(st.tuples(st.booleans(), entries(1, (-1, 1, 1))), max_size=6))
 @settings(max_examples=25, deadline=None)
-def test_a_recursive_set_deletes_first_and_rederives(entries_of: list[tuple[bool, list[Entry]]]) -> None:
+def test_a_recursive_set_deletes_first_and_rederives(entries_of: list[tuple[bool, list[Delta]]]) -> None:
     """While deleting, it says at once what may be gone, and adds nothing; when it has rederived, all is as counted."""
-    op = RecursiveDistinct(1)
-    taken: list[Entry] = []
-    came: list[Entry] = []
+    op = DRedDistinct(1)
+    taken: list[Delta] = []
+    came: list[Delta] = []
     for deleting, batch in entries_of:
         op.deleting = deleting
         found = op.apply(0, batch)
@@ -487,7 +492,7 @@ def test_a_recursive_set_deletes_first_and_rederives(entries_of: list[tuple[bool
 
 
 def test_while_deleting_a_row_goes_though_it_has_another_reason() -> None:
-    op = RecursiveDistinct(1)
+    op = DRedDistinct(1)
     assert op.apply(0, [(A, 0, FOREVER, 1), (A, 0, FOREVER, 1)]) == [(A, 0, FOREVER, 1)]
     op.deleting = True
     assert op.apply(0, [(A, 3, FOREVER, -1)]) == [(A, 3, FOREVER, -1)]
@@ -502,20 +507,20 @@ def test_while_deleting_a_row_goes_though_it_has_another_reason() -> None:
 )  # fmt: skip
 @settings(max_examples=25, deadline=None)
 def test_a_recursive_set_moves_between_deleting_and_rederiving(
-    before: list[list[Entry]], after: list[list[Entry]], settled: bool
+    before: list[list[Delta]], after: list[list[Delta]], settled: bool
 ) -> None:
     """The phases of a distributed recursion are rounds: each starts from what the last one kept."""
-    store: dict[int, list[Entry]] = {}
-    came: list[Entry] = []
+    store: dict[int, list[Delta]] = {}
+    came: list[Delta] = []
 
-    def moved(work: Callable[[RecursiveDistinct], list[Entry]]) -> None:
-        op = RecursiveDistinct(1)
+    def moved(work: Callable[[DRedDistinct], list[Delta]]) -> None:
+        op = DRedDistinct(1)
         restore(op, store, settled)
         came.extend(work(op))
         keep(op, store)
 
-    def delete(batch: list[Entry]) -> Callable[[RecursiveDistinct], list[Entry]]:
-        def work(op: RecursiveDistinct) -> list[Entry]:
+    def delete(batch: list[Delta]) -> Callable[[DRedDistinct], list[Delta]]:
+        def work(op: DRedDistinct) -> list[Delta]:
             op.deleting = True
             return op.apply(0, batch)
 
@@ -523,19 +528,19 @@ def test_a_recursive_set_moves_between_deleting_and_rederiving(
 
     for batch in before:
         moved(delete(batch))
-    moved(RecursiveDistinct.rederive)
+    moved(DRedDistinct.rederive)
     for batch in after:
         moved(delete(batch))
-    moved(RecursiveDistinct.rederive)
+    moved(DRedDistinct.rederive)
     every = [entry for batch in [*before, *after] for entry in batch]
     for instant in INSTANTS:
         assert at(came, instant) == unique(1)(at(every, instant), Counter())
 
 
-@pytest.mark.parametrize("made", [CountingDistinct, RecursiveDistinct])
+@pytest.mark.parametrize("made", [RetractableDistinct, DRedDistinct])
 @given(entries(2, (-1, 1, 1), most=8))
 @settings(max_examples=25, deadline=None)
-def test_a_row_that_begins_comes_with_what_makes_it(made: type[CountingDistinct], batch: list[Entry]) -> None:
+def test_a_row_that_begins_comes_with_what_makes_it(made: type[RetractableDistinct], batch: list[Delta]) -> None:
     """The second column is the maker: one that is there when the row begins."""
     for row, maker, start, _, weight in made(1).apply(0, batch):
         there = at(batch, start)
@@ -549,14 +554,14 @@ NOW = Invoke(function_iri("now"), ())
 EARLY = Invoke(function_iri("lessThan"), (NOW, literal("1970-01-01T00:00:00.004Z", XSD + "dateTime")))
 
 
-def since(taken: Sequence[Entry], row: Row, instant: int) -> int:
+def since(taken: Sequence[Delta], row: Row, instant: int) -> int:
     """Since when a row has been valid without a gap."""
     while instant > INSTANTS[0] and at(taken, instant - 1)[row] > 0:
         instant -= 1
     return instant
 
 
-def timed_rows(op: ops.Extend | ops.Test, taken: Sequence[Entry], instant: int) -> Bag:
+def timed_rows(op: ops.Extend | ops.Filter, taken: Sequence[Delta], instant: int) -> Bag:
     """What the operator comes to at an instant."""
     now = functions.lookup(function_iri("now"))
     found: Bag = Counter()
@@ -569,21 +574,21 @@ def timed_rows(op: ops.Extend | ops.Test, taken: Sequence[Entry], instant: int) 
     return found
 
 
-@pytest.mark.parametrize("op", [ops.Extend(NOW, timed=True), ops.Test(EARLY, timed=True)], ids=["extend", "test"])
+@pytest.mark.parametrize("op", [ops.Extend(NOW, timed=True), ops.Filter(EARLY, timed=True)], ids=["extend", "test"])
 @given(batches=st.lists(entries(1, (-1, 1, 1)), max_size=5), move=st.booleans(), settled=st.booleans())
 @settings(max_examples=25, deadline=None)
 def test_a_function_of_time_sees_since_when_a_row_holds(
-    op: ops.Extend | ops.Test, batches: list[list[Entry]], move: bool, settled: bool
+    op: ops.Extend | ops.Filter, batches: list[list[Delta]], move: bool, settled: bool
 ) -> None:
     timed = ready(op, 1)
-    assert isinstance(timed, Timed)
+    assert isinstance(timed, TimedDistinct)
     timed.keep()
-    taken: list[Entry] = []
-    came: list[Entry] = []
-    store: dict[int, list[Entry]] = {}
+    taken: list[Delta] = []
+    came: list[Delta] = []
+    store: dict[int, list[Delta]] = {}
     for batch in batches:
         if move:
-            timed = Timed(op, 1)
+            timed = TimedDistinct(op, 1)
             restore(timed, store, settled)
         came += timed.apply(0, batch)
         keep(timed, store)
@@ -592,16 +597,16 @@ def test_a_function_of_time_sees_since_when_a_row_holds(
             assert at(came, instant) == timed_rows(op, taken, instant)
 
 
-@pytest.mark.parametrize("op", [ops.Extend(NOW, timed=True), ops.Test(EARLY, timed=True)], ids=["extend", "test"])
+@pytest.mark.parametrize("op", [ops.Extend(NOW, timed=True), ops.Filter(EARLY, timed=True)], ids=["extend", "test"])
 @given(batch=entries(1, (-1, 1, 1), most=8), data=st.data())
 @settings(max_examples=25, deadline=None)
 def test_a_function_of_time_forgets_what_has_ended_before(
-    op: ops.Extend | ops.Test, batch: list[Entry], data: st.DataObject
+    op: ops.Extend | ops.Filter, batch: list[Delta], data: st.DataObject
 ) -> None:
     """What ends just now is known still: a row that goes on has held since it began."""
     timed = ready(op, 1)
-    assert isinstance(timed, Timed)
-    came: list[Entry] = []
+    assert isinstance(timed, TimedDistinct)
+    came: list[Delta] = []
     for entry in sorted(batch, key=lambda one: one[-3]):
         forget(timed, data.draw(st.integers(0, entry[-3])))
         came += timed.apply(0, [entry])
@@ -613,14 +618,14 @@ def test_a_function_of_time_forgets_what_has_ended_before(
 
 
 def test_a_table_function_has_to_give_as_many_values_as_are_asked_for() -> None:
-    op = ready(ops.Apply(TABLE, (Column(0),), 3), 1)
+    op = ready(ops.TableFunction(TABLE, (Column(0),), 3), 1)
     with pytest.raises(ValueError, match="a row of 2 values, not of 3"):
         op.apply(0, [(A, 0, FOREVER, 1)])
 
 
 def test_a_timed_table_function_is_told_since_when_the_row_holds() -> None:
     functions.register(Function("urn:test:when", lambda time, term: [(f'"{time}"',)], 1, 1, timed=True))
-    op = ready(ops.Apply("urn:test:when", (Column(0),), 1), 1)
+    op = ready(ops.TableFunction("urn:test:when", (Column(0),), 1), 1)
     assert op.apply(0, [(A, 3, 9, 2)]) == [(A, '"3"', 3, 9, 2)]
 
 
@@ -636,16 +641,16 @@ def test_a_fact_as_a_row_and_back(fact: Triple | Atom) -> None:
 
 
 def test_a_solution_comes_back_from_its_row() -> None:
-    ((*row, rule, _, _, _),) = ready(ops.Answer(("y", "x"), (1, 0), rules=("q",)), 2).apply(0, [(A, None, 1, 2, 1)])
+    ((*row, rule, _, _, _),) = ready(ops.Select(("y", "x"), (1, 0), rules=("q",)), 2).apply(0, [(A, None, 1, 2, 1)])
     assert (row_fact(row), rule) == (Solution(("y", "x"), (None, A)), "q")
-    ((*row, _, _, _, _),) = ready(ops.Answer((), (), rules=("q",)), 0).apply(0, [(1, 2, 1)])
+    ((*row, _, _, _, _),) = ready(ops.Select((), (), rules=("q",)), 0).apply(0, [(1, 2, 1)])
     assert row_fact(row) == Solution((), ())
 
 
 @pytest.mark.parametrize("value", [True, False])
 def test_the_answer_of_ask_comes_back_from_its_row(value: bool) -> None:
     term = literal(str(value).lower(), XSD + "boolean")
-    ((*row, rule, _, _, _),) = ready(ops.Answer((), (0,), rules=("q",), asks=True), 1).apply(0, [(term, 1, 2, 1)])
+    ((*row, rule, _, _, _),) = ready(ops.Select((), (0,), rules=("q",), asks=True), 1).apply(0, [(term, 1, 2, 1)])
     assert (row_fact(row), rule, is_rdf(row)) == (Boolean(value), "q", True)
 
 
@@ -661,7 +666,7 @@ def test_what_is_no_rdf_stays_inside(row: Row, expected: bool) -> None:
 
 
 @given(entries(1, (-1, 1, 2)))
-def test_settled_entries_add_up_to_the_same(taken: list[Entry]) -> None:
+def test_settled_entries_add_up_to_the_same(taken: list[Delta]) -> None:
     settled = settle(taken)
     assert all(at(settled, instant) == at(taken, instant) for instant in INSTANTS)
     assert all(
@@ -677,13 +682,13 @@ def _nodes(recursive: bool, negates: bool) -> Plan:
     again = (Input("set", feedback=True),) if recursive else ()
     return Plan(
         (
-            Node("read", ops.Read(Source())),
+            Node("read", ops.Scan(Source())),
             Node("match", ops.Match((0, A, 1)), (Input("read"), *again)),
             Node("other", ops.Match((0, B, 1)), (Input("read"),)),
             Node("two", ops.AntiJoin(()) if negates else ops.Join((), (0, 1)), (Input("match"), Input("other"))),
-            Node("emit", ops.Emit((0, A, 1)), (Input("two"),)),
+            Node("emit", ops.Construct((0, A, 1)), (Input("two"),)),
             Node("set", ops.Distinct(3), (Input("emit"),)),
-            Node("end", ops.Deliver(), (Input("set"),)),
+            Node("end", ops.Sink(), (Input("set"),)),
         )
     )
 
@@ -694,8 +699,8 @@ def test_a_set_is_as_simple_as_its_place_allows() -> None:
         plan = _nodes(recursive, negates)
         kinds[recursive, negates] = type(operator(plan.by_id["set"], plan))
     assert kinds == {
-        (False, False): GrowingDistinct, (True, False): GrowingDistinct,
-        (False, True): CountingDistinct, (True, True): RecursiveDistinct,
+        (False, False): AppendOnlyDistinct, (True, False): AppendOnlyDistinct,
+        (False, True): RetractableDistinct, (True, True): DRedDistinct,
     }  # fmt: skip
 
 
@@ -709,19 +714,19 @@ def test_a_negation_counts_only_what_may_be_taken_back(grows: bool) -> None:
 @pytest.mark.parametrize(
     ("op", "grows", "expected"),
     [
-        (ops.Deliver(), True, GrowingDeliver),
-        (ops.Deliver(), False, Deliver),
-        (ops.Deliver("dstream"), True, Deliver),
-        (ops.Deliver("rstream"), True, Deliver),
-        (ops.Deliver(report=Report("periodic", 5)), True, Deliver),
+        (ops.Sink(), True, AppendOnlyOutput),
+        (ops.Sink(), False, OutputOperator),
+        (ops.Sink("dstream"), True, OutputOperator),
+        (ops.Sink("rstream"), True, OutputOperator),
+        (ops.Sink(report=Report("periodic", 5)), True, OutputOperator),
     ],
 )
-def test_the_end_of_a_plan_is_as_simple_as_what_comes_to_it(op: ops.Deliver, grows: bool, expected: type) -> None:
+def test_the_end_of_a_plan_is_as_simple_as_what_comes_to_it(op: ops.Sink, grows: bool, expected: type) -> None:
     plan = Plan(
         (
-            Node("read", ops.Read(Source(removals=not grows))),
+            Node("read", ops.Scan(Source(removals=not grows))),
             Node("match", ops.Match((0, 1, 2)), (Input("read"),)),
-            Node("emit", ops.Emit((0, 1, 2)), (Input("match"),)),
+            Node("emit", ops.Construct((0, 1, 2)), (Input("match"),)),
             Node("op", op, (Input("emit"),)),
         )
     )
@@ -732,43 +737,43 @@ def test_solutions_are_counted_when_they_are_delivered() -> None:
     plan = Plan(
         (
             Node("unit", ops.Unit()),
-            Node("answer", ops.Answer((), ()), (Input("unit"),)),
-            Node("end", ops.Deliver(), (Input("answer"),)),
+            Node("answer", ops.Select((), ()), (Input("unit"),)),
+            Node("end", ops.Sink(), (Input("answer"),)),
         )
     )
-    assert type(operator(plan.by_id["end"], plan)) is Deliver
+    assert type(operator(plan.by_id["end"], plan)) is OutputOperator
 
 
 @pytest.mark.parametrize(
     ("distinct", "source", "expected"),
     [
-        (False, Source(), False), (True, Source(), True), (False, Source(window=Range(5)), True),
-        (False, Source(windows=(("urn:s", Range(5)),)), True),
+        (False, Source(), False), (True, Source(), True), (False, Source(window=SlidingWindow(5)), True),
+        (False, Source(windows=(("urn:s", SlidingWindow(5)),)), True),
     ],
 )  # fmt: skip
 def test_what_ends_may_begin_again_and_is_remembered(distinct: bool, source: Source, expected: bool) -> None:
     plan = Plan(
         (
-            Node("read", ops.Read(source)),
+            Node("read", ops.Scan(source)),
             Node("match", ops.Match((0, 1, 2)), (Input("read"),)),
-            Node("emit", ops.Emit((0, 1, 2)), (Input("match"),)),
-            Node("end", ops.Deliver(distinct=distinct), (Input("emit"),)),
+            Node("emit", ops.Construct((0, 1, 2)), (Input("match"),)),
+            Node("end", ops.Sink(distinct=distinct), (Input("emit"),)),
         )
     )
     op = operator(plan.by_id["end"], plan)
-    assert isinstance(op, GrowingDeliver)
+    assert isinstance(op, AppendOnlyOutput)
     assert op.remembers is expected
 
 
-WHOLE = (ops.Group((), ()), ops.Slice(), ops.Update(((None, 0, A, 0),)), ops.Deliver("rstream"))
+WHOLE = (ops.Group((), ()), ops.Slice(), ops.Update(((None, 0, A, 0),)), ops.Sink("rstream"))
 
 
 @pytest.mark.parametrize("op", WHOLE, ids=lambda op: type(op).__name__)
 def test_what_looks_at_whole_instants_waits_for_time(op: ops.Operator) -> None:
     made = ready(op, 1)
-    assert isinstance(made, TimeDriven)
-    assert made.apply(0, [] if isinstance(made, Deliver) else [(A, 1, 2, 1)]) == []
-    assert isinstance(made, Update) or made.due <= 1 or isinstance(made, Deliver)
+    assert isinstance(made, EventTimeOperator)
+    assert made.apply(0, [] if isinstance(made, OutputOperator) else [(A, 1, 2, 1)]) == []
+    assert isinstance(made, Update) or made.due <= 1 or isinstance(made, OutputOperator)
 
 
 # Which columns may be unbound
@@ -776,7 +781,7 @@ def test_what_looks_at_whole_instants_waits_for_time(op: ops.Operator) -> None:
 
 def _unbound(op: ops.Operator, *inputs: ops.Operator, width: int = 2) -> set[int]:
     """The columns that may be unbound behind an operator whose inputs are made of a match by these."""
-    nodes = [Node("read", ops.Read(Source())), Node("match", ops.Match(tuple(range(width))), (Input("read"),))]
+    nodes = [Node("read", ops.Scan(Source())), Node("match", ops.Match(tuple(range(width))), (Input("read"),))]
     nodes += [Node(f"in{port}", one, (Input("match"),)) for port, one in enumerate(inputs)]
     node = Node("op", op, tuple(Input(f"in{port}") for port in range(len(inputs))))
     return set(Plan((*nodes, node)).unbound["op"])
@@ -800,11 +805,11 @@ WHOLED = ops.Project((0, 1))
         (ops.AntiJoin(((0, 0),)), (WHOLED, HOLED), set()),
         (ops.Union(), (WHOLED, HOLED), {1}),
         (ops.Distinct(2), (HOLED, WHOLED), {1}),
-        (ops.Test(EQUAL), (HOLED,), {1}),
-        (ops.Where(0, A), (HOLED,), {1}),
+        (ops.Filter(EQUAL), (HOLED,), {1}),
+        (ops.ConstantFilter(0, A), (HOLED,), {1}),
         (ops.Extend(Column(0)), (HOLED,), {1}),
         (ops.Slice(), (HOLED,), {1}),
-        (ops.Apply(TABLE, (Column(0),), 2), (HOLED,), {1, 2, 3}),
+        (ops.TableFunction(TABLE, (Column(0),), 2), (HOLED,), {1, 2, 3}),
         (ops.Group((1, 0), (ops.Aggregate("count"),)), (HOLED,), {0, 2}),
         (ops.Unit(), (), set()),
     ],
@@ -822,11 +827,11 @@ def test_a_recursion_does_not_lose_itself_in_what_may_be_unbound() -> None:
 def test_a_fact_is_not_made_of_what_is_unbound() -> None:
     plan = Plan(
         (
-            Node("read", ops.Read(Source())),
+            Node("read", ops.Scan(Source())),
             Node("match", ops.Match((0, 1)), (Input("read"),)),
             Node("maybe", ops.LeftJoin(((0, 0),), (0, 1, 3)), (Input("match"), Input("match"))),
-            Node("emit", ops.Emit((0, B, 2), rules=("r",)), (Input("maybe"),)),
-            Node("end", ops.Deliver(), (Input("emit"),)),
+            Node("emit", ops.Construct((0, B, 2), rules=("r",)), (Input("maybe"),)),
+            Node("end", ops.Sink(), (Input("emit"),)),
         )
     )
     op = operator(plan.by_id["emit"], plan)

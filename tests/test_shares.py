@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import sharded_plan
-from squall.builders.distributed.exec.routing import Program
-from squall.builders.distributed.exec.sharded_plan import Shares, Sharing, _Came, facts
-from squall.builders.distributed.io.engine import Tally, Told
+from squall.builders.distributed.exec.routing import PhysicalPlan
+from squall.builders.distributed.exec.sharded_plan import Shards, Sharing, _Came, facts
+from squall.builders.distributed.io.engine import NodeMetrics, TaskReport
 from squall.builders.distributed.io.parsing import Lost, Parsed
 from squall.builders.distributed.io.records import COUNT, LOST, ROW, Failed
 from squall.builders.distributed.plan.shardability import share_of, why_together
@@ -23,7 +23,7 @@ from squall.builders.distributed.plan.shardability_reasons import as_a_whole
 from squall.contracts import Options
 from squall.errors import BuilderError
 from squall.model import Source, System
-from squall.model.windows import Count, Range, Window
+from squall.model.windows import CountWindow, SlidingWindow, Window
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
 from squall.plan.node_metrics import Figures
@@ -95,7 +95,7 @@ def program(*texts: str) -> System:
 
 @st.composite
 def programs(draw: st.DrawFn) -> System:
-    window, removals = draw(st.sampled_from([Range(4), Range(50)])), draw(one_in(3))
+    window, removals = draw(st.sampled_from([SlidingWindow(4), SlidingWindow(50)])), draw(one_in(3))
     updates = draw(st.lists(st.sampled_from((*UPDATES, *UPDATES, *MIXING)), min_size=1, max_size=3, unique=True))
     rules = st.tuples(st.sampled_from((*RULES, *MIXED)), st.sampled_from(OUTPUTS))
     parts = [compiled(text, "sparql", window, removals) for text in updates]
@@ -170,7 +170,7 @@ def without_removals(events: Sequence[Event]) -> list[Event]:
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 @pytest.mark.parametrize("text", UPDATES)
 def test_updates_of_one_subject_each_are_shared_out(text: str, planner: str) -> None:
-    plan = squall.plan(compiled(text, "sparql", Range(4)), planner)
+    plan = squall.plan(compiled(text, "sparql", SlidingWindow(4)), planner)
     assert as_a_whole(plan) is not None
     assert why_together(plan) is None
 
@@ -192,7 +192,7 @@ WHY = {
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 @pytest.mark.parametrize(("text", "what"), WHY.items(), ids=list(WHY))
 def test_it_is_said_why_updates_are_not_shared_out(text: str, what: str, planner: str) -> None:
-    why = why_together(squall.plan(compiled(text, "sparql", Range(4)), planner))
+    why = why_together(squall.plan(compiled(text, "sparql", SlidingWindow(4)), planner))
     assert why is not None
     assert why.what == what
 
@@ -200,17 +200,17 @@ def test_it_is_said_why_updates_are_not_shared_out(text: str, what: str, planner
 @pytest.mark.parametrize(
     ("rule", "window", "output", "what"),
     [
-        (MIXED[1], Range(4), "istream", "holds for all subjects"),
-        (MIXED[2], Range(4), "istream", "tells what may come of several subjects"),
-        (MIXED[3], Range(4), "istream", SEVERAL),
-        (MIXED[4], Range(4), "istream", SEVERAL),
-        (RULES[0], Count(4), "istream", "reads through a window of triples"),
-        (RULES[4], Range(4), "rstream", "is told whole"),
+        (MIXED[1], SlidingWindow(4), "istream", "holds for all subjects"),
+        (MIXED[2], SlidingWindow(4), "istream", "tells what may come of several subjects"),
+        (MIXED[3], SlidingWindow(4), "istream", SEVERAL),
+        (MIXED[4], SlidingWindow(4), "istream", SEVERAL),
+        (RULES[0], CountWindow(4), "istream", "reads through a window of triples"),
+        (RULES[4], SlidingWindow(4), "rstream", "is told whole"),
     ],
 )
 def test_it_is_said_which_rule_does_not_let_them(rule: tuple[str, str], window: Window, output: str, what: str) -> None:
     asked = told(compiled(*rule, window), output)
-    why = why_together(squall.plan(System(subsystems=(compiled(LAST, "sparql", Range(4)), asked))))
+    why = why_together(squall.plan(System(subsystems=(compiled(LAST, "sparql", SlidingWindow(4)), asked))))
     assert why is not None
     assert why.what == what
 
@@ -218,22 +218,22 @@ def test_it_is_said_which_rule_does_not_let_them(rule: tuple[str, str], window: 
 def test_what_is_deleted_of_a_made_stream_is_where_it_was_made() -> None:
     """The stream's facts have another subject than what they are made of, by which updates look for them."""
     nodes = (
-        Node("read", ops.Read(Source("urn:s"))),
+        Node("read", ops.Scan(Source("urn:s"))),
         Node("match", ops.Match((0, NAMES[0], 1)), (Input("read"),)),
-        Node("emit", ops.Emit((1, NAMES[1], 0)), (Input("match"),)),
-        Node("feed", ops.Feed(Source("urn:made")), (Input("emit"),)),
+        Node("emit", ops.Construct((1, NAMES[1], 0)), (Input("match"),)),
+        Node("feed", ops.DerivedStream(Source("urn:made")), (Input("emit"),)),
     )
     why = why_together(Plan(nodes))
     assert why is not None
     assert (why.node.id, why.what) == ("feed", "makes a stream of facts of other subjects")
-    assert why_together(Plan((*nodes[:2], replace(nodes[2], op=ops.Emit((0, NAMES[1], 1))), nodes[3]))) is None
+    assert why_together(Plan((*nodes[:2], replace(nodes[2], op=ops.Construct((0, NAMES[1], 1))), nodes[3]))) is None
 
 
 @pytest.mark.spark
 def test_it_is_shown_how_a_plan_is_run() -> None:
     pytest.importorskip("pyspark")
     described = {
-        text: squall.build(squall.plan(compiled(text, "sparql", Range(4))), "spark").describe()  # type: ignore[attr-defined]
+        text: squall.build(squall.plan(compiled(text, "sparql", SlidingWindow(4))), "spark").describe()  # type: ignore[attr-defined]
         for text in (LAST, MIXING[0])
     }
     assert described[LAST].startswith("tasks, each for a share of all subjects, of ")
@@ -243,7 +243,7 @@ def test_it_is_shown_how_a_plan_is_run() -> None:
 
 
 def _id(text: str) -> str:
-    why = why_together(squall.plan(compiled(text, "sparql", Range(4))))
+    why = why_together(squall.plan(compiled(text, "sparql", SlidingWindow(4))))
     assert why is not None
     return why.node.id
 
@@ -253,7 +253,7 @@ def _id(text: str) -> str:
 
 def test_the_latest_share_says_what_is_late_and_the_first_to_have_something_to_do_when() -> None:
     said = {"passed": (3, 5), "earliest": (4, 6), "due": (9, FOREVER)}
-    told = Told(instants=tuple((name, 0, time) for name, times in said.items() for time in times))
+    told = TaskReport(instants=tuple((name, 0, time) for name, times in said.items() for time in times))
     assert sharded_plan._times(told) == {"passed": 5, "earliest": 6, "due": 9}
 
 
@@ -281,9 +281,9 @@ def test_a_task_that_reads_by_itself_makes_messages_for_its_share_and_the_first_
 def test_a_run_that_began_before_there_were_shares_goes_on_in_one() -> None:
     files, plan = in_memory.MemoryFiles(), squall.plan(program(LAST))
     files.write({"passed": 3, "earliest": 4, "due": 4, "number": 0, "base": 0}, "commits", "0.json")
-    begun = Shares(in_memory.MemoryExchange(files, 3), files, Program(plan, ()), 10)
+    begun = Shards(in_memory.MemoryExchange(files, 3), files, PhysicalPlan(plan, ()), 10)
     assert begun.progress.shares == 1
-    begun = Shares(in_memory.MemoryExchange(files, 3), in_memory.MemoryFiles(), Program(plan, ()), 10)
+    begun = Shards(in_memory.MemoryExchange(files, 3), in_memory.MemoryFiles(), PhysicalPlan(plan, ()), 10)
     assert begun.progress.shares == 3
 
 
@@ -291,7 +291,7 @@ def test_nodes_are_measured_in_all_shares_together() -> None:
     plan = squall.plan(program(LAST, UPDATES[4]))
     events = stream("1 :a :p :b\n1 :b :p :c\n2 :c :p :d\n3 :a :p :c\n4 :a :p :d")
     for few in (-1, 1_000_000):
-        tally = Tally(plan)
+        tally = NodeMetrics(plan)
         in_memory.run(plan, [events[:3], events[3:]], few=few, tally=tally)
         job = squall.build(plan, options=Options(measure=True))
         list(job.run([events[:3], events[3:]]))

@@ -19,26 +19,25 @@ from hypothesis import strategies as st
 from squall import explain
 from squall import model as tps
 from squall.explain.words import heat, measured, served
-from squall.model import AtomPattern, Bind, Call, Construct, Pattern, Source, System, Test, Variable, Without
-from squall.model.windows import Count, Range, Stepped
+from squall.model import AtomPattern, Bind, Call, Construct, Filter, Pattern, Source, System, Variable, Without
+from squall.model.windows import CountWindow, HoppingWindow, SlidingWindow
 from squall.plan import Input, Node, Plan
+from squall.plan import operators as ops
 from squall.plan import operators as pps
 from squall.plan.node_metrics import NodeFigures
 from squall.plan.operators import (
     AntiJoin,
     Column,
-    Deliver,
     Distinct,
-    Emit,
     Extend,
     Invoke,
     Join,
     Match,
-    Read,
+    Scan,
+    Sink,
     Unit,
     Value,
 )
-from squall.plan.operators import Test as Filter
 from squall.plan.validation import check
 from squall.rdf import XSD, Term, iri, literal
 
@@ -55,7 +54,7 @@ SYSTEM = System(
             sources=(Source("urn:stream"),),
             joinables=(Pattern(A, iri(E + "age"), B), AtomPattern(iri(E + "seen"), (A, C))),
             predicates=(
-                Test(BELOW),
+                Filter(BELOW),
                 Bind(Variable("d"), Call("urn:x-squall:jena:sum", (B, Call("urn:x-squall:jena:now", ())))),
                 Without((Pattern(A, iri(E + "gone"), C),)),
             ),
@@ -69,13 +68,20 @@ SYSTEM = System(
 
 QUERY = System(
     name="query",
-    sources=(Source("", Range(10_000), (("urn:s", Count(5)), ("urn:t", Stepped(60_000, 60_000))), removals=True),),
+    sources=(
+        Source(
+            "",
+            SlidingWindow(10_000),
+            (("urn:s", CountWindow(5)), ("urn:t", HoppingWindow(60_000, 60_000))),
+            removals=True,
+        ),
+    ),
     joinables=(
         Pattern(A, iri(E + "age"), B),
-        tps.Either(
+        tps.Union(
             (
                 System(joinables=(Pattern(A, iri(E + "near"), C), Pattern(C, iri(E + "near"), A))),
-                System(sources=(Source("urn:u", Range(1500)),), joinables=(Pattern(A, iri(E + "far"), C),)),
+                System(sources=(Source("urn:u", SlidingWindow(1500)),), joinables=(Pattern(A, iri(E + "far"), C),)),
             )
         ),
         System(
@@ -86,9 +92,9 @@ QUERY = System(
         ),
     ),
     predicates=(
-        tps.Compute((B, C), "urn:f#split", (A, TEN)),
-        tps.Maybe(System(joinables=(Pattern(A, iri(E + "name"), Variable("n")),)), BELOW),
-        Without((System(joinables=(Pattern(A, iri(E + "gone"), C),), predicates=(Test(BELOW),)),)),
+        tps.TableFunction((B, C), "urn:f#split", (A, TEN)),
+        tps.Optional(System(joinables=(Pattern(A, iri(E + "name"), Variable("n")),)), BELOW),
+        Without((System(joinables=(Pattern(A, iri(E + "gone"), C),), predicates=(Filter(BELOW),)),)),
     ),
     grouping=tps.Grouping(
         (A,),
@@ -108,21 +114,21 @@ QUERY = System(
 PLAN = check(
     Plan(
         (
-            Node("r", Read(Source())),
-            Node("s", Read(Source("urn:stream"))),
+            Node("r", Scan(Source())),
+            Node("s", Scan(Source("urn:stream"))),
             Node("u", Unit()),
             Node("m", Match((0, iri(E + "p"), 1)), (Input("r"), Input("d", feedback=True))),
             Node("v", Match((0, Value(TEN), None)), (Input("s"),)),
             Node("j", Join(((1, 0),), (0, 1, 3)), (Input("m", (1,)), Input("m", (0,)))),
             Node("x", Join((), ()), (Input("j", ()), Input("u", ()))),
             Node("n", AntiJoin(((0, 0),)), (Input("j", (0,)), Input("v", (0,)))),
-            Node("t", Filter(Invoke("urn:f#le", (Column(0), None, literal('"\\')))), (Input("n"),)),
+            Node("t", ops.Filter(Invoke("urn:f#le", (Column(0), None, literal('"\\')))), (Input("n"),)),
             Node("e", Extend(Invoke("urn:f#sum", (Column(0), Column(1)))), (Input("t"),)),
-            Node("o", Emit((0, iri(E + "p"), 3), ("first", "second")), (Input("e"),)),
-            Node("i", Emit((iri(E + "a"), iri(E + "b"), iri(E + "c")), ("axiom",)), (Input("x"),)),
+            Node("o", ops.Construct((0, iri(E + "p"), 3), ("first", "second")), (Input("e"),)),
+            Node("i", ops.Construct((iri(E + "a"), iri(E + "b"), iri(E + "c")), ("axiom",)), (Input("x"),)),
             Node("z", Distinct(3), (Input("i", (0,)), Input("i", (0,)))),
             Node("d", Distinct(3), (Input("z", (0,)),)),
-            Node("end", Deliver("dstream"), (Input("d", (0,)), Input("o", (0,)))),
+            Node("end", Sink("dstream"), (Input("d", (0,)), Input("o", (0,)))),
         ),
         planner="hand",
     )
@@ -132,14 +138,14 @@ LESS = Invoke("urn:f#le", (Column(0), Column(2)))
 QUERY_PLAN = check(
     Plan(
         (
-            Node("r", Read(Source("", Range(10_000), (("urn:s", Count(5)),), removals=True))),
+            Node("r", Scan(Source("", SlidingWindow(10_000), (("urn:s", CountWindow(5)),), removals=True))),
             Node("m", Match((0, iri(E + "p"), 1)), (Input("r"),)),
             Node("l", pps.LeftJoin(((0, 0),), (0, 1, 3), LESS), (Input("m", (0,)), Input("m", (0,)))),
             Node("k", pps.LeftJoin((), (0,)), (Input("m", ()), Input("m", ()))),
             Node("p", pps.Project((0, None, 0)), (Input("k"),)),
-            Node("q", pps.Where(1, iri(E + "k")), (Input("l"),)),
+            Node("q", pps.ConstantFilter(1, iri(E + "k")), (Input("l"),)),
             Node("u", pps.Union(), (Input("q"), Input("p"))),
-            Node("a", pps.Apply("urn:f#split", (Column(0), TEN), 2), (Input("u"),)),
+            Node("a", pps.TableFunction("urn:f#split", (Column(0), TEN), 2), (Input("u"),)),
             Node(
                 "g",
                 pps.Group(
@@ -158,25 +164,27 @@ QUERY_PLAN = check(
             Node("b", Unit()),
             Node("d", Extend(TEN), (Input("b"),)),
             Node("e", Extend(TEN), (Input("d"),)),
-            Node("c", pps.Closure(), (Input("e", ()),)),
-            Node("w", pps.Answer(("a", "n"), (0, 2), ("query",), ((pps.Column(2), True),)), (Input("i"),)),
-            Node("x", pps.Answer((), (), ("ask",)), (Input("j"),)),
+            Node("c", pps.TransitiveClosure(), (Input("e", ()),)),
+            Node("w", pps.Select(("a", "n"), (0, 2), ("query",), ((pps.Column(2), True),)), (Input("i"),)),
+            Node("x", pps.Select((), (), ("ask",)), (Input("j"),)),
             Node(
                 "y",
                 pps.Update(((None, 0, iri(E + "p"), 1),), ((1, 0, iri(E + "q"), 1),), rules=("end",)),
                 (Input("c", ()),),
             ),
-            Node("s", Emit((0, iri(E + "p"), 1), ("urn:stream",), reentrant=False), (Input("m"),)),
+            Node("s", ops.Construct((0, iri(E + "p"), 1), ("urn:stream",), reentrant=False), (Input("m"),)),
             Node("t", Distinct(3), (Input("s", (0,)),)),
             Node(
                 "f",
-                pps.Feed(tps.Source("urn:stream", Range(5000)), "rstream", tps.Report("periodic", 1000)),
+                pps.DerivedStream(
+                    tps.Source("urn:stream", SlidingWindow(5000)), "rstream", tps.Report("periodic", 1000)
+                ),
                 (Input("t", ()),),
             ),
             Node("n", Match((0, iri(E + "q"), None)), (Input("f"),)),
-            Node("v", pps.Answer(("a",), (0,), ("reader",)), (Input("n"),)),
-            Node("end", Deliver("rstream", report=tps.Report("nonempty")), (Input("w", ()), Input("x", ()))),
-            Node("told", Deliver("istream"), (Input("t", (0,)), Input("v", ()))),
+            Node("v", pps.Select(("a",), (0,), ("reader",)), (Input("n"),)),
+            Node("end", Sink("rstream", report=tps.Report("nonempty")), (Input("w", ()), Input("x", ()))),
+            Node("told", Sink("istream"), (Input("t", (0,)), Input("v", ()))),
         )
     )
 )
@@ -227,13 +235,13 @@ def test_every_node_is_drawn_once_and_every_edge_too(plan: Plan) -> None:
 
 
 def test_a_node_that_only_feedback_leads_to_is_drawn() -> None:
-    emit = Emit((0, iri(E + "p"), 0), ("axiom",))
+    emit = ops.Construct((0, iri(E + "p"), 0), ("axiom",))
     loop = Plan(
         (
             Node("m", Match((0, iri(E + "p"), 0)), (Input("d", feedback=True),)),
             Node("e", emit, (Input("m"),)),
             Node("d", Distinct(3), (Input("e", (0,)),)),
-            Node("end", Deliver(), (Input("d", (0,)),)),
+            Node("end", Sink(), (Input("d", (0,)),)),
         )
     )
     text = explain.text(check(loop))
@@ -321,7 +329,7 @@ def renamed(plan: Plan, text: str) -> Plan:
     """The plan with a constant and a rule's name of this text."""
     changes: dict[str, pps.Operator] = {
         "m": Match((0, literal(text), 1)),
-        "o": Emit((0, Term(f"<urn:{text}>"), 3), (text,)),
+        "o": ops.Construct((0, Term(f"<urn:{text}>"), 3), (text,)),
     }
     return replace(plan, nodes=tuple(replace(node, op=changes.get(node.id, node.op)) for node in plan.nodes))
 
@@ -351,7 +359,7 @@ def test_whatever_a_plan_says_the_picture_is_xml(text: str) -> None:
 
 
 def test_a_picture_of_nothing_but_the_end() -> None:
-    root = picture(explain.svg(check(Plan((Node("end", Deliver()),)))))
+    root = picture(explain.svg(check(Plan((Node("end", Sink()),)))))
     assert len(of_class(root, "node")) == 1
 
 
@@ -426,16 +434,16 @@ def test_the_program_of_a_page_is_javascript(tmp_path: Path) -> None:
 
 def many(rules: int) -> Plan:
     """Rules that share a match, each with a match, a join and a conclusion of its own."""
-    nodes = [Node("r", Read(Source())), Node("m", Match((0, iri(E + "p"), 1)), (Input("r"),))]
+    nodes = [Node("r", Scan(Source())), Node("m", Match((0, iri(E + "p"), 1)), (Input("r"),))]
     for number in range(rules):
         nodes += [
             Node(f"m{number}", Match((0, iri(E + "q"), iri(f"{E}{number}"))), (Input("r"),)),
             Node(f"j{number}", Join(((0, 0),), (0, 1)), (Input("m", (0,)), Input(f"m{number}", (0,)))),
-            Node(f"t{number}", Filter(Invoke("urn:f#le", (Column(0), TEN))), (Input(f"j{number}"),)),
-            Node(f"e{number}", Emit((0, iri(E + "s"), 1), (f"rule {number}",)), (Input(f"t{number}"),)),
+            Node(f"t{number}", ops.Filter(Invoke("urn:f#le", (Column(0), TEN))), (Input(f"j{number}"),)),
+            Node(f"e{number}", ops.Construct((0, iri(E + "s"), 1), (f"rule {number}",)), (Input(f"t{number}"),)),
         ]
     ends = tuple(Input(f"e{number}", (0,)) for number in range(rules))
-    return check(Plan((*nodes, Node("end", Deliver(), ends))))
+    return check(Plan((*nodes, Node("end", Sink(), ends))))
 
 
 @pytest.mark.parametrize("format", DRAWN)
@@ -450,6 +458,6 @@ def test_a_large_plan_is_drawn_in_seconds(format: str) -> None:
 def test_a_long_body_is_deeper_than_python_recurses() -> None:
     nodes = [Node("n0", Unit())]
     nodes += [Node(f"n{i}", Extend(TEN), (Input(f"n{i - 1}"),)) for i in range(1, 2000)]
-    plan = Plan((*nodes, Node("end", Deliver(), (Input("n1999"),))))
+    plan = Plan((*nodes, Node("end", Sink(), (Input("n1999"),))))
     for name, form in explain.FORMATS.items():
         assert "n1998" in form(plan, None), name

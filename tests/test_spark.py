@@ -359,12 +359,12 @@ def test_a_session_that_is_there_is_left_as_it_is_in_any_thread() -> None:
 
 
 def test_workers_do_not_look_for_cycles_all_the_time() -> None:
-    from squall.builders.distributed.io.records import TOKEN, Message, making
+    from squall.builders.distributed.io.records import TOKEN, Record, making
     from squall.builders.spark import session
     from squall.builders.spark.workers import by_workers
 
     def step(batches: Iterator[Any]) -> Iterator[Any]:
-        return making([Message(TOKEN, 0, 0, 0, 0, str(gc.get_threshold()), 0, 0, 0)])(batches)
+        return making([Record(TOKEN, 0, 0, 0, 0, str(gc.get_threshold()), 0, 0, 0)])(batches)
 
     (found,) = by_workers(session().range(0, 1, 1, 1), step).collect()
     assert found["row"] == "(100000, 50, 100)"
@@ -438,13 +438,13 @@ def test_the_name_of_a_socket_is_as_long_as_its_bytes(
 
 
 def test_workers_take_the_files_of_pyspark_and_not_its_archive() -> None:
-    from squall.builders.distributed.io.records import TOKEN, Message, making
+    from squall.builders.distributed.io.records import TOKEN, Record, making
     from squall.builders.spark import session
     from squall.builders.spark.workers import by_workers
 
     def step(batches: Iterator[Any]) -> Iterator[Any]:
         files = str((sys.modules["pyspark.worker"].__file__, sys.modules["py4j"].__file__))
-        return making([Message(TOKEN, 0, 0, 0, 0, files, 0, 0, 0)])(batches)
+        return making([Record(TOKEN, 0, 0, 0, 0, files, 0, 0, 0)])(batches)
 
     (found,) = by_workers(session().range(0, 1, 1, 1), step).collect()
     assert ".zip" not in found["row"]

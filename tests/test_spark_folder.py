@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 
 import squall
-from squall.builders.distributed.exec.micro_batch import Batches
+from squall.builders.distributed.exec.micro_batch import MicroBatches
 from squall.builders.distributed.exec.routing import DELIVER
 from squall.builders.distributed.io.records import Answers
 from squall.builders.runtime.serde import pack_output
@@ -22,7 +22,7 @@ from squall.builders.spark.store import Store
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.model import Report, profiles
-from squall.model.windows import Count
+from squall.model.windows import CountWindow
 from squall.plan import Plan
 from squall.rdf import Evaluated, Event, Solution, iri, iri_text, parts
 from squall.streams import Sources, open_sink, open_source
@@ -108,7 +108,7 @@ def test_lines_are_those_of_a_file(tmp_path: Path) -> None:
 
 def test_an_evaluation_that_is_complete_is_no_row_of_a_plan_that_one_task_runs(tmp_path: Path) -> None:
     told = Report("close", empty=True)
-    system = profiles.apply(squall.compile(AGES, lexer="sparql"), window=Count(2), output="rstream", report=told)
+    system = profiles.apply(squall.compile(AGES, lexer="sparql"), window=CountWindow(2), output="rstream", report=told)
     plan = squall.plan(system)
     outputs = list(squall.run(plan, EVENTS))
     answers = [output for output in outputs if not isinstance(output.fact, Evaluated)]
@@ -199,14 +199,14 @@ def test_each_batch_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def written() -> dict[str, float]:
         return {str(path): path.stat().st_mtime for path in sorted((tmp_path / "out").rglob("part-*.txt"))}
 
-    commit = Batches.commit
+    commit = MicroBatches.commit
 
-    def killed(self: Batches, number: int | None) -> None:
+    def killed(self: MicroBatches, number: int | None) -> None:
         if written():
             raise RuntimeError("killed")
         commit(self, number)
 
-    monkeypatch.setattr(Batches, "commit", killed)
+    monkeypatch.setattr(MicroBatches, "commit", killed)
     with pytest.raises(RuntimeError, match="killed"):
         go()
     before = written()

@@ -14,8 +14,8 @@ from pyarrow import parquet
 
 from squall.builders.distributed.exec.routing import DELIVER
 from squall.builders.distributed.io import task_output
-from squall.builders.distributed.io.engine import Told
-from squall.builders.distributed.io.records import ANSWERS, ROW, STATE, TIME, Message, Step, from_arrow, to_arrow
+from squall.builders.distributed.io.engine import TaskReport
+from squall.builders.distributed.io.records import ANSWERS, ROW, STATE, TIME, Record, Step, from_arrow, to_arrow
 from squall.builders.spark import output_files
 from squall.builders.spark.output_files import merged
 from squall.rdf import ALWAYS, FOREVER
@@ -24,22 +24,22 @@ from tests.in_memory import MemoryFiles
 PLACES = [place.encode() for place in ("", "?x", "?x\x1fa", "?x\x1f\uffff", "?x\x1f\U00010000")]
 
 
-def answers(count: int, seed: int) -> list[Message]:
+def answers(count: int, seed: int) -> list[Record]:
     draw = Random(seed)
-    row = Message(ROW, DELIVER, 0, 0, 0, "", 0, FOREVER, 0)
+    row = Record(ROW, DELIVER, 0, 0, 0, "", 0, FOREVER, 0)
     return [
         row._replace(node=draw.randrange(3), row=f"r{number}", start=time, spans=draw.choice(PLACES))
         for number, time in ((number, draw.randrange(count // 3)) for number in range(count))
     ]
 
 
-def told(step: Step, folder: Path) -> list[Message]:
+def told(step: Step, folder: Path) -> list[Record]:
     """What a task hands on that has been given nothing."""
     answering = task_output.answering(step, lambda _, answers: output_files.write(folder, answers))
     return list(from_arrow(answering(iter(()))))
 
 
-def of(*messages: Message) -> Step:
+def of(*messages: Record) -> Step:
     def step(_: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         for first in range(0, len(messages), 7):
             yield from to_arrow(messages[first : first + 7])
@@ -68,8 +68,8 @@ def test_a_task_holds_no_more_than_so_many(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_is_no_answer_is_handed_on(tmp_path: Path) -> None:
-    kept = Message(STATE, DELIVER, 1, 2, 3, "kept", 0, FOREVER, 1)
-    row = Message(ROW, 4, 1, 2, 3, "row", 0, FOREVER, 1)
+    kept = Record(STATE, DELIVER, 1, 2, 3, "kept", 0, FOREVER, 1)
+    row = Record(ROW, 4, 1, 2, 3, "row", 0, FOREVER, 1)
     (answer,) = answers(3, seed=0)[:1]
     *others, name = told(of(kept, answer, row), tmp_path)
     assert others == [kept, row]
@@ -81,15 +81,15 @@ def test_what_is_no_answer_is_handed_on(tmp_path: Path) -> None:
 
 def test_what_is_to_be_stored_is_in_files_by_kind_and_level(tmp_path: Path) -> None:
     """The messages that name them say what is in them; all others are handed on."""
-    rows = [Message(ROW, level, 1, 2, 0, "row", time, time + 5, 1, 3) for level in (1, 2) for time in (4, 7)]
-    state = Message(STATE, 1, 1, 2, 0, "kept", 9, FOREVER, 1, 2)
-    time = Message(TIME, 0, 0, 0, 0, "", 8, ALWAYS, 0)
+    rows = [Record(ROW, level, 1, 2, 0, "row", time, time + 5, 1, 3) for level in (1, 2) for time in (4, 7)]
+    state = Record(STATE, 1, 1, 2, 0, "kept", 9, FOREVER, 1, 2)
+    time = Record(TIME, 0, 0, 0, 0, "", 8, ALWAYS, 0)
     put = task_output.storing(
         of(*rows, time, state), lambda place, messages: output_files.write(tmp_path / place[0], messages)
     )
     first, *files = list(from_arrow(put(iter(()))))
     assert first == time
-    told = Told.of([first, *files])
+    told = TaskReport.of([first, *files])
     assert (told.latest, told.rows, told.starts, told.ends, told.kept) == (8, 12, 7, 12, 2)
     stored = {
         (kind, level): list(from_arrow(parquet.read_table(tmp_path / kind / name).to_batches()))

@@ -28,7 +28,7 @@ from squall.model import (
     warnings,
 )
 from squall.model.stratification import stratify
-from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import ALWAYS, Boolean, Event, Solution, Triple, iri, is_blank, literal, parts
 from squall.streams.sources.documents import load
 from squall.testing import assert_as_oracle, oracle, stream
@@ -135,12 +135,12 @@ def test_one_mark_for_several(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     ("written", "window"),
     [
-        ("[RANGE 10s STEP 5s]", Stepped(10_000, 5_000)),
-        ("[RANGE 10s]", Range(10_000)),
-        ("[RANGE 10s TUMBLING]", Stepped(10_000, 10_000)),
-        ("[RANGE TRIPLES 7]", Count(7)),
-        ("[TRIPLES 7 TUMBLING]", Count(7, 7)),
-        ("[TRIPLES 7 STEP 3]", Count(7, 3)),
+        ("[RANGE 10s STEP 5s]", HoppingWindow(10_000, 5_000)),
+        ("[RANGE 10s]", SlidingWindow(10_000)),
+        ("[RANGE 10s TUMBLING]", HoppingWindow(10_000, 10_000)),
+        ("[RANGE TRIPLES 7]", CountWindow(7)),
+        ("[TRIPLES 7 TUMBLING]", CountWindow(7, 7)),
+        ("[TRIPLES 7 STEP 3]", CountWindow(7, 3)),
     ],
 )
 def test_windows_of_csparql(written: str, window: Window) -> None:
@@ -151,10 +151,10 @@ def test_windows_of_csparql(written: str, window: Window) -> None:
 @pytest.mark.parametrize(
     ("written", "window"),
     [
-        ("RANGE PT10S STEP PT5S", Stepped(10_000, 5_000)),
-        ("RANGE PT10S", Stepped(10_000, 10_000)),
-        ("ELEMENTS 3", Count(3)),
-        ("ELEMENTS 3 STEP 2", Count(3, 2)),
+        ("RANGE PT10S STEP PT5S", HoppingWindow(10_000, 5_000)),
+        ("RANGE PT10S", HoppingWindow(10_000, 10_000)),
+        ("ELEMENTS 3", CountWindow(3)),
+        ("ELEMENTS 3 STEP 2", CountWindow(3, 2)),
     ],
 )
 def test_windows_of_rspql(written: str, window: Window) -> None:
@@ -165,10 +165,10 @@ def test_windows_of_rspql(written: str, window: Window) -> None:
 @pytest.mark.parametrize(
     ("written", "window"),
     [
-        ("[NOW-10s SLIDE 5s]", Stepped(10_000, 5_000)),
-        ("[NOW-10s]", Range(10_000)),
-        ("[FROM NOW-1h TO NOW-30m STEP 1m]", Stepped(1_800_000, 60_000, delay=1_800_000)),
-        ("[NOW-1h TO NOW-30m]", Range(1_800_000, 1_800_000)),
+        ("[NOW-10s SLIDE 5s]", HoppingWindow(10_000, 5_000)),
+        ("[NOW-10s]", SlidingWindow(10_000)),
+        ("[FROM NOW-1h TO NOW-30m STEP 1m]", HoppingWindow(1_800_000, 60_000, delay=1_800_000)),
+        ("[NOW-1h TO NOW-30m]", SlidingWindow(1_800_000, 1_800_000)),
     ],
 )
 def test_windows_of_sparqlstream(written: str, window: Window) -> None:
@@ -179,11 +179,11 @@ def test_windows_of_sparqlstream(written: str, window: Window) -> None:
 @pytest.mark.parametrize(
     ("written", "window"),
     [
-        ("[RANGE 10s SLIDE 5s]", Stepped(10_000, 5_000)),
-        ("[RANGE 10s]", Range(10_000)),
-        ("[NOW]", Range(1)),
+        ("[RANGE 10s SLIDE 5s]", HoppingWindow(10_000, 5_000)),
+        ("[RANGE 10s]", SlidingWindow(10_000)),
+        ("[NOW]", SlidingWindow(1)),
         ("[ALL]", LANDMARK),
-        ("[TRIPLES 7]", Count(7)),
+        ("[TRIPLES 7]", CountWindow(7)),
     ],
 )
 def test_windows_of_cqels(written: str, window: Window) -> None:

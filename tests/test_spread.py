@@ -13,10 +13,10 @@ import pytest
 import squall
 from squall import functions
 from squall.builders.distributed.exec import micro_batch
-from squall.builders.distributed.exec.routing import EVERY, Program
+from squall.builders.distributed.exec.routing import EVERY, PhysicalPlan
 from squall.builders.distributed.exec.worker import source_messages
 from squall.builders.distributed.io.parsing import Parsed
-from squall.builders.distributed.io.records import HELD, Parcel
+from squall.builders.distributed.io.records import HELD, RowBatch
 from squall.builders.distributed.plan.broadcast import chosen, general, spreadable
 from squall.builders.distributed.plan.partitioning import EVERYWHERE, Apart, goes_everywhere
 from squall.builders.distributed.plan.sampling import Arriving
@@ -144,7 +144,7 @@ def test_what_waits_in_every_task_is_handed_on_once() -> None:
     plan = squall.plan(system("a join", "RANGE 20ms", "istream"))
     entries = frozenset().union(*spreadable(plan).values())
     spread = chosen(plan, dict.fromkeys(entries, 1), [min(entries)], 10)
-    addressing = Program(plan, levels(plan, spread), spread=spread).addressing()
+    addressing = PhysicalPlan(plan, levels(plan, spread), spread=spread).addressing()
     (address,) = spread
     (parcel,) = addressing.rows(address, [("<a>", "<b>", 1, 2, 1)])
     assert parcel.bucket == EVERY
@@ -213,10 +213,10 @@ def test_no_task_has_all_rows_of_a_hot_key(name: str) -> None:
 
 def most_in_one_task(plan: Plan, events: list[Event], hot: Hot) -> float:
     """Which share of what sensors say one of eight tasks gets."""
-    program = Program(plan, levels(plan, hot=hot), hot=hot)
+    program = PhysicalPlan(plan, levels(plan, hot=hot), hot=hot)
     rows = Counter[int]()
     for made in source_messages(program, 0, [Parsed(0, events, [], len(events))]):
-        if isinstance(made, Parcel) and made.level == 1:
+        if isinstance(made, RowBatch) and made.level == 1:
             rows[made.bucket % 8] += sum(entry[0] is not None and "/o" in entry[0] for entry in made.entries)
     return max(rows.values()) / rows.total()
 
@@ -224,7 +224,7 @@ def most_in_one_task(plan: Plan, events: list[Event], hot: Hot) -> float:
 def test_joins_on_a_hot_key_are_done_as_one() -> None:
     plan = squall.plan(of_sensors("a star", "LANDMARK"))
     hot = found_hot(plan, stream(skewed(120)), 0.2)
-    (star,) = Program(plan, levels(plan, hot=hot), hot=hot).fused.values()
+    (star,) = PhysicalPlan(plan, levels(plan, hot=hot), hot=hot).fused.values()
     assert len(star.legs) == 3
     assert len(star.joins) == 2
     placed = groupings(plan, hot=hot)
@@ -235,7 +235,7 @@ def test_joins_on_a_hot_key_are_done_as_one() -> None:
 def test_of_what_waits_the_rows_of_a_hot_key_are_handed_on_once() -> None:
     plan = squall.plan(of_sensors("a join", "LANDMARK"))
     hot = found_hot(plan, stream(skewed(120)), 0.2)
-    addressing = Program(plan, levels(plan, hot=hot), hot=hot).addressing()
+    addressing = PhysicalPlan(plan, levels(plan, hot=hot), hot=hot).addressing()
     ((id, port),) = hot
     address = (id, 1 - port)
     key = addressing.grouped[address]

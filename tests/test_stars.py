@@ -17,12 +17,12 @@ from squall.builders.distributed.plan.broadcast import chosen, spreadable
 from squall.builders.distributed.plan.stages import fused, levels
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.multiway_join import stars
-from squall.builders.runtime.operators.multiway_join import Shape, Star
+from squall.builders.runtime.operators.multiway_join import MultiwayJoin, Shape
 from squall.builders.runtime.operators.state import SWEPT
-from squall.builders.runtime.zset import Entry
+from squall.builders.runtime.zset import Delta
 from squall.contracts import Options
 from squall.model import Source
-from squall.model.windows import Range
+from squall.model.windows import SlidingWindow
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
 from squall.rdf import FOREVER, Event, Term, Triple
@@ -65,8 +65,8 @@ def joined(shape: Shape, sides: Sequence[Bag]) -> Bag:
 def test_a_star_joins_all_its_inputs(shape: Shape, forgets: bool, data: st.DataObject) -> None:
     """In any order and any batches. forgets: what had ended before time went on is not needed any more."""
     ports = range(len(shape.widths))
-    star, came = Star(shape), list[Entry]()
-    taken: list[list[Entry]] = [[] for _ in ports]
+    star, came = MultiwayJoin(shape), list[Delta]()
+    taken: list[list[Delta]] = [[] for _ in ports]
     now = 0
     for port in data.draw(st.lists(st.sampled_from(ports), max_size=8)):
         batch = [one for one in data.draw(entries(shape.widths[port], (1,))) if one[-3] >= now]
@@ -82,9 +82,9 @@ def test_a_star_joins_all_its_inputs(shape: Shape, forgets: bool, data: st.DataO
 
 @given(batches=st.lists(st.tuples(st.integers(0, 2), entries(1, (1, 2))), max_size=6), more=entries(1, (1,)))
 @settings(max_examples=40, deadline=None)
-def test_a_star_takes_back_what_it_has_kept(batches: list[tuple[int, list[Entry]]], more: list[Entry]) -> None:
+def test_a_star_takes_back_what_it_has_kept(batches: list[tuple[int, list[Delta]]], more: list[Delta]) -> None:
     shape = Shape((1, 1, 1), ((0,), (0,), (0,)), (0,))
-    first, second = Star(shape), Star(shape)
+    first, second = MultiwayJoin(shape), MultiwayJoin(shape)
     first.keep()
     for port, batch in batches:
         first.apply(port, [(*one[:-1], 1) for one in batch for _ in range(one[-1])])
@@ -98,7 +98,7 @@ def test_a_star_takes_back_what_it_has_kept(batches: list[tuple[int, list[Entry]
 @pytest.mark.parametrize("static", [False, True], ids=["", "one side static"])
 def test_what_a_star_keeps_stays_small(keys: int, static: bool) -> None:
     """However long the stream is, also where records are never complete or never end."""
-    star, largest = Star(Shape((1, 1, 1), ((0,), (0,), (0,)), (0,))), 0
+    star, largest = MultiwayJoin(Shape((1, 1, 1), ((0,), (0,), (0,)), (0,))), 0
     if static:
         star.apply(2, [(f"<urn:{key}>", 0, FOREVER, 1) for key in range(7)])
     for time in range(8000):
@@ -123,8 +123,8 @@ def join(name: str, left: str, right: str, on: tuple[tuple[int, int], ...], keep
 
 
 def plan(*nodes: Node, removals: bool = False) -> Plan:
-    read = Node("read", ops.Read(Source("", Range(4), removals=removals)))
-    return Plan((read, *map(rows, "pqrs"), *nodes, Node("end", ops.Deliver(), (Input(nodes[-1].id),))))
+    read = Node("read", ops.Scan(Source("", SlidingWindow(4), removals=removals)))
+    return Plan((read, *map(rows, "pqrs"), *nodes, Node("end", ops.Sink(), (Input(nodes[-1].id),))))
 
 
 def legs(found: Plan) -> dict[str, list[tuple[tuple[str, int], tuple[int, ...]]]]:
@@ -254,5 +254,5 @@ def test_joins_that_are_done_as_one_are_one_operator() -> None:
     working = joins & made.machine.operators.keys()
     assert len(joins) == 5
     assert working == set(stars(found))
-    assert all(isinstance(made.machine.operators[id], Star) for id in working)
+    assert all(isinstance(made.machine.operators[id], MultiwayJoin) for id in working)
     assert joins <= IteratorJob(found, Options(measure=True)).machine.operators.keys(), "each is measured by itself"

@@ -15,19 +15,20 @@ from squall.model import (
     Aggregate,
     AtomPattern,
     Construct,
-    Either,
     Grouping,
-    Maybe,
+    Optional,
     Pattern,
     Select,
     Slice,
     System,
+    Union,
     Variable,
     Without,
 )
 from squall.plan import Plan
+from squall.plan import operators as ops
 from squall.plan.cardinality import MOST, NOTHING, Counts, Guess, Statistics, estimates
-from squall.plan.operators import Answer, Group, Join, Match, Operator
+from squall.plan.operators import Group, Join, Match, Operator
 from squall.rdf import Atom, Event, Term, Triple, iri
 from squall.rdf.row_tags import relation_mark
 from squall.testing.strategies import ALL, event_streams, static_data, systems
@@ -53,7 +54,7 @@ def rows(rule: System, kind: type[Operator], statistics: Statistics | None = DAT
     return [found[node.id] for node in made.nodes if isinstance(node.op, kind)][-1]
 
 
-def rule(*joinables: Pattern | AtomPattern | Either | System, **more: object) -> System:
+def rule(*joinables: Pattern | AtomPattern | Union | System, **more: object) -> System:
     return System("r", joinables=joinables, consequences=(Select((X,)),), **more)  # type: ignore[arg-type]
 
 
@@ -154,13 +155,15 @@ def test_other_operators() -> None:
     p = Pattern(X, P, Y)
     one, other = System(joinables=(p,)), System(joinables=(Pattern(X, Q, Y),))
     count = Grouping((Y,), (Aggregate(N, "count"),))
-    assert rows(rule(Either((one, other))), Answer) == pytest.approx(199)
-    assert rows(rule(p, predicates=(Maybe(System(joinables=(Pattern(X, R, Z),))),)), Answer) == pytest.approx(100)
-    assert rows(rule(p, predicates=(Without((Pattern(X, R, Z),)),)), Answer) == pytest.approx(100)
-    assert rows(rule(p, predicates=(Without((Pattern(X, P, Z),)),)), Answer) == pytest.approx(10)
+    assert rows(rule(Union((one, other))), ops.Select) == pytest.approx(199)
+    assert rows(rule(p, predicates=(Optional(System(joinables=(Pattern(X, R, Z),))),)), ops.Select) == pytest.approx(
+        100
+    )
+    assert rows(rule(p, predicates=(Without((Pattern(X, R, Z),)),)), ops.Select) == pytest.approx(100)
+    assert rows(rule(p, predicates=(Without((Pattern(X, P, Z),)),)), ops.Select) == pytest.approx(10)
     assert rows(rule(Pattern(X, Q, Y), grouping=count), Group) == pytest.approx(50)
     assert rows(rule(p, grouping=Grouping((), count.aggregates)), Group) == 1
-    assert rows(rule(p, slice=Slice(limit=7)), Answer) == 7
+    assert rows(rule(p, slice=Slice(limit=7)), ops.Select) == 7
 
 
 def test_what_rules_derive_counts() -> None:

@@ -19,21 +19,21 @@ from squall.model import (
     Call,
     Construct,
     Delete,
-    Either,
     FactPattern,
     Graph,
     Grouping,
-    Maybe,
+    Optional,
     Pattern,
     Predicate,
     Slice,
     Source,
     System,
+    Union,
     Variable,
     Without,
 )
 from squall.model.stratification import Shape, components, overlap, shape, stratify
-from squall.model.windows import Count, Range
+from squall.model.windows import CountWindow, SlidingWindow
 from squall.rdf import RDF, XSD, iri, literal
 
 X, Y, Z = map(Variable, "xyz")
@@ -161,18 +161,18 @@ PAIRS = rule("it", [Pattern(X, P, Y)], Pattern(X, Q, Y))
 @pytest.mark.parametrize(
     ("alone", "verb"),
     [
-        (replace(PAIRS, predicates=(Maybe(OWN),)), "takes as optional"),
-        (replace(PAIRS, predicates=(Maybe(System(joinables=(OWN,))),)), "takes as optional"),
-        (replace(PAIRS, predicates=(Maybe(replace(OWN, grouping=Grouping((Y,), ()))),)), "aggregates"),
+        (replace(PAIRS, predicates=(Optional(OWN),)), "takes as optional"),
+        (replace(PAIRS, predicates=(Optional(System(joinables=(OWN,))),)), "takes as optional"),
+        (replace(PAIRS, predicates=(Optional(replace(OWN, grouping=Grouping((Y,), ()))),)), "aggregates"),
         (replace(PAIRS, joinables=(Pattern(X, P, Y), replace(OWN, slice=Slice(limit=1)))), "slices"),
         (replace(PAIRS, joinables=(Pattern(X, Q, Y),), grouping=Grouping((X, Y), ())), "groups"),
-        (replace(PAIRS, joinables=(Either((PAIRS, replace(OWN, grouping=Grouping((Y,), ())))),)), "groups"),
+        (replace(PAIRS, joinables=(Union((PAIRS, replace(OWN, grouping=Grouping((Y,), ())))),)), "groups"),
         (replace(PAIRS, predicates=(without(),), joinables=(Pattern(X, P, Y),)), None),
-        (replace(PAIRS, predicates=(Without((Either((System(), OWN)),)),)), "negates"),
+        (replace(PAIRS, predicates=(Without((Union((System(), OWN)),)),)), "negates"),
         (replace(PAIRS, joinables=(replace(OWN, predicates=(Bind(X, NOW),)),)), "takes the time (`now`) of"),
         (replace(PAIRS, joinables=(Pattern(X, P, Y), OWN)), None),
         (replace(PAIRS, joinables=(Pattern(X, P, Y), replace(OWN, distinct=True))), None),
-        (replace(PAIRS, joinables=(Pattern(X, P, Y), Either((OWN, OWN)))), None),
+        (replace(PAIRS, joinables=(Pattern(X, P, Y), Union((OWN, OWN)))), None),
     ],
 )  # fmt: skip
 def test_what_has_to_know_all_that_it_reads(alone: System, verb: str | None) -> None:
@@ -183,7 +183,7 @@ def test_what_has_to_know_all_that_it_reads(alone: System, verb: str | None) -> 
 
 
 def test_what_reads_a_stream_of_its_own_reads_nothing_derived() -> None:
-    negated = Maybe(replace(OWN, sources=(Source("urn:stream"),)))
+    negated = Optional(replace(OWN, sources=(Source("urn:stream"),)))
     stratify(program(replace(PAIRS, predicates=(negated,))))
     stratify(program(replace(PAIRS, sources=(Source("urn:stream"),), predicates=(without(Pattern(Y, Q, Z)),))))
 
@@ -233,7 +233,12 @@ def reading(*sources: Source) -> System:
 @pytest.mark.parametrize("template", [Pattern(X, Q, Y), Pattern(X, A, Y)], ids=["that is read", "that is not"])
 @pytest.mark.parametrize(
     "source",
-    [Source("urn:s", Count(3)), Source(window=Count(3)), Source(windows=(("urn:s", Count(3)),)), Graph(B, Count(3))],
+    [
+        Source("urn:s", CountWindow(3)),
+        Source(window=CountWindow(3)),
+        Source(windows=(("urn:s", CountWindow(3)),)),
+        Graph(B, CountWindow(3)),
+    ],
     ids=["by itself", "with others", "by its own window", "a graph of it"],
 )
 def test_a_window_of_triples_is_not_of_what_two_queries_make(source: Source, template: Pattern) -> None:
@@ -245,9 +250,9 @@ def test_a_window_of_triples_is_not_of_what_two_queries_make(source: Source, tem
 
 def test_other_windows_are_of_what_many_queries_make() -> None:
     two = (made("m", Pattern(X, Q, Y)), made("n", Pattern(X, A, Y)))
-    stratify(program(*two, reading(Source("urn:s", Range(3)), Source("urn:other", Count(3)))))
-    stratify(program(two[0], reading(Source("urn:s", Count(3)))))
-    stratify(program(two[0], replace(two[1], stream="urn:t"), reading(Source(window=Count(3)))))
+    stratify(program(*two, reading(Source("urn:s", SlidingWindow(3)), Source("urn:other", CountWindow(3)))))
+    stratify(program(two[0], reading(Source("urn:s", CountWindow(3)))))
+    stratify(program(two[0], replace(two[1], stream="urn:t"), reading(Source(window=CountWindow(3)))))
 
 
 # Accepted

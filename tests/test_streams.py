@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from squall.contracts import Output
 from squall.errors import PluginError, SinkError, SourceError, UsageError
-from squall.model.windows import Count, Range, Stepped
+from squall.model.windows import CountWindow, HoppingWindow, SlidingWindow
 from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Quad, Solution, Term, Triple, iri, literal
 from squall.streams import (
     FileSink,
@@ -116,8 +116,8 @@ def test_a_named_stream(tmp_path: Path) -> None:
 
 def test_the_windows_of_addresses() -> None:
     uris = ["a=x.nt?window=RANGE 10s STEP 5s", "b=y.nt", "a=z.nt", "-?window=triples%205&format=nt"]
-    assert windows(uris) == {"a": Stepped(10_000, 5000), "": Count(5)}
-    assert windows(["a=x.nt?window=RANGE 1s", "a=y.nt?window=RANGE 1s"]) == {"a": Range(1000)}
+    assert windows(uris) == {"a": HoppingWindow(10_000, 5000), "": CountWindow(5)}
+    assert windows(["a=x.nt?window=RANGE 1s", "a=y.nt?window=RANGE 1s"]) == {"a": SlidingWindow(1000)}
     with pytest.raises(UsageError, match="a has two windows: RANGE 1s and RANGE 2s"):
         windows(["a=x.nt?window=RANGE 1s", "a=y.nt?window=RANGE 2s"])
     with pytest.raises(UsageError, match="`RANGE soon` is not a window"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.model import Construct, Delete, Insert, Pattern, Source, System, Variable
-from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import ALWAYS, Event, Term, Triple, iri
 from squall.testing import assert_as_oracle
 from tests import in_memory
@@ -17,8 +17,10 @@ X, Y = Variable("x"), Variable("y")
 P, Q, R, STOP = (iri(f"http://example.org/{name}") for name in ("p", "q", "r", "stop"))
 MADE = "urn:made"
 A, B = iri("urn:a"), iri("urn:b")
-CONTINUOUS: list[Window] = [LANDMARK, Range(3)]
-WINDOWS: st.SearchStrategy[Window] = st.sampled_from([*CONTINUOUS, Stepped(4, 2), Count(2), Count(3, 2)])
+CONTINUOUS: list[Window] = [LANDMARK, SlidingWindow(3)]
+WINDOWS: st.SearchStrategy[Window] = st.sampled_from(
+    [*CONTINUOUS, HoppingWindow(4, 2), CountWindow(2), CountWindow(3, 2)]
+)
 OUTPUTS = st.sampled_from(["istream", "dstream", "rstream"])
 
 

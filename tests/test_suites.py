@@ -13,7 +13,7 @@ from squall.contracts import Builder, Job, Options, Output
 from squall.errors import BuilderError, PlannerError
 from squall.model import System
 from squall.plan import Node, Plan
-from squall.plan.operators import AntiJoin, Deliver, Join, Match, Project
+from squall.plan.operators import AntiJoin, Join, Match, Project, Sink
 from squall.rdf import ALWAYS, Event
 from squall.testing import BuilderSuite, LexerSuite, PlannerSuite
 
@@ -105,7 +105,7 @@ def _one_way_joins(system: System) -> Plan:
 
 def _not_well_formed(system: System) -> Plan:
     """Delivers nothing."""
-    return Plan(tuple(node for node in squall.plan(system).nodes if not isinstance(node.op, Deliver)))
+    return Plan(tuple(node for node in squall.plan(system).nodes if not isinstance(node.op, Sink)))
 
 
 class _Forgetful:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import micro_batch, sharded_plan
-from squall.builders.distributed.exec.routing import Program
-from squall.builders.distributed.io.engine import Tally
+from squall.builders.distributed.exec.routing import PhysicalPlan
+from squall.builders.distributed.io.engine import NodeMetrics
 from squall.builders.distributed.plan import shardability_reasons
 from squall.builders.distributed.plan.broadcast import chosen, closures, spreadable
 from squall.builders.distributed.plan.partitioning import Address
@@ -23,7 +23,7 @@ from squall.builders.distributed.plan.skew import scatterable
 from squall.builders.distributed.plan.stages import groupings, levels
 from squall.contracts import Options
 from squall.model import Construct, Pattern, Source, System, Variable
-from squall.model.windows import Count, Range
+from squall.model.windows import CountWindow, SlidingWindow
 from squall.plan import Plan
 from squall.plan.node_metrics import Figures
 from squall.rdf import Event, Term
@@ -248,7 +248,7 @@ def test_a_program_without_levels_goes_on_in_any_way(monkeypatch: pytest.MonkeyP
     """Batches of one event go straight through, those of two do not."""
     monkeypatch.setattr(micro_batch, "COMPACT", 4)
     system = squall.compile(
-        "@prefix : <http://example.org/>.\n[(?x :p ?y) -> (?x :q ?y)]", lexer="jena", window=Range(9)
+        "@prefix : <http://example.org/>.\n[(?x :p ?y) -> (?x :q ?y)]", lexer="jena", window=SlidingWindow(9)
     )
     plan = squall.plan(system)
     assert not levels(plan)
@@ -262,7 +262,7 @@ def test_a_program_without_levels_goes_on_in_any_way(monkeypatch: pytest.MonkeyP
 def test_what_has_not_ended_outlives_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(micro_batch, "COMPACT", 1)
     rule = "@prefix : <http://example.org/>.\n[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]"
-    system = squall.compile(rule, lexer="jena", window=Range(4))
+    system = squall.compile(rule, lexer="jena", window=SlidingWindow(4))
     events = stream("1 :a :p :b\n2 :c :p :d\n4 :b :p :e\n5 :e :p :f\n6 :d :p :g")
     found = in_memory.run(squall.plan(system), [[event] for event in events])
     assert_as_oracle(system, found, events)
@@ -287,8 +287,8 @@ def test_time_passes_in_the_first_round_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("together", "few"), WAYS, ids=["distributed", "in one task", "straight"])
-@pytest.mark.parametrize("window", [Range(100), Count(100)], ids=str)
-def test_nodes_are_measured_as_in_process(together: int, few: int, window: Range | Count) -> None:
+@pytest.mark.parametrize("window", [SlidingWindow(100), CountWindow(100)], ids=str)
+def test_nodes_are_measured_as_in_process(together: int, few: int, window: SlidingWindow | CountWindow) -> None:
     rules = """
     @prefix : <http://example.org/>.
     [(?a :edge ?b) -> (?a :path ?b)]
@@ -297,7 +297,7 @@ def test_nodes_are_measured_as_in_process(together: int, few: int, window: Range
     plan = squall.plan(squall.compile(rules, lexer="jena", window=window))
     good = stream("".join(f"0 :{node} :good :yes\n" for node in "bcde"))
     events = [*good, *stream("1 :a :edge :b\n2 :b :edge :c\n2 :c :edge :d\n3 :d :edge :e\n4 :e :edge :e")]
-    tally = Tally(plan)
+    tally = NodeMetrics(plan)
     in_memory.run(plan, [events[:6], events[6:]], together=together, few=few, tally=tally)
     job = squall.build(plan, options=Options(measure=True))
     list(job.run([events[:6], events[6:]]))
@@ -344,11 +344,13 @@ def test_the_task_that_runs_a_plan_as_a_whole_holds_what_it_keeps(few: int, monk
 EDGES = "1 :a :p :b\n2 :b :p :c"
 
 
-def work(rule: str, together: int = 0, edges: str = EDGES, **options: Any) -> micro_batch.Batches:
+def work(rule: str, together: int = 0, edges: str = EDGES, **options: Any) -> micro_batch.MicroBatches:
     """A batch of edges, worked off."""
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rule}", lexer="jena", **options))
     files = in_memory.MemoryFiles()
-    job = micro_batch.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), together, most=0)
+    job = micro_batch.MicroBatches(
+        in_memory.MemoryExchange(files), files, PhysicalPlan(plan, levels(plan)), together, most=0
+    )
     job.work(chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(stream(edges)))))
     return job
 
@@ -370,7 +372,7 @@ def test_what_ends_within_a_batch_is_not_stored() -> None:
 
 def test_many_rows_are_one_message() -> None:
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{CHAIN}", lexer="jena"))
-    addressing = Program(plan, levels(plan)).addressing()
+    addressing = PhysicalPlan(plan, levels(plan)).addressing()
     address = next(iter(addressing.keys))
     entries = [("<a>", f"<b{number % 3}>", number, number + 1, 1) for number in range(300)]
     found = list(addressing.rows(address, entries))

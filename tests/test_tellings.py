@@ -28,9 +28,9 @@ from squall.model import (
     over,
     warnings,
 )
-from squall.model.windows import NOTHING, Count, Range
+from squall.model.windows import NOTHING, CountWindow, SlidingWindow
 from squall.plan import Plan
-from squall.plan.operators import Deliver, Feed
+from squall.plan.operators import DerivedStream, Sink
 from squall.rdf import ALWAYS, FOREVER, XSD, Evaluated, Event, Quad, Term, Triple, heartbeat, iri, literal
 from squall.streams import Sources, open_source
 from squall.testing import assert_as_oracle
@@ -99,7 +99,7 @@ def test_a_system_is_told_as_what_is_around_it_unless_it_says_how() -> None:
 def test_what_is_told_whole_is_told_at_what_no_rule_reads_in_a_file_too(tmp_path: Path) -> None:
     """A reader of files may leave out what no rule reads, but not the instant at which it comes."""
     (tmp_path / "in.ntt").write_text(f"1 {P} {P} {Q} .\n2 {P} {R} {Q} .\n3 {S} {P} {Q} .\n")
-    system = over(replace(rule((Pattern(X, P, Y),), Pattern(Y, Q, X)), output="rstream"), Range(10))
+    system = over(replace(rule((Pattern(X, P, Y),), Pattern(Y, Q, X)), output="rstream"), SlidingWindow(10))
     job = squall.build(squall.plan(system))
     found = [output.time for output in job.run(Sources([open_source(str(tmp_path / "in.ntt"))]))]
     assert found == [1, 2, 3, 3, 11, 12]
@@ -210,7 +210,7 @@ def test_a_stream_that_is_made_has_the_window_that_is_given_for_it(tmp_path: Pat
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_stream_of_a_stream(planner: str) -> None:
-    one, two = Source(EX + "one", Range(3)), Source(EX + "two", Count(2))
+    one, two = Source(EX + "one", SlidingWindow(3)), Source(EX + "two", CountWindow(2))
     first = System(subsystems=(rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="first"),), stream=one.iri)
     second = System(
         subsystems=(rule((Pattern(X, Q, Y),), Pattern(Y, R, X), name="second", source=one),), stream=two.iri
@@ -235,7 +235,7 @@ def _unread(system: System) -> System:
 @pytest.mark.parametrize("together", [1, 4])
 def test_a_stream_is_told_at_each_event_of_another_that_changes_nothing(planner: str, together: int) -> None:
     """The second query answers the same at each event of the first one's stream: no row reaches it, an instant does."""
-    given, one, two = Source(EX + "in"), Source(EX + "one"), Source(EX + "two", Range(1))
+    given, one, two = Source(EX + "in"), Source(EX + "one"), Source(EX + "two", SlidingWindow(1))
     first = rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="first", source=given)
     second = rule((Pattern(X, Q, Y), Pattern(X, Q, X)), Pattern(Y, R, X), name="second", source=one)
     third = rule((Pattern(X, R, Y),), Pattern(Y, S, Y), name="third", source=two)
@@ -273,7 +273,7 @@ def test_the_plan_feeds_a_stream_once_for_each_window(tmp_path: Path) -> None:
         csparql_c=query.format("c", "6s"),
     )
     plan = squall.plan(system)
-    feeds = [node.op for node in plan.nodes if isinstance(node.op, Feed)]
+    feeds = [node.op for node in plan.nodes if isinstance(node.op, DerivedStream)]
     assert sorted(str(op.source.window) for op in feeds) == ["RANGE 5s", "RANGE 6s"]
     assert {op.source.iri for op in feeds} == {EX + "hot"}
     assert sorted(op.output for _, op in plan.deliveries) == ["istream", "rstream"]
@@ -285,7 +285,7 @@ def test_no_stream_is_fed_to_what_cannot_fit_it(tmp_path: Path) -> None:
         "WHERE { ?r <http://example.org/cold> ?t }"
     )
     plan = squall.plan(programs(tmp_path, csparql_hot=HOT, csparql_other=other))
-    assert not [node for node in plan.nodes if isinstance(node.op, Feed)]
+    assert not [node for node in plan.nodes if isinstance(node.op, DerivedStream)]
 
 
 def test_a_stream_cannot_be_made_of_itself(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_facts_of_a_stream_are_told_once_where_two_rules_make_them() -> None:
     system = System(subsystems=(System(subsystems=parts, stream=EX + "s"),))
     a = iri(EX + "a")
     assert len(told(system, events=[Event(1, (Triple(a, P, a),))])) == 1
-    assert sum(isinstance(node.op, Deliver) for node in squall.plan(system).nodes) == 1
+    assert sum(isinstance(node.op, Sink) for node in squall.plan(system).nodes) == 1
 
 
 def test_the_background_holds_no_stream_that_is_made() -> None:
@@ -430,8 +430,10 @@ def test_a_stream_that_only_what_nobody_reads_reads_says_when_answers_are_evalua
         heads = (Construct((Pattern(X, made, Y),), internal),)
         return System(name, (source,), (Pattern(X, read, Y),), consequences=heads, reentrant=False)
 
-    making = System(subsystems=(rule("m", Source("urn:a", Range(5)), P, Q),), output="dstream", stream="urn:made")
-    hidden = rule("hidden", Source("urn:made", Range(7)), Q, iri("urn:t"), internal=True)
+    making = System(
+        subsystems=(rule("m", Source("urn:a", SlidingWindow(5)), P, Q),), output="dstream", stream="urn:made"
+    )
+    hidden = rule("hidden", Source("urn:made", SlidingWindow(7)), Q, iri("urn:t"), internal=True)
     asking = System(subsystems=(rule("r", Source("urn:b"), P, R), hidden), output="rstream")
     system = System(subsystems=(making, asking))
     events = [Event(time, (Triple(S, P, S),), stream) for time, stream in ((1, "urn:b"), (3, "urn:a"), (30, "urn:b"))]
@@ -444,7 +446,7 @@ def test_a_stream_that_only_what_nobody_reads_reads_says_when_answers_are_evalua
 def test_each_query_is_told_when_its_own_answer_has_changed(planner: str) -> None:
     """Also where both are told in the same way."""
     texts = ("SELECT ?r { ?r ex:t ?t }", "ASK { ?r ex:cold ?t }")
-    compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=Range(100_000)) for text in texts]
+    compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=SlidingWindow(100_000)) for text in texts]
     queries = [replace(query, output="rstream", report=None) for one in compiled for query in one.subsystems]
     both = System(subsystems=tuple(queries), output="rstream", report=Report("change"))
     found = told(both, planner)
@@ -457,7 +459,7 @@ def test_each_query_is_told_when_its_own_answer_has_changed(planner: str) -> Non
 def test_the_same_solutions_in_another_order_are_another_answer(planner: str, builder: str) -> None:
     """But not if what they are ordered by is another, and they are in the same order."""
     text = f"{PREFIX}SELECT ?x {{ ?x ex:p ?y }} ORDER BY ?y"
-    query = squall.compile(text, lexer="sparql", window=Range(2)).subsystems[0]
+    query = squall.compile(text, lexer="sparql", window=SlidingWindow(2)).subsystems[0]
     system = replace(query, output="rstream", report=Report("change"))
     values = {1: (1, 5), 3: (2, 6), 5: (9, 7), 7: (9, 8), 9: (1, 8), 11: (8, 8), 13: (8, 8)}
 
@@ -501,7 +503,7 @@ def test_what_two_updates_insert_at_once_each_tells_in_its_way(
 def test_of_each_query_it_is_told_that_its_own_answer_is_complete_unless_that_is_empty(planner: str) -> None:
     """Also where another one that is told in the same way is not."""
     texts = ("SELECT ?r { ?r ex:t ?t }", "ASK { ?r ex:cold ?t }")
-    compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=Range(100_000)) for text in texts]
+    compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=SlidingWindow(100_000)) for text in texts]
     queries = [replace(query, output="rstream", report=None) for one in compiled for query in one.subsystems]
     both = System(subsystems=tuple(queries), output="rstream", report=Report("nonempty", empty=True))
     complete = [time for time, _, fact in told(both, planner) if fact == str(Evaluated(()))]
@@ -518,7 +520,7 @@ def test_what_is_told_periodically_is_in_order_with_what_others_tell(planner: st
         return System(subsystems=(replace(rule, reentrant=False),), output=output, report=report)
 
     periodic = telling(Source("urn:a"), Q, "rstream", Report("periodic", 4))
-    ending = telling(Source("urn:b", Range(9)), R, "dstream", None)
+    ending = telling(Source("urn:b", SlidingWindow(9)), R, "dstream", None)
     plan = squall.plan(System(subsystems=(periodic, ending)), planner)
     came = [Event(time, (Triple(S, P, S),), stream) for time, stream in ((1, "urn:a"), (1, "urn:b"), (30, "urn:a"))]
     came.insert(2, heartbeat(22) if says == "heartbeat" else Event(22, (), "urn:b"))
@@ -564,7 +566,7 @@ def test_what_is_told_periodically_goes_on_in_all_builders(builder: str, last: E
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_with_a_period_a_fact_goes_on_from_one_multiple_to_the_next(builder: str, output: str) -> None:
     """That it was not there in between, and comes of another rule now, is not looked at."""
-    x, source = iri(EX + "x"), Source("", Range(1))
+    x, source = iri(EX + "x"), Source("", SlidingWindow(1))
     first = rule((Pattern(X, P, Y),), Pattern(X, S, Y), name="first", source=source)
     second = rule((Pattern(X, Q, Y),), Pattern(X, S, Y), name="second", source=source)
     system = System(subsystems=(first, second), output=output, report=Report("periodic", 2))

@@ -10,7 +10,7 @@ import pytest
 from squall import testing
 from squall.errors import LexerError, PlannerError
 from squall.functions.jena import function_iri
-from squall.model import AtomPattern, Bind, Call, Construct, Pattern, Source, System, Test, Variable, Without
+from squall.model import AtomPattern, Bind, Call, Construct, Filter, Pattern, Source, System, Variable, Without
 from squall.rdf import ALWAYS, Atom, Event, Solution, Term, Triple
 from squall.testing import cases, difference, isomorphic, oracle, static, stream, term, timed
 from squall.testing.streams import show
@@ -24,7 +24,7 @@ def _pattern(text: str) -> Pattern:
     return Pattern(subject, predicate, value)
 
 
-def _rule(name: str, body: str, head: str, *predicates: Test | Bind | Without) -> System:
+def _rule(name: str, body: str, head: str, *predicates: Filter | Bind | Without) -> System:
     """A rule; the patterns of the body are parted by ``. ``."""
     joinables = tuple(map(_pattern, filter(None, body.split(". "))))
     return System(name, joinables=joinables, predicates=predicates, consequences=(Construct((_pattern(head),)),))
@@ -264,14 +264,14 @@ def test_oracle_refuses_a_cycle_through_negation() -> None:
 
 def test_oracle_computes() -> None:
     total = Bind(Z, Call(function_iri("sum"), (Y, Y)))
-    large = Test(Call(function_iri("greaterThan"), (Z, term("5"))))
+    large = Filter(Call(function_iri("greaterThan"), (Z, term("5"))))
     rule = _rule("r", "?x :p ?y", "?x :q ?z", total, large)
     events = '1 :a :p "2"^^xsd:int\n2 :a :p "3"^^xsd:int\n3 :a :p :b'
     assert _oracle(rule, events) == ['2 :a :q "6"^^<http://www.w3.org/2001/XMLSchema#int> r']
 
 
 def test_oracle_passes_unbound_variables_as_unbound() -> None:
-    rule = _rule("r", "?x :p ?y", "?x :q ?y", Test(Call(function_iri("unbound"), (Z,))))
+    rule = _rule("r", "?x :p ?y", "?x :q ?y", Filter(Call(function_iri("unbound"), (Z,))))
     assert _oracle(rule, "1 :a :p :b") == ["1 :a :q :b r"]
 
 

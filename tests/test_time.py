@@ -16,7 +16,7 @@ import squall
 from squall.contracts import Ledger
 from squall.errors import BuilderError, SourceError, UsageError
 from squall.model import over, profiles
-from squall.model.windows import Range, Window
+from squall.model.windows import SlidingWindow, Window
 from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Solution, Term, Triple, iri, literal
 from squall.streams import LedgerFile, Source, Sources, open_source, windows
 from squall.streams.clock import Clock, EventClock, VirtualClock, WallClock, beginning
@@ -420,7 +420,7 @@ def test_time_goes_on_when_nothing_that_arrives_can_be_used(stamps: bool) -> Non
 def test_windows_close_by_timer_when_nothing_arrives() -> None:
     """Trap 29: what a window has lost is told without a later event."""
     live, clock = Scripted(), VirtualClock(1000, stamps=True)
-    system = over(squall.compile(f"[r: (?a <{E}p> ?b) -> (?b <{E}q> ?a)]", lexer="jena"), Range(250))
+    system = over(squall.compile(f"[r: (?a <{E}p> ?b) -> (?b <{E}q> ?a)]", lexer="jena"), SlidingWindow(250))
     job = squall.build(squall.plan(profiles.apply(system, output="dstream")))
     seen: Queue[int] = Queue()
     told: Queue[int] = Queue()

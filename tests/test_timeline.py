@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.builders.runtime.operators.event_time import Changes, Group, Slice, TimeDriven
-from squall.builders.runtime.zset import Entry, Row, settle
+from squall.builders.runtime.operators.event_time import Changes, EventTimeOperator, Group, Slice
+from squall.builders.runtime.zset import Delta, Row, settle
 from squall.functions.jena import function_iri
 from squall.functions.ordering import key
 from squall.plan import operators as ops
@@ -32,7 +32,7 @@ FOLLOWING: dict[str | None, str] = {ONE: literal("2", XSD + "int"), TWO: literal
 Expected = Callable[[Bag], Bag]
 
 
-def holds(op: TimeDriven, course: Sequence[Advance], expected: Expected) -> None:
+def holds(op: EventTimeOperator, course: Sequence[Advance], expected: Expected) -> None:
     """What the operator has said of the instants that have passed is what they come to."""
     for now, taken, came in driven(op, course):
         assert all(start < end and weight for *_, start, end, weight in came)
@@ -226,7 +226,7 @@ def test_how_often_time_stops_makes_no_difference(
 ) -> None:
     every = [entry for step in course for entry in step.batch]
     once = ready(op, 2)
-    assert isinstance(once, TimeDriven)
+    assert isinstance(once, EventTimeOperator)
     once.apply(0, data.draw(st.permutations(every)))
     whole = once.advance(course[-1].now)
     often = ready(op, 2)
@@ -241,9 +241,9 @@ def test_how_often_time_stops_makes_no_difference(
 @settings(max_examples=15, deadline=None)
 def test_nothing_is_left_when_all_has_ended(op: ops.Group | ops.Slice, course: list[Advance]) -> None:
     made = ready(op, 2)
-    assert isinstance(made, TimeDriven)
+    assert isinstance(made, EventTimeOperator)
     for _, _, came in driven(made, course):
-        said: list[Entry] = came
+        said: list[Delta] = came
     assert made.size() == 0
     assert made.due == FOREVER
     assert not at(said, FOREVER - 1)
@@ -260,9 +260,9 @@ def test_it_goes_on_elsewhere_from_what_it_kept(
 ) -> None:
     """Time stopped at some instant, and what had been said by then is not said again. settled: the store has added up
     what it holds, and dropped what had ended."""
-    store: list[Entry] = []
-    came: list[Entry] = []
-    said: list[Entry] = []
+    store: list[Delta] = []
+    came: list[Delta] = []
+    said: list[Delta] = []
     passed, whole = ALWAYS - 1, _driven(op)
     for step in course:
         made = _driven(op)
@@ -280,9 +280,9 @@ def test_it_goes_on_elsewhere_from_what_it_kept(
             assert at(came, instant) == at(said, instant)
 
 
-def _driven(op: ops.Group | ops.Slice) -> TimeDriven:
+def _driven(op: ops.Group | ops.Slice) -> EventTimeOperator:
     made = ready(op, 2)
-    assert isinstance(made, TimeDriven)
+    assert isinstance(made, EventTimeOperator)
     return made
 
 
@@ -291,7 +291,7 @@ def _driven(op: ops.Group | ops.Slice) -> TimeDriven:
 def test_changes_add_up_to_the_bag_at_each_instant(course: list[Advance]) -> None:
     changes = Changes()
     bag: Bag = Counter()
-    taken: list[Entry] = []
+    taken: list[Delta] = []
     for step in course:
         for *row, start, end, weight in step.batch:
             changes.add(tuple(row), start, end, weight)

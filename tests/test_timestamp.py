@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import squall
 from squall.errors import Errors, TranslatorError
 from squall.model import CAME, Arrivals, Graphs, Source, over
-from squall.model.windows import Count, Nothing, Range
+from squall.model.windows import CountWindow, EmptyWindow, SlidingWindow
 from squall.rdf import ALWAYS, Event, Solution, Triple, iri, parts
 from squall.testing import oracle
 
@@ -92,7 +92,8 @@ def test_an_arrival_that_its_window_does_not_hold_any_more_is_forgotten() -> Non
     assert last(query, data=f"{DATA} . 8 :x :p :y :s") == [("a", "3"), ("x", "8"), ("z", "")]
     system = squall.compile(f"{PREFIX}SELECT (timestamp(?x, :p, ?y) AS ?t) {{ ?x :p ?y }}", lexer="csparql")
     outputs = squall.run(
-        squall.plan(over(system, Range(3), {name("t"): Range(9)})), events("1 :a :p :b :s . 2 :a :p :b :t")
+        squall.plan(over(system, SlidingWindow(3), {name("t"): SlidingWindow(9)})),
+        events("1 :a :p :b :s . 2 :a :p :b :t"),
     )
     assert [(out.time, short(out.fact.values[0])) for out in outputs if isinstance(out.fact, Solution)] == [
         (1, "1"), (2, "2"),
@@ -378,16 +379,16 @@ def test_sources_that_tell_more_than_triples_are_of_their_own_kind() -> None:
     assert len({Source(), Graphs(), Arrivals(), Source("s"), Graphs("s"), Arrivals("s")}) == 6
     assert [source.derives for source in (Source(), Source("s"), Graphs(), Arrivals())] == [True, False, False, False]
     assert [source.reads("") for source in (Source(), Source("s"), Graphs(), Arrivals())] == [True, False, False, True]
-    assert not Arrivals("", Nothing()).reads("s")
+    assert not Arrivals("", EmptyWindow()).reads("s")
 
 
 @pytest.mark.parametrize("kind", [Source, Graphs, Arrivals])
 def test_windows_from_outside(kind: type[Source]) -> None:
-    system = squall.System(sources=(kind(), kind("s"), kind("t"), kind("t", Range(7))))
-    windowed = over(system, Range(5), {"s": Count(3)}, removals=True)
+    system = squall.System(sources=(kind(), kind("s"), kind("t"), kind("t", SlidingWindow(7))))
+    windowed = over(system, SlidingWindow(5), {"s": CountWindow(3)}, removals=True)
     assert windowed.sources == (
-        kind("", Range(5), (("s", Count(3)),), removals=True),
-        kind("s", Count(3), removals=True),
-        kind("t", Range(5), removals=True),
-        kind("t", Range(7), removals=True),
+        kind("", SlidingWindow(5), (("s", CountWindow(3)),), removals=True),
+        kind("s", CountWindow(3), removals=True),
+        kind("t", SlidingWindow(5), removals=True),
+        kind("t", SlidingWindow(7), removals=True),
     )

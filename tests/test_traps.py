@@ -11,9 +11,10 @@ import squall
 from squall.errors import SquallError
 from squall.functions import Function, register
 from squall.model import Call, Construct, Pattern, System, Variable
-from squall.model import Test as Keep
+from squall.model import Filter as Keep
 from squall.plan import Plan
-from squall.plan.operators import Distinct, Emit, Extend, Join, Match, Test
+from squall.plan import operators as ops
+from squall.plan.operators import Distinct, Extend, Filter, Join, Match
 from squall.testing import assert_outputs, stream, term
 
 PREFIX = "@prefix : <http://example.org/> .\n"
@@ -98,8 +99,8 @@ def test_trap_7_node_ids_and_rule_names_are_the_same_in_every_process() -> None:
 def test_trap_8_tests_binds_and_conclusions_are_shared() -> None:
     one = "[{}: (?x :n ?n) greaterThan(?n, 10) sum(?n, 1, ?m) -> (?x :big ?m)]"
     plan = _plan(one.format("a"), one.format("b").replace("?n", "?k"))
-    assert [_count(plan, kind) for kind in (Test, Extend, Emit)] == [1, 1, 1]
-    (emit,) = (node.op for node in plan.nodes if isinstance(node.op, Emit))
+    assert [_count(plan, kind) for kind in (Filter, Extend, ops.Construct)] == [1, 1, 1]
+    (emit,) = (node.op for node in plan.nodes if isinstance(node.op, ops.Construct))
     assert emit.rules == ("a", "b")
 
 

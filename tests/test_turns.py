@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 import squall
 from squall.builders.distributed.exec import micro_batch
 from squall.builders.distributed.exec.ordered_scan import turns
-from squall.builders.distributed.exec.routing import TURNS, Program
+from squall.builders.distributed.exec.routing import TURNS, PhysicalPlan
 from squall.builders.distributed.io.records import from_arrow
 from squall.builders.distributed.plan.shardability_reasons import as_a_whole
 from squall.builders.distributed.plan.stages import levels
-from squall.builders.runtime.operators.scan import Reader
+from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.state import Differences
 from squall.contracts import Output
 from squall.errors import BuilderError, SourceError
 from squall.model import Ask, AtomPattern, Construct, Pattern, Report, Source, System, Variable, over
 from squall.model.profiles import apply
-from squall.model.windows import LANDMARK, Count, Range, Stepped
+from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow
 from squall.plan import Node, Plan
-from squall.plan.operators import Feed
+from squall.plan.operators import DerivedStream
 from squall.rdf import QUAD, Event, Term, Triple, iri
 from squall.streams import Sources, open_source
 from squall.testing import assert_as_oracle, stream
@@ -57,7 +57,9 @@ def made(output: str, report: Report | None = None, window: Any = LANDMARK) -> S
 
 def copied(output: str, name: str = "m", into: str = "urn:s") -> System:
     """What came in the last three milliseconds as a stream."""
-    copy = System(name, (Source(window=Range(3)),), (Pattern(X, P, Y),), consequences=makes(X, R, Y), reentrant=False)
+    copy = System(
+        name, (Source(window=SlidingWindow(3)),), (Pattern(X, P, Y),), consequences=makes(X, R, Y), reentrant=False
+    )
     return System(subsystems=(copy,), stream=into, output=output)
 
 
@@ -77,7 +79,7 @@ def test_what_is_taken_in_turn_is_as_the_oracle_says(many: int, monkeypatch: pyt
 @examples(25)
 def test_streams_that_are_made_are_as_the_oracle_says(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def of_streams(plan: Plan) -> bool:
-        return any(isinstance(node.op, Feed) for node in plan.nodes)
+        return any(isinstance(node.op, DerivedStream) for node in plan.nodes)
 
     _law(of_streams, many, monkeypatch)
 
@@ -109,18 +111,18 @@ def _law(concerns: Any, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("told", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
 def test_streams_are_told_and_read_in_all_ways(told: str, output: str, report: Report | None) -> None:
-    system = replace(made(told, report, Range(4)), output=output)
-    plan = squall.plan(over(system, window=Range(5)))
+    system = replace(made(told, report, SlidingWindow(4)), output=output)
+    plan = squall.plan(over(system, window=SlidingWindow(5)))
     assert as_a_whole(plan) is None
     events = stream("".join(f"{time} :n{time % 3} :p :n{time * 7 % 3}\n" for time in range(12)))
     for size in (1, 5, 12):
         batches = [events[at : at + size] for at in range(0, 12, size)]
-        assert_as_oracle(over(system, window=Range(5)), in_memory.run(plan, batches), events)
+        assert_as_oracle(over(system, window=SlidingWindow(5)), in_memory.run(plan, batches), events)
 
 
 def test_a_stream_that_is_made_of_another_is_told_in_time() -> None:
     """Each is told whole, at instants of the one before."""
-    of_first, of_second = (Source("urn:a", Range(3)),), (Source("urn:b", Range(2)),)
+    of_first, of_second = (Source("urn:a", SlidingWindow(3)),), (Source("urn:b", SlidingWindow(2)),)
     first = System("a", joinables=(Pattern(X, P, Y),), consequences=makes(X, Q, Y), reentrant=False)
     second = System("b", of_first, (Pattern(X, Q, Y),), consequences=makes(X, R, Y), reentrant=False)
     last = System("c", of_second, (Pattern(X, R, Y),), consequences=makes(X, S, Y), reentrant=False)
@@ -135,16 +137,26 @@ def test_a_stream_that_is_made_of_another_is_told_in_time() -> None:
     events = stream("1 :a :p :b\n3 :b :p :c\n8 :c :p :d")
     plan = squall.plan(system)
     assert (
-        len({level.number for level in levels(plan) for id in level.nodes if isinstance(plan.by_id[id].op, Feed)}) == 2
+        len(
+            {
+                level.number
+                for level in levels(plan)
+                for id in level.nodes
+                if isinstance(plan.by_id[id].op, DerivedStream)
+            }
+        )
+        == 2
     )
     for batches in ([events], [[event] for event in events]):
         assert_as_oracle(system, in_memory.run(plan, batches), events)
 
 
 @pytest.mark.parametrize(
-    ("window", "few"), [(Count(3, 2), -1), (Count(4, 4), -1), (Count(2), -1), (Count(3), 1_000_000)], ids=str
+    ("window", "few"),
+    [(CountWindow(3, 2), -1), (CountWindow(4, 4), -1), (CountWindow(2), -1), (CountWindow(3), 1_000_000)],
+    ids=str,
 )
-def test_an_answer_is_evaluated_when_a_window_of_triples_moves_on(window: Count, few: int) -> None:
+def test_an_answer_is_evaluated_when_a_window_of_triples_moves_on(window: CountWindow, few: int) -> None:
     query = PREFIX + "SELECT ?y (COUNT(*) AS ?often) { ?x :p ?y } GROUP BY ?y"
     system = apply(squall.compile(query, lexer="sparql"), window=window, output="rstream")
     events = stream("".join(f"{time} :n{time} :p :m{time % 2}\n" for time in range(11)))
@@ -158,7 +170,7 @@ def test_an_answer_is_evaluated_when_a_window_of_triples_moves_on(window: Count,
 @pytest.mark.parametrize("few", [-1, 1_000_000])
 def test_removals_find_what_came_before_with_whoever_kept_it(few: int) -> None:
     """No worker holds anything: all of it is read back."""
-    system = replace(squall.compile(RULES, lexer="jena", removals=True, window=Range(100)), output="dstream")
+    system = replace(squall.compile(RULES, lexer="jena", removals=True, window=SlidingWindow(100)), output="dstream")
     came = [Event(time, (_fact(time),)) for time in range(20)]
     gone = [Event(30 + time, (), removed=(_fact(time),)) for time in range(20)]
     found = in_memory.run(squall.plan(system), [came, gone[:10], gone[10:]], few=few)
@@ -169,9 +181,11 @@ def test_removals_find_what_came_before_with_whoever_kept_it(few: int) -> None:
 @pytest.mark.parametrize("few", [-1, 1_000_000])
 def test_time_has_passed_the_end_of_what_was_made_when_all_sources_have_ended(few: int) -> None:
     """What comes later is late: it would change what has been told."""
-    plan = squall.plan(over(made("istream", window=Range(50)), window=Range(2)))
+    plan = squall.plan(over(made("istream", window=SlidingWindow(50)), window=SlidingWindow(2)))
     files = in_memory.MemoryFiles()
-    job = micro_batch.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), 0, most=0, few=few)
+    job = micro_batch.MicroBatches(
+        in_memory.MemoryExchange(files), files, PhysicalPlan(plan, levels(plan)), 0, most=0, few=few
+    )
     parts = in_memory.in_files(stream("1 :a :p :b\n3 :b :p :c"))
     if job.fits(0):
         job.work_straight(lambda *_: iter(parts), job.first(), last=True)
@@ -188,7 +202,7 @@ def placed(plan: Plan, events: Sequence[Event]) -> dict[str, set[int]]:
     """The partitions that take facts in turn, by the stream of these."""
     files = in_memory.MemoryFiles()
     exchange = in_memory.MemoryExchange(files)
-    job = micro_batch.Batches(exchange, files, Program(plan, levels(plan)), 0, most=0)
+    job = micro_batch.MicroBatches(exchange, files, PhysicalPlan(plan, levels(plan)), 0, most=0)
     found: dict[str, set[int]] = {}
     for part in in_memory.in_files(events):
         for message in from_arrow(job.reading(lambda *_, part=part: iter([part]))(iter(()))):
@@ -206,7 +220,9 @@ def test_what_is_said_of_one_fact_is_taken_by_one_task_and_others_by_others() ->
 
 
 def test_a_stream_that_is_read_by_triples_is_taken_by_one_task() -> None:
-    plan = squall.plan(squall.compile(RULES, lexer="jena", windows={f"urn:{name}": Count(3) for name in range(20)}))
+    plan = squall.plan(
+        squall.compile(RULES, lexer="jena", windows={f"urn:{name}": CountWindow(3) for name in range(20)})
+    )
     events = [Event(time, (_fact(time),), f"urn:{time % 20}") for time in range(100)]
     found = placed(plan, events)
     assert {len(partitions) for partitions in found.values()} == {1}
@@ -214,9 +230,9 @@ def test_a_stream_that_is_read_by_triples_is_taken_by_one_task() -> None:
 
 
 def test_the_levels_behind_are_spread() -> None:
-    plan = squall.plan(squall.compile(RULES, lexer="jena", window=Count(40)))
+    plan = squall.plan(squall.compile(RULES, lexer="jena", window=CountWindow(40)))
     files = in_memory.MemoryFiles()
-    job = micro_batch.Batches(in_memory.MemoryExchange(files), files, Program(plan, levels(plan)), 0, most=0)
+    job = micro_batch.MicroBatches(in_memory.MemoryExchange(files), files, PhysicalPlan(plan, levels(plan)), 0, most=0)
     events = [Event(time, (Triple(_node(time), P, _node(time + 1)),)) for time in range(60)]
     job.work([message for part in in_memory.in_files(events) for message in in_memory.read(job, [part])])
     tasks = {text.split("/")[0] for text, _ in job.told.tokens}
@@ -231,8 +247,8 @@ def test_it_is_said_who_takes_what_in_turn() -> None:
     def described(**how: Any) -> str:
         return str(squall.build(squall.plan(squall.compile(RULES, lexer="jena", **how)), "spark").describe())  # type: ignore[attr-defined]
 
-    assert "facts in turn, all of a stream in one task: read-" in described(window=Count(5))
-    assert "reads through the window TRIPLES 5" in described(window=Count(5))
+    assert "facts in turn, all of a stream in one task: read-" in described(window=CountWindow(5))
+    assert "reads through the window TRIPLES 5" in described(window=CountWindow(5))
     assert "facts in turn, each by the task of its own: read-" in described(removals=True)
     assert "in turn" not in described()
 
@@ -250,7 +266,7 @@ def _fact(number: int) -> Triple:
 
 def test_a_reader_goes_on_with_what_others_have_read_since() -> None:
     """A removal that another one took in takes back what this one has."""
-    readers = [Reader(Source(removals=True), (P,), False, False, True) for _ in range(2)]
+    readers = [ScanOperator(Source(removals=True), (P,), False, False, True) for _ in range(2)]
     for reader in readers:
         reader.keep()
     readers[0].read([Event(1, (_fact(1), _fact(2)))])
@@ -262,7 +278,7 @@ def test_a_reader_goes_on_with_what_others_have_read_since() -> None:
     assert readers[0].given.keys() == readers[1].given.keys() == {_fact(2), _fact(3)}
 
 
-def _kept(reader: Reader) -> list[Any]:
+def _kept(reader: ScanOperator) -> list[Any]:
     return [entry for slot, entries in reader.kept() if slot == 0 for entry in entries]
 
 
@@ -281,13 +297,13 @@ def test_differences_go_on_with_what_has_been_told_since() -> None:
 SAYS = iri("http://example.org/says")
 
 
-def stream_of_triples(window: Count, output: str) -> System:
+def stream_of_triples(window: CountWindow, output: str) -> System:
     maker = System("m", (Source(),), (Pattern(X, SAYS, Y),), consequences=makes(Y, P, X), reentrant=False)
     reads = System("r", (Source("urn:s", window),), (Pattern(Y, P, X),), consequences=makes(X, Q, Y))
     return System(subsystems=(System(subsystems=(maker,), stream="urn:s", output="rstream"), reads), output=output)
 
 
-def read_later(window: Range | Stepped, what: Term = P) -> System:
+def read_later(window: SlidingWindow | HoppingWindow, what: Term = P) -> System:
     """What is told, and what is read of it through a window that begins later."""
     maker = System("m", joinables=(Pattern(X, what, Y),), consequences=makes(Y, Q, X), reentrant=False)
     reads = System("r", (Source("urn:s", window),), (Pattern(Y, Q, X),), consequences=makes(X, R, Y), reentrant=False)
@@ -295,8 +311,10 @@ def read_later(window: Range | Stepped, what: Term = P) -> System:
 
 
 @pytest.mark.parametrize("few", [-1, 1_000_000])
-@pytest.mark.parametrize("window", [Range(4, 2), Stepped(3, 3), Stepped(4, 2, delay=3)], ids=str)
-def test_what_begins_later_in_a_stream_that_is_made_is_told_then(window: Range | Stepped, few: int) -> None:
+@pytest.mark.parametrize("window", [SlidingWindow(4, 2), HoppingWindow(3, 3), HoppingWindow(4, 2, delay=3)], ids=str)
+def test_what_begins_later_in_a_stream_that_is_made_is_told_then(
+    window: SlidingWindow | HoppingWindow, few: int
+) -> None:
     """Not in the batch that makes it, and whoever works on the later one."""
     system = read_later(window)
     events = stream("".join(f"{time} :n{time % 3} :p :n{time // 3 % 3}\n" for time in (0, 1, 2, 5, 6, 8, 10, 11)))
@@ -308,10 +326,10 @@ def test_what_begins_later_in_a_stream_that_is_made_is_told_then(window: Range |
 
 QUERY = PREFIX + "SELECT ?what (COUNT(*) AS ?often) { ?room :says ?what } GROUP BY ?what ORDER BY ?what"
 PROGRAMS = {
-    "the last three triples": apply(squall.compile(QUERY, lexer="sparql"), window=Count(3), output="rstream"),
-    "a stream that is read again": stream_of_triples(Count(4), "dstream"),
-    "a stream that is read by steps": stream_of_triples(Count(4, 3), "rstream"),
-    "a stream that is read later": read_later(Stepped(4, 2, delay=3), SAYS),
+    "the last three triples": apply(squall.compile(QUERY, lexer="sparql"), window=CountWindow(3), output="rstream"),
+    "a stream that is read again": stream_of_triples(CountWindow(4), "dstream"),
+    "a stream that is read by steps": stream_of_triples(CountWindow(4, 3), "rstream"),
+    "a stream that is read later": read_later(HoppingWindow(4, 2, delay=3), SAYS),
 }
 
 
@@ -355,12 +373,16 @@ def test_what_is_told_whole_since_a_window_of_triples_has_moved_on(
     output: str, answer: str, read: bool, cuts: list[int]
 ) -> None:
     """A stream that the program makes, and an answer beside it, whose source does not read what is made."""
-    blocks = (Source(window=Count(3, 3), removals=True),)
+    blocks = (Source(window=CountWindow(3, 3), removals=True),)
     body = (Pattern(X, P, Y),)
     maker = System("m", blocks, body, consequences=makes(X, Q, X), reentrant=False)
     asking = System("asks", blocks, body, consequences=(Ask(),))
     reader = System(
-        "r", (Source("urn:s", window=Range(5)),), (Pattern(X, Q, Y),), consequences=makes(X, R, Y), reentrant=False
+        "r",
+        (Source("urn:s", window=SlidingWindow(5)),),
+        (Pattern(X, Q, Y),),
+        consequences=makes(X, R, Y),
+        reentrant=False,
     )
     parts = (asking, reader) if read else (asking,)
     answers = (System(subsystems=(part,), output=answer) for part in parts)
@@ -379,7 +401,7 @@ def test_a_window_of_triples_that_nobody_reads_says_when_something_is_told_whole
 ) -> None:
     """What the rule concludes nobody asks for, and so patterns do not read its source: it is counted all the same.
     Triples that nobody reads count, too."""
-    blocks = (Source(window=Count(3, 2), removals=True),)
+    blocks = (Source(window=CountWindow(3, 2), removals=True),)
     unread = System("r", blocks, (Pattern(X, P, Y),), consequences=(replace(makes(X, R, X)[0], internal=True),))
     other = System("o", (Source("urn:one", removals=removals),), (Pattern(X, P, Y),), consequences=makes(X, Q, Y))
     system = System(subsystems=(unread, other), output="rstream")
@@ -398,9 +420,9 @@ def test_a_window_of_triples_that_nobody_reads_says_when_something_is_told_whole
 
 @pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
 @pytest.mark.parametrize("told", ["istream", "dstream", "rstream"])
-@pytest.mark.parametrize(("window", "planner"), [(Count(4, 2), "rete"), (Count(3, 3), "greedy")], ids=str)
+@pytest.mark.parametrize(("window", "planner"), [(CountWindow(4, 2), "rete"), (CountWindow(3, 3), "greedy")], ids=str)
 def test_a_stream_that_is_made_says_when_its_windows_of_triples_move_on(
-    window: Count, planner: str, told: str, report: Report | None
+    window: CountWindow, planner: str, told: str, report: Report | None
 ) -> None:
     """So what is told whole of it is told: an answer, and another stream that is read by triples and steps again."""
     again = System("a", (Source("urn:s", window),), (Pattern(X, R, Y),), consequences=makes(X, S, Y), reentrant=False)
@@ -422,11 +444,11 @@ def test_a_stream_that_is_made_says_when_its_windows_of_triples_move_on(
         assert_as_oracle(system, found, events)
 
 
-@pytest.mark.parametrize("window", [Count(3, 2), Range(4)], ids=str)
+@pytest.mark.parametrize("window", [CountWindow(3, 2), SlidingWindow(4)], ids=str)
 @pytest.mark.parametrize("whole", ["an answer", "a stream"])
 @pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
 def test_a_stream_that_is_made_says_when_something_is_told_though_nobody_reads_it_so(
-    window: Count | Range, whole: str, read: bool
+    window: CountWindow | SlidingWindow, whole: str, read: bool
 ) -> None:
     """What the rule concludes that reads it so nobody asks for; others may read it through another window."""
     nobody = (replace(makes(X, R, X)[0], internal=True),)
@@ -434,8 +456,8 @@ def test_a_stream_that_is_made_says_when_something_is_told_though_nobody_reads_i
     other = System("o", (Source("urn:one"),), (Pattern(X, P, Y),), consequences=makes(X, Q, Y), reentrant=False)
     told = System(subsystems=(unread, other), output="rstream", stream="" if whole == "an answer" else "urn:t")
     body, again = (Pattern(X, R, Y),), (Pattern(X, Q, Y),)
-    reader = System("r", (Source("urn:s", Range(2)),), body, consequences=makes(X, S, Y), reentrant=False)
-    of_told = System("t", (Source("urn:t", Count(1)),), again, consequences=makes(X, S, Y), reentrant=False)
+    reader = System("r", (Source("urn:s", SlidingWindow(2)),), body, consequences=makes(X, S, Y), reentrant=False)
+    of_told = System("t", (Source("urn:t", CountWindow(1)),), again, consequences=makes(X, S, Y), reentrant=False)
     asked = System(subsystems=(of_told,), output="rstream")
     parts = (copied("istream"), told, *([asked] if whole == "a stream" else []), *([reader] if read else []))
     system = System(subsystems=parts)
@@ -454,23 +476,23 @@ def test_a_stream_is_not_told_whole_when_it_has_events_itself() -> None:
 
     def of_itself(node: Node) -> Node:
         op = node.op
-        return replace(node, op=replace(op, sources=(op.source,))) if isinstance(op, Feed) else node
+        return replace(node, op=replace(op, sources=(op.source,))) if isinstance(op, DerivedStream) else node
 
-    plan = squall.plan(stream_of_triples(Count(4), "rstream"))
+    plan = squall.plan(stream_of_triples(CountWindow(4), "rstream"))
     assert levels(plan)
     with pytest.raises(BuilderError, match="is told whole when a stream has events that depend on it"):
         levels(replace(plan, nodes=tuple(map(of_itself, plan.nodes))))
 
 
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-@pytest.mark.parametrize("window", [Range(5), Count(4, 2), Count(3)], ids=str)
+@pytest.mark.parametrize("window", [SlidingWindow(5), CountWindow(4, 2), CountWindow(3)], ids=str)
 @pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
 def test_two_streams_that_are_made_of_the_same_say_both_when_something_is_told(
-    read: bool, window: Count | Range, planner: str
+    read: bool, window: CountWindow | SlidingWindow, planner: str
 ) -> None:
     """They share the nodes of which they are made. read: the second one; or else nobody asks for what it leads to."""
     body = (Pattern(X, R, Y),)
-    first = System("f", (Source("urn:s", Range(5)),), body, consequences=makes(X, Q, Y), reentrant=False)
+    first = System("f", (Source("urn:s", SlidingWindow(5)),), body, consequences=makes(X, Q, Y), reentrant=False)
     head = makes(X, S, Y) if read else (replace(makes(X, S, Y)[0], internal=True),)
     second = System("u", (Source("urn:t", window),), body, consequences=head, reentrant=False)
     other = System("o", (Source("urn:one"),), (Pattern(X, P, Y),), consequences=makes(X, Q, X), reentrant=False)
@@ -492,11 +514,11 @@ GONE = Event(5, (), "urn:s", (Triple(P, R, P),))
 @pytest.mark.parametrize(
     ("event", "source", "problem"),
     [
-        (OTHER, Source("urn:s", Count(3)), "brings something else at 5"),
-        (OTHER, Source(window=Count(3)), "brings something else at 5"),
-        (OTHER, Source("urn:s", Range(3)), None),
-        (GONE, Source("urn:s", Count(3), removals=True), "carries a removal at 5"),
-        (GONE, Source("urn:s", Range(3), removals=True), "carries a removal at 5"),
+        (OTHER, Source("urn:s", CountWindow(3)), "brings something else at 5"),
+        (OTHER, Source(window=CountWindow(3)), "brings something else at 5"),
+        (OTHER, Source("urn:s", SlidingWindow(3)), None),
+        (GONE, Source("urn:s", CountWindow(3), removals=True), "carries a removal at 5"),
+        (GONE, Source("urn:s", SlidingWindow(3), removals=True), "carries a removal at 5"),
     ],
     ids=str,
 )
@@ -531,7 +553,7 @@ def test_quads_of_a_stream_that_is_made_come_to_what_they_are_joined_with(
     copy = System("m", joinables=(Pattern(X, P, Y),), consequences=quads, reentrant=False)
     maker = System(subsystems=(copy,), stream="urn:s", output="istream")
     body = (Pattern(X, Q, Y), Pattern(X, S, Z))
-    reads = System("r", (Source("urn:s", Range(50)), Source()), body, consequences=makes(X, R, Z))
+    reads = System("r", (Source("urn:s", SlidingWindow(50)), Source()), body, consequences=makes(X, R, Z))
     system = System(subsystems=(maker, reads))
     lines = (f"{time} :n{time} :p :m{time % 7}\n{time} :m{time % 5} :s :k{time}\n" for time in range(20))
     events = stream("".join(lines))

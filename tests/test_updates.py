@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.runtime.operators.update import Demand, Update
-from squall.builders.runtime.zset import Entry
+from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.model import (
@@ -30,7 +30,7 @@ from squall.model import (
     Without,
     over,
 )
-from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER, WORKING, Event, Triple, iri
 from squall.testing import assert_as_oracle, oracle, static, stream
@@ -46,7 +46,7 @@ PLANNERS = ("greedy", "rete")
 # What a row demands
 
 
-def begun(taken: Sequence[Entry], now: int) -> Counter[int]:
+def begun(taken: Sequence[Delta], now: int) -> Counter[int]:
     """When rows begin to be valid, up to a time."""
     found: Counter[int] = Counter()
     before: Bag = Counter()
@@ -62,7 +62,7 @@ def begun(taken: Sequence[Entry], now: int) -> Counter[int]:
 def test_each_row_that_begins_demands_something(course: list[Advance]) -> None:
     """Rows are told apart by all of their columns, whatever of them the template has."""
     op = Update(ops.Update(((None, A, B, C),), rules=("r",)))
-    taken: list[Entry] = []
+    taken: list[Delta] = []
     came: Counter[object] = Counter()
     for step in course:
         op.apply(0, step.batch)
@@ -74,7 +74,7 @@ def test_each_row_that_begins_demands_something(course: list[Advance]) -> None:
 
 
 @given(batch=entries(1, (1,)))
-def test_how_time_comes_to_it_makes_no_difference(batch: list[Entry]) -> None:
+def test_how_time_comes_to_it_makes_no_difference(batch: list[Delta]) -> None:
     once, often = (Update(ops.Update(((None, 0, B, C),))) for _ in range(2))
     once.apply(0, batch)
     often.apply(0, batch)
@@ -270,7 +270,7 @@ def _programs(draw: st.DrawFn) -> System:
     )
     asked = System("q", (Source(),), (Pattern(X, _Q, Y),), consequences=(Select((X, Y)),), reentrant=False)
     more = draw(st.sampled_from(((), (derived,), (asked,), (derived, asked))))
-    windows: tuple[Window, ...] = (LANDMARK, Range(3), Stepped(4, 2), Count(2))
+    windows: tuple[Window, ...] = (LANDMARK, SlidingWindow(3), HoppingWindow(4, 2), CountWindow(2))
     window = draw(st.sampled_from(windows))
     return replace(
         over(System(subsystems=(*several, *more)), window),

@@ -17,7 +17,7 @@ from squall.builders.distributed.plan.partitioning import EVERYWHERE, Address, g
 from squall.builders.distributed.plan.stages import Hop, describe, groupings, hops
 from squall.model import Source
 from squall.plan import Input, Node, Plan
-from squall.plan.operators import Distinct, Emit, Join, Match, Read
+from squall.plan.operators import Construct, Distinct, Join, Match, Scan
 from squall.rdf import Event, iri
 from squall.testing import assert_as_oracle, static, stream
 from tests import in_memory
@@ -169,7 +169,7 @@ def test_what_may_be_taken_back_is_not_copied() -> None:
 
 def test_what_every_task_makes_and_what_one_makes_do_not_meet() -> None:
     """`mixed` would get rows that every task makes of `static`, and such as one makes of `derived`."""
-    read = Node("read", Read(Source()))
+    read = Node("read", Scan(Source()))
     cells = {name: (0, iri(f"http://example.org/{name}"), 1) for name in ("static", "facts", "more")}
     again = {"facts": (Input("derived", feedback=True),)}
     matches = [Node(name, Match(fits), (Input("read"), *again.get(name, ()))) for name, fits in cells.items()]
@@ -180,7 +180,8 @@ def test_what_every_task_makes_and_what_one_makes_do_not_meet() -> None:
         Node("mixed", Distinct(2), (Input("both", (0,)), Input("more", (0,)))),
     ]
     made = [
-        Node(f"facts of {id}", Emit((0, cells["more"][1], 1), ("rule",)), (Input(id),)) for id in ("own", "derived")
+        Node(f"facts of {id}", Construct((0, cells["more"][1], 1), ("rule",)), (Input(id),))
+        for id in ("own", "derived")
     ]
     both = Node("both", Match(cells["more"]), tuple(Input(node.id) for node in made))
     joins = [

@@ -7,12 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall.errors import UsageError
-from squall.model.windows import LANDMARK, Count, Landmark, Range, Stepped, Window, duration, milliseconds, parse
+from squall.model.windows import (
+    LANDMARK,
+    CountWindow,
+    HoppingWindow,
+    Landmark,
+    SlidingWindow,
+    Window,
+    duration,
+    milliseconds,
+    parse,
+)
 from squall.rdf import FOREVER
 
 TIMES = st.integers(-30, 30)
 SIZES = st.integers(1, 12)
-STEPPED = st.builds(Stepped, SIZES, SIZES, st.integers(-9, 9), st.booleans(), st.integers(0, 9))
+STEPPED = st.builds(HoppingWindow, SIZES, SIZES, st.integers(-9, 9), st.booleans(), st.integers(0, 9))
 
 
 # What is valid when
@@ -25,13 +35,13 @@ def test_a_landmark_window_keeps_everything(time: int) -> None:
 
 @given(SIZES, TIMES, TIMES)
 def test_a_range_holds_what_came_within_its_size(size: int, time: int, instant: int) -> None:
-    start, end = Range(size).validity(time)
+    start, end = SlidingWindow(size).validity(time)
     assert (start <= instant < end) == (instant - size < time <= instant)
 
 
 @given(STEPPED, TIMES, st.integers(-6, 6))
 def test_a_stepped_window_holds_at_its_instants_what_came_before_within_its_size(
-    window: Stepped, time: int, number: int
+    window: HoppingWindow, time: int, number: int
 ) -> None:
     instant = window.origin + number * window.step
     start, end = window.validity(time)
@@ -42,7 +52,7 @@ def test_a_stepped_window_holds_at_its_instants_what_came_before_within_its_size
 
 
 @given(STEPPED, TIMES)
-def test_the_content_of_a_stepped_window_changes_at_its_instants_only(window: Stepped, time: int) -> None:
+def test_the_content_of_a_stepped_window_changes_at_its_instants_only(window: HoppingWindow, time: int) -> None:
     for bound in window.validity(time):
         assert (bound - window.origin) % window.step == 0
 
@@ -54,13 +64,13 @@ def test_the_content_of_a_stepped_window_changes_at_its_instants_only(window: St
     ("text", "window"),
     [
         ("", LANDMARK), ("LANDMARK", LANDMARK), ("landmark ", LANDMARK),
-        ("RANGE 10s", Range(10_000)), ("range 10 S", Range(10_000)), ("[RANGE 500ms]", Range(500)),
-        ("RANGE 10s STEP 5s", Stepped(10_000, 5_000)), ("[ range 1h step 1m ]", Stepped(3_600_000, 60_000)),
-        ("RANGE 2d TUMBLING", Stepped(172_800_000, 172_800_000)),
-        ("RANGE 1h DELAY 2h", Range(3_600_000, 7_200_000)),
-        ("range 2s step 1s delay 5s", Stepped(2000, 1000, delay=5000)),
-        ("TRIPLES 100", Count(100)), ("[triples 5 tumbling]", Count(5, 5)), ("triples 10 step 5", Count(10, 5)),
-        ("TRIPLES 5 STEP 5", Count(5, 5)), ("TRIPLES 5 STEP 1", Count(5)),
+        ("RANGE 10s", SlidingWindow(10_000)), ("range 10 S", SlidingWindow(10_000)), ("[RANGE 500ms]", SlidingWindow(500)),
+        ("RANGE 10s STEP 5s", HoppingWindow(10_000, 5_000)), ("[ range 1h step 1m ]", HoppingWindow(3_600_000, 60_000)),
+        ("RANGE 2d TUMBLING", HoppingWindow(172_800_000, 172_800_000)),
+        ("RANGE 1h DELAY 2h", SlidingWindow(3_600_000, 7_200_000)),
+        ("range 2s step 1s delay 5s", HoppingWindow(2000, 1000, delay=5000)),
+        ("TRIPLES 100", CountWindow(100)), ("[triples 5 tumbling]", CountWindow(5, 5)), ("triples 10 step 5", CountWindow(10, 5)),
+        ("TRIPLES 5 STEP 5", CountWindow(5, 5)), ("TRIPLES 5 STEP 1", CountWindow(5)),
     ],
 )  # fmt: skip
 def test_a_text_names_a_window(text: str, window: Window) -> None:
@@ -70,13 +80,13 @@ def test_a_text_names_a_window(text: str, window: Window) -> None:
 DURATIONS = st.integers(1, 10**10)
 NAMED = st.one_of(
     st.just(LANDMARK),
-    st.builds(Range, DURATIONS),
-    st.builds(Range, DURATIONS, DURATIONS),
-    st.builds(Stepped, DURATIONS, DURATIONS),
-    st.builds(Stepped, DURATIONS, DURATIONS, delay=DURATIONS),
-    st.builds(lambda size: Stepped(size, size), DURATIONS),
-    st.builds(Count, DURATIONS, st.integers(1, 9)),
-    st.builds(lambda size: Count(size, size), DURATIONS),
+    st.builds(SlidingWindow, DURATIONS),
+    st.builds(SlidingWindow, DURATIONS, DURATIONS),
+    st.builds(HoppingWindow, DURATIONS, DURATIONS),
+    st.builds(HoppingWindow, DURATIONS, DURATIONS, delay=DURATIONS),
+    st.builds(lambda size: HoppingWindow(size, size), DURATIONS),
+    st.builds(CountWindow, DURATIONS, st.integers(1, 9)),
+    st.builds(lambda size: CountWindow(size, size), DURATIONS),
 )
 
 

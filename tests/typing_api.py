@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from squall.contracts import Builder, Job, Ledger, Lexer, Options, Output, Planner, Rewindable, Translator
+from squall.contracts import Builder, Job, Ledger, Lexer, Options, Output, Planner, Translator, TruncatableSink
 from squall.model import System
 from squall.plan import Plan
 from squall.rdf import Event
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     def ledger(file: LedgerFile) -> Ledger:
         return file
 
-    def rewindable(sink: FileSink) -> Rewindable:
+    def rewindable(sink: FileSink) -> TruncatableSink:
         return sink
 
 

@@ -9,7 +9,7 @@ from squall import functions
 from squall.errors import Origin, TranslatorError, near
 from squall.functions import Builtin, Mode
 from squall.functions.sparql.names import test_iri
-from squall.model import Bind, Call, Compute, Expression, Predicate, Slot, Test, Variable
+from squall.model import Bind, Call, Expression, Filter, Predicate, Slot, TableFunction, Variable
 from squall.rdf import XSD, Term, compounds, literal
 
 
@@ -72,7 +72,7 @@ def lower(builtin: Builtin, slots: Sequence[Slot], scope: Scope, origin: Origin 
     scope.calls += 1
     mode = _mode(builtin, slots, scope)
     if mode is None or (mode.table and scope.knows(slots[mode.target])):
-        yield Test(_call(builtin.test or "", slots, origin))
+        yield Filter(_call(builtin.test or "", slots, origin))
         return
     inputs = [slots[index] for index in mode.arguments(len(slots))]
     for slot in inputs:
@@ -85,10 +85,10 @@ def lower(builtin: Builtin, slots: Sequence[Slot], scope: Scope, origin: Origin 
             call = guarded(call, scope.rule)
         target = slots[index]
         if isinstance(target, Variable) and not scope.knows(target):
-            yield Compute((target,), call.function, call.arguments) if mode.table else Bind(target, call)
+            yield TableFunction((target,), call.function, call.arguments) if mode.table else Bind(target, call)
             scope.bind([target])
         else:
-            yield Test(Call(builtin.same or "", (target, call), origin))
+            yield Filter(Call(builtin.same or "", (target, call), origin))
 
 
 def _mode(builtin: Builtin, slots: Sequence[Slot], scope: Scope) -> Mode | None:
@@ -181,7 +181,7 @@ def taken(pairs: Sequence[tuple[Slot, Part]], bound: set[Variable], fresh: Calla
             inner = tuple(_slot(one, fresh) for one in part.parts)
             names = tuple(_unbound(one, inner[:place], bound, fresh) for place, one in enumerate(inner))
             found.append(_apart(slot, part, names))
-            found += [Test(Call(_SAME_TERM, pair)) for pair in zip(names, inner, strict=True) if pair[0] != pair[1]]
+            found += [Filter(Call(_SAME_TERM, pair)) for pair in zip(names, inner, strict=True) if pair[0] != pair[1]]
             bound.update(names)
             waiting += [(one, nested) for one, nested in zip(inner, part.parts, strict=True) if one is not nested]
     return found
@@ -204,11 +204,11 @@ def _unbound(
     return slot if is_new and isinstance(slot, Variable) else fresh()
 
 
-def _apart(slot: Slot, part: Built, names: tuple[Variable, ...]) -> Compute:
+def _apart(slot: Slot, part: Built, names: tuple[Variable, ...]) -> TableFunction:
     count = literal(str(len(part.arguments)), XSD + "integer")
     if part.rest is None:
-        return Compute(names, compounds.TAKE_APART, (slot, part.name, count))
-    return Compute(names, compounds.SPLIT, (slot, count))
+        return TableFunction(names, compounds.TAKE_APART, (slot, part.name, count))
+    return TableFunction(names, compounds.SPLIT, (slot, count))
 
 
 def unsafe(variable: Variable, origin: Origin | None, bound: Sequence[Variable]) -> TranslatorError:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from squall.builders.distributed.plan.shardability_reasons import in_order
-from squall.builders.distributed.plan.stages import Hop, Level, chain, grouping, groupings, hops, levels
+from squall.builders.distributed.plan.stages import Hop, Stage, chain, grouping, groupings, hops, levels
 from squall.plan import Plan
 
 _SHOWN = 3
@@ -31,7 +31,7 @@ class Step:
     name: str
     nodes: tuple[str, ...]
     chain: tuple[str, ...]
-    level: Level | None = None
+    level: Stage | None = None
     why: str = ""
 
 
@@ -83,7 +83,7 @@ def _all(plan: Plan) -> str:
     return _named("all", tuple(node.id for node in plan.nodes))
 
 
-def _of_level(plan: Plan, level: Level, moving: Collection[Hop]) -> Iterator[Step]:
+def _of_level(plan: Plan, level: Stage, moving: Collection[Hop]) -> Iterator[Step]:
     """The step of its stages that exchange nothing, and that of the others. moving: the ways on which rows move."""
     inside = [hop for hop in moving if hop.producer in level.nodes and hop.consumer in level.nodes]
     ends = {id for hop in inside for id in (hop.producer, hop.consumer)}

@@ -29,13 +29,13 @@ from squall.builders.distributed.io.ingest import (
     timely,
 )
 from squall.builders.distributed.io.parsing import Document, Lost, lines_parser
-from squall.builders.distributed.io.records import COUNT, LOST, ROW, Failed, Message
+from squall.builders.distributed.io.records import COUNT, LOST, ROW, Failed, Record
 from squall.builders.distributed.io.splits import Part, parts
 from squall.builders.distributed.plan.stages import levels
 from squall.builders.local.replay import Given
 from squall.builders.runtime.operators.scan import needed
 from squall.builders.runtime.serde import unpack_output
-from squall.contracts import Adopting, Choosy, Folder, Options, Output
+from squall.contracts import AcceptsDeadLetters, Folder, Options, Output, SupportsFilterPushDown
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
@@ -83,7 +83,7 @@ class BeamJob:
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.batch:
             check_bounded(batches)
-        if isinstance(batches, Adopting):
+        if isinstance(batches, AcceptsDeadLetters):
             batches.adopt(self.options.ledger)
         program = Shipped(self.plan, levels(self.plan), functions.own(), begin)
         folder = files.made(self.runner.temporary or tempfile.gettempdir(), "squall")
@@ -138,13 +138,13 @@ class _Run:
         size = files.spool(self.folder, name, batches)
         return parts(number, f"{self.folder}/{name}", size, files.BLOCK) if size else []
 
-    def _outputs(self, said: Sequence[Message]) -> Iterator[Output]:
+    def _outputs(self, said: Sequence[Record]) -> Iterator[Output]:
         numbers = self.program.addressing().numbers
         deliveries = {numbers[node.id]: op for node, op in self.program.plan.deliveries}
         found = ((one.start, one.node, one.row) for one in answers(self.folder))
         yield from told_whole(found, deliveries, evaluations(self.program, said))
 
-    def _told(self, sources: Sequence[Source | None]) -> list[Message]:
+    def _told(self, sources: Sequence[Source | None]) -> list[Record]:
         """What the driver is told; what could not be used is noted, and what was read is counted."""
         said = told(self.folder)
         for one in said:
@@ -162,7 +162,7 @@ class _Run:
     def turn_by_turn(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         """The outputs of what comes, as it comes."""
         self.runner.check_live()
-        if isinstance(batches, Choosy) and (wanted := needed(self.program.plan)) is not None:
+        if isinstance(batches, SupportsFilterPushDown) and (wanted := needed(self.program.plan)) is not None:
             batches.want(wanted)
         inputs = batches if isinstance(batches, Sources) else Given(batches)
         steps = live_graph(self.program.plan)

@@ -20,9 +20,9 @@ from pyarrow import compute
 from squall.builders.beam import files
 from squall.builders.beam.beam_import import beam
 from squall.builders.beam.graph import LiveGraph
-from squall.builders.distributed.exec.routing import DELIVER, Program
+from squall.builders.distributed.exec.routing import DELIVER, PhysicalPlan
 from squall.builders.distributed.io.parsing import unspool
-from squall.builders.distributed.io.records import INSTANT, ROW, STATE, Message, Parcel, from_arrow, parcels, to_arrow
+from squall.builders.distributed.io.records import INSTANT, ROW, STATE, Record, RowBatch, from_arrow, parcels, to_arrow
 from squall.builders.local.event_loop import Running
 from squall.builders.runtime.serde import pack_output, unpack_output
 from squall.builders.runtime.state import COMPACT, State
@@ -44,7 +44,7 @@ _MICROS = 1000
 """Of a millisecond."""
 
 
-def lay_live(root: Any, graph: LiveGraph, program: Program, steps: int, folder: str) -> None:
+def lay_live(root: Any, graph: LiveGraph, program: PhysicalPlan, steps: int, folder: str) -> None:
     """Puts into a pipeline what works turns off. steps: how often updates may act without an event in between."""
     read = Read(bundle_of(root))
     turns = root | f"{graph.turns}: folder" >> beam.Create([folder]) | graph.turns >> beam.ParDo(read)
@@ -93,7 +93,7 @@ def delete_done(folder: str, number: int) -> None:
     files.delete_file(f"{folder}/{_ANSWERS}-{number}")
 
 
-def _said(folder: str, number: int, kinds: Sequence[str]) -> Iterator[Message]:
+def _said(folder: str, number: int, kinds: Sequence[str]) -> Iterator[Record]:
     return from_arrow(_of_kinds(folder, number, kinds))
 
 
@@ -103,7 +103,7 @@ def _of_kinds(folder: str, number: int, kinds: Sequence[str]) -> Iterator[pyarro
         yield batch.filter(compute.is_in(batch["kind"], wanted))
 
 
-def _times(said: Iterable[Message]) -> dict[str, int]:
+def _times(said: Iterable[Record]) -> dict[str, int]:
     return {one.row: one.start for one in said if one.kind == INSTANT}
 
 
@@ -209,7 +209,7 @@ def _awaited(folder: str, number: int, until: float) -> bool | None:
 class Work(beam.DoFn):  # type: ignore[misc]
     """Works turns off. The plan stays at work from one turn to the next where both are done by the same instance."""
 
-    def __init__(self, program: Program, steps: int) -> None:
+    def __init__(self, program: PhysicalPlan, steps: int) -> None:
         self.program = program
         self.steps = steps
         self.at_work: AtWork | None = None
@@ -241,7 +241,7 @@ class _Written:
 class AtWork:
     """A plan at work in a live run. next: the turn that comes next; those before it are in files of the folder."""
 
-    def __init__(self, program: Program, steps: int, folder: str, next: int) -> None:
+    def __init__(self, program: PhysicalPlan, steps: int, folder: str, next: int) -> None:
         program.prepare()
         self.program = program
         self.folder = folder
@@ -269,10 +269,10 @@ class AtWork:
                 state.add([(self.names[one.node], one.port, one.entries)])
         return state
 
-    def turn(self, events: Sequence[Event]) -> Iterator[Message | Parcel]:
+    def turn(self, events: Sequence[Event]) -> Iterator[Record | RowBatch]:
         """The messages that come of the next turn."""
         for output in self._outputs(events):
-            yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, 0)
+            yield Record(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, 0)
         is_whole = self.written.is_due(self.next)
         kept = self._state() if is_whole else State()
         kept.add(self.running.kept())
@@ -283,9 +283,9 @@ class AtWork:
             self.written.added += kept.size()
         for (id, slot), entries in kept.entries.items():
             if entries:
-                yield Parcel(STATE, 0, 0, self.names.index(id), slot, entries)
+                yield RowBatch(STATE, 0, 0, self.names.index(id), slot, entries)
         for name, number in (("passed", self.running.passed), ("base", self.written.base)):
-            yield Message(INSTANT, 0, 0, 0, 0, name, number, 0, 0)
+            yield Record(INSTANT, 0, 0, 0, 0, name, number, 0, 0)
         self.next += 1
 
     def _outputs(self, events: Sequence[Event]) -> Iterator[Output]:

@@ -19,13 +19,13 @@ from squall.builders.beam import files
 from squall.builders.beam.beam_import import beam
 from squall.builders.beam.graph import Graph, Step
 from squall.builders.distributed.exec.output_stage import changing, delivery
-from squall.builders.distributed.exec.report_times import Evaluations, changes_only, note
-from squall.builders.distributed.exec.routing import BUCKETS, DELIVER, TOGETHER, Program
+from squall.builders.distributed.exec.report_times import ReportTimes, changes_only, note
+from squall.builders.distributed.exec.routing import BUCKETS, DELIVER, TOGETHER, PhysicalPlan
 from squall.builders.distributed.exec.sharded_plan import Task, facts, start_message
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import PLAIN, Span, axioms, source_step, superstep
 from squall.builders.distributed.io.parsing import Parse
-from squall.builders.distributed.io.records import COUNT, INSTANT, LOST, TIME, Message, from_arrow, to_arrow
+from squall.builders.distributed.io.records import COUNT, INSTANT, LOST, TIME, Record, from_arrow, to_arrow
 from squall.builders.distributed.io.records import Step as Worker
 from squall.builders.distributed.io.splits import Part
 from squall.builders.distributed.io.task_output import ORDER
@@ -63,7 +63,7 @@ class Routes:
 
     def __call__(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Any]:
         """The messages of batches, by where they go."""
-        boxes: dict[tuple[str, int], list[Message]] = {}
+        boxes: dict[tuple[str, int], list[Record]] = {}
         for message in from_arrow(batches):
             if message.kind == TIME:  # the latest time is for runs that go on
                 continue
@@ -77,7 +77,7 @@ class Routes:
             yield _sent(place, box)
 
 
-def _sent(place: tuple[str, int], messages: Sequence[Message]) -> Any:
+def _sent(place: tuple[str, int], messages: Sequence[Record]) -> Any:
     tag, key = place
     return beam.pvalue.TaggedOutput(tag, (key, _encoded(to_arrow(messages))))
 
@@ -154,7 +154,7 @@ def _tell(grouped: Any, folder: str, name: str) -> None:
 class Layout:
     """The pipeline of such a plan, step by step."""
 
-    def __init__(self, root: Any, graph: Graph, program: Program, given: Input) -> None:
+    def __init__(self, root: Any, graph: Graph, program: PhysicalPlan, given: Input) -> None:
         self.root = root
         self.graph = graph
         self.program = program
@@ -209,7 +209,7 @@ class Layout:
         elif tells_whole:
             _tell(_grouped([instants], _INSTANTS), folder, _INSTANTS)
         elif rows is not None:
-            _ = rows | name >> beam.FlatMap(_writing(folder, _ANSWERS, _answering(program, Evaluations())))
+            _ = rows | name >> beam.FlatMap(_writing(folder, _ANSWERS, _answering(program, ReportTimes())))
 
     def _known(self, rows: Any, instants: Any) -> Any:
         """When these answers are told, for the last step and for the driver. Of one that is told where it has changed,
@@ -224,49 +224,49 @@ class Layout:
         return _side(grouped, f"{name}: when told", program, evaluations)
 
 
-When = Callable[[Program, Collection[Message]], Evaluations]
+When = Callable[[PhysicalPlan, Collection[Record]], ReportTimes]
 
 
-def _side(grouped: Any, name: str, program: Program, when: When) -> Any:
+def _side(grouped: Any, name: str, program: PhysicalPlan, when: When) -> Any:
     """What messages say of when answers are told, computed once, for each group to see."""
     found = grouped | name >> beam.Map(lambda group: when(program, list(from_arrow(_decoded(group[1])))))
     return beam.pvalue.AsSingleton(found, default_value=when(program, ()))
 
 
-def evaluations(program: Program, told: Collection[Message]) -> Evaluations:
+def evaluations(program: PhysicalPlan, told: Collection[Record]) -> ReportTimes:
     """When the answers that are told whole are told, as far as messages to the driver say."""
     changed = {(one.node, one.start) for one in told if one.kind == INSTANT and not one.row}
     return _evaluated(program, told).reported(program.plan, changed)
 
 
-def _evaluated(program: Program, told: Collection[Message]) -> Evaluations:
+def _evaluated(program: PhysicalPlan, told: Collection[Record]) -> ReportTimes:
     """When they are evaluated."""
     plan, numbers = program.plan, program.addressing().numbers
     instants = {numbers[node.id]: Instants(op) for node, op in plan.deliveries if op.output == "rstream"}
     came = {(one.row, one.node, one.start) for one in told if one.kind == INSTANT and one.row}
     note(instants, came)
-    return Evaluations.upto(instants, ALL.now)
+    return ReportTimes.upto(instants, ALL.now)
 
 
 _OF_THE_END = State((DELIVER,), TOGETHER)
 """Nothing is kept."""
 
 
-def _changing(program: Program) -> Callable[[Group, Evaluations], Iterator[Keyed]]:
-    def change(group: Group, at: Evaluations) -> Iterator[Keyed]:
+def _changing(program: PhysicalPlan) -> Callable[[Group, ReportTimes], Iterator[Keyed]]:
+    def change(group: Group, at: ReportTimes) -> Iterator[Keyed]:
         yield 0, _encoded(changing(program, ALL, at, _OF_THE_END)(_decoded(group[1])))
 
     return change
 
 
-def _delivering(program: Program, folder: str) -> Callable[[Group, Evaluations], Iterator[Any]]:
-    def deliver(group: Group, at: Evaluations) -> Iterator[Any]:
+def _delivering(program: PhysicalPlan, folder: str) -> Callable[[Group, ReportTimes], Iterator[Any]]:
+    def deliver(group: Group, at: ReportTimes) -> Iterator[Any]:
         return _writing(folder, _ANSWERS, _answering(program, at))(group)
 
     return deliver
 
 
-def _answering(program: Program, known: Evaluations) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
+def _answering(program: PhysicalPlan, known: ReportTimes) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
     """What makes the answers of a group, in order."""
     worker = delivery(program, ALL, known, _OF_THE_END)
 
@@ -277,14 +277,14 @@ def _answering(program: Program, known: Evaluations) -> Callable[[Iterable[bytes
     return answer
 
 
-_in_turn: Callable[[Message], Any] = attrgetter(*ORDER)
+_in_turn: Callable[[Record], Any] = attrgetter(*ORDER)
 """Where among all answers one belongs."""
 
 
 # Plans that one group runs
 
 
-def lay_whole(root: Any, graph: Graph, program: Program, given: Input, task: Task) -> None:
+def lay_whole(root: Any, graph: Graph, program: PhysicalPlan, given: Input, task: Task) -> None:
     """Puts into the pipeline what runs such a plan. task: what the group does."""
     name, routes = graph.end.name, Routes(otherwise=graph.end.name)
     worker = _finding(program, given.parse, task.steps)
@@ -295,7 +295,7 @@ def lay_whole(root: Any, graph: Graph, program: Program, given: Input, task: Tas
     _tell(_grouped([sent[_TOLD]], _TOLD), given.folder, _TOLD)
 
 
-def _finding(program: Program, parse: Parse, steps: int) -> Worker:
+def _finding(program: PhysicalPlan, parse: Parse, steps: int) -> Worker:
     def find(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
         return to_arrow(facts(program.plan, ALWAYS, parse(batches, None, ALWAYS), steps))
@@ -313,13 +313,13 @@ def _taking(task: Task) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBa
 # What comes of it
 
 
-def told(folder: str) -> list[Message]:
+def told(folder: str) -> list[Record]:
     """What the driver is told."""
     paths = [path for name in (_TOLD, _INSTANTS) for path in files.names(f"{folder}/{name}-*")]
     return [one for path in paths for one in from_arrow(files.read(path))]
 
 
-def answers(folder: str) -> Iterator[Message]:
+def answers(folder: str) -> Iterator[Record]:
     """What the last step has written, a file for each group, in order."""
     paths = files.names(f"{folder}/{_ANSWERS}-*")
     return merge(*(from_arrow(files.read(path)) for path in paths), key=_in_turn)

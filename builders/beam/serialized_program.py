@@ -8,21 +8,21 @@ from functools import cached_property, lru_cache
 from typing import cast
 
 from squall.builders.beam.beam_import import beam
-from squall.builders.distributed.exec.routing import Program
+from squall.builders.distributed.exec.routing import PhysicalPlan
 
 
 @dataclass(frozen=True)
-class Shipped(Program):
+class Shipped(PhysicalPlan):
     """Such a program."""
 
     @cached_property
     def _packed(self) -> bytes:
-        return cast(bytes, beam.internal.pickler.dumps(Program(self.plan, self.levels, self.own, self.begin)))
+        return cast(bytes, beam.internal.pickler.dumps(PhysicalPlan(self.plan, self.levels, self.own, self.begin)))
 
-    def __reduce__(self) -> tuple[Callable[[bytes], Program], tuple[bytes]]:
+    def __reduce__(self) -> tuple[Callable[[bytes], PhysicalPlan], tuple[bytes]]:
         return _unpacked, (self._packed,)
 
 
 @lru_cache(maxsize=4)
-def _unpacked(packed: bytes) -> Program:
-    return cast(Program, beam.internal.pickler.loads(packed))
+def _unpacked(packed: bytes) -> PhysicalPlan:
+    return cast(PhysicalPlan, beam.internal.pickler.loads(packed))

@@ -12,7 +12,7 @@ from squall.builders.beam.beam_import import beam
 from squall.builders.beam.live_pipeline import WATERMARK, advance, bundle_of, timestamp
 from squall.builders.distributed.io.parsing import Losses
 from squall.builders.distributed.io.row_source import Statement, opened, statements
-from squall.streams.sources.files import Divisible
+from squall.streams.sources.files import Splittable
 
 _ELSEWHERE = {
     "group": "Beam keeps the positions: leave it out",
@@ -31,7 +31,7 @@ _Restriction = tuple[str, str | None]
 class ReadEvents(beam.PTransform):  # type: ignore[misc]
     """``pipeline | ReadEvents(ADDRESS)``: what a source brings, as `Statement` rows at their event times, without end.
 
-    ADDRESS: that of a source which can be read again between two positions (`squall.streams.sources.files.Divisible`): a Redis
+    ADDRESS: that of a source which can be read again between two positions (`squall.streams.sources.files.Splittable`): a Redis
     stream, or a topic of Kafka. now: read what is there now, in parts that workers read apart, and end. The watermark
     is the latest time that has been read. Rows of what cannot be used have a text in `lost`.
 
@@ -58,7 +58,7 @@ class ReadEvents(beam.PTransform):  # type: ignore[misc]
 beam.coders.registry.register_coder(Statement, beam.coders.RowCoder)
 
 
-def _opened(uri: str, losses: Losses | None = None) -> Divisible:
+def _opened(uri: str, losses: Losses | None = None) -> Splittable:
     return opened(uri, "`ReadEvents`", _ELSEWHERE, losses)
 
 
@@ -129,7 +129,7 @@ class _Read(beam.DoFn):  # type: ignore[misc]
 
     def __init__(self, bundle: float) -> None:
         self._bundle = bundle
-        self._known: dict[str, tuple[Divisible, Losses]] = {}
+        self._known: dict[str, tuple[Splittable, Losses]] = {}
 
     @beam.DoFn.unbounded_per_element()  # type: ignore[untyped-decorator]
     def process(self, uri: str, positions: Any = _WHOLE, watermark: Any = WATERMARK) -> Iterator[Any]:
@@ -155,7 +155,7 @@ class _Read(beam.DoFn):  # type: ignore[misc]
         for source, _ in self._known.values():
             source.close()
 
-    def _source(self, uri: str) -> tuple[Divisible, Losses]:
+    def _source(self, uri: str) -> tuple[Splittable, Losses]:
         if uri not in self._known:
             losses = Losses()
             self._known[uri] = _opened(uri, losses), losses

@@ -18,15 +18,15 @@ from typing import IO, Any, NamedTuple
 
 from squall.builders.local.identity import LESS, differences
 from squall.builders.runtime import serde
-from squall.builders.runtime.operators.state import Keeping
+from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.state import Slot, State, lasting
-from squall.builders.runtime.zset import Entry
+from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError
 
 Migrate = Callable[
-    [Mapping[Slot, Sequence[Entry]], Mapping[str, str], Mapping[str, str], Collection[str]], dict[Slot, list[Entry]]
+    [Mapping[Slot, Sequence[Delta]], Mapping[str, str], Mapping[str, str], Collection[str]], dict[Slot, list[Delta]]
 ]
-Kept = tuple[str, int, Sequence[Entry]]
+Kept = tuple[str, int, Sequence[Delta]]
 """A memory, one of its slots, and entries that went into it."""
 FORMAT = 5
 """How memories are kept; 2 had another mark in front of solutions, 3 another memory of streams that a program makes, 4
@@ -49,7 +49,7 @@ class Step(NamedTuple):
 
     passed: the time that has been worked off. begin: what functions of time take for that of what always holds.
     begun: static data have been worked off. sources: where they stand (`squall.streams.Sources.standings`). sink,
-    ledger: what these have saved (`squall.contracts.Recoverable`); None: they are not recovered.
+    ledger: what these have saved (`squall.contracts.CheckpointedSink`); None: they are not recovered.
     """
 
     passed: int
@@ -75,7 +75,7 @@ class Checkpoint:
         self._migrate = migrate
         self._before: Mapping[str, str] | None = None
         """The memories of the program that had other rules as well, if the file is that of one."""
-        self._carried: dict[Slot, list[Entry]] = {}
+        self._carried: dict[Slot, list[Delta]] = {}
         """What is left of it, until that is in a file."""
         self.last: Step | None = None
         """The last checkpoint that there is."""
@@ -84,7 +84,7 @@ class Checkpoint:
         """The length of the file when it was last written anew, and now."""
         self._lock = _locked(folder)
 
-    def load(self) -> dict[Slot, list[Entry]]:
+    def load(self) -> dict[Slot, list[Delta]]:
         """The entries of all memories at the last checkpoint. To be called first, once."""
         state = State()
         if self.path.exists():
@@ -98,7 +98,7 @@ class Checkpoint:
             self._file.seek(self._size)
         return state.entries
 
-    def save(self, step: Step, kept: Iterable[Kept], memories: Mapping[str, Keeping]) -> None:
+    def save(self, step: Step, kept: Iterable[Kept], memories: Mapping[str, Stateful]) -> None:
         """A checkpoint: what went into memories since the last one, and where the run is. It is on disk when this comes
         back. Raises BuilderError where it cannot be: the one before it counts."""
         try:
@@ -111,7 +111,7 @@ class Checkpoint:
             raise BuilderError(f"the checkpoint `{self.folder}` cannot be saved: {error.strerror}") from error
         self.last = step
 
-    def _save(self, step: Step, kept: Iterable[Kept], memories: Mapping[str, Keeping]) -> None:
+    def _save(self, step: Step, kept: Iterable[Kept], memories: Mapping[str, Stateful]) -> None:
         kept = ((id, slot, lasting(entries, step.passed, memories[id].together(slot))) for id, slot, entries in kept)
         if self._file is None or self._size > 2 * self._base + _LEAST:
             self._write_anew(step, kept, memories)
@@ -134,7 +134,7 @@ class Checkpoint:
         file.flush()
         os.fsync(file.fileno())
 
-    def _write_anew(self, step: Step, kept: Iterable[Kept], memories: Mapping[str, Keeping]) -> None:
+    def _write_anew(self, step: Step, kept: Iterable[Kept], memories: Mapping[str, Stateful]) -> None:
         state = State()
         if self._file is not None:
             self._read(state)

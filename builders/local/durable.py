@@ -19,7 +19,7 @@ from squall.builders.local.event_loop import Outputs, Running
 from squall.builders.local.identity import rules
 from squall.builders.local.migration import carried, kinds
 from squall.builders.local.replay import Given
-from squall.contracts import Delivering, Interval, Output, Recoverable
+from squall.contracts import CheckpointedSink, Interval, Output, TwoPhaseCommitSink
 from squall.rdf import Columns, Event
 from squall.streams import Sources
 
@@ -71,7 +71,7 @@ class Durable:
             running.restore(known.passed, known.begin, state)
         self.inputs.keep(known.sources if known is not None else (), PULSE)
         for part, saved in ((self.ledger, known and known.ledger), (self.sink, known and known.sink)):
-            if isinstance(part, Recoverable) and saved is not None:
+            if isinstance(part, CheckpointedSink) and saved is not None:
                 part.recover(saved)
         running.keep()
         if known is None:
@@ -99,10 +99,12 @@ class Durable:
     def _save(self, begun: bool = True, last: bool = False) -> None:
         """What was handed on before this is asked for has been taken."""
         running = self.running
-        sink, ledger = (part.save(last) if isinstance(part, Recoverable) else None for part in (self.sink, self.ledger))
+        sink, ledger = (
+            part.save(last) if isinstance(part, CheckpointedSink) else None for part in (self.sink, self.ledger)
+        )
         step = Step(running.passed, self.begin, begun, self.inputs.standings(), sink, ledger)
         self.checkpoint.save(step, running.kept(), running.memories)
-        delivered = isinstance(self.sink, Delivering) and self.sink.deliver()
+        delivered = isinstance(self.sink, TwoPhaseCommitSink) and self.sink.deliver()
         self.inputs.acknowledge()
         self._saved, self._statements = time.monotonic(), 0
         self._is_saved = not delivered  # that it was is not known there

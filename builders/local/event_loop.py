@@ -14,13 +14,13 @@ from operator import attrgetter, itemgetter
 from typing import cast
 
 from squall.builders.local.updates import Updating
-from squall.builders.runtime.dataflow import Machine
+from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.multiway_join import stars
-from squall.builders.runtime.operators.output import Deliver, GrowingDeliver
-from squall.builders.runtime.operators.state import Keeping, Whole
-from squall.builders.runtime.profiled import Measured
-from squall.builders.runtime.snapshot import Bulk
-from squall.builders.runtime.zset import Entry, Row, fact_row, row_fact
+from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
+from squall.builders.runtime.operators.state import Stateful, Whole
+from squall.builders.runtime.profiled import ProfiledDataflow
+from squall.builders.runtime.snapshot import SnapshotDataflow
+from squall.builders.runtime.zset import Delta, Row, fact_row, row_fact
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -44,7 +44,7 @@ class Running:
     """A plan at work. bulk: what works while instants are large, if anything does. To be used: `start`, or `restore`;
     `take` for each batch of events; `end`."""
 
-    def __init__(self, plan: Plan, options: Options, bulk: Bulk | None = None) -> None:
+    def __init__(self, plan: Plan, options: Options, bulk: SnapshotDataflow | None = None) -> None:
         self.plan = plan
         self.options = options
         self.bulk = bulk
@@ -58,12 +58,12 @@ class Running:
         """Events of an instant that may not be complete yet."""
 
     @cached_property
-    def machine(self) -> Machine:
+    def machine(self) -> Dataflow:
         """What works otherwise; it takes over what the other has done."""
         machine = (
-            Measured(self.plan)
+            ProfiledDataflow(self.plan)
             if self.options.measure
-            else Machine(self.plan, fused={} if self.bulk else stars(self.plan))
+            else Dataflow(self.plan, fused={} if self.bulk else stars(self.plan))
         )
         if self.bulk:
             for id, slot, entries in self.bulk.kept():
@@ -78,10 +78,10 @@ class Running:
         return Updating(self.machine, self.options.steps) if not self.bulk and self.machine.updates else None
 
     @cached_property
-    def delivers(self) -> Sequence[Deliver | GrowingDeliver]:
+    def delivers(self) -> Sequence[OutputOperator | AppendOnlyOutput]:
         """The ends of the plan."""
         operators = (self.machine.operators[node.id] for node, _ in self.plan.deliveries)
-        return [op for op in operators if isinstance(op, Deliver | GrowingDeliver)]
+        return [op for op in operators if isinstance(op, OutputOperator | AppendOnlyOutput)]
 
     # What comes in
 
@@ -197,7 +197,7 @@ class Running:
         self.facts += sum(len(event.facts) for event in events)
         return self.facts >= BULK * (self.passes - PATIENCE)
 
-    def _instant(self, bulk: Bulk, events: Sequence[Event], time: int) -> Outputs:
+    def _instant(self, bulk: SnapshotDataflow, events: Sequence[Event], time: int) -> Outputs:
         for event in events:
             bulk.read(event)
         bulk.run()
@@ -254,7 +254,7 @@ class Running:
     # What is kept
 
     @cached_property
-    def memories(self) -> Mapping[str, Keeping]:
+    def memories(self) -> Mapping[str, Stateful]:
         """All that has to be known to go on elsewhere, apart from the time that has passed."""
         found = {**self.machine.memories, HELD: Whole(_Held(self))}
         return found | {UPDATES: Whole(self.updating)} if self.updating else found
@@ -264,13 +264,13 @@ class Running:
         for memory in self.memories.values():
             memory.keep()
 
-    def kept(self) -> Iterator[tuple[str, int, list[Entry]]]:
+    def kept(self) -> Iterator[tuple[str, int, list[Delta]]]:
         """(memory, slot, entries) for all that went into memories since the last call. To be called between batches,
         when all that they led to has been taken."""
         for id, memory in self.memories.items():
             yield from ((id, slot, entries) for slot, entries in memory.kept())
 
-    def restore(self, passed: int, begin: int, state: Mapping[tuple[str, int], Sequence[Entry]]) -> None:
+    def restore(self, passed: int, begin: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
         """Takes back all that another one of this plan ever kept, and goes on where that was, in the place of `start`.
         passed: the time that it had worked off; begin: as it was started with (both integer ms)."""
         self.machine.begin(begin)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from squall.builders.local.event_loop import Running
 from squall.builders.runtime.operators.scan import needed
-from squall.builders.runtime.profiled import Measured
-from squall.builders.runtime.snapshot import Bulk, fits
-from squall.contracts import Adopting, Choosy, Folder, Options, Output
+from squall.builders.runtime.profiled import ProfiledDataflow
+from squall.builders.runtime.snapshot import SnapshotDataflow, fits
+from squall.contracts import AcceptsDeadLetters, Folder, Options, Output, SupportsFilterPushDown
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.node_metrics import NodeFigures
@@ -32,7 +32,7 @@ class IteratorJob(Running):
 
     def __init__(self, plan: Plan, options: Options) -> None:
         in_bulk = fits(plan) and not options.measure and options.checkpoint is None
-        super().__init__(plan, options, Bulk(plan) if in_bulk else None)
+        super().__init__(plan, options, SnapshotDataflow(plan) if in_bulk else None)
         self.wanted = None if options.measure else needed(plan)  # what is measured is all that is read
 
     def describe(self) -> str:
@@ -41,16 +41,16 @@ class IteratorJob(Running):
 
     def figures(self) -> dict[str, NodeFigures]:
         """What each node has done so far, if the options asked to measure it; only what it keeps, otherwise."""
-        if isinstance(self.machine, Measured):
+        if isinstance(self.machine, ProfiledDataflow):
             return self.machine.figures(self.outputs)
         state = bulk.state() if (bulk := self.bulk) else self.machine.state()
         return {id: NodeFigures(state=size) for id, size in state.items()}
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`."""
-        if isinstance(batches, Adopting):
+        if isinstance(batches, AcceptsDeadLetters):
             batches.adopt(self.options.ledger)
-        if isinstance(batches, Choosy) and self.wanted is not None:
+        if isinstance(batches, SupportsFilterPushDown) and self.wanted is not None:
             batches.want(self.wanted)
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:

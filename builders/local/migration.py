@@ -13,18 +13,18 @@ from dataclasses import replace
 
 from squall.builders.local.event_loop import HELD, UPDATES, Running
 from squall.builders.runtime.dataflow import INSTANTS_OF, WORKING_FACTS
-from squall.builders.runtime.operators.multiway_join import Star
-from squall.builders.runtime.operators.output import GrowingDeliver
+from squall.builders.runtime.operators.multiway_join import MultiwayJoin
+from squall.builders.runtime.operators.output import AppendOnlyOutput
 from squall.builders.runtime.state import Slot
-from squall.builders.runtime.zset import Entry
+from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError
 from squall.plan import Node
-from squall.plan.operators import Deliver
+from squall.plan.operators import Sink
 
 Kinds = Mapping[str, str]
 """What the memories of a run are: those of one name and kind keep the same."""
 _END = "end "
-_GROWING = f"{_END}{GrowingDeliver.__name__}"
+_GROWING = f"{_END}{AppendOnlyOutput.__name__}"
 _FORGETS = " forgets"  # behind the kind of an end that need not know what it has told
 
 
@@ -32,25 +32,25 @@ def kinds(running: Running) -> dict[str, str]:
     """Those of a run."""
     nodes = running.plan.by_id
     found = {id: type(memory).__name__ for id, memory in running.memories.items()}
-    found |= {id: f"Star {memory.shape}" for id, memory in running.memories.items() if isinstance(memory, Star)}
+    found |= {id: f"Star {memory.shape}" for id, memory in running.memories.items() if isinstance(memory, MultiwayJoin)}
     found[HELD] = "whole instants" if running.whole_instants else ""
     for node, op in running.plan.deliveries:
         memory = running.memories[node.id]
-        forgets = _FORGETS if isinstance(memory, GrowingDeliver) and not memory.remembers else ""
+        forgets = _FORGETS if isinstance(memory, AppendOnlyOutput) and not memory.remembers else ""
         found[node.id] = f"{_END}{type(memory).__name__} {end(op)}{forgets}"
         if f"{node.id}{INSTANTS_OF}" in found:
             found[f"{node.id}{INSTANTS_OF}"] += f" of {end(op)}"
     return {id: kind for id, kind in found.items() if id in nodes or kind}
 
 
-def end(op: Deliver) -> str:
+def end(op: Sink) -> str:
     """What an end of a plan is, whatever leads to it."""
     return repr(replace(op, distinct=True, queries=()))
 
 
 def carried(
-    entries: Mapping[Slot, Sequence[Entry]], before: Kinds, now: Kinds, rules: Collection[str]
-) -> dict[Slot, list[Entry]]:
+    entries: Mapping[Slot, Sequence[Delta]], before: Kinds, now: Kinds, rules: Collection[str]
+) -> dict[Slot, list[Delta]]:
     """What is left of the entries of a run when rules are taken away. before, now: its memories, and those of the plan
     that is left; rules: the names of those that are.
 
@@ -63,7 +63,7 @@ def carried(
         known = names.get(id)
         if known is None or before[known] not in (kind, kind.removesuffix(_FORGETS)):
             raise _refused(f"what `{id}` has to know is not in it")
-    found: dict[Slot, list[Entry]] = {}
+    found: dict[Slot, list[Delta]] = {}
     for id, known in names.items():
         for slot in (slot for name, slot in entries if name == known):
             found[id, slot] = _left(entries[known, slot], id, slot, now[id], rules)
@@ -80,7 +80,7 @@ def _names(before: Kinds, now: Kinds) -> dict[str, str]:
     return found
 
 
-def _left(entries: Sequence[Entry], id: str, slot: int, kind: str, rules: Collection[str]) -> list[Entry]:
+def _left(entries: Sequence[Delta], id: str, slot: int, kind: str, rules: Collection[str]) -> list[Delta]:
     """The entries of a slot that are those of the rules which are left."""
     if not kind.startswith(_END):
         return list(entries)
@@ -98,4 +98,4 @@ def _refused(why: str) -> BuilderError:
 
 def described(node: Node) -> str:
     """What a node is, and what is in front of it; of the end of a plan not that, which is that of all rules."""
-    return end(node.op) if isinstance(node.op, Deliver) else repr(node)
+    return end(node.op) if isinstance(node.op, Sink) else repr(node)

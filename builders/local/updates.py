@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from squall.builders.runtime.dataflow import Machine
+from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.operators.update import Demand
 from squall.builders.runtime.zset import Row, triple
 from squall.errors import BuilderError
@@ -22,7 +22,7 @@ Demands = dict[Demand, list[str]]
 class Updating:
     """The updates of a machine. limit: how many steps they may take without an event in between."""
 
-    def __init__(self, machine: Machine, limit: int) -> None:
+    def __init__(self, machine: Dataflow, limit: int) -> None:
         self.machine = machine
         self.limit = limit
         self.steps = 0

@@ -11,15 +11,15 @@ from typing import Any, cast
 
 from squall.builders.runtime.operators.factored import Factored
 from squall.builders.runtime.operators.stateless import match
-from squall.builders.runtime.zset import Boxes, Entry
+from squall.builders.runtime.zset import Boxes, Delta
 from squall.functions.values import value_key
 from squall.plan import Node, Plan
-from squall.plan.operators import Cell, Distinct, Emit, Match, Value
+from squall.plan.operators import Cell, Construct, Distinct, Match, Value
 from squall.rdf import Term
 from squall.rdf.row_tags import mark_of
 
 Cells = tuple[Cell, ...]
-Matched = tuple[str, list[Entry]]
+Matched = tuple[str, list[Delta]]
 """The id of a `Match` node, and its rows."""
 Kind = tuple[str | None, int]
 """Which facts have the same cells: the mark of an atom's relation (None: a triple), and the number of cells."""
@@ -30,15 +30,15 @@ Places = tuple[tuple[int, bool], ...]
 """Places of cells, each with whether what is there matches by value."""
 
 
-def kind(entry: Entry) -> Kind:
+def kind(entry: Delta) -> Kind:
     """The kind of a fact's entry."""
     first = entry[0]
     return (first if first[0] == "@" else None), len(entry) - 4
 
 
-def by_kind(entries: Iterable[Entry]) -> dict[Kind, list[Entry]]:
+def by_kind(entries: Iterable[Delta]) -> dict[Kind, list[Delta]]:
     """The entries of facts, those of each kind together."""
-    kinds: dict[Kind, list[Entry]] = {}
+    kinds: dict[Kind, list[Delta]] = {}
     for entry in entries:
         kinds.setdefault(kind(entry), []).append(entry)
     return kinds
@@ -92,7 +92,7 @@ class Alpha:
         else:
             yield from self.triples({cast(Term, key): rows}, rows)
 
-    def rows(self, entries: Sequence[Entry]) -> Iterator[Matched]:
+    def rows(self, entries: Sequence[Delta]) -> Iterator[Matched]:
         """The rows that facts are to the matches."""
         if len(self.shapes) == 1:
             ((kind_of, predicate),) = self.shapes
@@ -101,7 +101,7 @@ class Alpha:
         for kind_of, part in by_kind(entries).items():
             yield from self._of_kind(kind_of, None, part)
 
-    def _of_kind(self, kind_of: Kind, predicate: Term | None, entries: Sequence[Entry]) -> Iterator[Matched]:
+    def _of_kind(self, kind_of: Kind, predicate: Term | None, entries: Sequence[Delta]) -> Iterator[Matched]:
         if kind_of != TRIPLE:
             yield from self.atoms_rows(kind_of, entries)
         elif predicate is not None:
@@ -118,7 +118,7 @@ class Alpha:
                         boxes[predicate] = [(subject, object, start, end, weight)]
             yield from self.triples(boxes, entries)
 
-    def triples(self, boxes: Mapping[Term, Sequence[Entry]], entries: Sequence[Entry]) -> Iterator[Matched]:
+    def triples(self, boxes: Mapping[Term, Sequence[Delta]], entries: Sequence[Delta]) -> Iterator[Matched]:
         """The rows of triples: boxes has pairs by predicate, of the predicates that are wanted; entries are all."""
         for predicate, part in boxes.items():
             if predicate in self.predicates:
@@ -126,7 +126,7 @@ class Alpha:
         if self.anything is not None and entries:
             yield from self.anything.rows(entries)
 
-    def atoms_rows(self, kind_of: Hashable, entries: Sequence[Entry]) -> Iterator[Matched]:
+    def atoms_rows(self, kind_of: Hashable, entries: Sequence[Delta]) -> Iterator[Matched]:
         """The rows of atoms of one kind."""
         if kind_of in self.atoms:
             yield from self.atoms[kind_of].rows(entries)
@@ -156,7 +156,7 @@ class _Tests:
         else:
             self.free.append((id, self.match(cells, self.known)))
 
-    def rows(self, entries: Sequence[Entry]) -> Iterator[Matched]:
+    def rows(self, entries: Sequence[Delta]) -> Iterator[Matched]:
         for id, step in self.free:
             yield id, step(entries)
         for table in self.tables.values():
@@ -187,7 +187,7 @@ class _Table:
         else:
             self.only.clear()
 
-    def rows(self, entries: Sequence[Entry]) -> Iterator[Matched]:
+    def rows(self, entries: Sequence[Delta]) -> Iterator[Matched]:
         if self.only:
             for id, step in self.only:
                 yield id, step(entries)
@@ -202,14 +202,14 @@ class _Table:
         if isinstance(entries, Factored) and all(place != entries.place for place, _ in self.places):
             key = key_of(entries.row)
             return {key: entries} if key in matches else {}
-        hits: dict[Hashable, list[Entry]] = {}
+        hits: dict[Hashable, list[Delta]] = {}
         for entry in entries:
             if (key := key_of(entry)) in matches:
                 hits.setdefault(key, []).append(entry)
         return hits
 
 
-def _key_of(places: Places) -> Callable[[Entry], Hashable]:
+def _key_of(places: Places) -> Callable[[Delta], Hashable]:
     if not any(by_value for _, by_value in places):
         return itemgetter(*(place for place, _ in places))
     if len(places) == 1:
@@ -234,8 +234,8 @@ def _shapes(plan: Plan, id: str) -> set[tuple[Kind, Term | None]]:
     return made
 
 
-def _emits(plan: Plan, node: Node) -> Iterable[Emit]:
-    if isinstance(node.op, Emit):
+def _emits(plan: Plan, node: Node) -> Iterable[Construct]:
+    if isinstance(node.op, Construct):
         yield node.op
     elif isinstance(node.op, Distinct):
         for edge in node.inputs:

@@ -15,22 +15,22 @@ from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from squall.builders.runtime.alpha import Alpha, by_kind
-from squall.builders.runtime.multiway_join import Fused, addresses
+from squall.builders.runtime.multiway_join import FusedJoin, addresses
 from squall.builders.runtime.operators import Operator, ends, operator, stateless
-from squall.builders.runtime.operators.derived_stream import Feed
-from squall.builders.runtime.operators.distinct import RecursiveDistinct, Timed
-from squall.builders.runtime.operators.event_time import TimeDriven
-from squall.builders.runtime.operators.multiway_join import Star
-from squall.builders.runtime.operators.output import Deliver, GrowingDeliver
-from squall.builders.runtime.operators.scan import Facts, Reader
-from squall.builders.runtime.operators.state import Keeping, Whole
+from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
+from squall.builders.runtime.operators.distinct import DRedDistinct, TimedDistinct
+from squall.builders.runtime.operators.event_time import EventTimeOperator
+from squall.builders.runtime.operators.multiway_join import MultiwayJoin
+from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
+from squall.builders.runtime.operators.scan import Facts, ScanOperator
+from squall.builders.runtime.operators.state import Stateful, Whole
 from squall.builders.runtime.operators.stateless import Plain, Step
 from squall.builders.runtime.operators.update import Demand, Update, Working
-from squall.builders.runtime.scheduler import Address, Network
-from squall.builders.runtime.zset import UNIT, Entry, fact_row
+from squall.builders.runtime.scheduler import Address, Scheduler
+from squall.builders.runtime.zset import UNIT, Delta, fact_row
 from squall.plan import Node, Plan
-from squall.plan.operators import AntiJoin, Emit, Join, LeftJoin, Match, Read, Unit, Where, is_stateful
-from squall.plan.operators import Feed as FeedNode
+from squall.plan.operators import AntiJoin, ConstantFilter, Construct, Join, LeftJoin, Match, Scan, Unit, is_stateful
+from squall.plan.operators import DerivedStream as FeedNode
 from squall.plan.operators import Operator as Kind
 from squall.rdf import ALWAYS, FOREVER, NOTES, Columns, Event, Fact, Term
 
@@ -49,16 +49,16 @@ class Target(NamedTuple):
     inner: str
 
 
-class Machine(Network[Sequence[Entry]]):
+class Dataflow(Scheduler[Sequence[Delta]]):
     """The nodes of a plan at work. `hosted`: the ids of those that keep rows (None: all); others work everywhere.
     fused: joins that are done as one (`squall.builders.runtime.multiway_join`), by the last of them; all are hosted. reading: the
-    `Read` nodes that read what comes (None: all)."""
+    `Scan` nodes that read what comes (None: all)."""
 
     def __init__(
         self,
         plan: Plan,
         hosted: Collection[str] | None = None,
-        fused: Mapping[str, Fused] = MappingProxyType({}),
+        fused: Mapping[str, FusedJoin] = MappingProxyType({}),
         reading: Collection[str] | None = None,
     ) -> None:
         super().__init__(plan)
@@ -68,23 +68,27 @@ class Machine(Network[Sequence[Entry]]):
         inner = {id for star in fused.values() for id in star.joins}
         working = (node for node in plan.nodes if self._works(node) and node.id not in inner)
         self.operators: dict[str, Operator] = {node.id: operator(node, plan) for node in working}
-        self.operators |= {id: Star(star.shape) for id, star in fused.items()}
+        self.operators |= {id: MultiwayJoin(star.shape) for id, star in fused.items()}
         self.updates = {id: op for id, op in self.operators.items() if isinstance(op, Update)}
-        self.feeds = {id: op for id, op in self.operators.items() if isinstance(op, Feed)}
-        self.outbox: dict[Address, list[Entry]] = {}
+        self.feeds = {id: op for id, op in self.operators.items() if isinstance(op, DerivedStreamOperator)}
+        self.outbox: dict[Address, list[Delta]] = {}
         self.alphas = {node.id: Alpha(plan, node.id) for node in plan.nodes if self.feeds_matches(node)}
         self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
         self.switches = {node.id: self.switch(node.id) for node in plan.nodes}
         for id in self.switches:
             self.targets[id] += tuple(self._tables(id))
         at_work = (node for node in plan.nodes if reading is None or node.id in reading)
-        self.readers = {node.id: self._reader(node) for node in at_work if isinstance(node.op, Read)}
+        self.readers = {node.id: self._reader(node) for node in at_work if isinstance(node.op, Scan)}
         self.units = [node.id for node in plan.nodes if isinstance(node.op, Unit)]
-        self.timed = [op for op in self.operators.values() if isinstance(op, Timed)]
-        self.driven = {id: op for id, op in self.operators.items() if isinstance(op, TimeDriven) and not _ends(op)}
+        self.timed = [op for op in self.operators.values() if isinstance(op, TimedDistinct)]
+        self.driven = {
+            id: op for id, op in self.operators.items() if isinstance(op, EventTimeOperator) and not _ends(op)
+        }
         """The nodes inside the plan that look at whole instants."""
-        told = {id: op.told if isinstance(op, Feed) else op for id, op in self.operators.items()}
-        whole = {id: op.instants for id, op in told.items() if isinstance(op, Deliver) and op.instants is not None}
+        told = {id: op.told if isinstance(op, DerivedStreamOperator) else op for id, op in self.operators.items()}
+        whole = {
+            id: op.instants for id, op in told.items() if isinstance(op, OutputOperator) and op.instants is not None
+        }
         self.instants = list(whole.values())
         """Those of what is told whole."""
         feeds = [(node, node.op) for node in reversed(plan.nodes) if isinstance(node.op, FeedNode)]
@@ -92,11 +96,11 @@ class Machine(Network[Sequence[Entry]]):
         self.heralds = set(made.values())
         """Of the nodes that read what is told of the same facts in one way, each through a window, the first one: it
         says when the stream has events, before any of them hands them on."""
-        self.waits = any(isinstance(op, TimeDriven) for op in self.operators.values())
+        self.waits = any(isinstance(op, EventTimeOperator) for op in self.operators.values())
         """Whether an instant can be worked off only when all of it is there."""
         self.working = Working()
-        self.keeping = {id: op for id, op in self.operators.items() if isinstance(op, Keeping)}
-        self.memories: dict[str, Keeping] = {**self.keeping, **self.readers, WORKING_FACTS: self.working}
+        self.keeping = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
+        self.memories: dict[str, Stateful] = {**self.keeping, **self.readers, WORKING_FACTS: self.working}
         """All that has to be known to go on elsewhere; by the node, where it is that of one."""
         self.memories |= {f"{id}{INSTANTS_OF}": Whole(instants) for id, instants in whole.items()}
         self.expires = ends(plan) or bool(plan.retractable)
@@ -105,9 +109,11 @@ class Machine(Network[Sequence[Entry]]):
         return not is_stateful(node.op) or node.id in self.hosted
 
     def _targets(self, id: str) -> tuple[Target, ...]:
-        """Where the rows of a node go, `Match` and `Where` nodes apart."""
+        """Where the rows of a node go, `Match` and `ConstantFilter` nodes apart."""
         nodes = [(self.plan.by_id[consumer], port) for consumer, port in self.plan.consumers[id]]
-        return tuple(self._target(node, port) for node, port in nodes if not isinstance(node.op, Match | Where))
+        return tuple(
+            self._target(node, port) for node, port in nodes if not isinstance(node.op, Match | ConstantFilter)
+        )
 
     def _target(self, node: Node, port: int) -> Target:
         """Through nodes without memory, as long as these feed one node alone, in one go."""
@@ -116,16 +122,16 @@ class Machine(Network[Sequence[Entry]]):
             steps.append(cast(Plain, self.operators[node.id]).step)
             targets = self.plan.consumers[node.id]
             following = self.plan.by_id[targets[0][0]] if len(targets) == 1 else None
-            if following is None or isinstance(following.op, Match | Where):
+            if following is None or isinstance(following.op, Match | ConstantFilter):
                 return Target(stateless.chained(steps), None, node.id)
             node, port = following, targets[0][1]
         address = (node.id, port if _tells_apart(node.op) else 0)
         return Target(stateless.chained(steps), self.moved.get(address, address), "")
 
     def _tables(self, id: str) -> Iterator[Target]:
-        """Targets for the rules that differ in constants alone: each is a `Where` before an `Emit`, and there may be
+        """Targets for the rules that differ in constants alone: each is a `ConstantFilter` before an `Construct`, and there may be
         very many of them. They are taken out of the switches."""
-        alike: dict[tuple[int, Address, stateless.Shape], list[tuple[Term, Emit]]] = {}
+        alike: dict[tuple[int, Address, stateless.Shape], list[tuple[Term, Construct]]] = {}
         for column, table in self.switches[id].items():
             for term, consumers in list(table.items()):
                 table[term] = [consumer for consumer in consumers if self._lone_emit(consumer) is None]
@@ -139,25 +145,25 @@ class Machine(Network[Sequence[Entry]]):
                 stateless.emit_by_table(column, emits, self.plan.widths[id], self.plan.unbound[id]), address, ""
             )
 
-    def _lone_emit(self, id: str) -> tuple[Address, Emit] | None:
+    def _lone_emit(self, id: str) -> tuple[Address, Construct] | None:
         """The emit that is all that a node feeds, with the input to which its facts go, if that is all as well."""
         consumers = self.plan.consumers[id]
         emit = self.plan.by_id[consumers[0][0]].op if len(consumers) == 1 else None
-        if not isinstance(emit, Emit):
+        if not isinstance(emit, Construct):
             return None
         address = self.targets[id][0].address
         return None if address is None else (address, emit)
 
-    def _reader(self, node: Node) -> Reader:
+    def _reader(self, node: Node) -> ScanOperator:
         op = node.op
-        assert isinstance(op, Read)
+        assert isinstance(op, Scan)
         alpha = self.alphas.get(node.id)
         every = bool(self.targets[node.id]) or (alpha is not None and alpha.anything is not None)
         atoms = bool(self.targets[node.id]) or (alpha is not None and bool(alpha.atoms))
         updated = self.plan.deletes
         remembers = op.source.removals or updated
         wanted = alpha.predicates if alpha else ()
-        return Reader(op.source, wanted, every, atoms, remembers, updated, own=op.made)
+        return ScanOperator(op.source, wanted, every, atoms, remembers, updated, own=op.made)
 
     # What comes in
 
@@ -209,7 +215,7 @@ class Machine(Network[Sequence[Entry]]):
         for update in updates if stream != NOTES else ():
             self.answer(update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)])
 
-    def _put_entries(self, id: str, entries: Sequence[Entry]) -> None:
+    def _put_entries(self, id: str, entries: Sequence[Delta]) -> None:
         facts, reader = Facts(), self.readers[id]
         facts.put(entries, reader.wanted, reader.every, reader.atoms)
         self._put_facts(id, facts)
@@ -224,7 +230,7 @@ class Machine(Network[Sequence[Entry]]):
                     self.answer(match, rows)
         self._hand_on(id, facts.triples + facts.atoms)
 
-    def put(self, address: Address, entries: Sequence[Entry]) -> None:
+    def put(self, address: Address, entries: Sequence[Delta]) -> None:
         """Puts entries on an input of a node that keeps rows: into its inbox if it works here, into the outbox
         otherwise."""
         if address[0] in self.operators:
@@ -232,7 +238,7 @@ class Machine(Network[Sequence[Entry]]):
         else:
             self.outbox.setdefault(address, []).extend(entries)
 
-    def answer(self, id: str, entries: Sequence[Entry]) -> None:
+    def answer(self, id: str, entries: Sequence[Delta]) -> None:
         """Hands on what a node has made, through the nodes that keep no rows."""
         if not entries:
             return
@@ -241,7 +247,7 @@ class Machine(Network[Sequence[Entry]]):
                 self.answer(match, rows)
         self._hand_on(id, entries)
 
-    def _hand_on(self, id: str, entries: Sequence[Entry]) -> None:
+    def _hand_on(self, id: str, entries: Sequence[Delta]) -> None:
         if entries:
             for step, address, inner in self.targets[id]:
                 rows = step(entries) if step is not None else entries
@@ -252,8 +258,8 @@ class Machine(Network[Sequence[Entry]]):
             for column, table in self.switches[id].items():
                 self._switched(column, table, entries)
 
-    def _switched(self, column: int, table: dict[Term, list[str]], entries: Sequence[Entry]) -> None:
-        hits: dict[Term, list[Entry]] = {}
+    def _switched(self, column: int, table: dict[Term, list[str]], entries: Sequence[Delta]) -> None:
+        hits: dict[Term, list[Delta]] = {}
         for entry in entries:
             if (term := entry[column]) in table:
                 hits.setdefault(term, []).append(entry)
@@ -272,14 +278,14 @@ class Machine(Network[Sequence[Entry]]):
             if len(component) == 1:
                 self.step(component[0])
                 driven = self.driven.get(component[0])
-                if driven is not None and (complete or not isinstance(driven, Feed)):
+                if driven is not None and (complete or not isinstance(driven, DerivedStreamOperator)):
                     self._advance(component[0], driven, now)
             else:
                 self._recursion(component)
 
-    def _advance(self, id: str, op: TimeDriven, now: int) -> None:
+    def _advance(self, id: str, op: EventTimeOperator, now: int) -> None:
         self.answer(id, op.advance(now))
-        if isinstance(op, Feed) and id in self.heralds:
+        if isinstance(op, DerivedStreamOperator) and id in self.heralds:
             for instants in self.instants:
                 instants.add(op.events)
             self._wake(now)
@@ -292,7 +298,7 @@ class Machine(Network[Sequence[Entry]]):
 
     def due(self) -> int:
         """The next time at which something is to be done, if nothing comes in before; FOREVER: never."""
-        ends = (op.due for op in self.operators.values() if isinstance(op, TimeDriven | GrowingDeliver))
+        ends = (op.due for op in self.operators.values() if isinstance(op, EventTimeOperator | AppendOnlyOutput))
         return min(ends, default=FOREVER)
 
     def demanded(self, now: int) -> list[tuple[int, str, Demand]]:
@@ -319,12 +325,12 @@ class Machine(Network[Sequence[Entry]]):
             entries = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
             self.answer(id, self.apply(id, port, entries))
 
-    def apply(self, id: str, port: int, entries: Sequence[Entry]) -> Sequence[Entry]:
+    def apply(self, id: str, port: int, entries: Sequence[Delta]) -> Sequence[Delta]:
         """What a node that keeps rows makes of entries."""
         return self.operators[id].apply(port, entries)
 
     def _recursion(self, component: Sequence[str]) -> None:
-        deleters = [op for id in component if isinstance(op := self.operators.get(id), RecursiveDistinct)]
+        deleters = [op for id in component if isinstance(op := self.operators.get(id), DRedDistinct)]
         if deleters:
             self.delete(component)
             self.rederive(component)
@@ -340,13 +346,13 @@ class Machine(Network[Sequence[Entry]]):
         """The second phase: what is left with a reason comes back."""
         for id in component:
             op = self.operators.get(id)
-            if isinstance(op, RecursiveDistinct):
+            if isinstance(op, DRedDistinct):
                 self.answer(id, op.rederive())
 
     def _set_deleting(self, component: Sequence[str], deleting: bool) -> None:
         for id in component:
             op = self.operators.get(id)
-            if isinstance(op, RecursiveDistinct):
+            if isinstance(op, DRedDistinct):
                 op.deleting = deleting
 
     # What is kept
@@ -356,12 +362,12 @@ class Machine(Network[Sequence[Entry]]):
         for memory in self.memories.values():
             memory.keep()
 
-    def kept(self) -> Iterator[tuple[str, int, list[Entry]]]:
+    def kept(self) -> Iterator[tuple[str, int, list[Delta]]]:
         """(memory, slot, entries) for all that went into memories since the last call, if `keep` was called before."""
         for id, memory in self.memories.items():
             yield from ((id, slot, entries) for slot, entries in memory.kept())
 
-    def restore(self, passed: int, state: Mapping[tuple[str, int], Sequence[Entry]]) -> None:
+    def restore(self, passed: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
         """Takes back all that a machine of this plan, with the same `hosted` and `fused`, ever told by `kept`, when it
         had worked off the time up to `passed` (integer ms). To be called before anything else; or again, between two
         batches, with what such a machine has told since, where all that it hosts can be spread over workers. `keep` has
@@ -378,5 +384,5 @@ def _tells_apart(op: Kind) -> bool:
     return isinstance(op, Join | LeftJoin | AntiJoin)
 
 
-def _ends(op: TimeDriven) -> bool:
-    return isinstance(op, Deliver | Update)
+def _ends(op: EventTimeOperator) -> bool:
+    return isinstance(op, OutputOperator | Update)

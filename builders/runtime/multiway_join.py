@@ -28,7 +28,7 @@ class Leg(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Fused:
+class FusedJoin:
     """A tree of joins. columns: for each column of its rows the leg and the column there from which it is."""
 
     joins: tuple[str, ...]
@@ -42,10 +42,10 @@ class Fused:
         return Shape(tuple(leg.width for leg in self.legs), tuple(leg.on for leg in self.legs), keep)
 
 
-def stars(plan: Plan, apart: Collection[str] = ()) -> dict[str, Fused]:
+def stars(plan: Plan, apart: Collection[str] = ()) -> dict[str, FusedJoin]:
     """The trees of joins that can be done as one, by their last join. apart: nodes whose rows are to be had by
     themselves, so that no join behind them is done together with them."""
-    found: dict[str, Fused] = {}
+    found: dict[str, FusedJoin] = {}
     for node in plan.nodes:
         if isinstance(node.op, Join) and node.op.on and node.id not in plan.retractable:
             found[node.id] = _fused(node, node.op, plan, found, apart)
@@ -54,7 +54,7 @@ def stars(plan: Plan, apart: Collection[str] = ()) -> dict[str, Fused]:
     return {id: one for id, one in found.items() if len(one.legs) >= LEAST}
 
 
-def _fused(node: Node, op: Join, plan: Plan, known: Mapping[str, Fused], apart: Collection[str]) -> Fused:
+def _fused(node: Node, op: Join, plan: Plan, known: Mapping[str, FusedJoin], apart: Collection[str]) -> FusedJoin:
     """The join together with those below it that join on the same."""
     joins, legs, origins = [node.id], list[Leg](), list[tuple[int, int]]()
     pairs = sorted(op.on)
@@ -71,10 +71,10 @@ def _fused(node: Node, op: Join, plan: Plan, known: Mapping[str, Fused], apart: 
             joins += below.joins
             legs += [leg._replace(on=tuple(leg.on[place] for place in order)) for leg in below.legs]
             origins += [(first + leg, column) for leg, column in below.columns]
-    return Fused(tuple(joins), tuple(legs), tuple(origins[column] for column in op.keep))
+    return FusedJoin(tuple(joins), tuple(legs), tuple(origins[column] for column in op.keep))
 
 
-def _same(on: Sequence[int], below: Fused) -> list[int] | None:
+def _same(on: Sequence[int], below: FusedJoin) -> list[int] | None:
     """If these columns of a tree's rows are what the tree joins on: which of that each is."""
     places = [_place(below, column) for column in on]
     if None in places or len(set(places)) != len(below.legs[0].on):
@@ -82,13 +82,13 @@ def _same(on: Sequence[int], below: Fused) -> list[int] | None:
     return [place for place in places if place is not None]
 
 
-def _place(below: Fused, column: int) -> int | None:
+def _place(below: FusedJoin, column: int) -> int | None:
     leg, inner = below.columns[column]
     on = below.legs[leg].on
     return on.index(inner) if inner in on else None
 
 
-def addresses(stars: Mapping[str, Fused]) -> Iterator[tuple[Address, Address]]:
+def addresses(stars: Mapping[str, FusedJoin]) -> Iterator[tuple[Address, Address]]:
     """Where rows go, by where they go in the plan."""
     for id, star in stars.items():
         for port, leg in enumerate(star.legs):

@@ -7,24 +7,24 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from time import perf_counter
 from types import MappingProxyType
 
-from squall.builders.runtime.dataflow import Machine, Target
-from squall.builders.runtime.multiway_join import Fused
+from squall.builders.runtime.dataflow import Dataflow, Target
+from squall.builders.runtime.multiway_join import FusedJoin
 from squall.builders.runtime.operators.scan import Facts
 from squall.builders.runtime.operators.stateless import Plain, Step
-from squall.builders.runtime.zset import Entry
+from squall.builders.runtime.zset import Delta
 from squall.plan import Node, Plan
 from squall.plan.node_metrics import NodeFigures
-from squall.plan.operators import Deliver, Match, Read, Union, is_stateful
+from squall.plan.operators import Match, Scan, Sink, Union, is_stateful
 
 
-class Measured(Machine):
+class ProfiledDataflow(Dataflow):
     """rows: the entries that each node has made; seconds: the time that it took by itself."""
 
     def __init__(
         self,
         plan: Plan,
         hosted: Collection[str] | None = None,
-        fused: Mapping[str, Fused] = MappingProxyType({}),
+        fused: Mapping[str, FusedJoin] = MappingProxyType({}),
         reading: Collection[str] | None = None,
     ) -> None:
         self.rows: Counter[str] = Counter()
@@ -37,8 +37,8 @@ class Measured(Machine):
         state = self.state()
         found = {}
         for node in self.plan.nodes:
-            rows = outputs if isinstance(node.op, Deliver) else self.rows[node.id]
-            seconds = None if isinstance(node.op, Match | Read | Union) else self.seconds[node.id]
+            rows = outputs if isinstance(node.op, Sink) else self.rows[node.id]
+            seconds = None if isinstance(node.op, Match | Scan | Union) else self.seconds[node.id]
             found[node.id] = NodeFigures(None, rows, state.get(node.id), seconds)
         return found
 
@@ -47,11 +47,11 @@ class Measured(Machine):
         self.rows.clear()
         self.seconds.clear()
 
-    def answer(self, id: str, entries: Sequence[Entry]) -> None:
+    def answer(self, id: str, entries: Sequence[Delta]) -> None:
         self.rows[id] += len(entries)
         super().answer(id, entries)
 
-    def apply(self, id: str, port: int, entries: Sequence[Entry]) -> Sequence[Entry]:
+    def apply(self, id: str, port: int, entries: Sequence[Delta]) -> Sequence[Delta]:
         began = perf_counter()
         found = super().apply(id, port, entries)
         self.seconds[id] += perf_counter() - began
@@ -72,8 +72,8 @@ class Measured(Machine):
         assert isinstance(op, Plain)
         return Target(self._timed(node.id, op.step), None, node.id)
 
-    def _timed(self, id: str, step: Step) -> Callable[[Sequence[Entry]], list[Entry]]:
-        def timed(entries: Sequence[Entry]) -> list[Entry]:
+    def _timed(self, id: str, step: Step) -> Callable[[Sequence[Delta]], list[Delta]]:
+        def timed(entries: Sequence[Delta]) -> list[Delta]:
             began = perf_counter()
             found = step(entries)
             self.seconds[id] += perf_counter() - began

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from squall.model import Source
-from squall.model.windows import Count, Landmark, Range, Stepped
-from squall.plan.operators import Deliver, Feed
+from squall.model.windows import CountWindow, HoppingWindow, Landmark, SlidingWindow
+from squall.plan.operators import DerivedStream, Sink
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Event
 
 
 class Instants:
     """The evaluation instants that events lead to, given in order as time passes."""
 
-    def __init__(self, told: Deliver | Feed) -> None:
+    def __init__(self, told: Sink | DerivedStream) -> None:
         self.sources = tuple(dict.fromkeys(told.sources))
         self.report = told.report
         self.single: list[int] = [ALWAYS]
@@ -67,18 +67,18 @@ class Instants:
         if event.removed:
             self.add_instant(event.time)
         match window:
-            case Landmark() | Count(step=1):
+            case Landmark() | CountWindow(step=1):
                 self.add_instant(event.time)
-            case Count(step=step):
+            case CountWindow(step=step):
                 before = self.came.get((source, event.stream), 0)
                 self.came[source, event.stream] = before + len(event.facts)
                 if (before + len(event.facts)) // step > before // step:
                     self.add_instant(event.time)
-            case Range():
+            case SlidingWindow():
                 first, last = window.validity(event.time)
                 self.add_instant(first)
                 self.add_instant(last)
-            case Stepped(step=step):
+            case HoppingWindow(step=step):
                 first, last = window.validity(event.time)
                 self._add_grid(first, step, last)
 

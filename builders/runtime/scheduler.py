@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from squall.plan import Node, Plan
-from squall.plan.operators import Match, Where
+from squall.plan.operators import ConstantFilter, Match
 from squall.rdf import Term
 
 Address = tuple[str, int]
@@ -15,7 +15,7 @@ Address = tuple[str, int]
 Batch = TypeVar("Batch")
 
 
-class Network(Generic[Batch]):
+class Scheduler(Generic[Batch]):
     """Nodes with inboxes, worked off component by component in topological order, semi-naive inside recursive ones."""
 
     def __init__(self, plan: Plan) -> None:
@@ -31,11 +31,11 @@ class Network(Generic[Batch]):
         return any(isinstance(self.plan.by_id[id].op, Match) for id, _ in self.plan.consumers[node.id])
 
     def switch(self, id: str) -> dict[int, dict[Term, list[str]]]:
-        """The `Where` nodes that read a node, by column and term."""
+        """The `ConstantFilter` nodes that read a node, by column and term."""
         found: dict[int, dict[Term, list[str]]] = {}
         for consumer, _ in self.plan.consumers[id]:
             op = self.plan.by_id[consumer].op
-            if isinstance(op, Where):
+            if isinstance(op, ConstantFilter):
                 found.setdefault(op.column, {}).setdefault(op.term, []).append(consumer)
         return found
 

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple, cast
 
-from squall.builders.runtime.zset import Entry, Row, answer_row, new, row_fact, triple
+from squall.builders.runtime.zset import Delta, Row, answer_row, new, row_fact, triple
 from squall.contracts import Output
 from squall.rdf import FOREVER, Evaluated, Triple
 
@@ -51,7 +51,7 @@ class Packed(NamedTuple):
     end: int
 
 
-def pack_all(entries: Sequence[Entry]) -> Packed:
+def pack_all(entries: Sequence[Delta]) -> Packed:
     """Entries, one at least, as what can be stored and moved.
 
     The cells are divided by line feeds, column by column; as JSON where rows could not be told apart again.
@@ -69,7 +69,7 @@ def pack_all(entries: Sequence[Entry]) -> Packed:
     return Packed(_all_as_json(entries) if text is None else text, spans, max(starts), latest)
 
 
-def unpack_all(text: str, spans: bytes) -> list[Entry]:
+def unpack_all(text: str, spans: bytes) -> list[Delta]:
     """The entries of which `pack_all` made this; equal cells are one object."""
     width = len(spans) // 3
     times = [_all_integers(spans[first : first + width]) for first in range(0, 3 * width, width)]
@@ -100,7 +100,7 @@ def _text(columns: Sequence[Sequence[str]], count: int) -> str | None:
     return text if plain or not columns else None
 
 
-def _all_as_json(entries: Sequence[Entry]) -> str:
+def _all_as_json(entries: Sequence[Delta]) -> str:
     return _JSON + json.dumps([entry[:-3] for entry in entries], ensure_ascii=False)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 
 from squall.builders.runtime.intervals import Steps, add_step, positive
-from squall.builders.runtime.operators.state import Keeping
-from squall.builders.runtime.zset import Entry, Row
+from squall.builders.runtime.operators.state import Stateful
+from squall.builders.runtime.zset import Delta, Row
 
 Slot = tuple[str, int]
-"""A memory, and the number of one of its slots (`squall.builders.runtime.dataflow.Machine.kept`)."""
+"""A memory, and the number of one of its slots (`squall.builders.runtime.dataflow.Dataflow.kept`)."""
 
 _START = itemgetter(-3)
 COMPACT = 16
@@ -22,14 +22,14 @@ class State:
     """All that a run has kept so far."""
 
     def __init__(self) -> None:
-        self.entries: dict[Slot, list[Entry]] = {}
+        self.entries: dict[Slot, list[Delta]] = {}
 
-    def add(self, kept: Iterable[tuple[str, int, Sequence[Entry]]]) -> None:
+    def add(self, kept: Iterable[tuple[str, int, Sequence[Delta]]]) -> None:
         """Takes down what has gone into memories."""
         for id, slot, entries in kept:
             self.entries.setdefault((id, slot), []).extend(entries)
 
-    def compact(self, memories: Mapping[str, Keeping], passed: int) -> None:
+    def compact(self, memories: Mapping[str, Stateful], passed: int) -> None:
         """Makes it as small as may be. passed: the time (integer ms) that the run has worked off."""
         for (id, slot), entries in self.entries.items():
             self.entries[id, slot] = compacted(entries, passed, memories[id].together(slot))
@@ -39,7 +39,7 @@ class State:
         return sum(map(len, self.entries.values()))
 
 
-def lasting(entries: Sequence[Entry], passed: int, together: int | None = None) -> list[Entry]:
+def lasting(entries: Sequence[Delta], passed: int, together: int | None = None) -> list[Delta]:
     """Those of entries, none of which began before the ones that are known already, of which `compacted` may leave
     anything: what has ended is needed where it says since when what goes on has held. passed, together: as there."""
     going_on = [entry for entry in entries if entry[-2] >= passed]
@@ -54,20 +54,20 @@ def lasting(entries: Sequence[Entry], passed: int, together: int | None = None) 
     return [entry for entry in entries if entry[-2] >= passed or (entry[0] in firsts and entry[:-3][:together] in rows)]
 
 
-def compacted(entries: Iterable[Entry], passed: int, together: int | None = None) -> list[Entry]:
+def compacted(entries: Iterable[Delta], passed: int, together: int | None = None) -> list[Delta]:
     """Entries that add up to the same at every instant from `passed` on (integer ms); nothing that is to come begins
     before. Of the past they say only since when what goes on has held. together: of how many first columns rows are
     one, so that they have held since any of them has; None: all."""
-    groups: dict[Row, list[Entry]] = {}
+    groups: dict[Row, list[Delta]] = {}
     for entry in lasting(list(entries), passed, together):
         groups.setdefault(entry[:-3][:together], []).append(entry)
-    found: list[Entry] = []
+    found: list[Delta] = []
     for group in groups.values():
         found += group if len(group) == 1 and group[0][-1] > 0 else _added_up(group, passed)
     return found
 
 
-def _added_up(entries: Iterable[Entry], passed: int) -> Iterator[Entry]:
+def _added_up(entries: Iterable[Delta], passed: int) -> Iterator[Delta]:
     """The same of entries whose rows are one."""
     rows: dict[Row, Steps] = {}
     for entry in entries:

@@ -17,11 +17,11 @@ from squall.rdf import ALWAYS, FOREVER, Atom, Boolean, Evaluated, Fact, Quad, So
 from squall.rdf.row_tags import ASKED, NAMED, QUAD_MARK, SOLUTION, solution_mark
 
 Row = tuple[str | None, ...]
-Entry = tuple[Any, ...]
-Boxes = dict[Term, list[Entry]]
+Delta = tuple[Any, ...]
+Boxes = dict[Term, list[Delta]]
 """Triples by predicate, as (subject, object, start, end, weight)."""
 
-UNIT: Entry = (ALWAYS, FOREVER, 1)
+UNIT: Delta = (ALWAYS, FOREVER, 1)
 """The entry of the row without columns."""
 
 
@@ -80,14 +80,14 @@ def key_of(columns: Sequence[int]) -> Callable[[Sequence[Any]], Hashable]:
     return itemgetter(*columns) if columns else lambda row: ()
 
 
-def singly(entries: Iterable[Entry]) -> list[Entry]:
+def singly(entries: Iterable[Delta]) -> list[Delta]:
     """Entries of weight 1: a store that adds entries up makes one of several."""
     return [(*one[:-1], 1) for one in entries for _ in range(one[-1])]
 
 
-def settle(entries: Iterable[Entry]) -> list[Entry]:
+def settle(entries: Iterable[Delta]) -> list[Delta]:
     """Entries that add up to the same, none of which take back another."""
-    steps: dict[Entry, Steps] = {}
+    steps: dict[Delta, Steps] = {}
     for entry in entries:
         *_, start, end, weight = entry
         add_step(steps.setdefault(entry[:-3], {}), start, end, weight)

@@ -35,7 +35,7 @@ from squall.builders.spark.settings import (
 )
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.store import check_owner
-from squall.contracts import Adopting, Folder, Options, Output
+from squall.contracts import AcceptsDeadLetters, Folder, Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.node_metrics import NodeFigures
@@ -125,7 +125,7 @@ class SparkJob:
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         if self.options.batch:
             check_bounded(batches)
-        if isinstance(batches, Adopting):
+        if isinstance(batches, AcceptsDeadLetters):
             batches.adopt(self.options.ledger)
         spark = session(others(self.options.conf))
         begin = beginning(batches) if self.options.now is None else self.options.now

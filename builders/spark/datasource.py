@@ -22,7 +22,7 @@ from squall.builders.distributed.io.row_source import Statement, opened, stateme
 from squall.builders.spark.spool_source import SCHEMA
 from squall.errors import UsageError
 from squall.streams import open_source
-from squall.streams.sources.files import Divisible
+from squall.streams.sources.files import Splittable
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
@@ -47,7 +47,7 @@ class EventSource(DataSource):
     """The data source ``squall``: ``spark.dataSource.register(EventSource)``, and then
     ``spark.readStream.format("squall").load(ADDRESS)``, or ``spark.read`` for what is there now.
 
-    ADDRESS: that of a source which can be read again between two positions (`squall.streams.sources.files.Divisible`): a Redis
+    ADDRESS: that of a source which can be read again between two positions (`squall.streams.sources.files.Splittable`): a Redis
     stream, or a topic of Kafka. The columns are those of a `squall.builders.spark.FrameSource`, a row for each
     statement: ``time`` (integer ms), ``subject``, ``predicate``, ``object`` and ``graph`` (terms in N-Triples; null:
     the default graph). What cannot be used has a row with a text in ``lost``, and nothing else.
@@ -96,7 +96,7 @@ class _StreamReader(DataSourceStreamReader):
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
-        self._known: Divisible | None = None
+        self._known: Splittable | None = None
         self._told: dict[str, str] | None = None
 
     def initialOffset(self) -> dict[str, str]:
@@ -120,11 +120,11 @@ class _StreamReader(DataSourceStreamReader):
         if self._known is not None:
             self._known.close()
 
-    def _opened(self) -> Divisible:
+    def _opened(self) -> Splittable:
         return _opened(self._uri)
 
     @property
-    def _source(self) -> Divisible:
+    def _source(self) -> Splittable:
         self._known = self._known or self._opened()
         return self._known
 
@@ -155,21 +155,21 @@ class _LineReader(_StreamReader):
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         return _line_batches(self._uri, partition.value)
 
-    def _opened(self) -> Divisible:
-        return cast(Divisible, open_source(self._uri))
+    def _opened(self) -> Splittable:
+        return cast(Splittable, open_source(self._uri))
 
 
 def _line_batches(uri: str, part: str) -> Iterator[pyarrow.RecordBatch]:
     """The lines of a part, for each batch of it together."""
     losses = Losses()
-    with closing(cast(Divisible, open_source(uri, losses))) as source:
+    with closing(cast(Splittable, open_source(uri, losses))) as source:
         for events in chain(timely(source.part(part), losses.add), [()]):
             lines = [*(line for event in events for line in spool_lines(event)), *map(lost_line, losses.take())]
             if lines:
                 yield pyarrow.record_batch([["\n".join(lines)], [part], [0]], schema=SCHEMA)
 
 
-def _opened(uri: str, losses: Losses | None = None) -> Divisible:
+def _opened(uri: str, losses: Losses | None = None) -> Splittable:
     return opened(uri, "a data source of Spark's", _ELSEWHERE, losses)
 
 

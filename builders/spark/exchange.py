@@ -12,7 +12,7 @@ from pyarrow import compute
 
 from squall.builders.distributed.exec.routing import BUCKETS, EVERY, WAKE, Owners, waking
 from squall.builders.distributed.io import task_output
-from squall.builders.distributed.io.engine import Folder, Read, Told
+from squall.builders.distributed.io.engine import Folder, Read, TaskReport
 from squall.builders.distributed.io.records import ROW, SCHEMA, Step, column, from_arrow
 from squall.builders.spark.output_files import batches, merged, write
 from squall.builders.spark.session import is_local
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SparkExchange:
-    """See `squall.builders.distributed.io.engine.Exchange`."""
+    """See `squall.builders.distributed.io.engine.Engine`."""
 
     def __init__(self, spark: SparkSession, store: Store) -> None:
         self.spark = spark
@@ -102,11 +102,11 @@ class SparkExchange:
     def made(self, step: Step) -> DataFrame:
         return by_workers(self.spark.range(0, 1, 1, 1), step)
 
-    def each(self, steps: Sequence[Step]) -> Told:
-        return Told.of(from_arrow(by_own_workers(self.nothing, steps, is_local(self.spark)).collect()))
+    def each(self, steps: Sequence[Step]) -> TaskReport:
+        return TaskReport.of(from_arrow(by_own_workers(self.nothing, steps, is_local(self.spark)).collect()))
 
-    def told(self, messages: DataFrame) -> Told:
-        return Told.of(from_arrow(messages.toArrow().to_batches()))
+    def told(self, messages: DataFrame) -> TaskReport:
+        return TaskReport.of(from_arrow(messages.toArrow().to_batches()))
 
     def storing(self, step: Step, folder: Folder) -> Step:
         return task_output.storing(step, partial(_store, self.store.path(*folder)))

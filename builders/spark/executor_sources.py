@@ -17,7 +17,7 @@ from squall.rdf import Event
 from squall.streams import Source, Sources, open_source
 from squall.streams.clock import EventClock
 from squall.streams.live.messages import MessageSource
-from squall.streams.sources.files import Divisible
+from squall.streams.sources.files import Splittable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,7 +92,7 @@ def _possible(spark: SparkSession, batches: Sources) -> Direct:
 def _is_apart(source: Source) -> bool:
     """Whether any process can read it in the same way, by its address: a broker's log, of which a group has no part,
     and which nothing puts in order."""
-    return isinstance(source, MessageSource) and isinstance(source, Divisible) and not getattr(source, "group", "")
+    return isinstance(source, MessageSource) and isinstance(source, Splittable) and not getattr(source, "group", "")
 
 
 def _beginning(uri: str) -> str:
@@ -100,6 +100,6 @@ def _beginning(uri: str) -> str:
     source = open_source(uri)
     assert isinstance(source, MessageSource)
     source.retry = 0
-    with closing(cast(Divisible, source)) as divisible:
+    with closing(cast(Splittable, source)) as divisible:
         divisible.latest()
         return divisible.beginning()

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from squall.builders.distributed.io import ingest
 from squall.builders.distributed.io.parsing import Document, parsed
-from squall.builders.distributed.io.records import Message, Parcel
+from squall.builders.distributed.io.records import Record, RowBatch
 from squall.builders.distributed.io.splits import Part, shares
 from squall.builders.spark.executor_sources import Direct
 from squall.builders.spark.sources import FrameSource
@@ -55,7 +55,7 @@ class Coming(NamedTuple):
 
     parts: Sequence[Sequence[Part]] = ()
     texts: Sequence[DataFrame] = ()
-    first: Sequence[Message | Parcel] = ()
+    first: Sequence[Record | RowBatch] = ()
 
 
 def readable(source: Source) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from squall.builders.distributed.exec.routing import DELIVER
-from squall.builders.distributed.io.engine import Folder, Told
+from squall.builders.distributed.io.engine import Folder, TaskReport
 from squall.builders.distributed.io.records import ARROW, ROW, SOURCES, Step
 from squall.builders.distributed.plan.broadcast import closures
 from squall.builders.distributed.plan.shardability_reasons import as_a_whole
@@ -99,19 +99,19 @@ class PlanningExchange(SparkExchange):
         self.steps.append(step.__name__)
         return super().worked(messages, step, partitions)
 
-    def each(self, steps: Sequence[Step]) -> Told:
+    def each(self, steps: Sequence[Step]) -> TaskReport:
         self.steps = []
         lineage = by_own_workers(self.nothing, steps, is_local(self.spark)).toDebugString() or b""
         tasks = f", in {len(steps)} tasks" if len(steps) > 1 else ""
         self.jobs.append(Planned((f"{steps[0].__name__}{tasks}",), lineage.decode()))
-        return Told(rows=self.rows)
+        return TaskReport(rows=self.rows)
 
-    def told(self, messages: DataFrame) -> Told:
+    def told(self, messages: DataFrame) -> TaskReport:
         left = (DELIVER, *(() if self.jobs else self.levels))
         plan = str(messages._jdf.queryExecution().executedPlan().toString())
         self.jobs.append(Planned(tuple(self.steps), plan.rstrip()))
         self.steps = []
-        return Told(rows=self.rows, files=tuple((ROW, level, "") for level in left))
+        return TaskReport(rows=self.rows, files=tuple((ROW, level, "") for level in left))
 
     def _read(self, parts: Iterable[Folder]) -> DataFrame | None:
         return super()._read([self.unmade]) if list(parts) else None

@@ -15,7 +15,7 @@ from squall.builders.runtime.serde import unpack_output
 from squall.contracts import Output
 from squall.errors import BuilderError, near
 from squall.plan import Plan
-from squall.plan.operators import Answer, Distinct, Slice, Union
+from squall.plan.operators import Distinct, Select, Slice, Union
 from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Quad, Solution, Term, iri_text, is_blank, is_iri, parts
 
 if TYPE_CHECKING:
@@ -94,9 +94,9 @@ def _ends(plan: Plan, id: str) -> Iterator[str]:
 
 def _shape(plan: Plan, id: str) -> Shape:
     match plan.by_id[id].op:
-        case Answer(asks=True):
+        case Select(asks=True):
             return Shape(("answer",), asks=True)
-        case Answer(names=names):
+        case Select(names=names):
             return Shape(names)
     return Shape(FACT)
 
@@ -108,7 +108,7 @@ def _told(one: Shape) -> str:
 def is_ordered(plan: Plan) -> bool:
     """Whether a plan answers in an order."""
     told = (end for node, op in plan.deliveries if op.output == "rstream" for end in _ends(plan, node.id))
-    return any(isinstance(op := plan.by_id[id].op, Answer) and op.order for id in told)
+    return any(isinstance(op := plan.by_id[id].op, Select) and op.order for id in told)
 
 
 def numbered(answers: DataFrame) -> DataFrame:

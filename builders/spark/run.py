@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from squall import functions
-from squall.builders.distributed.exec.micro_batch import Batches
-from squall.builders.distributed.exec.routing import Program
-from squall.builders.distributed.exec.sharded_plan import Shares
+from squall.builders.distributed.exec.micro_batch import MicroBatches
+from squall.builders.distributed.exec.routing import PhysicalPlan
+from squall.builders.distributed.exec.sharded_plan import Shards
 from squall.builders.distributed.io.ingest import check_clock, is_live, lose
 from squall.builders.distributed.io.parsing import Document, lines_parser, spool_lines
 from squall.builders.distributed.io.splits import all_parser, parts_parser, weight
@@ -107,18 +107,18 @@ class Run:
         self.closed = False
         """Whether no further one is."""
 
-    def _batches(self, spread: frozenset[Address], hot: Hot) -> Batches | Shares:
+    def _batches(self, spread: frozenset[Address], hot: Hot) -> MicroBatches | Shards:
         """What works micro-batches off. spread: the inputs whose rows go to all tasks, besides those of closures; hot:
         the keys of inputs whose rows are scattered."""
         spread |= closures(self.plan)
         cuts = levels(self.plan, spread, hot)
-        program = Program(self.plan, cuts, functions.own(), self.begin, self.options.measure, spread, hot)
+        program = PhysicalPlan(self.plan, cuts, functions.own(), self.begin, self.options.measure, spread, hot)
         most, local = self.settings.rows_in_worker, is_local(self.spark)
         few = self.settings.straight(cuts, local)
         if as_a_whole(self.plan):
-            return Shares(self.exchange, self.store, program, self.options.steps, most, few)
+            return Shards(self.exchange, self.store, program, self.options.steps, most, few)
         state = most if local else 0  # there is one worker for it, which holds what it has done
-        return Batches(self.exchange, self.store, program, self.settings.rows_together, most, few, state)
+        return MicroBatches(self.exchange, self.store, program, self.settings.rows_together, most, few, state)
 
     def _folder(self, plan: Plan, folder: Folder) -> FolderWriter:
         store = Store(self.spark._jvm, self.spark._jsc.hadoopConfiguration(), uri_of(folder.path))

@@ -11,7 +11,7 @@ from squall.errors import UsageError, near
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from squall.builders.distributed.plan.stages import Level
+    from squall.builders.distributed.plan.stages import Stage
 
 PREFIX = "spark.squall."
 FILES_PER_BATCH = "spark.squall.maxFilesPerTrigger"
@@ -50,7 +50,7 @@ class Settings:
     rows_to_all: int = 10_000
     skew_share: float | None = None
 
-    def straight(self, levels: Iterable[Level], local: bool) -> int:
+    def straight(self, levels: Iterable[Stage], local: bool) -> int:
         """Up to how many bytes one task works off of a plan with these levels; -1: none. local: it is always the same
         one, on one machine."""
         rounds = ROUNDS if local and any(level.recursive for level in levels) else 1

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from squall.builders.spark.store import Store
-from squall.contracts import Delivering, Options, Recoverable, Rewindable
+from squall.contracts import CheckpointedSink, Options, TruncatableSink, TwoPhaseCommitSink
 from squall.errors import BuilderError
 
 
 class Ends:
-    """The sink and the ledger of a run. What can only be recovered (`squall.contracts.Recoverable`) is for runs that have
+    """The sink and the ledger of a run. What can only be recovered (`squall.contracts.CheckpointedSink`) is for runs that have
     a checkpoint.
 
     settle: makes sure that what has been written is where it should be.
@@ -23,7 +23,7 @@ class Ends:
         self.store = store
         self.sink = options.sink
         self.uri = getattr(options.sink, "uri", "")
-        kinds = Rewindable if options.checkpoint is None else Rewindable | Recoverable
+        kinds = TruncatableSink if options.checkpoint is None else TruncatableSink | CheckpointedSink
         found = {"sink": options.sink, "ledger": options.ledger}
         self.parts: dict[str, Any] = {kind: part for kind, part in found.items() if isinstance(part, kinds)}
 
@@ -40,7 +40,7 @@ class Ends:
                 hint="a run that has changed starts from a new checkpoint: name another folder, or remove this one",
             )
         for kind, part in self.parts.items():
-            if kind in known and isinstance(part, Rewindable):
+            if kind in known and isinstance(part, TruncatableSink):
                 part.rewind(known[kind])
             elif kind in known:
                 part.recover(known[kind])
@@ -55,11 +55,12 @@ class Ends:
 
     def deliver(self) -> None:
         """What was kept counts: what is held back is handed on."""
-        if "sink" in self.parts and isinstance(self.sink, Delivering):
+        if "sink" in self.parts and isinstance(self.sink, TwoPhaseCommitSink):
             self.sink.deliver()
 
     def _note(self, done: int, last: bool = False) -> None:
         marks = {
-            kind: part.mark() if isinstance(part, Rewindable) else part.save(last) for kind, part in self.parts.items()
+            kind: part.mark() if isinstance(part, TruncatableSink) else part.save(last)
+            for kind, part in self.parts.items()
         }
         self.store.write({"uri": self.uri, **marks}, "marks", f"{done}.json")

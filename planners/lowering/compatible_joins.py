@@ -175,7 +175,7 @@ def tested(draft: Draft, rows: Rows, condition: Call | None) -> Rows:
     """The rows for which the condition is true."""
     if condition is None:
         return rows
-    return replace(rows, node=draft.add(ops.Test(condition_of(condition, rows.names)), rows.node))
+    return replace(rows, node=draft.add(ops.Filter(condition_of(condition, rows.names)), rows.node))
 
 
 def _natural(draft: Draft, left: Rows, right: Rows) -> Rows:
@@ -198,7 +198,7 @@ def _unbound(draft: Draft, rows: Rows, name: Variable) -> Rows:
 
 def _test(draft: Draft, rows: Rows, function: str, names: Iterable[Variable]) -> str:
     columns = tuple(Column(rows.names.index(name)) for name in names)
-    return draft.add(ops.Test(Invoke(function, columns)), rows.node)
+    return draft.add(ops.Filter(Invoke(function, columns)), rows.node)
 
 
 def _tested(

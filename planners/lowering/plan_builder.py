@@ -10,7 +10,7 @@ from hashlib import sha256
 from squall.errors import Origin, PlannerError
 from squall.model import Variable
 from squall.plan import Input, Node
-from squall.plan.operators import Answer, Emit, Operator, Update
+from squall.plan.operators import Construct, Operator, Select, Update
 
 Identity = Callable[[Operator, tuple[str, ...]], str]
 """Names a node by its operator and its inputs; two nodes of one name are one node."""
@@ -29,7 +29,7 @@ def digest(op: Operator, inputs: tuple[str, ...]) -> str:
 def _form(kind: type) -> tuple[str, str, tuple[str, ...]]:
     """The name of an operator, and how to print it: as `repr` does, but without rules, and much faster."""
     told = [part.name for part in fields(kind) if part.repr]
-    parts = tuple(name for name in told if kind is Answer or name != "rules")
+    parts = tuple(name for name in told if kind is Select or name != "rules")
     shown = (f"{name}={'%r' if name in parts else '()'}" for name in told)
     return kind.__name__.lower(), f"{kind.__name__}({', '.join(shown)})", parts
 
@@ -43,7 +43,7 @@ class Draft:
         self.edges: dict[str, Input] = {}
 
     def add(self, op: Operator, *inputs: str, id: str | None = None) -> str:
-        """The id of the node, added unless it is there already (then an `Emit` or `Update` serves one rule more).
+        """The id of the node, added unless it is there already (then an `Construct` or `Update` serves one rule more).
         id: its name, where it has one."""
         id = id or self.identity(op, inputs)
         known = self.nodes.get(id)
@@ -51,7 +51,7 @@ class Draft:
             self.nodes[id] = Node(id, op, tuple([self._edge(input) for input in inputs]))
         elif known.op is not op and known.op != op:
             raise PlannerError(f"two different nodes are named `{id}`")
-        elif isinstance(op, Emit | Update) and isinstance(known.op, Emit | Update):
+        elif isinstance(op, Construct | Update) and isinstance(known.op, Construct | Update):
             merged = tuple(dict.fromkeys(known.op.rules + op.rules))
             self.nodes[id] = replace(known, op=replace(known.op, rules=merged))
         return id

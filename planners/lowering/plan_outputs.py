@@ -26,7 +26,7 @@ from squall.model.stratification import Shape, Shapes, as_read, may_hear, may_re
 from squall.model.windows import NOTHING
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
-from squall.plan.operators import Answer, Cell, Emit, Match, Read, Update, Value
+from squall.plan.operators import Cell, Match, Scan, Update, Value
 from squall.planners.lowering.plan_builder import Draft
 from squall.planners.lowering.walk import walk
 from squall.planners.partitioning import group
@@ -61,7 +61,7 @@ def ended(draft: Draft, system: System, ends: Iterable[End], planner: str, order
     feed_back(draft, made)
     _feed_streams(draft, made)
     told = [end for end in dict.fromkeys(found) if _inserts(draft.nodes[end.node].op)]
-    told += [end for end in found if isinstance(draft.nodes[end.node].op, Answer)]
+    told += [end for end in found if isinstance(draft.nodes[end.node].op, ops.Select)]
     last = _delivered(draft, sorted(told, key=_node) if ordered else told, made, ways)
     last = last or [draft.add(_deliver(_way_of(output_specs(system)[0], {}), [], False))]
     draft.keep([*last, *(id for id, _ in found if isinstance(draft.nodes[id].op, Update))])
@@ -152,8 +152,8 @@ def _delivered(draft: Draft, told: Iterable[End], made: Sequence[Facts], ways: M
     return found
 
 
-def _deliver(way: _Way, told: Sequence[OutputSpec], distinct: bool) -> ops.Deliver:
-    return ops.Deliver(way.output, distinct, way.report, way.sources, queries(told), way.name)
+def _deliver(way: _Way, told: Sequence[OutputSpec], distinct: bool) -> ops.Sink:
+    return ops.Sink(way.output, distinct, way.report, way.sources, queries(told), way.name)
 
 
 def _node(end: End) -> str:
@@ -208,7 +208,7 @@ def _unique_facts(draft: Draft, ends: Iterable[End], ways: Mapping[OutputSpec, _
     groups: dict[tuple[Shape, bool, _Way | None], list[str]] = {}
     for id, telling in ends:
         op = draft.nodes[id].op
-        if isinstance(op, Emit):
+        if isinstance(op, ops.Construct):
             way = None if op.internal else ways[telling]
             groups.setdefault((shape_of(op.template), op.reentrant, way), []).append(id)
     ordered = sorted(groups.items(), key=_of_kind)
@@ -242,7 +242,7 @@ def _reads_all(draft: Draft, node: Node) -> bool:
 
 def _sources_of(draft: Draft, node: Node) -> list[Source]:
     reads = (draft.nodes[edge.node].op for edge in node.inputs)
-    return [op.source for op in reads if isinstance(op, Read)]
+    return [op.source for op in reads if isinstance(op, Scan)]
 
 
 def _feed_streams(draft: Draft, made: Sequence[Facts]) -> None:
@@ -261,7 +261,7 @@ def _feed_streams(draft: Draft, made: Sequence[Facts]) -> None:
                 for one in dict.fromkeys(source.alone(way.stream) for source in sources)
                 if any(overlap(shape, wanted) for facts in told for shape in as_read(facts.shape, one))
             ]
-            feeds = (ops.Feed(source, way.output, way.report, way.sources) for source in fitting)
+            feeds = (ops.DerivedStream(source, way.output, way.report, way.sources) for source in fitting)
             draft.read_again(node.id, sorted(draft.add(feed, *every) for feed in feeds))
 
 
@@ -269,14 +269,14 @@ def _read_unread(draft: Draft, made: Sequence[Facts], ways: Iterable[_Way]) -> N
     """What no node reads that was kept, but at whose events answers are evaluated (rules that make what nobody reads
     count, too): somebody has to say when windows of triples move on, and streams that the program makes have any."""
     evaluated = sorted({source for way in ways for source in way.sources}, key=repr)
-    read = [node.op.source for node in draft.nodes.values() if isinstance(node.op, Read)]
+    read = [node.op.source for node in draft.nodes.values() if isinstance(node.op, Scan)]
     for source in evaluated:
         if not _is_counted(source, read):
             read.append(source)
-            draft.add(Read(source))
+            draft.add(Scan(source))
     fed: dict[tuple[object, ...], list[Source]] = {}
     for node in draft.nodes.values():
-        if isinstance(node.op, ops.Feed):
+        if isinstance(node.op, ops.DerivedStream):
             place = (node.op.way, *(edge.node for edge in node.inputs))
             fed.setdefault(place, []).append(node.op.source)
     for way, told in _streams(made).items():
@@ -286,14 +286,14 @@ def _read_unread(draft: Draft, made: Sequence[Facts], ways: Iterable[_Way]) -> N
             counted = one.step_of(way.stream) <= 1 or any(one.counts_as(its, way.stream) for its in known)
             if may_hear(one, way.stream) and not (known and counted):
                 known.append(one.alone(way.stream))
-                draft.add(ops.Feed(known[-1], way.output, way.report, way.sources), *every)
+                draft.add(ops.DerivedStream(known[-1], way.output, way.report, way.sources), *every)
 
 
 def _mark_made(draft: Draft, streams: Sequence[str]) -> None:
     """Nodes know which of the streams that they read the program makes."""
     for id, node in draft.nodes.items() if streams else ():
         op = node.op
-        if isinstance(op, Read) and (made := tuple(one for one in streams if may_hear(op.source, one))):
+        if isinstance(op, Scan) and (made := tuple(one for one in streams if may_hear(op.source, one))):
             draft.nodes[id] = replace(node, op=replace(op, made=made))
 
 
@@ -344,6 +344,6 @@ def arranged(nodes: Iterable[Node], planner: str) -> Plan:
     for node in nodes:
         depth = max([depths[edge.node] for edge in node.inputs if not edge.feedback], default=0) + 1
         depths[node.id] = depth
-        places.append((isinstance(node.op, ops.Deliver), depth, node.id, node))
+        places.append((isinstance(node.op, ops.Sink), depth, node.id, node))
     # No two nodes have the same id: nodes themselves are never compared.
     return Plan(tuple([place[3] for place in sorted(places)]), planner)

@@ -19,23 +19,23 @@ from squall.model import (
     AtomPattern,
     Bind,
     Call,
-    Compute,
     Construct,
     Delete,
-    Either,
     Exists,
     Expression,
     FactPattern,
+    Filter,
     Grouping,
     Insert,
     Joinable,
-    Maybe,
+    Optional,
     Pattern,
     Predicate,
     Select,
     Slice,
     System,
-    Test,
+    TableFunction,
+    Union,
     Variable,
     Without,
     is_initial,
@@ -132,7 +132,7 @@ class _Written:
         match joinable:
             case Pattern() | AtomPattern():
                 return matched(self.draft, joinable, system, unique)
-            case Either(branches=branches):
+            case Union(branches=branches):
                 return union(self.draft, [self.solutions(branch, counted, True, seed) for branch in branches])
             case System():
                 return self.solutions(joinable, counted, True, seed)
@@ -141,7 +141,7 @@ class _Written:
         match predicate:
             case Without(joinables=joinables):
                 return self.conjunction(joinables, system, False, True, seed)
-            case Maybe(system=inner):
+            case Optional(system=inner):
                 return self.solutions(inner, counted, True, seed)
             case _:
                 return None
@@ -167,7 +167,7 @@ def holds(system: System) -> bool:
     """Whether a memory will hold the rows of the system's patterns, so that they have to be sets: if not, facts that
     come again and again would fill it."""
     return len(system.joinables) > 1 or any(
-        isinstance(part, Without | Maybe | Exists) or (isinstance(part, Test | Bind) and is_timed(part.expression))
+        isinstance(part, Without | Optional | Exists) or (isinstance(part, Filter | Bind) and is_timed(part.expression))
         for part in system.predicates
     )
 
@@ -186,7 +186,7 @@ def read(draft: Draft, system: System, pattern: FactPattern) -> list[str]:
     """The nodes that read what a pattern of the system reads."""
     if not system.sources:
         raise PlannerError(f"rule `{system.name}` has no source to read", pattern.origin or system.origin)
-    return sorted({draft.add(ops.Read(source)) for source in system.sources})
+    return sorted({draft.add(ops.Scan(source)) for source in system.sources})
 
 
 def match_node(draft: Draft, op: ops.Match, reads: Sequence[str], width: int, unique: bool) -> str:
@@ -202,7 +202,7 @@ def unit(draft: Draft) -> Rows:
 
 def is_seeded(joinable: Joinable) -> bool:
     """Whether the rows of a joinable have the columns of a seed, if there is one."""
-    return isinstance(joinable, Either | System)
+    return isinstance(joinable, Union | System)
 
 
 def _seen(draft: Draft, rows: Rows, wanted: Iterable[Variable]) -> Rows:
@@ -224,27 +224,27 @@ def apply_predicate(
     rule: System,
     seed: Rows | None = None,
 ) -> Rows:
-    """The rows after one predicate. inner: the rows of what it looks at (``Without``, ``Maybe``). seed: the rows in
+    """The rows after one predicate. inner: the rows of what it looks at (``Without``, ``Optional``). seed: the rows in
     which stands what a part around it was given (``Exists``)."""
     match part:
-        case Test(expression=expression):
+        case Filter(expression=expression):
             condition = condition_of(expression, rows.names)
-            return replace(rows, node=draft.add(ops.Test(condition, is_timed(expression)), rows.node))
+            return replace(rows, node=draft.add(ops.Filter(condition, is_timed(expression)), rows.node))
         case Bind(variable=variable):
             held = _fresh((variable,), rows, rule, seed)
             found = _extended(draft, rows, replace(part, variable=held[variable]))
             return agreeing(draft, found, rows, held)
-        case Compute(variables=made, function=function, arguments=arguments):
+        case TableFunction(variables=made, function=function, arguments=arguments):
             held = _fresh(made, rows, rule, seed)
             untimed(arguments, "a table function", rule)
             values = tuple(expression_of(argument, rows.names) for argument in arguments)
-            node = draft.add(ops.Apply(function, values, len(made)), rows.node)
+            node = draft.add(ops.TableFunction(function, values, len(made)), rows.node)
             found = replace(rows, node=node, names=(*rows.names, *(held[name] for name in made)))
             return agreeing(draft, found, rows, held)
         case Without():
             assert inner is not None
             return _without(draft, rows, inner, part, seed)
-        case Maybe():
+        case Optional():
             assert inner is not None
             return _left_join(draft, rows, inner, part, asked, rule)
         case Exists(variable=variable):
@@ -272,7 +272,7 @@ def _without(draft: Draft, rows: Rows, inner: Rows, part: Without, seed: Rows | 
     return apart_from(draft, rows, inner, (rows.known & inner.known) - given - {*part.apart}, told)
 
 
-def _left_join(draft: Draft, left: Rows, right: Rows, part: Maybe, asked: Asking, rule: System) -> Rows:
+def _left_join(draft: Draft, left: Rows, right: Rows, part: Optional, asked: Asking, rule: System) -> Rows:
     untimed((part.condition,), "the condition of an optional part", rule)
     if not part.exists:
         return left_join(draft, left, right, part.condition)
@@ -339,7 +339,7 @@ def _fresh(made: Sequence[Variable], rows: Rows, rule: System, seed: Rows | None
 
 def is_effect(part: Predicate) -> bool:
     """Whether a predicate does something (``print``), so that it has to come after all that decide whether it does."""
-    return isinstance(part, Test) and not functions.lookup(part.expression.function).pure
+    return isinstance(part, Filter) and not functions.lookup(part.expression.function).pure
 
 
 # Grouping, distinct, slice
@@ -431,7 +431,9 @@ def ends(draft: Draft, rows: Rows, rule: System) -> list[str]:
         match consequence:
             case Construct(template=template, internal=internal):
                 made = (template_of(one, rows, rule) for one in template)
-                emits = [ops.Emit(cells, (rule.name,), rule.reentrant, internal) for cells in made if cells is not None]
+                emits = [
+                    ops.Construct(cells, (rule.name,), rule.reentrant, internal) for cells in made if cells is not None
+                ]
                 found += [draft.add(emit, rows.node) for emit in emits]
             case Select(variables=names):
                 found.append(_answer(draft, rows, names, rule))
@@ -466,7 +468,7 @@ def _asked(draft: Draft, rows: Rows, rule: System) -> str:
     """Whether there is any row."""
     there = draft.add(ops.Distinct(0), draft.add(ops.Project(()), rows.node))
     told = _told(draft, unit(draft), there, (), Variable("there is any"))
-    return draft.add(ops.Answer((), (0,), (rule.name,), asks=True), told.node)
+    return draft.add(ops.Select((), (0,), (rule.name,), asks=True), told.node)
 
 
 def _answer(draft: Draft, rows: Rows, names: Sequence[Variable], rule: System) -> str:
@@ -475,4 +477,4 @@ def _answer(draft: Draft, rows: Rows, names: Sequence[Variable], rule: System) -
     columns = tuple(rows.names.index(name) for name in names)
     by = rule.slice.order if rule.slice is not None else ()
     order = tuple((expression_of(one.expression, rows.names), one.descending) for one in by)
-    return draft.add(ops.Answer(tuple(name.name for name in names), columns, (rule.name,), order), rows.node)
+    return draft.add(ops.Select(tuple(name.name for name in names), columns, (rule.name,), order), rows.node)

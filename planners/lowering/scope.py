@@ -9,15 +9,15 @@ from dataclasses import fields, is_dataclass
 from squall.model import (
     AtomPattern,
     Bind,
-    Compute,
-    Either,
+    Filter,
     Joinable,
-    Maybe,
+    Optional,
     Pattern,
     Predicate,
     Select,
     System,
-    Test,
+    TableFunction,
+    Union,
     Variable,
     Without,
     variables,
@@ -65,16 +65,16 @@ def _mentioned(part: Joinable | Predicate) -> Iterator[Variable]:
             yield from variables(part)
         case System() if is_closed(part):
             yield from visible(part)
-        case Test(expression=expression):
+        case Filter(expression=expression):
             yield from variables(expression)
         case Bind(variable=variable, expression=expression):
             yield from (variable, *variables(expression))
-        case Compute(variables=made, arguments=arguments):
+        case TableFunction(variables=made, arguments=arguments):
             yield from made
             for argument in arguments:
                 yield from variables(argument)
         case _:
-            if isinstance(part, Maybe):
+            if isinstance(part, Optional):
                 yield from variables(part.condition)
             for inner in inside(part):
                 yield from _mentioned(inner)
@@ -85,7 +85,7 @@ def definite(part: Joinable) -> Names:
     match part:
         case Pattern() | AtomPattern():
             return frozenset(variables(part))
-        case Either(branches=branches):
+        case Union(branches=branches):
             return frozenset.intersection(*map(definite, branches)) if branches else frozenset()
         case System(joinables=joinables, predicates=predicates, grouping=grouping):
             bound = _bound(joinables).union(*map(_made, predicates))
@@ -103,7 +103,7 @@ def _made(predicate: Predicate) -> Names:
     match predicate:
         case Bind(variable=variable, keeps=False):
             return frozenset((variable,))
-        case Compute(variables=made):
+        case TableFunction(variables=made):
             return frozenset(made)
         case _:
             return frozenset()
@@ -125,7 +125,7 @@ def _is_plain(part: Joinable, given: Names) -> bool:
                     return False
                 bound |= _made(one)
             return all(_is_plain(one, given) for one in part.joinables)
-        case Either(branches=branches):
+        case Union(branches=branches):
             return all(_is_plain(branch, given) for branch in branches)
         case _:
             return True
@@ -138,7 +138,7 @@ def _reads_plainly(predicate: Predicate, given: Names, bound: Names) -> bool:
             return False  # what is replaced by its value is shared no more
         case Without(joinables=joinables):
             return reads <= bound and all(_is_plain(one, given) for one in joinables)
-        case Maybe(system=system):
+        case Optional(system=system):
             return reads <= bound and _is_plain(system, given)
         case _:
             return reads <= bound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from squall.model import Either, Exists, Joinable, Maybe, Predicate, System, Without
+from squall.model import Exists, Joinable, Optional, Predicate, System, Union, Without
 
 Part = System | Joinable | Predicate
 
@@ -21,11 +21,11 @@ def inside(part: Part) -> tuple[Part, ...]:
     match part:
         case System(joinables=joinables, predicates=predicates):
             return (*joinables, *predicates)
-        case Either(branches=branches):
+        case Union(branches=branches):
             return branches
         case Without(joinables=joinables):
             return joinables
-        case Maybe(system=system, exists=exists):
+        case Optional(system=system, exists=exists):
             return (system, *exists)
         case Exists(system=system):
             return (system,)

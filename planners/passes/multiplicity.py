@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from squall.plan import Node, Plan
-from squall.plan.operators import Answer, AntiJoin, Closure, Distinct, Emit, Feed, Group, Slice, Update
+from squall.plan.operators import (
+    AntiJoin,
+    Construct,
+    DerivedStream,
+    Distinct,
+    Group,
+    Select,
+    Slice,
+    TransitiveClosure,
+    Update,
+)
 
 
 def counted(plan: Plan) -> frozenset[str]:
@@ -19,9 +29,9 @@ def counted(plan: Plan) -> frozenset[str]:
 def _sees(node: Node, port: int, counted: bool) -> bool:
     """Whether a node sees how often the rows of an input come, or, if its own rows are counted, hands it on."""
     match node.op:
-        case Answer() | Group() | Slice():
+        case Select() | Group() | Slice():
             return True
-        case Distinct() | Emit() | Update() | Closure() | Feed():
+        case Distinct() | Construct() | Update() | TransitiveClosure() | DerivedStream():
             return False
         case AntiJoin():
             return counted and port == 0

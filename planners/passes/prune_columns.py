@@ -12,16 +12,14 @@ from dataclasses import dataclass, replace
 from squall.plan import Node, Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.operators import (
-    Answer,
     AntiJoin,
-    Apply,
-    Closure,
-    Deliver,
+    ConstantFilter,
+    Construct,
+    DerivedStream,
     Distinct,
-    Emit,
     Expression,
     Extend,
-    Feed,
+    Filter,
     Group,
     Join,
     LeftJoin,
@@ -29,13 +27,15 @@ from squall.plan.operators import (
     Operator,
     Places,
     Project,
-    Read,
+    Scan,
+    Select,
+    Sink,
     Slice,
-    Test,
+    TableFunction,
+    TransitiveClosure,
     Union,
     Unit,
     Update,
-    Where,
     columns_of,
     is_timed,
     moved,
@@ -96,7 +96,7 @@ class _Narrowing(Rewrite):
                 return [left, {column - widths[0] for column in both - left}.union(pair[1] for pair in on)]
             case AntiJoin(on=on):
                 return [read.union(left for left, _ in on), {right for _, right in on}]
-            case Where() | Test() | Extend() | Apply() if not is_timed(node.op):
+            case ConstantFilter() | Filter() | Extend() | TableFunction() if not is_timed(node.op):
                 return [{column for column in read if column < widths[0]} | _computed(node.op)]
             case Project(columns=columns):
                 return [{place for column in read if (place := columns[column]) is not None}]
@@ -106,9 +106,9 @@ class _Narrowing(Rewrite):
                 return [read for _ in widths]
             case Group(keys=keys):
                 return [{*keys, *_computed(node.op)}]
-            case Emit(template=cells):
+            case Construct(template=cells):
                 return [{cell for cell in cells if isinstance(cell, int)}]
-            case Answer(columns=columns):
+            case Select(columns=columns):
                 return [{*columns, *_computed(node.op)}]
             case _:
                 return [range(width) for width in widths]
@@ -130,7 +130,7 @@ class _Narrowing(Rewrite):
                 left, right = self.only(node, 0), self.only(node, 1)
                 on = tuple((left.at(one), right.at(other)) for one, other in on)
                 return replace(left, node=self.put(node, AntiJoin(on), left.node, right.node))
-            case Where() | Test() | Extend() | Apply():
+            case ConstantFilter() | Filter() | Extend() | TableFunction():
                 rows = self.only(node, 0) if is_timed(node.op) else self.rows[node.inputs[0].node]
                 return self.computed(node, node.op, rows)
             case Project(columns=columns):
@@ -140,10 +140,10 @@ class _Narrowing(Rewrite):
                 return self.exactly(node, node.op, read)
             case Distinct() if self.narrows(node):
                 return self.exactly(node, Distinct(len(read)), read)
-            case Group() | Emit() | Answer():
+            case Group() | Construct() | Select():
                 rows = self.only(node, 0) if self.lacks(node) else self.rows[node.inputs[0].node]
                 return self.whole(node, _over(node.op, rows.places), rows.node)
-            case Read() | Unit() | Slice() | Closure() | Distinct() | Update() | Feed() | Deliver():
+            case Scan() | Unit() | Slice() | TransitiveClosure() | Distinct() | Update() | DerivedStream() | Sink():
                 inputs = [self.exact(edge.node, range(self.plan.widths[edge.node])) for edge in node.inputs]
                 return self.whole(node, node.op, *inputs)
 
@@ -169,20 +169,20 @@ class _Narrowing(Rewrite):
         condition = op.condition and moved_call(op.condition, places)
         return _laid(self.put(node, LeftJoin(on, keep, condition), left.node, right.node), out)
 
-    def computed(self, node: Node, op: Where | Test | Extend | Apply, rows: Rows) -> Rows:
+    def computed(self, node: Node, op: ConstantFilter | Filter | Extend | TableFunction, rows: Rows) -> Rows:
         first = self.plan.widths[node.inputs[0].node]
         made = range(self.plan.widths[node.id] - first)
         places = {**rows.places, **{first + number: rows.width + number for number in made}}
         match op:
-            case Where(column=column):
+            case ConstantFilter(column=column):
                 place = rows.places[column]
                 assert place is not None, "what is unbound in all rows is no term"
                 new: Operator = op if place == column else replace(op, column=place)
-            case Test(expression=test):
+            case Filter(expression=test):
                 new = replace(op, expression=moved_call(test, rows.places))
             case Extend(expression=value):
                 new = replace(op, expression=moved(value, rows.places))
-            case Apply(arguments=arguments):
+            case TableFunction(arguments=arguments):
                 new = replace(op, arguments=tuple(moved(one, rows.places) for one in arguments))
         return Rows(self.put(node, new, rows.node), rows.width + len(made), places)
 
@@ -231,20 +231,20 @@ def _computed(op: Operator) -> set[int]:
     """The columns that expressions of the operator read."""
     expressions: Sequence[Expression] = ()
     match op:
-        case Where(column=column):
+        case ConstantFilter(column=column):
             return {column}
-        case Test(expression=expression) | Extend(expression=expression):
+        case Filter(expression=expression) | Extend(expression=expression):
             expressions = (expression,)
-        case Apply(arguments=arguments):
+        case TableFunction(arguments=arguments):
             expressions = arguments
-        case Answer(order=order):
+        case Select(order=order):
             expressions = tuple(value for value, _ in order)
         case Group(aggregates=aggregates):
             expressions = tuple(aggregate.expression for aggregate in aggregates)
     return {column for expression in expressions for column in columns_of(expression)}
 
 
-def _over(op: Group | Emit | Answer, places: Places) -> Operator:
+def _over(op: Group | Construct | Select, places: Places) -> Operator:
     """The operator over rows in which the columns are at other places."""
 
     def at(column: int) -> int:
@@ -256,9 +256,9 @@ def _over(op: Group | Emit | Answer, places: Places) -> Operator:
         case Group(keys=keys, aggregates=aggregates):
             made = tuple(replace(one, expression=moved(one.expression, places)) for one in aggregates)
             return Group(tuple(map(at, keys)), made)
-        case Emit(template=cells):
+        case Construct(template=cells):
             template = tuple([at(cell) if isinstance(cell, int) else cell for cell in cells])
             return op if template == cells else replace(op, template=template)
-        case Answer(columns=columns, order=order):
+        case Select(columns=columns, order=order):
             by = tuple((moved(value, places), falls) for value, falls in order)
             return replace(op, columns=tuple(map(at, columns)), order=by)

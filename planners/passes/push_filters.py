@@ -14,10 +14,10 @@ from squall.plan import Node, Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.operators import (
     AntiJoin,
-    Apply,
     Distinct,
     Expression,
     Extend,
+    Filter,
     Group,
     Invoke,
     Join,
@@ -25,7 +25,7 @@ from squall.plan.operators import (
     Operator,
     Places,
     Project,
-    Test,
+    TableFunction,
     Union,
     columns_of,
     is_timed,
@@ -52,13 +52,13 @@ class _Pushing(Rewrite):
         """The rows of an old node for which all of these are true."""
         node = self.plan.by_id[id]
         while _moves(node) and (not tests or self.is_alone(node)):
-            assert isinstance(node.op, Test)
+            assert isinstance(node.op, Filter)
             tests = (*tests, node.op.expression)
             node = self.plan.by_id[node.inputs[0].node]
         through = [test for test in tests if self.is_alone(node) and self.sides(node, test)]
         below = self.through(node, through) if through else self.new[node.id]
         for test in sorted((test for test in tests if test not in through), key=repr):
-            below = self.add(Test(test), below)
+            below = self.add(Filter(test), below)
         return below
 
     def is_alone(self, node: Node) -> bool:
@@ -81,7 +81,7 @@ class _Pushing(Rewrite):
                 return _fitting(test, _sides(node.op, width)) if [*columns_of(test)] else {0: test}
             case LeftJoin(keep=keep):
                 return _fitting(test, {0: {place: column for place, column in enumerate(keep) if column < width}})
-            case AntiJoin() | Extend() | Apply() if _is_pure(node.op):
+            case AntiJoin() | Extend() | TableFunction() if _is_pure(node.op):
                 return _fitting(test, {0: {column: column for column in range(width)}})
             case Union() | Distinct():
                 return _fitting(test, {port: {column: column for column in range(width)} for port in ports})
@@ -111,14 +111,14 @@ def _fitting(test: Invoke, inputs: Mapping[int, Places]) -> dict[int, Invoke]:
 
 
 def _moves(node: Node) -> bool:
-    return isinstance(node.op, Test) and not is_timed(node.op) and _is_pure(node.op)
+    return isinstance(node.op, Filter) and not is_timed(node.op) and _is_pure(node.op)
 
 
 def _is_pure(op: Operator) -> bool:
     match op:
-        case Test(expression=expression) | Extend(expression=expression):
+        case Filter(expression=expression) | Extend(expression=expression):
             return _calls_pure((expression,))
-        case Apply(function=function, arguments=arguments):
+        case TableFunction(function=function, arguments=arguments):
             return functions.lookup(function).pure and _calls_pure(arguments)
         case _:
             return True

@@ -2,7 +2,7 @@
 
 Where many rules join the same rows with patterns that are alike but for a constant (`?o isProducedBy <sensor k>`), each
 row would be stored and looked for once per rule. Instead the pattern is matched with a variable in the constant's
-place and joined once; a `Where` for each constant then finds its rows by a look-up, whose cost does not depend on the
+place and joined once; a `ConstantFilter` for each constant then finds its rows by a look-up, whose cost does not depend on the
 number of rules. Predicates stay as they are: a pattern that fits any predicate would fit everything.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from squall.plan import Input, Node, Plan
 from squall.plan.cardinality import Statistics
-from squall.plan.operators import Cell, Distinct, Join, Match, Project, Where
+from squall.plan.operators import Cell, ConstantFilter, Distinct, Join, Match, Project
 from squall.planners.passes.rewrite import Rewrite
 from squall.rdf import Term
 from squall.rdf.row_tags import mark_of
@@ -96,7 +96,7 @@ def _looked_up(rewrite: Rewrite, joins: _Alike, term: Term) -> str:
     """The rows of a join in which the constant's column holds the constant, without that column, which is the last."""
     joins.joined = joins.joined or _joined(rewrite, joins.kind)
     width = len(joins.kind.join.keep)
-    return rewrite.add(Project(tuple(range(width))), rewrite.add(Where(width, term), joins.joined))
+    return rewrite.add(Project(tuple(range(width))), rewrite.add(ConstantFilter(width, term), joins.joined))
 
 
 def _joined(rewrite: Rewrite, kind: _Kind) -> str:

@@ -3,7 +3,7 @@
 So are rules over atoms, ``p(?x, ?y) p(?y, ?z) -> p(?x, ?z)``.
 
 What the rule derives are the paths of two steps and more along p, through what streams bring of p and what *other*
-rules make of it. So its own facts need not be read again by itself: `Closure` finds the paths of one step and more
+rules make of it. So its own facts need not be read again by itself: `TransitiveClosure` finds the paths of one step and more
 through these pairs, and one step more in front of each makes the rule's own. Not where pairs may be withdrawn.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from squall.plan import Node, Plan
 from squall.plan.cardinality import Statistics
-from squall.plan.operators import Cell, Closure, Distinct, Emit, Join, Match
+from squall.plan.operators import Cell, Construct, Distinct, Join, Match, TransitiveClosure
 from squall.planners.lowering.plan_builder import digest
 from squall.planners.passes.rewrite import Rewrite
 from squall.rdf.row_tags import mark_of
@@ -28,7 +28,7 @@ def close(plan: Plan, statistics: Statistics | None = None) -> Plan:
 
 def _transitive(plan: Plan, node: Node) -> Node | None:
     """The `Match` of the pairs, if the node emits what follows from them by transitivity, and reads it again."""
-    if not (isinstance(node.op, Emit) and node.op.reentrant):
+    if not (isinstance(node.op, Construct) and node.op.reentrant):
         return None
     join = plan.by_id[node.inputs[0].node]
     if not isinstance(join.op, Join) or join.inputs[0].node != join.inputs[1].node:
@@ -88,14 +88,14 @@ class _Closing(Rewrite):
 
     def closed(self, node: Node, match: Node) -> str:
         """What the rule emits: a step, and then a path of any length."""
-        assert isinstance(node.op, Emit)
+        assert isinstance(node.op, Construct)
         assert isinstance(match.op, Match)
         reads = self.inputs(match)
         # The same cells over the same sources as what other rules read of p, yet without what this rule makes.
         matched = self.draft.add(match.op, *reads, id=digest(match.op, (*reads, "without what is closed")))
         self.pairs[match.id] = (matched, self.pairs.get(match.id, ("", set()))[1] | _own(self.plan, node))
         pairs = self.add(Distinct(2), matched)
-        paths = self.add(Join(((1, 0),), (0, 3)), pairs, self.add(Closure(), pairs))
+        paths = self.add(Join(((1, 0),), (0, 3)), pairs, self.add(TransitiveClosure(), pairs))
         template = tuple(cell for cell in match.op.cells if isinstance(cell, int | str))  # that of the pairs
         return self.add(replace(node.op, template=template), paths)
 

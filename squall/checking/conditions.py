@@ -15,13 +15,13 @@ from squall.model import (
     Bind,
     Call,
     Construct,
-    Either,
     Expression,
+    Filter,
     Insert,
     Joinable,
     Pattern,
     System,
-    Test,
+    Union,
     Variable,
     visible,
 )
@@ -61,7 +61,7 @@ def check(program: Program) -> Iterator[Finding]:
         for system in systems(rule):
             nodes = frozenset[Variable]().union(*map(_nodes, system.joinables)) if plain else frozenset()
             for one in system.predicates:
-                for call in conjuncts(one.expression) if isinstance(one, Test) else ():
+                for call in conjuncts(one.expression) if isinstance(one, Filter) else ():
                     yield from _findings(call, nodes)
 
 
@@ -188,7 +188,7 @@ def _nodes(part: Joinable) -> frozenset[Variable]:
             return frozenset(end for end in (subject, predicate) if isinstance(end, Variable))
         case AtomPattern():
             return frozenset()
-        case Either(branches=branches):
+        case Union(branches=branches):
             return frozenset.intersection(*map(_nodes, branches)) if branches else frozenset()
         case System(joinables=joinables):
             return frozenset(visible(part)).intersection(frozenset[Variable]().union(*map(_nodes, joinables)))

@@ -13,7 +13,7 @@ from squall.checking.program import Program, systems
 from squall.errors import Origin
 from squall.functions.sparql.names import test_iri
 from squall.functions.values import number
-from squall.model import Call, Expression, System, Test, Variable
+from squall.model import Call, Expression, Filter, System, Variable
 
 _SIGNS = {
     f"{JENA}lessThan": "<", f"{JENA}le": "<=", f"{JENA}greaterThan": ">", f"{JENA}ge": ">=", f"{JENA}equal": "=",
@@ -64,7 +64,7 @@ class _Limit(NamedTuple):
 
 def _limits(system: System) -> Iterator[_Limit]:
     for one in system.predicates:
-        for call in conjuncts(one.expression) if isinstance(one, Test) else ():
+        for call in conjuncts(one.expression) if isinstance(one, Filter) else ():
             if call.function in _SIGNS and call.origin is not None:
                 yield from _limit(call, _SIGNS[call.function], call.origin)
 

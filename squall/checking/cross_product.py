@@ -9,13 +9,13 @@ from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Rule, mentions, systems
 from squall.model import (
     AtomPattern,
-    Either,
     Exists,
     FactPattern,
     Joinable,
-    Maybe,
+    Optional,
     Pattern,
     System,
+    Union,
     Variable,
     Without,
     documents,
@@ -49,9 +49,9 @@ def _connected(rule: System) -> dict[Variable, Variable]:
     everywhere = Counter(mentions((rule.joinables, rule.predicates)))
     for part in walk(rule):
         match part:
-            case Either() | System():
+            case Union() | System():
                 continue
-            case Maybe(condition=condition):
+            case Optional(condition=condition):
                 _connect(list(mentions(condition)), found)
             case Without() | Exists():
                 inside = Counter(mentions(part))
@@ -92,7 +92,7 @@ def _is_small(part: Joinable) -> bool:
             return isinstance(subject, str) and isinstance(predicate, str)
         case AtomPattern():
             return not any(mentions(part))
-        case Either(branches=branches):
+        case Union(branches=branches):
             return all(map(_is_small, branches))
         case System(grouping=grouping, slice=chosen):
             single = (grouping is not None and not grouping.keys) or (chosen is not None and chosen.limit == 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from squall.checking.findings import INFO, WARNING, Finding
 from squall.checking.program import Program, Rule
-from squall.model import AtomPattern, Call, Construct, FactPattern, System, Test, Variable
+from squall.model import AtomPattern, Call, Construct, FactPattern, Filter, System, Variable
 from squall.model.stratification import shape
 
 _Given = dict[Variable, Any]
@@ -59,7 +59,7 @@ def _is_plain(rule: System) -> bool:
         reentrant=rule.reentrant,
     )  # fmt: skip
     facts = all(isinstance(one, FactPattern) for one in rule.joinables)
-    return rule == plain and facts and all(isinstance(one, Test) for one in rule.predicates)
+    return rule == plain and facts and all(isinstance(one, Filter) for one in rule.predicates)
 
 
 def _templates(rule: System) -> list[FactPattern]:
@@ -74,8 +74,8 @@ def _contains(rule: System, other: System) -> bool:
         one.internal for one in other.consequences if isinstance(one, Construct)
     ]:
         return False
-    tests = [one.expression for one in other.predicates if isinstance(one, Test)]
-    asked = [*rule.joinables, *(one.expression for one in rule.predicates if isinstance(one, Test))]
+    tests = [one.expression for one in other.predicates if isinstance(one, Filter)]
+    asked = [*rule.joinables, *(one.expression for one in rule.predicates if isinstance(one, Filter))]
     there = [*other.joinables, *tests]
     return any(_is_met(asked, there, given) for given in _fitting(_templates(rule), _templates(other)))
 

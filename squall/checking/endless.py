@@ -15,7 +15,7 @@ from squall import functions
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, mentions, origin_of, readings
 from squall.errors import Origin
-from squall.model import Bind, Call, Construct, Exists, Expression, System, Test, Variable, Without
+from squall.model import Bind, Call, Construct, Exists, Expression, Filter, System, Variable, Without
 from squall.model.stratification import Shape, components, overlap, shape, shortest_path
 from squall.rdf import iri_text
 from squall.rdf.compounds import BUILD, JOIN, LIMIT
@@ -113,7 +113,7 @@ class _Rule:
         for reading in readings(rule):
             for name in dict.fromkeys(mentions(reading.pattern)):
                 found[name] = (*found.get(name, ()), reading)
-        ending = [one for one in rule.predicates if isinstance(one, Test | Without | Exists)]
+        ending = [one for one in rule.predicates if isinstance(one, Filter | Without | Exists)]
         looked_at = {name for one in ending for name in mentions(one)}
         binds = [(one, _maker(one.expression)) for one in rule.predicates if isinstance(one, Bind)]
         return cls(

@@ -12,13 +12,13 @@ from squall.model import (
     GRAPH,
     AtomPattern,
     Construct,
-    Either,
     Exists,
     FactPattern,
     Insert,
     Pattern,
     Source,
     System,
+    Union,
 )
 from squall.model.unbounded_state import written
 from squall.rdf import DEFAULT_STREAM, is_iri
@@ -63,11 +63,11 @@ class _Firing:
         needed = (self._lacks(one, part.sources) for one in (*part.joinables, *asked))
         return next((found for found in needed if found is not None), None)
 
-    def _lacks(self, part: FactPattern | Either | System, sources: tuple[Source, ...]) -> Reading | None:
+    def _lacks(self, part: FactPattern | Union | System, sources: tuple[Source, ...]) -> Reading | None:
         match part:
             case System():
                 return self.missing(part)
-            case Either(branches=branches):
+            case Union(branches=branches):
                 found = [self.missing(branch) for branch in branches]
                 return None if None in found or not found else found[0]
             case Pattern() | AtomPattern():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from squall.checking.findings import WARNING, Finding, told
 from squall.checking.program import Program
 from squall.model.unbounded_state import unbounded
-from squall.model.windows import Count, Stepped
+from squall.model.windows import CountWindow, HoppingWindow
 
 
 def check(program: Program) -> Iterator[Finding]:
@@ -16,6 +16,6 @@ def check(program: Program) -> Iterator[Finding]:
     for warning in unbounded(program.system, program.growing):
         yield from told(warning, "unbounded-state")
     for window in dict.fromkeys(program.windows):
-        if isinstance(window, Stepped | Count) and window.step > window.size:
+        if isinstance(window, HoppingWindow | CountWindow) and window.step > window.size:
             message = f"the window `{window}` leaves gaps: what comes between its steps is never seen"
             yield Finding("window-gaps", WARNING, message, None, "let the step be no longer than the range")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, Rule, readings
 from squall.model import Delete, is_update, output_specs
-from squall.model.windows import Count, Stepped, Window
+from squall.model.windows import CountWindow, HoppingWindow, Window
 
 
 def check(program: Program) -> Iterator[Finding]:
@@ -43,4 +43,4 @@ def _looks(program: Program, rule: Rule, streams: set[str]) -> Iterator[tuple[Re
 
 def _shows_anew(window: Window, deletes: bool) -> bool:
     """Whether what comes again may be there anew, to whoever has acted on it and has deleted it, or has not."""
-    return (isinstance(window, Count) and window.step > 1) or (isinstance(window, Stepped) and deletes)
+    return (isinstance(window, CountWindow) and window.step > 1) or (isinstance(window, HoppingWindow) and deletes)

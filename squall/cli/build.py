@@ -145,7 +145,7 @@ def build(
     """
     from squall.observe.progress import Tally
     from squall.streams import LedgerFile
-    from squall.streams.sinks import Losing, check_writable
+    from squall.streams.sinks import ReportsDeadLetters, check_writable
 
     saved = checkpoint is not None
     resume = checkpoint is not None and _has_begun(checkpoint)
@@ -163,7 +163,7 @@ def build(
     if profiled:
         check_writable(profiled)
     ledger = LedgerFile(lost, strict, resume)
-    if isinstance(target, Losing):
+    if isinstance(target, ReportsDeadLetters):
         target.ledger = ledger
     durable = saved and builder == "iterator"
     if migrate and not durable:
@@ -302,9 +302,9 @@ def _options(
     measure: bool,
     now: int | None,
 ) -> Options:
-    from squall.contracts import Folder, Options, Recoverable, Rewindable
+    from squall.contracts import CheckpointedSink, Folder, Options, TruncatableSink
 
-    rewound = sink if isinstance(sink, Rewindable | Recoverable | Folder) else None
+    rewound = sink if isinstance(sink, TruncatableSink | CheckpointedSink | Folder) else None
     return Options(checkpoint, conf, ledger, rewound, measure=measure, now=now)
 
 

@@ -36,10 +36,10 @@ def sink_of(uri: str, format: str | None, timed: bool, types: Sequence[str], sys
 def recoverable(sink: Sink) -> Sink:
     """The sink as one that goes on where a checkpoint is: what cannot be cut back gets nothing before. (A folder is the
     builder's own affair.)"""
-    from squall.contracts import Folder, Recoverable
+    from squall.contracts import CheckpointedSink, Folder
     from squall.streams.sinks.outbox import Outbox
 
-    return sink if isinstance(sink, Recoverable | Folder) else Outbox(sink)
+    return sink if isinstance(sink, CheckpointedSink | Folder) else Outbox(sink)
 
 
 def _typed(text: str) -> tuple[str, str]:

@@ -117,7 +117,7 @@ def run(
     from squall.observe.progress import shown, summary
     from squall.process.signals import endable
     from squall.rdf import Evaluated
-    from squall.streams.sinks import Settling
+    from squall.streams.sinks import Flushable
 
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)
     code, begun = 0, False
@@ -125,7 +125,7 @@ def run(
         with closing(sink), shown(sources, tally) if visible else nullcontext(), endable(sources):
             sink.start(resume, prompt=sources.live)
             begun = True
-            sources.settle = sink.flush if isinstance(sink, Settling) else None
+            sources.settle = sink.flush if isinstance(sink, Flushable) else None
             for output in job.run(sources, static):
                 if columns and output.rule not in columns:
                     tally.left_out += not isinstance(output.fact, Evaluated)

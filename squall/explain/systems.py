@@ -60,7 +60,7 @@ def _joinables(joinables: Iterable[tps.Joinable]) -> Iterator[str]:
 
 def _joinable(joinable: tps.Joinable) -> Iterator[str]:
     match joinable:
-        case tps.Either(branches=branches):
+        case tps.Union(branches=branches):
             for index, branch in enumerate(branches):
                 yield "or" if index else "either"
                 yield from _indented(_body(branch))
@@ -73,16 +73,16 @@ def _joinable(joinable: tps.Joinable) -> Iterator[str]:
 
 def _predicate(predicate: tps.Predicate) -> Iterator[str]:
     match predicate:
-        case tps.Test(expression=expression):
+        case tps.Filter(expression=expression):
             return _labelled("test", [_expression(expression)])
         case tps.Bind(variable=variable, expression=expression, keeps=keeps):
             value = f"{variable} = {_expression(expression)}"
             return _labelled("let", [f"{value}, if it has a value" if keeps else value])
-        case tps.Compute(variables=names, function=iri, arguments=arguments):
+        case tps.TableFunction(variables=names, function=iri, arguments=arguments):
             return _labelled("let", [f"{_slots(names)} in {_call(iri, arguments)}"])
         case tps.Without(joinables=joinables, minus=minus):
             return _labelled("minus" if minus else "unless", _joinables(joinables))
-        case tps.Maybe():
+        case tps.Optional():
             return _labelled("maybe", _maybe(predicate))
         case tps.Exists():
             return _labelled("exists", _exists(predicate))
@@ -96,7 +96,7 @@ def _exists(part: tps.Exists) -> Iterator[str]:
     yield from _indented(_body(part.system))
 
 
-def _maybe(maybe: tps.Maybe) -> Iterator[str]:
+def _maybe(maybe: tps.Optional) -> Iterator[str]:
     yield from _body(maybe.system)
     for part in maybe.exists:
         yield from _labelled("exists", _exists(part))

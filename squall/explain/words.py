@@ -43,7 +43,7 @@ def edge(input: Input, port: int | None = None) -> str:
 def operator(op: pps.Operator) -> str:
     """What an operator does, in a line."""
     match op:
-        case pps.Read(source=read):
+        case pps.Scan(source=read):
             return f"read {source(read)}"
         case pps.Match(cells=cells):
             return f"match {_cells(cells)}"
@@ -58,13 +58,13 @@ def operator(op: pps.Operator) -> str:
             return "union"
         case pps.Project(columns=columns):
             return f"project to {_projected(columns) or 'nothing'}"
-        case pps.Where(column=column, term=term):
+        case pps.ConstantFilter(column=column, term=term):
             return f"where column {column} is {term}"
-        case pps.Test(expression=expression):
+        case pps.Filter(expression=expression):
             return f"test {_computed(expression)}"
         case pps.Extend(expression=expression, keeps=keeps):
             return f"extend by {_computed(expression)}{', if it has a value' if keeps else ''}"
-        case pps.Apply(function=name, arguments=arguments, results=results):
+        case pps.TableFunction(function=name, arguments=arguments, results=results):
             return f"extend by {results} column{'' if results == 1 else 's'} of {_invoked(name, arguments)}"
         case pps.Unit():
             return "the row without columns"
@@ -74,21 +74,21 @@ def operator(op: pps.Operator) -> str:
             return _group(keys, aggregates)
         case pps.Slice(order=order, offset=offset, limit=limit, keys=keys):
             return slice_of(limit, offset, _order(order), [_columns((key,)) for key in keys])
-        case pps.Closure():
+        case pps.TransitiveClosure():
             return "transitive closure"
-        case pps.Emit(template=template, rules=names, internal=internal):
+        case pps.Construct(template=template, rules=names, internal=internal):
             return f"emit {_cells(template)} for {', '.join(names)}{', to be read again only' if internal else ''}"
-        case pps.Answer(columns=(column,), rules=rules, asks=True):
+        case pps.Select(columns=(column,), rules=rules, asks=True):
             return f"answer whether column {column} is true for {', '.join(rules)}"
-        case pps.Answer(names=names, columns=columns, rules=rules, order=order):
+        case pps.Select(names=names, columns=columns, rules=rules, order=order):
             told = f"answer {_answered(names, columns) or 'nothing'} for {', '.join(rules)}"
             return f"{told}, {ordered(_order(order))}" if order else told
-        case pps.Feed(source=read, output=output, report=report):
+        case pps.DerivedStream(source=read, output=output, report=report):
             return f"feed {source(read)} from {output}{reported(report)}"
         case pps.Update(deletes=deletes, inserts=inserts, rules=names):
             parts = [f"delete {_quad(quad)}" for quad in deletes] + [f"insert {_quad(quad)}" for quad in inserts]
             return f"{', '.join(parts) or 'update nothing'} for {', '.join(names)}"
-        case pps.Deliver(output=output, report=report):
+        case pps.Sink(output=output, report=report):
             return f"deliver {output}{reported(report)}"
 
 
@@ -292,7 +292,7 @@ def served(plan: Plan) -> dict[str, tuple[str, ...]]:
 
 
 def _own(op: pps.Operator) -> tuple[str, ...]:
-    return op.rules if isinstance(op, pps.Emit | pps.Answer | pps.Update) else ()
+    return op.rules if isinstance(op, pps.Construct | pps.Select | pps.Update) else ()
 
 
 def _forward(node: Node) -> Iterator[Input]:

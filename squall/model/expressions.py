@@ -26,7 +26,7 @@ Expression = Term | Variable | Call
 
 
 @dataclass(frozen=True)
-class Test:
+class Filter:
     """Keeps a solution where the expression is true (a Predicate)."""
 
     expression: Call
@@ -46,7 +46,7 @@ class Bind:
 
 
 @dataclass(frozen=True)
-class Compute:
+class TableFunction:
     """Extends a solution by each row of values that a function makes of it (a table function): none, one or many.
 
     The function is looked up by IRI as in a `Call`; it gives rows of as many terms as there are variables.
@@ -75,7 +75,7 @@ class Without:
 
 
 @dataclass(frozen=True)
-class Maybe:
+class Optional:
     """OPTIONAL, a true left join: a solution with each solution of the system that agrees with it on the variables
     they share and for which the condition holds; by itself, the others unbound, where there is none.
 
@@ -95,7 +95,7 @@ class Exists:
 
     The system is that which results where the variables that the solution binds are replaced by their values (SPARQL
     1.1, section 18.6, exists): tests, binds, optional parts and nested `Exists` may use them. A part that selects,
-    groups or slices (a sub-query) does not see them: it is evaluated by itself, and then joined. A `Bind` or `Compute`
+    groups or slices (a sub-query) does not see them: it is evaluated by itself, and then joined. A `Bind` or `TableFunction`
     of such a variable keeps what gives it the value that it has.
     variable: None: the solution is not extended. wanted: True keeps solutions for which there is one only, False those
     for which there is none, None all. So ``Exists(None, system, True)`` is FILTER EXISTS, and as cheap as a join.
@@ -107,11 +107,11 @@ class Exists:
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
-Predicate = Test | Bind | Compute | Without | Maybe | Exists
+Predicate = Filter | Bind | TableFunction | Without | Optional | Exists
 
 
 @dataclass(frozen=True)
-class Either:
+class Union:
     """The solutions of each of the systems beside each other, as a bag (UNION, Or). A variable that one of them does
     not bind is unbound in its solutions."""
 

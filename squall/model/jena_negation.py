@@ -15,15 +15,15 @@ from typing import Any
 from squall.model import (
     Bind,
     Call,
-    Compute,
     Construct,
     Delete,
-    Either,
     Insert,
-    Maybe,
+    Optional,
     Pattern,
     Source,
     System,
+    TableFunction,
+    Union,
     Variable,
     Without,
     is_update,
@@ -31,7 +31,7 @@ from squall.model import (
     variables,
     visible,
 )
-from squall.model.windows import Nothing
+from squall.model.windows import EmptyWindow
 from squall.rdf import NOTES, XSD, iri, literal
 from squall.rdf.compounds import BUILD, TAKE_APART
 
@@ -66,12 +66,12 @@ def _looks(rule: System) -> bool:
 
 def _binds(rule: System) -> bool:
     """Whether all that a rule makes facts of is bound: a rule with optional parts or unions goes on looking."""
-    optional = any(isinstance(one, Maybe) and one.system.grouping is None for one in rule.predicates)
-    return not optional and not any(isinstance(one, Either) for one in rule.joinables)
+    optional = any(isinstance(one, Optional) and one.system.grouping is None for one in rule.predicates)
+    return not optional and not any(isinstance(one, Union) for one in rule.joinables)
 
 
 def _needs_all(predicate: object) -> bool:
-    return isinstance(predicate, Without) or (isinstance(predicate, Maybe) and predicate.system.grouping is not None)
+    return isinstance(predicate, Without) or (isinstance(predicate, Optional) and predicate.system.grouping is not None)
 
 
 def _rules(rule: System, number: int) -> list[System]:
@@ -105,7 +105,7 @@ _TOKEN = Variable("fired")
 def _noted(number: int, known: tuple[Variable, ...], more: str = "") -> System:
     """What joins these variables with the solutions for which a rule has fired."""
     name, token = iri(f"urn:x-squall:fired:{number}"), Variable(_TOKEN.name + more)
-    taken = Compute(known, TAKE_APART, (token, name, literal(str(len(known)), XSD + "integer")))
+    taken = TableFunction(known, TAKE_APART, (token, name, literal(str(len(known)), XSD + "integer")))
     return System(sources=(Source(NOTES),), joinables=(Pattern(name, FIRED, token),), predicates=(taken,))
 
 
@@ -121,5 +121,5 @@ def _made(rule: System) -> Iterator[Variable]:
 def _apart(part: Any) -> Any:
     """The part with default graphs that do not have what is noted."""
     if isinstance(part, Source):
-        return part if part.iri else replace(part, windows=tuple(sorted((*part.windows, (NOTES, Nothing())))))
+        return part if part.iri else replace(part, windows=tuple(sorted((*part.windows, (NOTES, EmptyWindow())))))
     return rebuilt(part, _apart)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from squall.errors import UsageError, near
-from squall.model import CLOSE, Either, Maybe, Report, Source, System, Test, is_told, over, rebuilt
+from squall.model import CLOSE, Filter, Optional, Report, Source, System, Union, is_told, over, rebuilt
 from squall.model.jena_negation import fired
-from squall.model.windows import LANDMARK, Count, Range, Stepped, Window, milliseconds
+from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window, milliseconds
 
 
 def _same(window: Window) -> Window:
@@ -18,16 +18,16 @@ def _same(window: Window) -> Window:
 
 def _as_csparql(window: Window) -> Window:
     match window:
-        case Stepped():
+        case HoppingWindow():
             return replace(window, closed=True)
-        case Count(size=size, step=1):
-            return Count(size, size)
+        case CountWindow(size=size, step=1):
+            return CountWindow(size, size)
         case _:
             return window
 
 
 def _without_steps(window: Window) -> Window:
-    return Range(window.size, window.delay) if isinstance(window, Stepped) else window
+    return SlidingWindow(window.size, window.delay) if isinstance(window, HoppingWindow) else window
 
 
 def _unchanged(system: System) -> System:
@@ -37,18 +37,18 @@ def _unchanged(system: System) -> System:
 def _with_unextended(part: Any) -> Any:
     """The part of a system in which each optional part is a union: what it would extend, by itself, beside the join."""
     changed = rebuilt(part, _with_unextended)
-    while isinstance(changed, System) and any(isinstance(one, Maybe) for one in changed.predicates):
+    while isinstance(changed, System) and any(isinstance(one, Optional) for one in changed.predicates):
         changed = _beside(changed)
     return changed
 
 
 def _beside(system: System) -> System:
-    """The system with its first `Maybe` as such a union."""
-    place, maybe = next((place, one) for place, one in enumerate(system.predicates) if isinstance(one, Maybe))
+    """The system with its first `Optional` as such a union."""
+    place, maybe = next((place, one) for place, one in enumerate(system.predicates) if isinstance(one, Optional))
     alone = System(sources=system.sources, joinables=system.joinables, predicates=system.predicates[:place])
-    condition = () if maybe.condition is None else (Test(maybe.condition),)
+    condition = () if maybe.condition is None else (Filter(maybe.condition),)
     extended = System(sources=system.sources, joinables=(alone, maybe.system), predicates=(*maybe.exists, *condition))
-    both = Either((alone, extended))
+    both = Union((alone, extended))
     return replace(system, joinables=(both,), predicates=system.predicates[place + 1 :])
 
 

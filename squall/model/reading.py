@@ -6,7 +6,18 @@ from collections.abc import Iterator
 
 from squall.errors import SquallError
 from squall.model.consequences import Delete, Insert, Select
-from squall.model.expressions import Bind, Call, Compute, Either, Exists, Expression, Maybe, Predicate, Test, Without
+from squall.model.expressions import (
+    Bind,
+    Call,
+    Exists,
+    Expression,
+    Filter,
+    Optional,
+    Predicate,
+    TableFunction,
+    Union,
+    Without,
+)
 from squall.model.patterns import AtomPattern, Pattern, Variable
 from squall.model.systems import Document, Joinable, Stream, System
 
@@ -53,13 +64,13 @@ def _made(predicate: Predicate) -> tuple[Variable, ...]:
     match predicate:
         case Bind(variable=variable):
             return (variable,)
-        case Compute(variables=names):
+        case TableFunction(variables=names):
             return names
-        case Maybe(system=system):
+        case Optional(system=system):
             return visible(system)
         case Exists(variable=variable):
             return () if variable is None else (variable,)
-        case Test() | Without():
+        case Filter() | Without():
             return ()
 
 
@@ -85,7 +96,7 @@ def variables(part: Joinable | Expression | None) -> Iterator[Variable]:
                 yield from variables(argument)
         case Pattern() | AtomPattern():
             yield from (slot for slot in part.slots if isinstance(slot, Variable))
-        case Either(branches=branches):
+        case Union(branches=branches):
             for branch in branches:
                 yield from visible(branch)
         case System():

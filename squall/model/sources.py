@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from squall.model.patterns import UNNAMED
-from squall.model.windows import LANDMARK, Count, Nothing, Window
+from squall.model.windows import LANDMARK, CountWindow, EmptyWindow, Window
 from squall.rdf import ALWAYS, WORKING, XSD, Atom, Event, Fact, Term, Triple, iri, iri_text, literal
 
 
@@ -49,7 +49,7 @@ class Source:
 
     def counts(self, stream: str) -> bool:
         """Whether it reads a stream, or some of its graphs, through a window of triples, which counts them all."""
-        return self.iri in ("", stream) and isinstance(self.window_of(stream), Count)
+        return self.iri in ("", stream) and isinstance(self.window_of(stream), CountWindow)
 
     def counts_as(self, other: Source, stream: str) -> bool:
         """Whether it counts the triples of a stream as another source does: through the same window of them."""
@@ -58,7 +58,7 @@ class Source:
     def step_of(self, stream: str) -> int:
         """By how many triples at a time the window moves on through which it counts a stream; 0: it does not count."""
         window = self.window_of(stream)
-        return window.step if isinstance(window, Count) and self.counts(stream) else 0
+        return window.step if isinstance(window, CountWindow) and self.counts(stream) else 0
 
     def hears(self, event: Event) -> bool:
         """Whether an event has to do with what it reads: it reads some of it, or counts it."""
@@ -66,7 +66,7 @@ class Source:
 
     def _is_open(self, stream: str) -> bool:
         """Whether a stream has a window through which anything is seen."""
-        return not (stream and isinstance(self.window_of(stream), Nothing))
+        return not (stream and isinstance(self.window_of(stream), EmptyWindow))
 
     def alone(self, stream: str) -> Source:
         """The same, of one stream of those that it reads."""
@@ -107,7 +107,7 @@ class Graph(Source):
         return named or (stream == self.iri and not (static and graph))
 
     def counts(self, stream: str) -> bool:
-        return self.within in ("", stream) and isinstance(self.window_of(stream), Count)
+        return self.within in ("", stream) and isinstance(self.window_of(stream), CountWindow)
 
     def alone(self, stream: str) -> Source:
         within = "" if stream == self.iri else stream

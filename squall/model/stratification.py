@@ -14,18 +14,18 @@ from squall.model import (
     Bind,
     Call,
     Construct,
-    Either,
     Exists,
     Expression,
     FactPattern,
+    Filter,
     Graphs,
     Joinable,
-    Maybe,
+    Optional,
     OutputSpec,
     Pattern,
     Source,
     System,
-    Test,
+    Union,
     Without,
     output_specs,
 )
@@ -140,7 +140,7 @@ def needs(system: System, verb: str | None = None, origin: Origin | None = None)
         match joinable:
             case Pattern() | AtomPattern():
                 yield Need(shape(joinable), verb, origin, system.sources)
-            case Either(branches=branches):
+            case Union(branches=branches):
                 for branch in branches:
                     yield from needs(branch, verb, origin)
             case System():
@@ -152,7 +152,7 @@ def needs(system: System, verb: str | None = None, origin: Origin | None = None)
         if isinstance(part, Without):
             for joinable in part.joinables:
                 yield from of(joinable, "negates", part.origin or origin)
-        elif isinstance(part, Maybe):
+        elif isinstance(part, Optional):
             verb = "takes as optional" if part.system.grouping is None else "aggregates"
             yield from needs(part.system, verb, origin)
             for asked in part.exists:
@@ -167,14 +167,14 @@ def _verb(system: System) -> str | None:
         return "groups"
     if system.slice is not None:
         return "slices"
-    timed = any(is_timed(part.expression) for part in system.predicates if isinstance(part, Test | Bind))
+    timed = any(is_timed(part.expression) for part in system.predicates if isinstance(part, Filter | Bind))
     return "takes the time (`now`) of" if timed else None
 
 
 def stratify(system: System) -> None:
     """Raises TranslatorError, or Errors, for each way in which rules depend on their own negation.
 
-    The same holds for what else has to know all of what it reads: ``Maybe``, grouping, slices, and functions of time
+    The same holds for what else has to know all of what it reads: ``Optional``, grouping, slices, and functions of time
     (``now``), whose value would depend on how often it is taken inside a recursion; and for what reads a stream that
     the program makes, whose events are what an instant has come to. And for each rule that reads a stream through a
     window of triples which several queries make: such a window is of those of one.

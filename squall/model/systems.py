@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from squall.errors import Origin, SquallError
 from squall.model.consequences import Consequence
-from squall.model.expressions import Either, Grouping, Predicate, Slice
+from squall.model.expressions import Grouping, Predicate, Slice, Union
 from squall.model.patterns import FactPattern
 from squall.model.sources import Source
 
@@ -93,4 +93,4 @@ class System:
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
-Joinable = FactPattern | Either | System
+Joinable = FactPattern | Union | System

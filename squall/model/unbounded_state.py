@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator
 from squall.errors import TranslatorWarning
 from squall.model import (
     Arrivals,
-    Either,
     Exists,
     FactPattern,
     Joinable,
-    Maybe,
+    Optional,
     Predicate,
     System,
+    Union,
     Without,
     rules,
     streams,
@@ -64,7 +64,7 @@ class _Query:
         match predicate:
             case Without(joinables=joinables):
                 inner = [self._growing(one, part) for one in joinables]
-            case Maybe(system=system) | Exists(system=system):
+            case Optional(system=system) | Exists(system=system):
                 inner = [self._first(system)]
             case _:
                 return
@@ -96,7 +96,7 @@ def _parts(joinable: Joinable) -> tuple[System, ...]:
     match joinable:
         case System():
             return (joinable,)
-        case Either(branches=branches):
+        case Union(branches=branches):
             return branches
         case _:
             return ()
@@ -105,7 +105,7 @@ def _parts(joinable: Joinable) -> tuple[System, ...]:
 def _purposes(predicate: Predicate) -> Iterator[str]:
     """For what a predicate needs what has been found."""
     match predicate:
-        case Maybe(system=System(sources=sources, grouping=grouping)):
+        case Optional(system=System(sources=sources, grouping=grouping)):
             told = grouping is not None and all(isinstance(source, Arrivals) for source in sources)
             yield "for `timestamp`" if told else "for an `OPTIONAL`"
         case Exists():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from squall.model.expressions import Either, Exists, Maybe, Without
+from squall.model.expressions import Exists, Optional, Union, Without
 from squall.model.sources import Graph, Source
 from squall.model.systems import System
 from squall.model.windows import LANDMARK, Window
@@ -34,9 +34,9 @@ def _over(system: System, default: Source) -> System:
         match one:
             case System():
                 return _over(one, default)
-            case Either(branches=branches):
+            case Union(branches=branches):
                 return replace(one, branches=tuple(_over(branch, default) for branch in branches))
-            case Maybe(system=inner, exists=exists):
+            case Optional(system=inner, exists=exists):
                 return replace(one, system=_over(inner, default), exists=tuple(map(part, exists)))
             case Exists(system=inner):
                 return replace(one, system=_over(inner, default))

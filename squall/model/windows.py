@@ -1,6 +1,6 @@
 """Windows (stream to relation, S2R): which instants an event's facts are valid at (docs/semantics.md, section 2).
 
-A window is data. All but `Count` say the validity of a fact from its event's time alone; what a `Count` window holds
+A window is data. All but `CountWindow` say the validity of a fact from its event's time alone; what a `CountWindow` window holds
 depends on what arrives later.
 """
 
@@ -25,7 +25,7 @@ class Landmark:
 
 
 @dataclass(frozen=True)
-class Range:
+class SlidingWindow:
     """A continuous sliding window: valid at [t, t + size), or, if it lies back, so much later. size, delay: integer
     ms."""
 
@@ -41,7 +41,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Stepped:
+class HoppingWindow:
     """A window that moves by steps: its content changes at the instants T = origin + k * step only, and is then what
     came in [T - size, T). All times are integer ms.
 
@@ -70,7 +70,7 @@ class Stepped:
 
 
 @dataclass(frozen=True)
-class Count:
+class CountWindow:
     """The last `size` triples of the stream, in the order in which they came.
 
     step: the content changes whenever so many further triples have come, and is the last `size` then. With a step of
@@ -86,7 +86,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Nothing:
+class EmptyWindow:
     """Nothing of any stream. Through it the default graph is what rules derive, and the static data that belong to no
     stream: the background of a query that names its streams."""
 
@@ -97,9 +97,9 @@ class Nothing:
         return "NOTHING"
 
 
-Window = Landmark | Range | Stepped | Count | Nothing
+Window = Landmark | SlidingWindow | HoppingWindow | CountWindow | EmptyWindow
 LANDMARK = Landmark()
-NOTHING = Nothing()
+NOTHING = EmptyWindow()
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = r"(\d+)\s*(ms|s|m|h|d)"
@@ -139,7 +139,7 @@ def parse(text: str) -> Window:
         return LANDMARK
     if found := _COUNT.fullmatch(plain):
         size = _positive(int(found[1]), text)
-        return Count(size, size if found[3] else _positive(int(found[2] or 1), text))
+        return CountWindow(size, size if found[3] else _positive(int(found[2] or 1), text))
     if not (found := _TIMED.fullmatch(plain)):
         raise UsageError(
             f"`{text}` is not a window",
@@ -149,8 +149,12 @@ def parse(text: str) -> Window:
     size = _positive(_length(found[1], found[2]), text)
     delay = _length(found[6], found[7]) if found[6] else 0
     if found[5]:
-        return Stepped(size, size, delay=delay)
-    return Stepped(size, _positive(_length(found[3], found[4]), text), delay=delay) if found[3] else Range(size, delay)
+        return HoppingWindow(size, size, delay=delay)
+    return (
+        HoppingWindow(size, _positive(_length(found[3], found[4]), text), delay=delay)
+        if found[3]
+        else SlidingWindow(size, delay)
+    )
 
 
 def as_window(given: str | Window) -> Window:

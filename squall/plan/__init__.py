@@ -15,30 +15,30 @@ from typing import TYPE_CHECKING
 
 from squall.model import Source
 from squall.model.stratification import components
-from squall.model.windows import Count
+from squall.model.windows import CountWindow
 from squall.plan.operators import (
-    Answer,
     AntiJoin,
-    Apply,
-    Closure,
-    Deliver,
+    ConstantFilter,
+    Construct,
+    DerivedStream,
     Distinct,
-    Emit,
     Extend,
-    Feed,
+    Filter,
     Group,
     Join,
     LeftJoin,
     Match,
     Operator,
     Project,
-    Read,
+    Scan,
+    Select,
+    Sink,
     Slice,
-    Test,
+    TableFunction,
+    TransitiveClosure,
     Union,
     Unit,
     Update,
-    Where,
     is_timed,
 )
 
@@ -111,12 +111,12 @@ class Plan:
         return found
 
     @cached_property
-    def deliveries(self) -> tuple[tuple[Node, Deliver], ...]:
+    def deliveries(self) -> tuple[tuple[Node, Sink], ...]:
         """The operation nodes, with their operators."""
-        return tuple((node, node.op) for node in self.nodes if isinstance(node.op, Deliver))
+        return tuple((node, node.op) for node in self.nodes if isinstance(node.op, Sink))
 
     @property
-    def delivery(self) -> tuple[Node, Deliver]:
+    def delivery(self) -> tuple[Node, Sink]:
         """The operation node of a plan that has one, and its operator."""
         ((node, op),) = self.deliveries
         return node, op
@@ -162,14 +162,14 @@ class Plan:
     @cached_property
     def retractable(self) -> frozenset[str]:
         """The nodes whose rows may be withdrawn before they end: those that withdraw rows by themselves (`AntiJoin`,
-        `LeftJoin`, `Group`, `Slice`, `Update`, what is timed), `Read` nodes of what may be taken back, and what lies
-        behind. What a `Feed` has told is taken back by updates alone; else it is read as its window says."""
+        `LeftJoin`, `Group`, `Slice`, `Update`, what is timed), `Scan` nodes of what may be taken back, and what lies
+        behind. What a `DerivedStream` has told is taken back by updates alone; else it is read as its window says."""
         updates = any(isinstance(node.op, Update) for node in self.nodes)
         found = {node.id for node in self.nodes if _withdraws(node.op, updates, self.deletes)}
         waiting = list(found)
         while waiting:
             behind = {id for id, _ in self.consumers[waiting.pop()]} - found
-            behind = {id for id in behind if not isinstance(self.by_id[id].op, Feed)}
+            behind = {id for id in behind if not isinstance(self.by_id[id].op, DerivedStream)}
             found |= behind
             waiting += behind
         return frozenset(found)
@@ -191,26 +191,26 @@ def _unbound(node: Node, plan: Plan, found: dict[str, frozenset[int]]) -> frozen
             places = frozenset().union(*below)
         case Group(keys=keys, aggregates=aggregates):
             places = (place for place, key in enumerate((*keys, *aggregates)) if key in below[0] or place >= len(keys))
-        case Apply(results=results):
+        case TableFunction(results=results):
             places = below[0] | set(range(left, left + results))
         case Extend(keeps=True):
             places = below[0] | {left}
-        case AntiJoin() | Where() | Test() | Extend() | Slice():
+        case AntiJoin() | ConstantFilter() | Filter() | Extend() | Slice():
             places = below[0]
     return frozenset(places)
 
 
 def _withdraws(op: Operator, updates: bool, deletes: bool) -> bool:
-    if isinstance(op, Read):
+    if isinstance(op, Scan):
         return updates or is_shrinking(op.source)
-    if isinstance(op, Feed):
-        return deletes or isinstance(op.source.window, Count)
+    if isinstance(op, DerivedStream):
+        return deletes or isinstance(op.source.window, CountWindow)
     return isinstance(op, AntiJoin | LeftJoin | Group | Slice | Update) or is_timed(op)
 
 
 def is_shrinking(source: Source) -> bool:
     """Whether the end of a fact's validity may become earlier after it has been read."""
-    return source.removals or any(isinstance(window, Count) for window in source.all_windows)
+    return source.removals or any(isinstance(window, CountWindow) for window in source.all_windows)
 
 
 def _width(node: Node, found: dict[str, int]) -> int:
@@ -221,9 +221,9 @@ def _width(node: Node, found: dict[str, int]) -> int:
             return len(keep)
         case Project(columns=columns):
             return len(columns)
-        case Emit(template=template):
+        case Construct(template=template):
             return len(template) + 1
-        case Answer(columns=columns):
+        case Select(columns=columns):
             return len(columns) + 2
         case Group(keys=keys, aggregates=aggregates):
             return len(keys) + len(aggregates)
@@ -231,11 +231,11 @@ def _width(node: Node, found: dict[str, int]) -> int:
             return 0
         case Extend():
             return found[node.inputs[0].node] + 1
-        case Apply(results=results):
+        case TableFunction(results=results):
             return found[node.inputs[0].node] + results
-        case Closure():
+        case TransitiveClosure():
             return 2
-        case Read() | Feed() | Update():
+        case Scan() | DerivedStream() | Update():
             return 4
-        case AntiJoin() | Union() | Where() | Test() | Distinct() | Slice() | Deliver():
+        case AntiJoin() | Union() | ConstantFilter() | Filter() | Distinct() | Slice() | Sink():
             return found[node.inputs[0].node] if node.inputs else 0

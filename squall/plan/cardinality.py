@@ -167,7 +167,7 @@ def profiles(plan: Plan, statistics: Statistics | None = None, until: int | None
 
 def functional(plan: Plan) -> frozenset[Term]:
     """The predicates that the program itself says to be functional (``-> (p rdf:type owl:FunctionalProperty)``)."""
-    emits = (node.op.template for node in plan.nodes if isinstance(node.op, ops.Emit))
+    emits = (node.op.template for node in plan.nodes if isinstance(node.op, ops.Construct))
     return frozenset(cells[0] for cells in emits if cells[1:] == (TYPE, FUNCTIONAL) and not isinstance(cells[0], int))
 
 
@@ -175,7 +175,7 @@ def _round(plan: Plan, source: Source, derived: Mapping[str, Profile], until: in
     found: dict[str, Profile] = {}
     for node in plan.nodes[:until]:
         if isinstance(node.op, ops.Match):
-            made = [edge.node for edge in node.inputs if not isinstance(plan.by_id[edge.node].op, ops.Read)]
+            made = [edge.node for edge in node.inputs if not isinstance(plan.by_id[edge.node].op, ops.Scan)]
             found[node.id] = matched(node.op.cells, source, [derived[id] for id in made if id in derived])
         else:
             found[node.id] = _profile(node.op, [found[edge.node] for edge in node.inputs], source)
@@ -184,7 +184,7 @@ def _round(plan: Plan, source: Source, derived: Mapping[str, Profile], until: in
 
 def _profile(op: ops.Operator, inputs: Sequence[Profile], source: Source) -> Profile:
     match op:
-        case ops.Read():
+        case ops.Scan():
             every = source.counts(None)
             return Profile(every.triples, (every.subjects, every.triples, every.objects, 1.0))
         case ops.Unit():
@@ -198,13 +198,13 @@ def _profile(op: ops.Operator, inputs: Sequence[Profile], source: Source) -> Pro
             return pairs.with_rows(max(pairs.rows, inputs[0].rows))
         case ops.AntiJoin(on=on):
             return inputs[0].with_rows(inputs[0].rows * max(1 - _covered(inputs[0], inputs[1], on), 0.1))
-        case ops.Where(column=column):
+        case ops.ConstantFilter(column=column):
             return inputs[0].with_rows(inputs[0].rows / max(inputs[0].distinct[column], 1.0))
-        case ops.Test(expression=expression):
+        case ops.Filter(expression=expression):
             return inputs[0].with_rows(inputs[0].rows * selectivity(expression))
         case ops.Extend():
             return Profile(inputs[0].rows, (*inputs[0].distinct, inputs[0].rows))
-        case ops.Apply(results=results):
+        case ops.TableFunction(results=results):
             return Profile(inputs[0].rows, (*inputs[0].distinct, *(inputs[0].rows,) * results))
         case ops.Project(columns=columns):
             return inputs[0].of(columns)
@@ -220,19 +220,19 @@ def _profile(op: ops.Operator, inputs: Sequence[Profile], source: Source) -> Pro
         case ops.Slice(limit=limit, keys=keys):
             most = inputs[0].rows if limit is None else limit * prod(inputs[0].of(keys).distinct)
             return inputs[0].with_rows(min(most, inputs[0].rows))
-        case ops.Closure():
+        case ops.TransitiveClosure():
             left, right = inputs[0].distinct
             return Profile(min(left * right, inputs[0].rows * 10), (left, right))
         case ops.Update():
             return Profile(inputs[0].rows, (inputs[0].rows,) * 4)
-        case ops.Emit(template=cells):
+        case ops.Construct(template=cells):
             made = (inputs[0].distinct[cell] if isinstance(cell, int) else 1.0 for cell in cells)
             return Profile(inputs[0].rows, (*made, 1.0))
-        case ops.Answer(columns=columns):
+        case ops.Select(columns=columns):
             return Profile(inputs[0].rows, (1.0, *inputs[0].of(columns).distinct, 1.0))
-        case ops.Feed():  # facts of the stream: of quads, the triples
+        case ops.DerivedStream():  # facts of the stream: of quads, the triples
             return together([one.of(range(len(one.distinct) - 4, len(one.distinct))) for one in inputs])
-        case ops.Deliver():
+        case ops.Sink():
             return Profile(sum(one.rows for one in inputs))
 
 

@@ -44,10 +44,10 @@ Expression = Column | Term | Invoke | None
 
 
 @dataclass(frozen=True)
-class Read:
+class Scan:
     """The facts of a source. A triple is the row (s, p, o); an atom is (``@relation``, arguments...).
 
-    made: of the streams that it reads those that the program makes. What that tells of them a `Feed` reads; others may
+    made: of the streams that it reads those that the program makes. What that tells of them a `DerivedStream` reads; others may
     bring something, too, but not where triples are counted, and take back nothing.
     """
 
@@ -99,8 +99,8 @@ class Project:
 
 
 @dataclass(frozen=True)
-class Where:
-    """Rows whose column holds the term. Of all `Where` nodes that read one node, those that a row satisfies are found
+class ConstantFilter:
+    """Rows whose column holds the term. Of all `ConstantFilter` nodes that read one node, those that a row satisfies are found
     by one look-up, however many there are: rules that differ in a constant share all that comes before it."""
 
     column: int
@@ -115,7 +115,7 @@ class AntiJoin:
 
 
 @dataclass(frozen=True)
-class Test:
+class Filter:
     """Rows for which the expression is true. ``timed``: it is taken at the time since which the row holds."""
 
     expression: Invoke
@@ -135,7 +135,7 @@ class Extend:
 
 
 @dataclass(frozen=True)
-class Apply:
+class TableFunction:
     """Rows with the values of each row that a table function makes of them as `results` further columns."""
 
     function: str
@@ -174,7 +174,7 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Closure:
+class TransitiveClosure:
     """The transitive closure of its input's pairs (x, y), as a set: a pair for each path of one step or more, valid
     while all steps of such a path are."""
 
@@ -193,7 +193,7 @@ class Distinct:
 
 
 @dataclass(frozen=True)
-class Emit:
+class Construct:
     """A fact from each row: ``template`` gives its cells (a column number or a term); the last column is the rule's
     name.
 
@@ -209,8 +209,8 @@ class Emit:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A solution from each row, as a bag: the values of `columns` under `names`. `rules`: as in `Emit`.
+class Select:
+    """A solution from each row, as a bag: the values of `columns` under `names`. `rules`: as in `Construct`.
 
     order: as in `Slice`: in which order the solutions of an instant are handed on where all of them are (rstream).
     asks: its one column is the answer of an ASK query, an xsd:boolean.
@@ -232,7 +232,7 @@ class Update:
     """From each row that begins to be valid, facts that end or begin in the graphs at the next instant (SPARQL 1.1
     Update, section 3.1.3). It acts on what is read; its own rows are the facts that it has put there, while they are.
 
-    initial: what it inserts is there from the start instead. `rules`: as in `Emit`.
+    initial: what it inserts is there from the start instead. `rules`: as in `Construct`.
     """
 
     deletes: tuple[Quad, ...] = ()
@@ -242,7 +242,7 @@ class Update:
 
 
 @dataclass(frozen=True)
-class Deliver:
+class Sink:
     """An operation node that ends a plan: hands the facts and solutions of its inputs to the sink by an R2S operator.
     Facts are a set, solutions a bag. There is one for each way of telling (`squall.model.OutputSpec`).
 
@@ -263,11 +263,11 @@ class Deliver:
 
 
 @dataclass(frozen=True)
-class Feed:
+class DerivedStream:
     """A stream that the program makes, read through a window: what an R2S operator hands on of the facts of its inputs
-    at an instant are events of that instant (R2S, then S2R). Its rows are facts, like those of a `Read`.
+    at an instant are events of that instant (R2S, then S2R). Its rows are facts, like those of a `Scan`.
 
-    source: the stream, with how it is read. output, report, sources: as in `Deliver`, by which the stream is told to
+    source: the stream, with how it is read. output, report, sources: as in `Sink`, by which the stream is told to
     the outside.
     """
 
@@ -283,17 +283,17 @@ class Feed:
 
 
 Operator = (
-    Read | Match | Join | LeftJoin | AntiJoin | Union | Project | Where | Test | Extend | Apply | Unit | Distinct
-    | Group | Slice | Closure | Emit | Answer | Update | Deliver | Feed
+    Scan | Match | Join | LeftJoin | AntiJoin | Union | Project | ConstantFilter | Filter | Extend | TableFunction | Unit | Distinct
+    | Group | Slice | TransitiveClosure | Construct | Select | Update | Sink | DerivedStream
 )  # fmt: skip
 
 
-_KEEPING = (Join, LeftJoin, AntiJoin, Distinct, Group, Slice, Closure, Update, Deliver, Feed)
+_KEEPING = (Join, LeftJoin, AntiJoin, Distinct, Group, Slice, TransitiveClosure, Update, Sink, DerivedStream)
 
 
 def is_timed(op: Operator) -> bool:
     """Whether the operator computes with the time since which its rows hold."""
-    return isinstance(op, Test | Extend) and op.timed
+    return isinstance(op, Filter | Extend) and op.timed
 
 
 def is_stateful(op: Operator) -> bool:
@@ -303,7 +303,7 @@ def is_stateful(op: Operator) -> bool:
 
 def windows_of(op: Operator) -> tuple[Window, ...]:
     """The windows through which an operator reads streams, those that the program makes included."""
-    return op.source.all_windows if isinstance(op, Read | Feed) else ()
+    return op.source.all_windows if isinstance(op, Scan | DerivedStream) else ()
 
 
 def columns_of(expression: Expression) -> Iterator[int]:

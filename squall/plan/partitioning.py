@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from squall.model.windows import Count
+from squall.model.windows import CountWindow
 from squall.plan import Node
 from squall.plan.operators import (
-    Answer,
-    Apply,
-    Deliver,
+    ConstantFilter,
+    Construct,
+    DerivedStream,
     Distinct,
-    Emit,
     Expression,
     Extend,
-    Feed,
+    Filter,
     Match,
     Operator,
     Project,
-    Test,
-    Where,
+    Select,
+    Sink,
+    TableFunction,
     columns_of,
     moved,
 )
@@ -48,11 +48,11 @@ def through(op: Operator, columns: Columns | None) -> Columns | None:
             found = tuple(cells[column] for column in columns if column < len(cells))
             numbers = tuple(cell for cell in found if isinstance(cell, int))
             return numbers if len(numbers) == len(columns) else None
-        case Emit(template=template):
+        case Construct(template=template):
             return places(template, columns)
-        case Answer(columns=shown):
+        case Select(columns=shown):
             return places((None, *shown), columns)
-        case Where() | Test() | Extend() | Apply():
+        case ConstantFilter() | Filter() | Extend() | TableFunction():
             return columns
         case Project(columns=kept):
             return places(kept, columns)
@@ -64,7 +64,7 @@ def template_of(id: str, by_id: Mapping[str, Node]) -> Sequence[int | Term] | No
     a node of another kind."""
     node = by_id[id]
     match node.op:
-        case Emit(template=template):
+        case Construct(template=template):
             return template
         case Distinct():
             return template_of(node.inputs[0].node, by_id)
@@ -75,19 +75,19 @@ def kind_of(id: str, by_id: Mapping[str, Node]) -> str:
     """How the rows of a node begin, of which those that are told may be alike: with the mark of a query, or with that
     of a relation; "": they are triples."""
     op, template = by_id[id].op, template_of(id, by_id)
-    return answer_mark(op) if isinstance(op, Answer) else (template and mark_of(template)) or ""
+    return answer_mark(op) if isinstance(op, Select) else (template and mark_of(template)) or ""
 
 
-def is_sequence(told: Feed | Deliver, made: Iterable[Operator]) -> bool:
+def is_sequence(told: DerivedStream | Sink, made: Iterable[Operator]) -> bool:
     """Whether rows of one kind that some operators make are told only if another sequence is to be told, which none of
     their parts can say: rows are put in order by what is not told of them, or in several orders."""
     if told.output != "rstream" or told.report.policy != "change":
         return False
-    orders = {_told_order(op) for op in made if isinstance(op, Answer)}
+    orders = {_told_order(op) for op in made if isinstance(op, Select)}
     return None in orders or len(orders) > 1
 
 
-def _told_order(op: Answer) -> tuple[tuple[Expression, bool], ...] | None:
+def _told_order(op: Select) -> tuple[tuple[Expression, bool], ...] | None:
     """The order of solutions by their values; None: it depends on what they do not have."""
     if any(column not in op.columns for value, _ in op.order for column in columns_of(value)):
         return None
@@ -95,10 +95,10 @@ def _told_order(op: Answer) -> tuple[tuple[Expression, bool], ...] | None:
     return tuple((moved(value, places), falls) for value, falls in op.order)
 
 
-def is_whole(op: Feed) -> bool:
+def is_whole(op: DerivedStream) -> bool:
     """Whether what a stream brings depends on all of its facts, which have to be in one place: on their order, or on
     whether any of them has changed."""
-    return isinstance(op.source.window, Count) or op.report.policy == "change"
+    return isinstance(op.source.window, CountWindow) or op.report.policy == "change"
 
 
 def inputs_by_kind(node: Node, by_id: Mapping[str, Node]) -> Mapping[str, Sequence[int]]:
@@ -116,8 +116,8 @@ def subject_in(template: Sequence[int | Term] | None) -> int:
     return 2 if mark == QUAD_MARK else min(1, len(template) - 1)
 
 
-def read_again(op: Feed, template: Sequence[int | Term] | None, columns: Columns) -> Columns | None:
-    """Where columns of the facts of a template are in the rows as which a stream that is made (a `Feed`) is read. None:
+def read_again(op: DerivedStream, template: Sequence[int | Term] | None, columns: Columns) -> Columns | None:
+    """Where columns of the facts of a template are in the rows as which a stream that is made (a `DerivedStream`) is read. None:
     they are not there, or it is not known."""
     if template is None or not (op.source.is_plain or op.source.begins):
         return None

@@ -7,32 +7,32 @@ from contextlib import suppress
 
 from squall.errors import PlannerError
 from squall.model import Source
-from squall.model.windows import Count
+from squall.model.windows import CountWindow
 from squall.plan import Node, Plan
 from squall.plan.operators import (
-    Answer,
     AntiJoin,
-    Apply,
-    Closure,
-    Deliver,
+    ConstantFilter,
+    Construct,
+    DerivedStream,
     Distinct,
-    Emit,
     Expression,
     Extend,
-    Feed,
+    Filter,
     Group,
     Join,
     LeftJoin,
     Match,
     Operator,
     Project,
-    Read,
+    Scan,
+    Select,
+    Sink,
     Slice,
-    Test,
+    TableFunction,
+    TransitiveClosure,
     Union,
     Unit,
     Update,
-    Where,
     columns_of,
     is_stateful,
     is_timed,
@@ -40,10 +40,10 @@ from squall.plan.operators import (
 from squall.plan.partitioning import Columns, inputs_by_kind, is_sequence, is_whole
 
 _ARITY: dict[type, tuple[int, int | None]] = {
-    Read: (0, 0), Unit: (0, 0), Match: (1, None), Join: (2, 2), LeftJoin: (2, 2), AntiJoin: (2, 2), Union: (1, None),
-    Project: (1, 1), Where: (1, 1), Test: (1, 1), Extend: (1, 1), Apply: (1, 1), Group: (1, 1), Slice: (1, 1),
-    Closure: (1, 1), Distinct: (1, None), Emit: (1, 1), Answer: (1, 1), Update: (1, 1), Deliver: (0, None),
-    Feed: (1, None),
+    Scan: (0, 0), Unit: (0, 0), Match: (1, None), Join: (2, 2), LeftJoin: (2, 2), AntiJoin: (2, 2), Union: (1, None),
+    Project: (1, 1), ConstantFilter: (1, 1), Filter: (1, 1), Extend: (1, 1), TableFunction: (1, 1), Group: (1, 1), Slice: (1, 1),
+    TransitiveClosure: (1, 1), Distinct: (1, None), Construct: (1, 1), Select: (1, 1), Update: (1, 1), Sink: (0, None),
+    DerivedStream: (1, None),
 }  # fmt: skip
 
 
@@ -52,10 +52,10 @@ def check(plan: Plan) -> Plan:
 
     1. ids are unique and every input exists; 2. each operator has its number of inputs, those of a `Union` are equally
     wide; 3. without its feedback edges the plan is a DAG, listed inputs first; 4. columns exist; 5. there is a
-    `Deliver`, which feeds nothing, and every `Update` feeds nothing else; 6. no cycle goes through the right side of an
-    `AntiJoin` or a `LeftJoin`, a `Group`, a `Slice`, a `Feed` or a timed node (the plan is stratified); 7. every cycle
-    passes a `Distinct` or a `Closure`; 8. what a `Closure` reads is never withdrawn before it ends; 9. grouping columns
-    part no rows that have to meet; 10. each `Feed` that reads a stream through a window of triples
+    `Sink`, which feeds nothing, and every `Update` feeds nothing else; 6. no cycle goes through the right side of an
+    `AntiJoin` or a `LeftJoin`, a `Group`, a `Slice`, a `DerivedStream` or a timed node (the plan is stratified); 7. every cycle
+    passes a `Distinct` or a `TransitiveClosure`; 8. what a `TransitiveClosure` reads is never withdrawn before it ends; 9. grouping columns
+    part no rows that have to meet; 10. each `DerivedStream` that reads a stream through a window of triples
     has the same inputs.
     """
     problems = [*_structure(plan)]
@@ -93,7 +93,7 @@ def _columns(plan: Plan) -> Iterator[str]:
                 yield f"`{node.id}` {what} column {column} of {width}"
         if isinstance(node.op, Union) and len(set(inputs)) > 1:
             yield f"`{node.id}` unites rows of {' and '.join(map(str, sorted(set(inputs))))} columns"
-        if isinstance(node.op, Closure) and inputs[0] != 2:
+        if isinstance(node.op, TransitiveClosure) and inputs[0] != 2:
             yield f"`{node.id}` closes rows of {inputs[0]} columns, not pairs"
         for edge in node.inputs:
             for column in edge.columns or ():
@@ -117,11 +117,11 @@ def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
                 yield from _computes((op.condition,), len(op.keep))
         case Project(columns=columns):
             yield from (("keeps", column, inputs[0]) for column in columns if column is not None)
-        case Where(column=column):
+        case ConstantFilter(column=column):
             yield "looks at", column, inputs[0]
-        case Test(expression=expression) | Extend(expression=expression):
+        case Filter(expression=expression) | Extend(expression=expression):
             yield from _computes((expression,), inputs[0])
-        case Apply(arguments=arguments):
+        case TableFunction(arguments=arguments):
             yield from _computes(arguments, inputs[0])
         case Group(keys=keys, aggregates=aggregates):
             yield from (("groups by", column, inputs[0]) for column in keys)
@@ -129,18 +129,18 @@ def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
         case Slice(order=order, keys=keys):
             yield from (("slices by", column, inputs[0]) for column in keys)
             yield from _computes((expression for expression, _ in order), inputs[0])
-        case Emit(template=template):
+        case Construct(template=template):
             yield from (("emits", cell, inputs[0]) for cell in template if isinstance(cell, int))
         case Update(deletes=deletes, inserts=inserts):
             quads = (*deletes, *inserts)
             yield from (("updates with", cell, inputs[0]) for quad in quads for cell in quad if isinstance(cell, int))
-        case Answer(columns=columns, order=order):
+        case Select(columns=columns, order=order):
             yield from (("answers with", column, inputs[0]) for column in columns)
             yield from _computes((expression for expression, _ in order), inputs[0])
         case Distinct(by=by):
             for width in inputs:
                 yield "compares", by - 1 if by else 0, max(width, 1)
-        case Read() | Unit() | Union() | Closure() | Feed() | Deliver():
+        case Scan() | Unit() | Union() | TransitiveClosure() | DerivedStream() | Sink():
             return
 
 
@@ -154,9 +154,9 @@ def _ending(plan: Plan) -> Iterator[str]:
         yield "it has no Deliver node"
     for node in plan.nodes:
         fed = [id for id, _ in plan.consumers[node.id]]
-        if isinstance(node.op, Deliver) and fed:
+        if isinstance(node.op, Sink) and fed:
             yield f"`{node.id}` delivers, yet feeds `{fed[0]}`"
-        others = [id for id in fed if not isinstance(plan.by_id[id].op, Deliver)]
+        others = [id for id in fed if not isinstance(plan.by_id[id].op, Sink)]
         if isinstance(node.op, Update) and others:
             yield f"`{node.id}` updates graphs, yet feeds `{others[0]}`"
 
@@ -167,8 +167,8 @@ def _strata(plan: Plan) -> Iterator[str]:
             node = plan.by_id[id]
             if is_timed(node.op):
                 yield f"`{id}` takes the time of what depends on it: {', '.join(component)}"
-            if isinstance(node.op, Group | Slice | Feed):
-                verb = {Group: "groups", Slice: "slices", Feed: "feeds"}[type(node.op)]
+            if isinstance(node.op, Group | Slice | DerivedStream):
+                verb = {Group: "groups", Slice: "slices", DerivedStream: "feeds"}[type(node.op)]
                 yield f"`{id}` {verb} what depends on it: {', '.join(component)}"
             if isinstance(node.op, AntiJoin | LeftJoin) and node.inputs[1].node in component:
                 verb = "negates" if isinstance(node.op, AntiJoin) else "looks for the absence of"
@@ -181,7 +181,7 @@ def _cycles(plan: Plan) -> Iterator[str]:
     import networkx
 
     unchecked = networkx.DiGraph(plan.graph)  # a copy, and no view of it: a view lists its nodes in the order of a set
-    unchecked.remove_nodes_from([node.id for node in plan.nodes if isinstance(node.op, Distinct | Closure)])
+    unchecked.remove_nodes_from([node.id for node in plan.nodes if isinstance(node.op, Distinct | TransitiveClosure)])
     with suppress(networkx.NetworkXNoCycle):
         cycle = [before for before, _ in networkx.find_cycle(unchecked)]
         yield f"the cycle {' -> '.join(cycle)} has no Distinct: it would never end"
@@ -193,7 +193,7 @@ def _feeds_itself(plan: Plan) -> bool:
 
 def _growing(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
-        if isinstance(node.op, Closure) and node.id in plan.retractable:
+        if isinstance(node.op, TransitiveClosure) and node.id in plan.retractable:
             yield f"`{node.id}` closes what may be withdrawn: `{node.inputs[0].node}`"
 
 
@@ -206,7 +206,7 @@ def _grouping(plan: Plan) -> Iterator[str]:
 def _counting(plan: Plan) -> Iterator[str]:
     counted: dict[Source, Node] = {}
     for node in plan.nodes:
-        if isinstance(node.op, Feed) and isinstance(node.op.source.window, Count):
+        if isinstance(node.op, DerivedStream) and isinstance(node.op.source.window, CountWindow):
             known = counted.setdefault(node.op.source, node)
             if {edge.node for edge in known.inputs} != {edge.node for edge in node.inputs}:
                 yield f"`{known.id}` and `{node.id}` count one stream, yet have not the same inputs"
@@ -222,24 +222,24 @@ def _parting(node: Node, keys: Sequence[Columns], plan: Plan) -> Iterator[str]:
         case Group(keys=own) | Slice(keys=own):
             if not {*keys[0]} <= {*own}:
                 yield f"groups by columns {_text(keys[0])}, where its keys are {_text(own)}"
-        case Closure() | Update():
+        case TransitiveClosure() | Update():
             if any(keys):
                 yield "has its rows not all in one place"
         case Distinct(by=by):
             yield from _differing(node, range(len(keys)))
             yield from (f"groups by column {column}, yet compares {by}" for column in keys[0] if column >= by)
-        case Feed() | Deliver():
+        case DerivedStream() | Sink():
             yield from _parting_told(node, node.op, plan)
 
 
-def _parting_told(node: Node, op: Feed | Deliver, plan: Plan) -> Iterator[str]:
+def _parting_told(node: Node, op: DerivedStream | Sink, plan: Plan) -> Iterator[str]:
     """The same of what is told, or is a stream."""
     for ports in inputs_by_kind(node, plan.by_id).values():
         yield from _differing(node, ports)
         edges = [node.inputs[port] for port in ports]
         sequence = is_sequence(op, (plan.by_id[edge.node].op for edge in edges))
         for edge in edges:
-            if edge.columns and (sequence or (isinstance(op, Feed) and is_whole(op))):
+            if edge.columns and (sequence or (isinstance(op, DerivedStream) and is_whole(op))):
                 yield f"has what `{edge.node}` makes not in one place, where its order, or all of it, counts"
     for edge in node.inputs:
         if (plan.widths[edge.node] - 1) in (edge.columns or ()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from squall.plan.operators import Answer, Cell
+from squall.plan.operators import Cell, Select
 from squall.rdf import QUAD, Term
 
 SOLUTION = "?"
@@ -39,7 +39,7 @@ def solution_mark(names: Iterable[str], query: str) -> str:
     return f"{SOLUTION}{' '.join(names)}{NAMED}{query}"
 
 
-def answer_mark(op: Answer) -> str:
+def answer_mark(op: Select) -> str:
     """The first cell of the rows that an answer makes."""
     query = op.rules[0] if op.rules else ""
     return ASKED + query if op.asks else solution_mark(op.names, query)

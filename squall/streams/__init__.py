@@ -16,7 +16,7 @@ from squall.streams.address import Address
 from squall.streams.dead_letters import LedgerFile, RunLedger
 from squall.streams.formats import parse_lines
 from squall.streams.sinks import FileSink, Sink
-from squall.streams.sources.files import EVERYWHERE, Dating, FileSource, FolderSource, Source
+from squall.streams.sources.files import EVERYWHERE, FileSource, FolderSource, Source, SuppliesEventTime
 from squall.streams.sources.merge import Sources, Watched
 from squall.streams.sources.reordering import Ordered, TimedByProperty
 
@@ -63,7 +63,7 @@ def open_source(uri: str, ledger: Ledger | None = None, lateness: int = 0) -> So
 
 def _timed(source: Source, ledger: Ledger, property: Term) -> Source:
     """A source whose times a property says: those of messages, or of subjects."""
-    if not (isinstance(source, Dating) and source.messages):
+    if not (isinstance(source, SuppliesEventTime) and source.messages):
         return TimedByProperty(source, ledger, property)
     source.settings = replace(source.settings, property=property)
     source.earliest = ALWAYS

@@ -60,7 +60,7 @@ class LedgerFile:
         return sum(count for (why, where), count in self.counts.items() if why == cause and source in (None, where))
 
     def mark(self) -> int:
-        """The length of the file (`squall.contracts.Rewindable`); 0 if there is none."""
+        """The length of the file (`squall.contracts.TruncatableSink`); 0 if there is none."""
         if self._file is None:
             return 0
         with self._lock:
@@ -77,7 +77,7 @@ class LedgerFile:
                 self._file.seek(0, os.SEEK_END)
 
     def save(self, last: bool = False) -> Any:
-        """See `squall.contracts.Recoverable`."""
+        """See `squall.contracts.CheckpointedSink`."""
         length = self.mark()
         return {"length": length, "counts": [[*key, count] for key, count in self.counts.items()]}
 

@@ -30,22 +30,22 @@ from squall.model import (
     Variable,
 )
 from squall.plan import Input, Node, Plan
+from squall.plan import operators as ops
 from squall.plan.operators import (
     AntiJoin,
     Column,
-    Deliver,
     Distinct,
-    Emit,
     Extend,
     Invoke,
     Join,
     Match,
     Operator,
-    Read,
+    Scan,
+    Sink,
     Unit,
     Value,
 )
-from squall.plan.operators import Test as Condition
+from squall.plan.operators import Filter as Condition
 from squall.plan.validation import check
 from squall.rdf import Event, Term
 from squall.testing.check import Losses, assert_as_oracle, assert_outputs, outputs
@@ -167,7 +167,7 @@ class PlannerSuite(_Suite):
     @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
     def test_the_output_is_the_programs(self, output: str) -> None:
         plan = self.plan(System(output=output, subsystems=(COPY,)))
-        assert [node.op.output for node in plan.nodes if isinstance(node.op, Deliver)] == [output]
+        assert [node.op.output for node in plan.nodes if isinstance(node.op, Sink)] == [output]
 
     def test_two_joins_over_the_same_patterns_stay_two(self) -> None:
         grandparent = _rule("g", [("?x", ":p", "?y"), ("?y", ":p", "?z")], [("?x", ":g", "?z")])
@@ -432,13 +432,13 @@ def permuted(system: System, data: st.DataObject) -> System:
 
 def _ending(*nodes: Node, output: str = "istream") -> Plan:
     """A plan of these nodes that delivers, each fact once, what its Emit nodes make."""
-    emits = tuple(Input(node.id, (0,)) for node in nodes if isinstance(node.op, Emit))
+    emits = tuple(Input(node.id, (0,)) for node in nodes if isinstance(node.op, ops.Construct))
     unique = Node("unique", Distinct(3), emits)
-    return Plan((*nodes, unique, Node("deliver", Deliver(output, sources=(Source(),)), (Input("unique", (0,)),))))
+    return Plan((*nodes, unique, Node("deliver", Sink(output, sources=(Source(),)), (Input("unique", (0,)),))))
 
 
 def _read(stream: str = "") -> Node:
-    return Node("read", Read(Source(stream)))
+    return Node("read", Scan(Source(stream)))
 
 
 def _match(id: str, *cells: int | str | None) -> Node:
@@ -455,7 +455,7 @@ def _two(id: str, op: Operator, left: str, right: str, by_left: tuple[int, ...],
 
 def _emit(input: str, *cells: int | str, id: str = "emit", rule: str = "r") -> Node:
     template: tuple[int | Term, ...] = tuple(term(cell) if isinstance(cell, str) else cell for cell in cells)
-    return Node(id, Emit(template, (rule,)), (Input(input),))
+    return Node(id, ops.Construct(template, (rule,)), (Input(input),))
 
 
 def _apply(name: str, *columns: int) -> Invoke:

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 import squall
-from squall.builders.distributed.exec.routing import EVERY, Program
+from squall.builders.distributed.exec.routing import EVERY, PhysicalPlan
 from squall.builders.distributed.exec.worker import source_messages
 from squall.builders.distributed.io.parsing import Document, Parsed, parsed
-from squall.builders.distributed.io.records import Parcel
+from squall.builders.distributed.io.records import RowBatch
 from squall.builders.distributed.plan.sampling import Arriving
 from squall.builders.distributed.plan.skew import hottest, scatterable
 from squall.builders.distributed.plan.stages import groupings, levels
@@ -35,10 +35,10 @@ def busiest(plan: Plan, events: Sequence[Event], head: Sequence[Event], tasks: i
     arriving = Arriving(plan, scatterable(plan, groupings(plan)))
     arriving.count(head)
     hot = hottest(arriving.keys, share) if share else {}
-    program = Program(plan, levels(plan, hot=hot), hot=hot)
+    program = PhysicalPlan(plan, levels(plan, hot=hot), hot=hot)
     counts: Counter[int] = Counter()
     for made in source_messages(program, ALWAYS, [Parsed(0, events, [], len(events))]):
-        if isinstance(made, Parcel) and made.level == 1:
+        if isinstance(made, RowBatch) and made.level == 1:
             places = range(tasks) if made.bucket == EVERY else [made.bucket % tasks]
             counts.update(dict.fromkeys(places, len(made.entries)))
     return max(counts.values()) / (counts.total() / tasks)

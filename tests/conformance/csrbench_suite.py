@@ -19,7 +19,7 @@ import pytest
 
 from squall.errors import LexerError
 from squall.model import Report, System
-from squall.model.windows import Range, Stepped, Window
+from squall.model.windows import HoppingWindow, SlidingWindow, Window
 from squall.rdf import Event, Term, Triple, iri, literal
 from tests.conformance import Case, KnownBad, LeftOut, Stages
 from tests.conformance.evaluations import (
@@ -88,7 +88,7 @@ def _properties(folder: Path) -> Iterator[Case]:
         for name, text in found.items():
             prefix, _, kind = name.rpartition(".")
             if kind in LANGUAGES:
-                window = Stepped(int(found[f"{prefix}.window.size"]), int(found[f"{prefix}.window.slide"]))
+                window = HoppingWindow(int(found[f"{prefix}.window.size"]), int(found[f"{prefix}.window.slide"]))
                 run = partial(_run_text, folder, _number(prefix), text, LANGUAGES[kind], window=window)
                 yield Case(f"{file}/{name}", partial(_refuse, text) if f"{file}/{name}" in REFUSED else run)
             elif kind in OTHERS:
@@ -147,7 +147,7 @@ def _term(cell: dict[str, str]) -> Term:
     return iri(cell["value"]) if cell["type"] == "uri" else literal(cell["value"], cell.get("datatype"))
 
 
-def _due(folder: Path, number: int, window: Stepped) -> Expected | None:
+def _due(folder: Path, number: int, window: HoppingWindow) -> Expected | None:
     """What is expected of a query through a window; None if nobody says it."""
     for path in sorted((folder / "oracle-expected").glob("*.json")):
         expected = _expected(path)
@@ -168,13 +168,15 @@ def _snapshots(folder: Path) -> tuple[tuple[int, Triple], ...]:
 
 def _run_oracle(folder: Path, path: Path, t0: int, stages: Stages) -> None:
     expected = _expected(path)
-    window = Stepped(expected.size, expected.slide, origin=t0 + expected.size)
+    window = HoppingWindow(expected.size, expected.slide, origin=t0 + expected.size)
     events = as_events((time, fact) for time, fact in _snapshots(folder) if time >= t0)
     system = query(expected.sparql, "sparql", window=window, output="rstream", report=WHOLE)
     _check(system, events, window, expected, t0, stages)
 
 
-def _check(system: System, events: list[Event], window: Stepped, expected: Expected, t0: int, stages: Stages) -> None:
+def _check(
+    system: System, events: list[Event], window: HoppingWindow, expected: Expected, t0: int, stages: Stages
+) -> None:
     found = answers(system, events, stages, names=expected.names)
     late = int(window.closed)
     told = with_content(found, events, lambda to: (to - window.size + late, to + late))
@@ -186,9 +188,9 @@ def _run_text(
 ) -> None:
     """A query as it is written; one without a window of its own through the given one."""
     for profile in ("default", "csparql") if language == "csparql" else ("default",):
-        outer = window if language == "sparql" and window is not None else Range(1)
+        outer = window if language == "sparql" and window is not None else SlidingWindow(1)
         system = query(text, language, profile, outer, "rstream", WHOLE)
-        (own,) = {one for source in sources(system) for one in source.all_windows if isinstance(one, Stepped)}
+        (own,) = {one for source in sources(system) for one in source.all_windows if isinstance(one, HoppingWindow)}
         (stream,) = streams(system) or ("",)
         due = _due(folder, number, own)
         if due is None:
@@ -200,7 +202,7 @@ def _run_text(
 
 def _run_csparql(folder: Path, place: Path, stages: Stages) -> None:
     text, oracle, values = settings(place)
-    window = Stepped(values["WSIZE"], values["WSLIDE"])
+    window = HoppingWindow(values["WSIZE"], values["WSLIDE"])
     _run_text(folder, _number(place.name), text, "csparql", stages)
     _run_text(folder, _number(place.name), oracle, "sparql", stages, window=window)
 
@@ -234,7 +236,7 @@ def _run_window_close(entry: dict[str, Any], stages: Stages) -> None:
     scopes, t0, size = entry["expected_scopes"], entry["t0_ms"], entry["size_ms"]
     times = sorted({max(edge + beside, t0) for scope in scopes for edge in scope for beside in (-1, 0, 1)})
     events = as_events(_facts(times))
-    found = _contents(Stepped(size, entry["slide_ms"], origin=t0 + size), events, stages)
+    found = _contents(HoppingWindow(size, entry["slide_ms"], origin=t0 + size), events, stages)
     ends = [time for time in sorted(found) if time >= t0 + size][: len(scopes)]
     assert ends == [end for _, end in scopes]
     for begin, end in scopes:
@@ -247,7 +249,7 @@ def _run_content_change(entry: dict[str, Any], stages: Stages) -> None:
     scopes = [scope for scope in entry["expected_scopes"] if scope is not None]
     times = [time for time in entry["data_timestamps_ms"] if time >= entry["t0_ms"]]
     events = as_events(_facts(times))
-    system = query(_ALL, "sparql", window=Range(entry["size_ms"]), output="rstream", report=Report("change"))
+    system = query(_ALL, "sparql", window=SlidingWindow(entry["size_ms"]), output="rstream", report=Report("change"))
     found = {time: {row[0] for row in rows} for time, rows in answers(system, events, stages).items()}
     assert [time for time in found if time in times] == [end - entry["time_unit_ms"] for _, end in scopes]
     for begin, end in scopes:

@@ -17,7 +17,7 @@ from typing import Any
 import pyoxigraph
 
 from squall import rdf
-from squall.model.windows import Stepped
+from squall.model.windows import HoppingWindow
 from squall.rdf import ALWAYS, Event, Fact, Term, Triple
 from tests.conformance import Case, KnownBad, Stages
 from tests.conformance.evaluations import Row, answers, query, sources, streams
@@ -88,7 +88,7 @@ def _run_query(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     (stream,) = streams(system)
     arriving = Event(0, tuple(_facts(folder / path for path in entry["stream"])), stream)
     static = Event(ALWAYS, tuple(_facts(folder / path for path in entry["static"])))
-    (step,) = {one.step for source in sources(system) for one in source.all_windows if isinstance(one, Stepped)}
+    (step,) = {one.step for source in sources(system) for one in source.all_windows if isinstance(one, HoppingWindow)}
     found = answers(system, [arriving], stages, [static], until=step)
     _compare(found[step], entry["expected"])
 

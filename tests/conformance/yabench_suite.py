@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from squall.model import Report, System
-from squall.model.windows import Range, Stepped, milliseconds
+from squall.model.windows import HoppingWindow, SlidingWindow, milliseconds
 from squall.rdf import ALWAYS, Event, Fact, Triple, iri
 from tests.conformance import Case, Stages
 from tests.conformance.evaluations import (
@@ -58,7 +58,7 @@ def _run_windows(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     """Every window that closes, the first of which begin before the stream does."""
     place = folder / entry["dir"]
     events = as_events(timed_lines(place / "input.stream"))
-    window = Stepped(entry["size"], entry["slide"], entry["t0"])
+    window = HoppingWindow(entry["size"], entry["slide"], entry["t0"])
     found = answers(query(ALL, "sparql", window=window, output="rstream", report=WHOLE), events, stages)
     due = {one["to"]: [tuple(fact) for _, fact in timed_lines(place / one["file"])] for one in entry["windows"]}
     assert entry["then"] == "no further window"
@@ -70,7 +70,7 @@ def _run_calls(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     came in (t - size, t], which is the same at the times of the case."""
     times = [time for time, _ in entry["calls"]]
     events = [Event(time, (Triple(iri(f"urn:at:{time}"), iri("urn:p"), iri("urn:o")),)) for time in times]
-    system = query(ALL, "sparql", window=Range(entry["size"]), output="rstream", report=Report("change"))
+    system = query(ALL, "sparql", window=SlidingWindow(entry["size"]), output="rstream", report=Report("change"))
     found = {time: rows for time, rows in answers(system, events, stages).items() if time in times}
     due = {time: [tuple(fact) for fact in held(events, begin, end + 1)] for time, (begin, end) in entry["calls"]}
     compare(found, due)
@@ -97,7 +97,7 @@ def _filled(text: str, values: dict[str, str]) -> str:
 
 def _run_average(place: Path, stages: Stages) -> None:
     text = _filled((place / "query.template").read_text(encoding="utf-8"), {"TEMP": "50.0"})
-    window = Stepped(60_000, 30_000)
+    window = HoppingWindow(60_000, 30_000)
     system = query(text, "sparql", window=window, output="rstream", report=WHOLE)
     compare_steps(system, window, text, timed_lines(place / "input.stream"), stages)
 
@@ -105,11 +105,11 @@ def _run_average(place: Path, stages: Stages) -> None:
 def _run_csparql(place: Path, stream: Path, stages: Stages) -> None:
     text, oracle, values = settings(place)
     system = query(text, "csparql", output="rstream", report=WHOLE)
-    compare_steps(system, Stepped(values["WSIZE"], values["WSLIDE"]), oracle, timed_lines(stream), stages)
+    compare_steps(system, HoppingWindow(values["WSIZE"], values["WSLIDE"]), oracle, timed_lines(stream), stages)
 
 
 def compare_steps(
-    system: System, window: Stepped, oracle: str, timed: Sequence[tuple[int, Fact]], stages: Stages
+    system: System, window: HoppingWindow, oracle: str, timed: Sequence[tuple[int, Fact]], stages: Stages
 ) -> None:
     """Holds what is told at each step against the oracle's query over [to - size, to): at each at which that is not
     empty, and at others that are told."""

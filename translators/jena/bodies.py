@@ -11,7 +11,7 @@ from squall import functions
 from squall.errors import Origin, SquallError, TranslatorError
 from squall.functions import SAME_VALUE
 from squall.lexers import jena as tree
-from squall.model import Bind, Call, Joinable, Pattern, Predicate, Slot, System, Test, Variable, Without
+from squall.model import Bind, Call, Filter, Joinable, Pattern, Predicate, Slot, System, Variable, Without
 from squall.rdf import is_literal
 from squall.translators.common import Built, Part, Scope, find, lower, made, unfolded
 from squall.translators.jena import counting, lists
@@ -114,7 +114,7 @@ class Body:
 
     def _same_as(self, slot: Slot, tests: list[Predicate]) -> Variable:
         variable = self.fresh()
-        tests.append(Test(Call(SAME_VALUE, (variable, slot))))
+        tests.append(Filter(Call(SAME_VALUE, (variable, slot))))
         return variable
 
     # Calls

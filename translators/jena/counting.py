@@ -8,7 +8,7 @@ from squall.errors import Origin
 from squall.functions import SAME_VALUE, Builtin, Mode
 from squall.functions.jena import function_iri
 from squall.functions.jena_lists import COUNTED, VALUE
-from squall.model import Aggregate, Call, Grouping, Maybe, Pattern, Predicate, Slot, System, Test, Variable
+from squall.model import Aggregate, Call, Filter, Grouping, Optional, Pattern, Predicate, Slot, System, Variable
 from squall.translators.common import Scope, lower
 
 
@@ -22,11 +22,11 @@ def predicates(
     counted = Aggregate(number, "count", Call(VALUE, (value,)), distinct=True)
     part = System(
         joinables=(Pattern(given[0], given[1], value, origin=origin),),
-        predicates=(Test(Call(function_iri("isLiteral"), (value,))),),
+        predicates=(Filter(Call(function_iri("isLiteral"), (value,))),),
         grouping=Grouping(keys, (counted,)),
         origin=origin,
     )
-    yield Maybe(part)
+    yield Optional(part)
     scope.bind([number])
     yield from lower(_COUNT, (number, slots[2]), scope, origin)
 

@@ -19,11 +19,11 @@ from squall.model import (
     Consequence,
     Construct,
     Expression,
+    Filter,
     Insert,
     Pattern,
     Predicate,
     System,
-    Test,
     Variable,
     Without,
 )
@@ -101,11 +101,11 @@ class Hiding:
         found: list[Predicate] = []
         for slot in fact.slots:
             if isinstance(slot, Variable):
-                found += [Test(Call(_NOT_EQUAL, (slot, node))) for node in self.nodes]
+                found += [Filter(Call(_NOT_EQUAL, (slot, node))) for node in self.nodes]
             if self.derives:
                 found.append(Without((AtomPattern(HIDDEN, (slot,)),)))
         if self.functors and isinstance(fact.object, Variable):
-            found.append(Test(Call(_NOT_FUNCTOR, (fact.object,))))
+            found.append(Filter(Call(_NOT_FUNCTOR, (fact.object,))))
         return tuple(found)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from squall.functions.jena_lists import HAS_NOT, MEMBERS_OF, PAIRS_OF
-from squall.model import AtomPattern, Bind, Call, Compute, Construct, Pattern, Slot, System, Test, Variable
+from squall.model import AtomPattern, Bind, Call, Construct, Filter, Pattern, Slot, System, TableFunction, Variable
 from squall.rdf import OWL, RDF, iri
 from squall.rdf.compounds import JOIN, LIST, compound
 
@@ -41,10 +41,12 @@ class Head:
     width: int
     fact: Callable[[Sequence[Slot], Sequence[Variable]], Pattern]
 
-    def of(self, slots: Sequence[Slot], members: Variable, fresh: Callable[[], Variable]) -> tuple[Compute, Pattern]:
+    def of(
+        self, slots: Sequence[Slot], members: Variable, fresh: Callable[[], Variable]
+    ) -> tuple[TableFunction, Pattern]:
         """What gives the rows, and the template of their facts."""
         row = tuple(fresh() for _ in range(self.width))
-        return Compute(row, self.function, (members,)), self.fact(slots, row)
+        return TableFunction(row, self.function, (members,)), self.fact(slots, row)
 
 
 HEADS = {
@@ -80,7 +82,7 @@ RULES = (
             AtomPattern(MEMBERS, (_REST, _AFTER, _NODES)),
         ),
         predicates=(
-            Test(Call(HAS_NOT, (_NODES, _NODE))),
+            Filter(Call(HAS_NOT, (_NODES, _NODE))),
             Bind(_ALL, Call(JOIN, (_AFTER, _FIRST))),
             Bind(_ALL_NODES, Call(JOIN, (_NODES, _NODE))),
         ),

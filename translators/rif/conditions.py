@@ -18,15 +18,15 @@ from squall.model import (
     AtomPattern,
     Bind,
     Call,
-    Compute,
     Expression,
     FactPattern,
+    Filter,
     Joinable,
     Pattern,
     Predicate,
     Slot,
     System,
-    Test,
+    TableFunction,
     Variable,
 )
 from squall.model import variables as variables_of
@@ -196,7 +196,7 @@ class _Question:
     def predicates(self, bound: set[Variable], fresh: Fresh) -> list[Predicate] | None:
         open_ = [place for place, one in enumerate(self.call.arguments) if unknown(one, bound)]
         if not open_:
-            return [Test(self.call)]
+            return [Filter(self.call)]
         return self._computed(open_, bound) if self.builtin else None
 
     def _computed(self, open_: list[int], bound: set[Variable]) -> list[Predicate] | None:
@@ -211,7 +211,7 @@ class _Question:
             inputs = tuple(arguments[place] for place in mode.arguments(len(arguments)))
             bound.add(variable)
             if mode.table:
-                return [Compute((variable,), mode.function, inputs)]
+                return [TableFunction((variable,), mode.function, inputs)]
             return [Bind(variable, Call(mode.function, inputs, self.origin))]
         return None
 
@@ -231,7 +231,7 @@ class _Equation:
     def predicates(self, bound: set[Variable], fresh: Fresh) -> list[Predicate] | None:
         left, right = unknown(self.left, bound), unknown(self.right, bound)
         if not left and not right:
-            return [Test(Call(SAME, (expression(self.left), expression(self.right)), self.origin))]
+            return [Filter(Call(SAME, (expression(self.left), expression(self.right)), self.origin))]
         if left and right:
             return None
         known, other = (self.right, self.left) if left else (self.left, self.right)
@@ -273,7 +273,7 @@ def _solved(known: Expression, call: Call, bound: set[Variable]) -> list[Predica
     else:
         inverse = Call(f"{_NUMERIC}subtract", (other, known))
     bound.add(variable)
-    return [Bind(variable, inverse), Test(Call(SAME, (known, call)))]
+    return [Bind(variable, inverse), Filter(Call(SAME, (known, call)))]
 
 
 class Unsafe(TranslatorError):

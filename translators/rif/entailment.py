@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from squall.model import AtomPattern, Call, Construct, Pattern, System, Test, Variable, Without
+from squall.model import AtomPattern, Call, Construct, Filter, Pattern, System, Variable, Without
 from squall.rdf import OWL, RDFS, Term, iri
 from squall.rdf.compounds import UNKNOWN, VIOLATED
 from squall.translators.rif.terms import EQUAL, INCONSISTENT, SUBCLASS, TYPE, UNDECIDED
@@ -69,7 +69,7 @@ def _contradiction() -> System:
     """What violates a rule ends the run: from a contradiction everything follows."""
     from squall.rulesets import VIOLATED_BY
 
-    test = Test(Call(VIOLATED, (_X, _Y)))  # never true, so that what is concluded here is never told
+    test = Filter(Call(VIOLATED, (_X, _Y)))  # never true, so that what is concluded here is never told
     made = Construct((AtomPattern(INCONSISTENT, (_X, _Y)),))
     return System(
         "rif:contradiction", joinables=(Pattern(_X, VIOLATED_BY, _Y),), predicates=(test,), consequences=(made,)
@@ -79,7 +79,7 @@ def _contradiction() -> System:
 def _equations() -> Iterator[System]:
     """Individuals are owl:sameAs each other if and only if they are equal."""
     same, equal = Pattern(_X, iri(OWL + "sameAs"), _Y), AtomPattern(EQUAL, (_X, _Y))
-    other = Test(Call("urn:x-squall:datatypes:notIdentical", (_X, _Y)))
+    other = Filter(Call("urn:x-squall:datatypes:notIdentical", (_X, _Y)))
     for name, body, head in (("rif:same", same, equal), ("rif:equal", equal, same)):
         made = Construct((head,), internal=True)
         yield System(name, joinables=(body,), predicates=(other,), consequences=(made,))
@@ -101,6 +101,6 @@ def _unions() -> Iterator[System]:
         predicates=(none,),
         consequences=(Construct((open_,), internal=True),),
     )
-    ends = Test(Call(UNKNOWN, (who,)))
+    ends = Filter(Call(UNKNOWN, (who,)))
     made = Construct((AtomPattern(INCONSISTENT, (who, kind)),))
     yield System("rif:undecided", joinables=(open_,), predicates=(ends,), consequences=(made,))

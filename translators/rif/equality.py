@@ -16,14 +16,14 @@ from squall.model import (
     AtomPattern,
     Bind,
     Call,
-    Compute,
     Construct,
     FactPattern,
+    Filter,
     Pattern,
     Predicate,
     Slot,
     System,
-    Test,
+    TableFunction,
     Variable,
 )
 from squall.rdf import Term, literal
@@ -43,12 +43,12 @@ def systems(rules: Sequence[System], asked: bool) -> Iterator[System]:
     asked: whether rules conclude equations of the terms that occur, whatever these are: then none are made that are
     nested deeper, of which there might be no end.
     """
-    clash = Test(Call(CLASH, (_X, _Y)))  # ends the run, so that what is concluded here is never told
+    clash = Filter(Call(CLASH, (_X, _Y)))  # ends the run, so that what is concluded here is never told
     yield _rule("inconsistency", [_equal(_X, _Y)], AtomPattern(INCONSISTENT, (_X, _Y)), clash)
     yield _rule("symmetry", [_equal(_X, _Y)], _equal(_Y, _X))
     yield _rule("transitivity", [_equal(_X, _Y), _equal(_Y, _Z)], _equal(_X, _Z))
-    yield _rule("members", [_equal(_X, _Y)], _equal(_Z, _TERM), Compute((_Z, _TERM), MEMBERS, (_X, _Y)))
-    replaced = Compute((_NEW,), REDUCED if asked else REPLACED, (_TERM, _X, _Y))
+    yield _rule("members", [_equal(_X, _Y)], _equal(_Z, _TERM), TableFunction((_Z, _TERM), MEMBERS, (_X, _Y)))
+    replaced = TableFunction((_NEW,), REDUCED if asked else REPLACED, (_TERM, _X, _Y))
     limit = Bind(_Z, Call(LIMIT, (literal("rif:congruence"), _NEW)))
     yield _rule("congruence", [_part(_X, _TERM), _equal(_X, _Y)], _equal(_TERM, _Z), replaced, limit)
     yield _rule("part of part", [_part(_TERM, _X)], _part(_Z, _TERM), _arguments(_TERM))
@@ -72,8 +72,8 @@ def _asked(term: Slot) -> AtomPattern:
     return AtomPattern(ASKED_TERM, (term,))
 
 
-def _arguments(term: Variable) -> Compute:
-    return Compute((_Z,), ARGUMENTS, (term,))
+def _arguments(term: Variable) -> TableFunction:
+    return TableFunction((_Z,), ARGUMENTS, (term,))
 
 
 def _rule(name: str, body: Sequence[FactPattern], head: FactPattern, *predicates: Predicate) -> System:
@@ -146,7 +146,7 @@ def _terms(part: object) -> Iterator[Term]:
             yield Term(part)
         case Pattern() | AtomPattern():
             yield from (slot for slot in part.slots if isinstance(slot, str))
-        case Test(expression=expression) | Bind(expression=expression):
+        case Filter(expression=expression) | Bind(expression=expression):
             yield from _terms(expression)
         case Call(arguments=arguments):
             for argument in arguments:

@@ -14,14 +14,14 @@ from squall.model import (
     Bind,
     Call,
     Consequence,
-    Either,
     FactPattern,
+    Filter,
     Joinable,
     Predicate,
     Select,
     Source,
     System,
-    Test,
+    Union,
     Variable,
     Without,
     variables,
@@ -29,7 +29,7 @@ from squall.model import (
 )
 from squall.translators.sparql.datasets import Reads
 
-NOTHING = Test(Call(EBV.iri, (FALSE,)))
+NOTHING = Filter(Call(EBV.iri, (FALSE,)))
 """A test that no solution passes."""
 
 
@@ -116,7 +116,7 @@ def sure(part: Joinable) -> frozenset[Variable]:
         case System(joinables=joinables, grouping=grouping):
             bound = frozenset[Variable]().union(*map(sure, joinables))
             return bound.intersection(visible(part) if grouping is None else grouping.keys)
-        case Either(branches=branches):
+        case Union(branches=branches):
             return frozenset.intersection(*map(sure, branches))
         case _:
             return frozenset(variables(part))

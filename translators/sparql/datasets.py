@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from squall.errors import Origin
 from squall.lexers.sparql import tree as q
 from squall.model import GRAPH, AtomPattern, FactPattern, Graph, Graphs, Pattern, Slot, Source, Variable
-from squall.model.windows import LANDMARK, NOTHING, Count, Range, Stepped, Window
+from squall.model.windows import LANDMARK, NOTHING, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import Term, iri_text
 from squall.translators.sparql.state import Notes
 
@@ -100,7 +100,7 @@ class Reads:
         """Whether a window moves by steps."""
         named = [*(self.graphs or {}).values(), *(self.windows or {}).values()]
         windows = [window for source in (*self.sources, *named) for window in source.all_windows]
-        return any(isinstance(one, Stepped) or (isinstance(one, Count) and one.step > 1) for one in windows)
+        return any(isinstance(one, HoppingWindow) or (isinstance(one, CountWindow) and one.step > 1) for one in windows)
 
 
 ALL = Reads()
@@ -166,18 +166,18 @@ def window(range: q.Range, clause: Windowing, notes: Notes) -> Window:
     match range:
         case q.TimeRange(size=size, step=step):
             if step is None:
-                return Stepped(size, size) if is_stepped else Range(size)
+                return HoppingWindow(size, size) if is_stepped else SlidingWindow(size)
             _check_gaps(size, step, clause, notes)
-            return Stepped(size, step)
+            return HoppingWindow(size, step)
         case q.CountRange(size=size, step=step):
             _check_gaps(size, step or 1, clause, notes)
-            return Count(size, step or 1)
+            return CountWindow(size, step or 1)
         case q.PastRange(begin=begin, end=end, step=step):
             size = begin - end
             if step is None and not is_stepped:
-                return Range(size, end)
+                return SlidingWindow(size, end)
             _check_gaps(size, step or size, clause, notes)
-            return Stepped(size, step or size, delay=end)
+            return HoppingWindow(size, step or size, delay=end)
 
 
 def _check_gaps(size: int, step: int, clause: Windowing, notes: Notes) -> None:

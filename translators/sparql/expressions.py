@@ -10,7 +10,7 @@ from squall.errors import Origin, PluginError
 from squall.functions.sparql import calls
 from squall.functions.sparql.names import LANGUAGE
 from squall.lexers.sparql import tree as q
-from squall.model import Bind, Call, Exists, Expression, System, Test, Variable
+from squall.model import Bind, Call, Exists, Expression, Filter, System, Variable
 from squall.model.stratification import is_timed
 from squall.rdf import Term, iri_text, is_iri, literal
 from squall.translators.sparql.bodies import Body
@@ -40,7 +40,7 @@ class Expressions:
         for one in conjuncts(expression):
             wanted = _existence(one)
             if wanted is None:
-                body.add(Test(self.condition(one, body)))
+                body.add(Filter(self.condition(one, body)))
             else:
                 group, is_wanted = wanted
                 body.add(Exists(None, self._inside(group, body), is_wanted, origin_of(one)))
@@ -83,7 +83,7 @@ class Expressions:
             for whole in expressions
             for part in conjuncts(whole)
         ]
-        tests += (one.expression for one in both.predicates if isinstance(one, Test))
+        tests += (one.expression for one in both.predicates if isinstance(one, Filter))
         exists = tuple(one for one in both.predicates if isinstance(one, Exists))
         return calls.all_of(tests), exists
 

@@ -18,11 +18,11 @@ from squall.model import (
     Call,
     Construct,
     FactPattern,
+    Filter,
     Pattern,
     Slice,
     Slot,
     System,
-    Test,
     Variable,
 )
 from squall.rdf import QUAD, Term, iri, is_blank, literal
@@ -122,7 +122,7 @@ class Forms(Modifiers):
         )
         triple = Pattern(_SUBJECT, _PREDICATE, _OBJECT, exact=True)
         reached = Body(body.reads, [_atom(described, body), triple])
-        reached.add(Test(calls.condition(calls.call("ISBLANK", (_OBJECT,)))))
+        reached.add(Filter(calls.condition(calls.call("ISBLANK", (_OBJECT,)))))
         shown = Body(body.reads, [_atom(described, body), triple]).system([Construct((triple,))])
         return (
             replace(body.system([Construct(named, internal=True)]), slice=chosen),

@@ -14,13 +14,13 @@ from squall.lexers.sparql import tree as q
 from squall.model import (
     Aggregate,
     Bind,
-    Either,
     Expression,
     Grouping,
     Order,
     Select,
     Slice,
     System,
+    Union,
     Variable,
     Without,
 )
@@ -93,7 +93,7 @@ class Modifiers(Patterns):
         ways = [Body(body.reads, [part])]
         if place and not keys:
             ways.append(_of_nothing(body, made))
-        return ways[0] if len(ways) == 1 else Body(body.reads, [Either(tuple(way.system() for way in ways))])
+        return ways[0] if len(ways) == 1 else Body(body.reads, [Union(tuple(way.system() for way in ways))])
 
     def _key(self, condition: q.GroupCondition, body: Body) -> Variable:
         """The variable of what solutions are grouped by."""

@@ -15,11 +15,11 @@ from squall.model import (
     AtomPattern,
     Bind,
     Construct,
-    Either,
+    Filter,
     Joinable,
     Slot,
     System,
-    Test,
+    Union,
     Variable,
 )
 from squall.rdf import Term
@@ -79,7 +79,7 @@ class Paths:
         predicate = self.state.fresh("predicate")
         body = Body(reads, [reads.pattern(start, predicate, end, origin)])
         if but:
-            body.add(Test(calls.condition(calls.call("NOT IN", (predicate, *but), origin=origin))))
+            body.add(Filter(calls.condition(calls.call("NOT IN", (predicate, *but), origin=origin))))
         return body
 
     # Paths of any length: sets of pairs
@@ -166,7 +166,7 @@ def either(ways: Sequence[Body], seen: Sequence[Slot], reads: Reads) -> Joinable
     for way in ways:
         way.ground()
     branches = tuple(way.branch(_variables((*seen, *reads.place))) for way in ways)
-    return branches[0] if len(branches) == 1 else Either(branches)
+    return branches[0] if len(branches) == 1 else Union(branches)
 
 
 def simplified(path: q.Repeat) -> q.Repeat:

@@ -10,15 +10,15 @@ from squall.functions.sparql.tables import TABLE
 from squall.lexers.sparql import tree as q
 from squall.model import (
     Bind,
-    Compute,
-    Either,
+    Filter,
     Graphs,
-    Maybe,
+    Optional,
     Predicate,
     Select,
     Source,
     System,
-    Test,
+    TableFunction,
+    Union,
     Variable,
     Without,
     visible,
@@ -85,7 +85,7 @@ class Patterns:
             case q.Group():
                 body.join(self.group(element, body.reads))
             case q.Union(branches=branches):
-                body.join(Either(tuple(self.group(branch, body.reads) for branch in branches)))
+                body.join(Union(tuple(self.group(branch, body.reads) for branch in branches)))
             case q.Graph():
                 body.join(self._graph(element, body.reads))
             case q.Window():
@@ -125,17 +125,17 @@ class Patterns:
         for filter in filters:
             self.check_bound(filter.expression, filter.origin, body, inner)
         condition, exists = self.expressions.pair([one.expression for one in filters], body, inner)
-        body.add(Maybe(inner.system(origin=group.origin), condition, exists))
+        body.add(Optional(inner.system(origin=group.origin), condition, exists))
 
     # Graphs and windows
 
-    def _graph(self, graph: q.Graph, reads: Reads) -> System | Either:
+    def _graph(self, graph: q.Graph, reads: Reads) -> System | Union:
         if isinstance(graph.name, Variable):
             return self._any_graph(graph, graph.name, reads)
         found = reads.of_graph(graph.name)
         return empty(q.in_scope(graph)) if found is None else self.group(graph.group, found)
 
-    def _any_graph(self, graph: q.Graph, name: Variable, reads: Reads) -> System | Either:
+    def _any_graph(self, graph: q.Graph, name: Variable, reads: Reads) -> System | Union:
         """A pattern over each graph: those that the data set names, then the others that there are."""
         if reads.graphs is None:
             return self._each(graph.group, name, reads, reads.every_graph)
@@ -143,7 +143,7 @@ class Patterns:
         if reads.holding:
             others = Body(reads, [self._each(graph.group, name, reads, reads.every_graph)])
             if reads.graphs:
-                others.add(Test(calls.condition(calls.call("NOT IN", (name, *reads.graphs)))))
+                others.add(Filter(calls.condition(calls.call("NOT IN", (name, *reads.graphs)))))
             parts.append(others.system(origin=graph.origin))
         return _together(parts, graph)
 
@@ -159,7 +159,7 @@ class Patterns:
         own.add(Bind(graph, name))
         return Body(within, [part, own.system()]).system(origin=group.origin)
 
-    def _window(self, window: q.Window, reads: Reads) -> System | Either:
+    def _window(self, window: q.Window, reads: Reads) -> System | Union:
         known = reads.windows or {}
         if isinstance(window.name, str) and window.name not in known:
             hint = f"add `FROM NAMED WINDOW {window.name} ON <stream> [RANGE PT10S]`"
@@ -187,16 +187,16 @@ class Patterns:
         return body.system(origin=element.origin)
 
 
-def _together(parts: Sequence[System], element: q.Graph | q.Window) -> System | Either:
+def _together(parts: Sequence[System], element: q.Graph | q.Window) -> System | Union:
     if not parts:
         return empty(q.in_scope(element))
-    return parts[0] if len(parts) == 1 else Either(tuple(parts))
+    return parts[0] if len(parts) == 1 else Union(tuple(parts))
 
 
 # VALUES
 
 
-def values(element: q.Values) -> System | Either:
+def values(element: q.Values) -> System | Union:
     """The solutions that are written out (section 18.2.2.1). Rows that bind the same variables make one table."""
     tables: dict[tuple[Variable, ...], list[tuple[Term, ...]]] = {}
     for row in element.rows:
@@ -208,7 +208,7 @@ def values(element: q.Values) -> System | Either:
     parts = [System(predicates=predicates, consequences=seen, origin=element.origin) for predicates in made]
     if not parts:
         return empty(element.variables)
-    return parts[0] if len(parts) == 1 else Either(tuple(parts))
+    return parts[0] if len(parts) == 1 else Union(tuple(parts))
 
 
 def _tables(names: tuple[Variable, ...], rows: Sequence[tuple[Term, ...]]) -> Iterator[tuple[Predicate, ...]]:
@@ -218,4 +218,4 @@ def _tables(names: tuple[Variable, ...], rows: Sequence[tuple[Term, ...]]) -> It
             yield tuple(Bind(name, term) for name, term in zip(names, row, strict=True))
     else:
         width = literal(str(len(names)), XSD + "integer")
-        yield (Compute(names, TABLE.iri, (width, *(term for row in rows for term in row))),)
+        yield (TableFunction(names, TABLE.iri, (width, *(term for row in rows for term in row))),)

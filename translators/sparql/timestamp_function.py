@@ -24,20 +24,20 @@ from squall.model import (
     AtomPattern,
     Bind,
     Call,
-    Either,
     Exists,
     Expression,
+    Filter,
     Graph,
     Grouping,
     Joinable,
-    Maybe,
+    Optional,
     Pattern,
     Predicate,
     Select,
     Slot,
     Source,
     System,
-    Test,
+    Union,
     Variable,
     visible,
 )
@@ -89,7 +89,7 @@ class Home:
 
     def tell(self, times: System, time: Variable, when: Call | None) -> None:
         """Adds the time of those that agree on the variables by which they are found. when: on this condition."""
-        self.body.add(Maybe(times, when))
+        self.body.add(Optional(times, when))
 
 
 class Pairs(Home):
@@ -118,19 +118,19 @@ class Pairs(Home):
         tests = [*([] if when is None else [when]), *(calls.call("SAMETERM", pair) for pair in own.items())]
         is_own = calls.all_of(tests)
         if is_own is None:
-            self.inner.add(Maybe(times))
+            self.inner.add(Optional(times))
             return
         is_told = calls.call("BOUND", (time,))
-        told = System(joinables=(times,), predicates=(Test(calls.condition(is_told)),))
-        self.inner.join(Either((told, System())))
+        told = System(joinables=(times,), predicates=(Filter(calls.condition(is_told)),))
+        self.inner.join(Union((told, System())))
         asked = Body(self.body.reads)
         asked.add(*(Bind(name, value) for name, value in own.items()))
         asked.join(told)
         if when is not None:
-            asked.add(Test(when))
+            asked.add(Filter(when))
         exists = self.state.fresh("exists")
         self.body.add(Exists(exists, asked.system()))
-        self.body.add(Test(calls.condition(calls.call("IF", (is_told, is_own, calls.call("!", (exists,)))))))
+        self.body.add(Filter(calls.condition(calls.call("IF", (is_told, is_own, calls.call("!", (exists,)))))))
 
 
 class Times:
@@ -187,7 +187,7 @@ class Times:
             slots = {name: way.slot(name) for name in one.variables}
             way.body.join(self._arrivals(_renamed(one, slots), at, origin))
             parts.append(way.body.branch((*keys, at)))
-        part = System(joinables=(parts[0] if len(parts) == 1 else Either(tuple(parts)),))
+        part = System(joinables=(parts[0] if len(parts) == 1 else Union(tuple(parts)),))
         conditions = [one.when for one in agreed if one.when is not None]
         return self._told(part, keys, at, home, calls.all_of(conditions))
 
@@ -243,7 +243,7 @@ class Times:
             return ways[0]
         seen = (*(slot for slot in found.triple if isinstance(slot, Variable)), at)
         shown = (Select(tuple(dict.fromkeys(seen))),)
-        return System(joinables=(Either(tuple(replace(way, consequences=shown) for way in ways)),))
+        return System(joinables=(Union(tuple(replace(way, consequences=shown) for way in ways)),))
 
 
 class Agreeing(NamedTuple):
@@ -264,10 +264,10 @@ def _agreeing(name: Variable, bound: Container[Variable], home: Home) -> Iterato
     is_unbound = calls.condition(calls.call("!", (is_bound,)))
     key = home.slot(name)
     assert isinstance(key, Variable)
-    inside: list[Predicate] = [] if name in bound else [Test(calls.condition(is_bound))]
+    inside: list[Predicate] = [] if name in bound else [Filter(calls.condition(is_bound))]
     yield Agreeing(key, (*inside, *([] if key == name else [Bind(key, name)])))
     if name not in bound:
-        yield Agreeing(None, (Test(is_unbound),))
+        yield Agreeing(None, (Filter(is_unbound),))
     if key != name:
         yield Agreeing(None, when=is_unbound)
 
@@ -299,7 +299,7 @@ def _found(part: System) -> Iterator[Found]:
     if part.distinct:
         return
     seen = {*visible(part)}
-    optional = [one.system for one in part.predicates if isinstance(one, Maybe)]
+    optional = [one.system for one in part.predicates if isinstance(one, Optional)]
     for joinable in (*part.joinables, *optional):
         yield from (one for one in _of(joinable, part.sources) if seen.issuperset(one.variables))
 
@@ -311,7 +311,7 @@ def _of(joinable: Joinable, sources: tuple[Source, ...]) -> Iterator[Found]:
         case AtomPattern() if joinable.relation == GRAPH:
             graph, *triple = joinable.arguments
             yield Found(tuple(triple), graph, sources)
-        case Either(branches=branches):
+        case Union(branches=branches):
             for branch in branches:
                 yield from _found(branch)
         case System():

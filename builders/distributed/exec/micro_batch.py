@@ -19,10 +19,10 @@ from typing import Any
 
 from squall.builders.distributed.exec.ordered_scan_tasks import taking
 from squall.builders.distributed.exec.output_stage import changing, delivery, last_levels, told_whole, whole
-from squall.builders.distributed.exec.report_times import Evaluations, changes_only, note, tellers
-from squall.builders.distributed.exec.routing import DELIVER, TOGETHER, TURNS, Owners, Program
-from squall.builders.distributed.exec.single_task import Straight
-from squall.builders.distributed.exec.state_cache import Lineage, State
+from squall.builders.distributed.exec.report_times import ReportTimes, changes_only, note, tellers
+from squall.builders.distributed.exec.routing import DELIVER, TOGETHER, TURNS, Owners, PhysicalPlan
+from squall.builders.distributed.exec.single_task import SingleTask
+from squall.builders.distributed.exec.state_cache import State, StateVersions
 from squall.builders.distributed.exec.worker import (
     DELETE,
     PLAIN,
@@ -35,7 +35,7 @@ from squall.builders.distributed.exec.worker import (
     timed,
 )
 from squall.builders.distributed.io import task_output
-from squall.builders.distributed.io.engine import Exchange, Files, Folder, Frame, Tally, Told
+from squall.builders.distributed.io.engine import Engine, Files, Folder, Frame, NodeMetrics, TaskReport
 from squall.builders.distributed.io.parsing import Lost, Parse
 from squall.builders.distributed.io.records import (
     DUE,
@@ -44,17 +44,17 @@ from squall.builders.distributed.io.records import (
     OF_A_BATCH,
     ROW,
     STATE,
-    Message,
-    Parcel,
+    Record,
+    RowBatch,
     Step,
     making,
     same,
 )
-from squall.builders.distributed.plan.stages import Level
+from squall.builders.distributed.plan.stages import Stage
 from squall.builders.runtime.report_times import Instants
 from squall.builders.runtime.state import COMPACT
 from squall.contracts import Output
-from squall.plan.operators import Feed
+from squall.plan.operators import DerivedStream
 from squall.rdf import ALWAYS, FOREVER
 
 _ADDED = 10
@@ -92,7 +92,7 @@ class Progress:
         return self.rows + sum(rows for _, _, rows in self.held)
 
 
-class Batches:
+class MicroBatches:
     """The batches of one job, one after the other; the state between them lies in the store.
 
     done: how many are committed. whole_instants: whether an instant is worked off only when all of it is there; then
@@ -106,9 +106,9 @@ class Batches:
 
     def __init__(
         self,
-        exchange: Exchange,
+        exchange: Engine,
         store: Files,
-        program: Program,
+        program: PhysicalPlan,
         together: int,
         most: int,
         few: int = -1,
@@ -132,7 +132,7 @@ class Batches:
         self.progress = Progress(**(store.read("commits", f"{self.done - 1}.json") or {}))
         self.instants = {number: Instants(op) for number, op in tellers(plan).items()}
         """When what is told whole is evaluated, by the number of the node: answers, and streams that the plan makes."""
-        makers = [addressing.levels[node.id] for node in plan.nodes if isinstance(node.op, Feed)]
+        makers = [addressing.levels[node.id] for node in plan.nodes if isinstance(node.op, DerivedStream)]
         self.making = {*makers} if self.instants else set()
         """The levels that make streams which may say when something is told whole."""
         self.ending = program.ending
@@ -149,15 +149,15 @@ class Batches:
         known: list[Folder] = [("base", self.base)] if self.base >= 0 else []
         for batch in range(self.base + 1, self.done):
             known += [("runs", batch, step) for step in self.store.names("runs", batch)]
-        self.lineage = Lineage(store, known, exchange.reader(), most)
+        self.lineage = StateVersions(store, known, exchange.reader(), most)
         self.steps: list[str] = []
         self.sources: list[Folder] = []
         """The step of the batch that holds what came from the sources."""
         self.answered: tuple[str, ...] = ()
         """The files that hold its answers."""
-        self.told = Told()
-        self.evaluations = Evaluations()
-        self.tally = Tally(plan)
+        self.told = TaskReport()
+        self.evaluations = ReportTimes()
+        self.tally = NodeMetrics(plan)
         self.kept = 0
         self.added = 0
         """How many rows this process has seen added to the state since it was compacted."""
@@ -181,11 +181,11 @@ class Batches:
 
     # A batch
 
-    def first(self) -> Sequence[Message | Parcel]:
+    def first(self) -> Sequence[Record | RowBatch]:
         """The messages that start the program."""
         return list(axioms(self.program))
 
-    def starting(self, first: Sequence[Message | Parcel]) -> Step:
+    def starting(self, first: Sequence[Record | RowBatch]) -> Step:
         """The worker's function that makes these messages, of nothing."""
         return self._entering(making(first))
 
@@ -219,7 +219,7 @@ class Batches:
         """
         self._begin(keep)
         messages = None if messages is None else self._taken(messages)
-        evaluations = Evaluations()
+        evaluations = ReportTimes()
         if self.at_once and messages is not None:
             self._at_once(messages, last)
         else:
@@ -238,8 +238,8 @@ class Batches:
         """A batch is worked off, for the first time or once more."""
         self.store.delete("runs", self.done)
         self.store.delete(*self._outputs())
-        self.steps, self.sources, self.answered, self.told, self.kept = [], [], (), Told(), 0
-        self.evaluations = Evaluations()
+        self.steps, self.sources, self.answered, self.told, self.kept = [], [], (), TaskReport(), 0
+        self.evaluations = ReportTimes()
         self.ends = ALWAYS
         self.lineage.begin()
         self.keep = keep
@@ -283,9 +283,9 @@ class Batches:
         if self.done - 1 - self.base >= COMPACT:
             self._compact()
 
-    def _evaluated(self, numbers: Collection[int]) -> Evaluations:
+    def _evaluated(self, numbers: Collection[int]) -> ReportTimes:
         """When what these nodes make is evaluated in this batch, if it is told whole."""
-        return Evaluations.upto(
+        return ReportTimes.upto(
             {number: one for number, one in self.instants.items() if number in numbers}, self.span.now
         )
 
@@ -307,11 +307,11 @@ class Batches:
         """The folder of the next step of this batch, or of one of them."""
         return ("runs", self.done, f"{len(self.steps) if number is None else number:04d}")
 
-    def _run(self, messages: Frame) -> Told:
+    def _run(self, messages: Frame) -> TaskReport:
         """Runs a job, which stores what it leaves as the next step of this batch. Answers with what it tells."""
         return self._done(self.exchange.told(messages))
 
-    def _done(self, told: Told) -> Told:
+    def _done(self, told: TaskReport) -> TaskReport:
         """A job has stored what it leaves as the next step of this batch."""
         folder = self._next_step()
         task_output.note(self.store, folder, told.files)
@@ -381,7 +381,7 @@ class Batches:
         return not self.instants and size <= self.few and self.progress.known <= self.small
 
     def work_straight(
-        self, parse: Parse, first: Sequence[Message | Parcel] = (), last: bool = False, keep: bool = True
+        self, parse: Parse, first: Sequence[Record | RowBatch] = (), last: bool = False, keep: bool = True
     ) -> None:
         """Works such a batch off, as `work` does. parse: reads the sources. first: the messages that start the program,
         if it starts."""
@@ -391,7 +391,7 @@ class Batches:
         waited = [file for place in places for file in task_output.files(self.store, *place, self.progress.folders)]
         span = self._span_before(last)
         states = (self._state(part, TOGETHER, keep) for part in ([TURNS], levels[:-1], [DELIVER]))
-        step = Straight(self.program, parse, self.earliest, first, waited, span, *states)
+        step = SingleTask(self.program, parse, self.earliest, first, waited, span, *states)
         self._whole_done(self.exchange.each([self._ending(step)]), last)
         self.held = self.told.held if keep else None
 
@@ -400,7 +400,7 @@ class Batches:
         before = self.progress.worked
         return Span(before, self._now(last) if self.whole_instants else before)
 
-    def _whole_done(self, told: Told, last: bool) -> None:
+    def _whole_done(self, told: TaskReport, last: bool) -> None:
         """The job is done that is all of the batch."""
         self.told = self._done(told)
         self.sources = self._of_batch(self.steps)
@@ -414,11 +414,11 @@ class Batches:
         flow: Frame | None = messages
         for level in self.before:
             flow = self._through(level, flow)
-        self._whole_done(self.exchange.told(self._delivered(flow, Evaluations())), last)
+        self._whole_done(self.exchange.told(self._delivered(flow, ReportTimes())), last)
 
     # All in one task
 
-    def _in_one_task(self, evaluations: Evaluations) -> Evaluations:
+    def _in_one_task(self, evaluations: ReportTimes) -> ReportTimes:
         """Works off all levels and delivers, where moving rows about would take longer than that. Answers with the
         instants at which something is told."""
         levels = [*(level.number for level in self.program.levels), DELIVER]
@@ -437,7 +437,7 @@ class Batches:
 
     # Level by level
 
-    def _by_levels(self) -> Evaluations:
+    def _by_levels(self) -> ReportTimes:
         """Works off level by level, those that follow each other without rounds in one job, and delivers. Answers with
         the instants at which something is told."""
         flow: Frame | None = None
@@ -453,7 +453,7 @@ class Batches:
                 flow = None
         return self._deliver(flow, self._evaluated(self.deliveries))
 
-    def _through(self, level: Level, flow: Frame | None) -> Frame | None:
+    def _through(self, level: Stage, flow: Frame | None) -> Frame | None:
         """What is on its way when a level has been worked off. flow: before."""
         rows = self.exchange.union([flow, self._due(level.number)])
         if level.timely and self._passes():
@@ -469,7 +469,7 @@ class Batches:
             rows = self.exchange.repeated(rows, levels, sorted(map(owners.index, set(owners))))
         return self.exchange.worked(rows, step, 1 if owners == TOGETHER else self.exchange.partitions)
 
-    def _superstep(self, level: Level, phase: str, span: Span, keep: bool) -> Step:
+    def _superstep(self, level: Stage, phase: str, span: Span, keep: bool) -> Step:
         """What a worker does with rows for a level, in one round. keep: a later one has to know of it."""
         state = self._state([level.number], self.exchange.owners, keep)
         instants = self._evaluated({self.numbers[id] for id in level.nodes}).instants if self.making else {}
@@ -482,7 +482,7 @@ class Batches:
             if makes:
                 note(self.instants, told.instants)
 
-    def _rounds(self, level: Level, phases: Sequence[str]) -> None:
+    def _rounds(self, level: Stage, phases: Sequence[str]) -> None:
         """Works a level off, in rounds. Time passes in the first of them."""
         rows = self._due(level.number)
         span = self.span
@@ -502,7 +502,7 @@ class Batches:
 
     # The end
 
-    def _deliver(self, flow: Frame | None, evaluations: Evaluations) -> Evaluations:
+    def _deliver(self, flow: Frame | None, evaluations: ReportTimes) -> ReportTimes:
         """Delivers, bucket by bucket. Answers with the instants at which something is told."""
         if any(evaluations.instants.get(number) for number in self.changing):
             # Whether the whole has changed has to be known before any part of it is told.
@@ -514,7 +514,7 @@ class Batches:
             self._run(answers)
         return evaluations
 
-    def _changed(self, evaluations: Evaluations) -> Evaluations:
+    def _changed(self, evaluations: ReportTimes) -> ReportTimes:
         """Asks each bucket at which instants its part of an answer has changed; the instants at which something is
         told."""
         rows = self.exchange.union([self._due(DELIVER), self._wakes([DELIVER], self.exchange.owners)])
@@ -522,7 +522,7 @@ class Batches:
         told = self._run(self.exchange.worked(rows, step, self.exchange.partitions))
         return self._reported(evaluations, told)
 
-    def _delivered(self, flow: Frame | None, evaluations: Evaluations) -> Frame | None:
+    def _delivered(self, flow: Frame | None, evaluations: ReportTimes) -> Frame | None:
         """The answers, behind what is on its way; None: there are none."""
         numbers = [level.number for level in self.ending]
         rows = self.exchange.union([flow, *map(self._due, (*numbers, DELIVER))])
@@ -537,10 +537,10 @@ class Batches:
             step = last_levels(self.program, self.ending, self.span, evaluations, state, self._end_state())
         return self._worked(rows, self._ending(step), numbers, self.exchange.owners)
 
-    def _reported(self, evaluations: Evaluations, told: Told) -> Evaluations:
+    def _reported(self, evaluations: ReportTimes, told: TaskReport) -> ReportTimes:
         return evaluations.reported(self.program.plan, {(number, time) for _, number, time in told.instants})
 
-    def _added_up(self, folder: Folder) -> Told | None:
+    def _added_up(self, folder: Folder) -> TaskReport | None:
         """What the job tells that adds the state of all batches so far up into a folder: of one task, if few rows have
         been added since that was done last. None: there is none."""
         step = compaction(self.program, self._passed())

@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from squall.builders.distributed.io.parsing import event_of
-from squall.builders.distributed.io.records import ROW, Message
+from squall.builders.distributed.io.records import ROW, Record
 from squall.builders.runtime.serde import pack, unpack
 from squall.builders.runtime.zset import fact_row
 from squall.model import Source
-from squall.model.windows import Count
+from squall.model.windows import CountWindow
 from squall.plan import Plan
-from squall.plan.operators import Read
+from squall.plan.operators import Scan
 from squall.rdf import Event, Fact
 
 _COUNTED = 1
-"""The slot of what a `Read` node keeps of windows of triples."""
+"""The slot of what a `Scan` node keeps of windows of triples."""
 
 
 @dataclass(frozen=True)
-class Turns:
-    """What a plan takes in turn. sources: what its `Read` nodes read that do so, by their ids."""
+class OrderedScan:
+    """What a plan takes in turn. sources: what its `Scan` nodes read that do so, by their ids."""
 
     sources: Mapping[str, Source]
 
@@ -44,29 +44,29 @@ class Turns:
         return stream if self.counted(stream) else "\n".join(map(str, cells))
 
     def of_kept(self, slot: int, entry: Sequence[str | None]) -> str:
-        """The same, of what such a node keeps in a slot (`squall.builders.runtime.operators.scan.Reader`)."""
+        """The same, of what such a node keeps in a slot (`squall.builders.runtime.operators.scan.ScanOperator`)."""
         stream = str(entry[0])
         return stream if slot == _COUNTED else self.together(stream, entry[3:-3])
 
     def describe(self) -> Iterator[str]:
         """What is taken in turn, and by which task, as text: a line each."""
         for id, source in self.sources.items():
-            counts = any(isinstance(window, Count) for window in source.all_windows)
+            counts = any(isinstance(window, CountWindow) for window in source.all_windows)
             task = "all of a stream in one task" if counts else "each by the task of its own"
             yield f"then, facts in turn, {task}: {id} {why_in_turn(source)}"
 
 
-def turns(plan: Plan) -> Turns:
+def turns(plan: Plan) -> OrderedScan:
     """What a plan takes in turn."""
-    reads = ((node.id, node.op.source) for node in plan.nodes if isinstance(node.op, Read))
-    return Turns({id: source for id, source in reads if why_in_turn(source) is not None})
+    reads = ((node.id, node.op.source) for node in plan.nodes if isinstance(node.op, Scan))
+    return OrderedScan({id: source for id, source in reads if why_in_turn(source) is not None})
 
 
 def why_in_turn(source: Source) -> str | None:
     """For which reason what a source brings is taken in turn; None: it need not be."""
     if source.removals:
         return "reads a stream that carries removals"
-    window = next((window for window in source.all_windows if isinstance(window, Count)), None)
+    window = next((window for window in source.all_windows if isinstance(window, CountWindow)), None)
     return None if window is None else f"reads through the window {window}"
 
 
@@ -83,14 +83,14 @@ class Placing:
         self.level = level
         self.places: Counter[Place] = Counter()
 
-    def message(self, place: Place, event: Event, kind: str, fact: Fact | None, bucket: int = 0) -> Message:
+    def message(self, place: Place, event: Event, kind: str, fact: Fact | None, bucket: int = 0) -> Record:
         """A fact, or an event without any. (start: its time; end, weight: where in the file it is.)"""
         source, file, block = place
         number = self.places[place]
         self.places[place] += 1
         cells = fact_row(fact)[:-1] if fact is not None else ()
         row = pack((file, event.stream, event.graph, kind, *cells))
-        return Message(ROW, self.level, bucket, source, 0, row, event.time, block, number)
+        return Record(ROW, self.level, bucket, source, 0, row, event.time, block, number)
 
 
 def facts_of(event: Event) -> Iterator[tuple[str, Fact]]:
@@ -99,7 +99,7 @@ def facts_of(event: Event) -> Iterator[tuple[str, Fact]]:
     yield from (("fact", fact) for fact in event.facts)
 
 
-def in_turn(messages: Iterable[Message]) -> list[Event]:
+def in_turn(messages: Iterable[Record]) -> list[Event]:
     """The events of messages in order: what comes at one time, one after the other, is one."""
     turn = map(_said, sorted(messages, key=_place))
     return [event_of(*what, [cells for _, cells in alike]) for what, alike in groupby(turn, key=_what)]
@@ -113,12 +113,12 @@ def _what(said: tuple[_What, Sequence[str]]) -> _What:
     return said[0]
 
 
-def _said(message: Message) -> tuple[_What, Sequence[str]]:
+def _said(message: Record) -> tuple[_What, Sequence[str]]:
     """What a message says, and the row of its fact."""
     _, stream, graph, kind, *cells = map(str, unpack(message.row))
     return (message.start, stream, graph, kind), cells
 
 
-def _place(message: Message) -> tuple[int, int, str, int, int]:
+def _place(message: Record) -> tuple[int, int, str, int, int]:
     """Where among all facts one belongs: by time, then as its source brings it."""
     return message.start, message.node, message.row.partition("\n")[0], message.end, message.weight

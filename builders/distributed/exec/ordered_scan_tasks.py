@@ -12,14 +12,14 @@ import pyarrow
 
 from squall.builders.distributed.exec.ordered_scan import in_turn
 from squall.builders.distributed.exec.report_times import moved_on, tellers
-from squall.builders.distributed.exec.routing import TURNS, Program
+from squall.builders.distributed.exec.routing import TURNS, PhysicalPlan
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import Outbox, addressed, figures_of, machine_of
-from squall.builders.distributed.io.records import Message, Parcel, Step, apart, from_arrow, to_arrow
+from squall.builders.distributed.io.records import Record, RowBatch, Step, apart, from_arrow, to_arrow
 from squall.builders.runtime.state import lasting
 
 
-def taking(program: Program, state: State) -> Step:
+def taking(program: PhysicalPlan, state: State) -> Step:
     """The worker's function that takes the facts of a partition in turn, and leaves all other messages as they are.
     state: of the level of such facts."""
 
@@ -34,8 +34,8 @@ def taking(program: Program, state: State) -> Step:
 
 
 def taken(
-    program: Program, state: State, given: Sequence[Message], outbox: Outbox = addressed
-) -> Iterator[Message | Parcel]:
+    program: PhysicalPlan, state: State, given: Sequence[Record], outbox: Outbox = addressed
+) -> Iterator[Record | RowBatch]:
     """What comes of the facts of a partition. outbox: takes the rows out of a machine."""
     if not given:
         return

@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import repeat
 
-from squall.builders.distributed.exec.report_times import Evaluations, changes_only, evaluated
-from squall.builders.distributed.exec.routing import DELIVER, Program
+from squall.builders.distributed.exec.report_times import ReportTimes, changes_only, evaluated
+from squall.builders.distributed.exec.routing import DELIVER, PhysicalPlan
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import (
     PLAIN,
@@ -26,34 +26,34 @@ from squall.builders.distributed.exec.worker import (
     waiting,
     worked_off,
 )
-from squall.builders.distributed.io.records import ROW, Answers, Made, Message, Parcel, Step
-from squall.builders.distributed.plan.stages import Level
+from squall.builders.distributed.io.records import ROW, Answers, Made, Record, RowBatch, Step
+from squall.builders.distributed.plan.stages import Stage
 from squall.builders.runtime.operators import output_operator
-from squall.builders.runtime.operators.output import Deliver, GrowingDeliver
+from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
 from squall.builders.runtime.serde import pack_outputs, unpack_output, unpack_outputs
 from squall.builders.runtime.state import lasting
 from squall.contracts import Output
 from squall.model import CLOSE
 from squall.plan.node_metrics import NodeFigures
-from squall.plan.operators import Deliver as DeliverNode
+from squall.plan.operators import Sink as DeliverNode
 from squall.rdf import ALWAYS, FOREVER, Evaluated
 
-AtWork = Deliver | GrowingDeliver
+AtWork = OutputOperator | AppendOnlyOutput
 
 
-def delivery(program: Program, span: Span, evaluations: Evaluations, state: State) -> Step:
+def delivery(program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State) -> Step:
     """The worker's function that ends a batch: new state, and answers out (`Answers`). state: of the operation
     nodes."""
     return program.step("end", partial(_delivered, program, span, evaluations, state), [DELIVER])
 
 
-def changing(program: Program, span: Span, evaluations: Evaluations, state: State) -> Step:
+def changing(program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State) -> Step:
     """The worker's function that says, as messages of kind ``instant``, at which instants its part of an answer has
     changed, of those that are told only where they have."""
     return program.step("what has changed", partial(_changes, program, span, evaluations, state))
 
 
-def whole(program: Program, span: Span, evaluations: Evaluations, state: State, end: State) -> Step:
+def whole(program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, end: State) -> Step:
     """The worker's function for a batch that one task works off: `superstep` for all levels, then `delivery`; and,
     since it has all of each answer, what `changing` says. state: of the levels; end: of the operation nodes."""
     work = partial(worked_and_told, program, program.levels, span, evaluations, state, end)
@@ -61,7 +61,7 @@ def whole(program: Program, span: Span, evaluations: Evaluations, state: State, 
 
 
 def last_levels(
-    program: Program, levels: Sequence[Level], span: Span, evaluations: Evaluations, state: State, end: State
+    program: PhysicalPlan, levels: Sequence[Stage], span: Span, evaluations: ReportTimes, state: State, end: State
 ) -> Step:
     """The worker's function for levels whose rows are told where they lie: `superstep`, then `delivery`. state: of the
     levels; end: of the operation nodes, none of which is told only where all of it has changed."""
@@ -70,25 +70,25 @@ def last_levels(
 
 
 def worked_and_told(
-    program: Program,
-    levels: Sequence[Level],
+    program: PhysicalPlan,
+    levels: Sequence[Stage],
     span: Span,
-    evaluations: Evaluations,
+    evaluations: ReportTimes,
     state: State,
     end: State,
-    given: Iterable[Parcel],
+    given: Iterable[RowBatch],
 ) -> Iterator[Made]:
     """What messages of a partition lead to on these levels, and what is told of it, which lies there. Messages whose
     time has not come are handed on as they are."""
-    told: list[Parcel] = []
-    rest: list[Parcel] = []
+    told: list[RowBatch] = []
+    rest: list[RowBatch] = []
     outbox = here if len({*state.owners}) == 1 else None
     span, now, later = in_time(given, span)
     yield from waiting(program, later)
     for parcel in now:
         (told if parcel.level == DELIVER else rest).append(parcel)
     for made in worked_off(program, levels, PLAIN, span, state, rest, outbox=outbox):
-        if isinstance(made, Parcel) and made.kind == ROW:
+        if isinstance(made, RowBatch) and made.kind == ROW:
             told.append(made)
         else:
             yield made
@@ -99,7 +99,7 @@ def worked_and_told(
 
 
 def _delivered(
-    program: Program, span: Span, evaluations: Evaluations, state: State, given: Iterable[Parcel]
+    program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, given: Iterable[RowBatch]
 ) -> Iterator[Made]:
     span, now, later = in_time(given, span)
     yield from later
@@ -138,12 +138,12 @@ def _delivered(
 
 def _told(at_work: AtWork, now: int, instants: Sequence[int]) -> Sequence[tuple[str, Output]]:
     """What an operation node tells up to a time, each with its place."""
-    if isinstance(at_work, Deliver) and at_work.instants is not None:
+    if isinstance(at_work, OutputOperator) and at_work.instants is not None:
         return at_work.with_places(now, instants)
     return list(zip(repeat(""), at_work.flush(now, instants)))
 
 
-def _operators(program: Program) -> dict[int, AtWork]:
+def _operators(program: PhysicalPlan) -> dict[int, AtWork]:
     """The operation nodes as they begin, by number. Whether something is reported has been decided, and that all has
     been told is for the driver to say."""
     numbers = program.addressing().numbers
@@ -156,8 +156,8 @@ def _operators(program: Program) -> dict[int, AtWork]:
 
 
 def _changes(
-    program: Program, span: Span, evaluations: Evaluations, state: State, given: Iterable[Parcel]
-) -> Iterator[Message]:
+    program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, given: Iterable[RowBatch]
+) -> Iterator[Record]:
     asked = [(node, op) for node, op in program.plan.deliveries if changes_only(op)]
     partition, fresh = gathered(in_time(given, span).now, state.owners) if asked else (None, {})
     if partition is None:
@@ -167,7 +167,7 @@ def _changes(
     for node, op in asked:
         number = numbers[node.id]
         at_work = output_operator(node, op, program.plan)
-        assert isinstance(at_work, Deliver)
+        assert isinstance(at_work, OutputOperator)
         at_work.restore(0, kept.get((number, 0), []))
         last = evaluations.last.get(number, ALWAYS - 1)
         at_work.flush(span.before, (last,) if last >= ALWAYS else ())
@@ -180,7 +180,7 @@ def _changes(
 
 
 def told_whole(
-    answers: Iterator[tuple[int, int, str]], deliveries: Mapping[int, DeliverNode], evaluations: Evaluations
+    answers: Iterator[tuple[int, int, str]], deliveries: Mapping[int, DeliverNode], evaluations: ReportTimes
 ) -> Iterator[Output]:
     """The outputs in order, and behind all those of an evaluation, for queries that are told so, that they are all."""
     waiting = sorted(

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from types import MappingProxyType
 
-from squall.builders.distributed.io.records import INSTANT, Message
+from squall.builders.distributed.io.records import INSTANT, Record
 from squall.builders.runtime.report_times import Instants
 from squall.builders.runtime.serde import pack, unpack
 from squall.model import Source
-from squall.model.windows import Count, Window
+from squall.model.windows import CountWindow, Window
 from squall.plan import Plan
-from squall.plan.operators import Deliver, Feed, Operator
+from squall.plan.operators import DerivedStream, Operator, Sink
 from squall.rdf import ALWAYS, HEARTBEAT, Event
 
 Times = Mapping[int, Sequence[int]]
@@ -25,28 +25,28 @@ Times = Mapping[int, Sequence[int]]
 NEVER: Times = MappingProxyType({})
 
 
-def tellers(plan: Plan) -> dict[int, Deliver | Feed]:
+def tellers(plan: Plan) -> dict[int, Sink | DerivedStream]:
     """What is told whole, answers and streams that the plan makes, by the number of the node."""
-    ends = ((number, node.op) for number, node in enumerate(plan.nodes) if isinstance(node.op, Deliver | Feed))
+    ends = ((number, node.op) for number, node in enumerate(plan.nodes) if isinstance(node.op, Sink | DerivedStream))
     return {number: op for number, op in ends if op.output == "rstream"}
 
 
 def changes_only(op: Operator) -> bool:
     """Whether an answer is told whole, but only where it has changed."""
-    return isinstance(op, Deliver) and op.output == "rstream" and op.report.policy == "change"
+    return isinstance(op, Sink) and op.output == "rstream" and op.report.policy == "change"
 
 
 # What workers say
 
 
-def brought(stream: str, graph: str, time: int) -> Message:
+def brought(stream: str, graph: str, time: int) -> Record:
     """A stream has brought something in a graph, at a time (integer ms). `HEARTBEAT`: time has come so far."""
-    return Message(INSTANT, 0, 0, 0, 0, pack((stream, graph)), time, 0, 0)
+    return Record(INSTANT, 0, 0, 0, 0, pack((stream, graph)), time, 0, 0)
 
 
-def evaluated(number: int, time: int) -> Message:
+def evaluated(number: int, time: int) -> Record:
     """What a node tells is to be evaluated at a time (integer ms), or, of an answer, has changed."""
-    return Message(INSTANT, 0, 0, number, 0, "", time, 0, 0)
+    return Record(INSTANT, 0, 0, number, 0, "", time, 0, 0)
 
 
 class Noting:
@@ -82,7 +82,7 @@ class Noting:
                 if any(source.hears(event) for source in sources):
                     self.removed[number, event.time] = None
 
-    def messages(self, latest: int) -> Iterator[Message]:
+    def messages(self, latest: int) -> Iterator[Record]:
         """What has been noted. latest: the time to which events have come, whatever they bring (integer ms); it matters
         where there are periods."""
         if self.has_periods and latest > ALWAYS:
@@ -93,14 +93,14 @@ class Noting:
 
 def _span(window: Window, time: int) -> Hashable:
     """What the times have in common that make no difference in a window; None: none of them does."""
-    if not isinstance(window, Count):
+    if not isinstance(window, CountWindow):
         return window.validity(time)
     return time if window.step == 1 else None
 
 
 def moved_on(
-    told: Mapping[int, Deliver | Feed], source: Source, came: Mapping[str, int], events: Iterable[Event]
-) -> Iterator[Message]:
+    told: Mapping[int, Sink | DerivedStream], source: Source, came: Mapping[str, int], events: Iterable[Event]
+) -> Iterator[Record]:
     """What is to be evaluated since windows of triples have moved on by a step with events. told: what may be
     (`tellers`). source: as what the events are read. came: how many triples had come before them, by the stream
     (`Reader.came`)."""
@@ -127,7 +127,7 @@ def _steps(source: Source, known: Mapping[str, int], events: Iterable[Event]) ->
 
 
 @dataclass(frozen=True)
-class Evaluations:
+class ReportTimes:
     """When the answers that are told whole are evaluated, by the number of the operation node.
 
     last: the latest instant before this batch (integer ms). instants: those of the batch, in order.
@@ -137,13 +137,13 @@ class Evaluations:
     instants: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @staticmethod
-    def upto(known: Mapping[int, Instants], now: int) -> Evaluations:
+    def upto(known: Mapping[int, Instants], now: int) -> ReportTimes:
         """Those up to `now` (integer ms) that have not been given yet. known: what is known of them, by number of the
         operation node; it goes on."""
         last = {number: instants.passed for number, instants in known.items()}
-        return Evaluations(last, {number: tuple(instants.upto(now)) for number, instants in known.items()})
+        return ReportTimes(last, {number: tuple(instants.upto(now)) for number, instants in known.items()})
 
-    def reported(self, plan: Plan, changed: Collection[tuple[int, int]]) -> Evaluations:
+    def reported(self, plan: Plan, changed: Collection[tuple[int, int]]) -> ReportTimes:
         """Only those at which something is told. changed: (number of the operation node, instant) where an answer has
         changed."""
         changing = {number for number, node in enumerate(plan.nodes) if changes_only(node.op)}
@@ -151,7 +151,7 @@ class Evaluations:
             number: tuple(time for time in times if number not in changing or (number, time) in changed)
             for number, times in self.instants.items()
         }
-        return Evaluations(self.last, instants)
+        return ReportTimes(self.last, instants)
 
 
 def note(known: Mapping[int, Instants], came: Iterable[tuple[str, int, int]]) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow
 
 from squall import functions
-from squall.builders.distributed.exec.ordered_scan import Turns, turns
-from squall.builders.distributed.io.records import ROW, STATE, Made, Message, Parcel, Step, apart, parcels, to_arrow
+from squall.builders.distributed.exec.ordered_scan import OrderedScan, turns
+from squall.builders.distributed.io.records import ROW, STATE, Made, Record, RowBatch, Step, apart, parcels, to_arrow
 from squall.builders.distributed.plan.partitioning import (
     EVERYWHERE,
     Address,
@@ -23,14 +23,14 @@ from squall.builders.distributed.plan.partitioning import (
     text_of,
 )
 from squall.builders.distributed.plan.skew import Hot
-from squall.builders.distributed.plan.stages import Level, ending, fused, groupings
-from squall.builders.runtime.multiway_join import Fused
+from squall.builders.distributed.plan.stages import Stage, ending, fused, groupings
+from squall.builders.runtime.multiway_join import FusedJoin
 from squall.builders.runtime.operators import output_operator
-from squall.builders.runtime.operators.event_time import TimeDriven, combiner, sieve
-from squall.builders.runtime.zset import UNIT, Entry
-from squall.model.windows import Landmark, Nothing, Range
+from squall.builders.runtime.operators.event_time import EventTimeOperator, combiner, sieve
+from squall.builders.runtime.zset import UNIT, Delta
+from squall.model.windows import EmptyWindow, Landmark, SlidingWindow
 from squall.plan import Node, Plan
-from squall.plan.operators import Deliver, Feed, Group, Slice, windows_of
+from squall.plan.operators import DerivedStream, Group, Sink, Slice, windows_of
 from squall.plan.partitioning import Columns, inputs_by_kind
 from squall.rdf.row_tags import PLACED
 
@@ -53,14 +53,14 @@ DELIVER = 1_000_000
 
 
 @dataclass(frozen=True)
-class Program:
+class PhysicalPlan:
     """What every worker knows. own: the functions that users registered by hand (workers do not import their
     modules). begin: what functions of time take for the time of what always holds (integer ms). measure: count and time
     what each node does. spread: the inputs whose rows go to all tasks (`squall.builders.distributed.plan.broadcast`). hot: the
     keys that many rows have (`squall.builders.distributed.plan.skew`)."""
 
     plan: Plan
-    levels: tuple[Level, ...]
+    levels: tuple[Stage, ...]
     own: tuple[functions.Function | functions.Builtin, ...] = ()
     begin: int = 0
     measure: bool = False
@@ -78,12 +78,12 @@ class Program:
         return made_alike(self.plan, self.groupings) if self.spread or self.hot else frozenset()
 
     @cached_property
-    def turns(self) -> Turns:
+    def turns(self) -> OrderedScan:
         """What is taken in turn."""
         return turns(self.plan)
 
     @cached_property
-    def ending(self) -> tuple[Level, ...]:
+    def ending(self) -> tuple[Stage, ...]:
         """The last level, if it is worked off together with the end."""
         return ending(self.plan, self.levels, self.spread, self.hot)
 
@@ -94,14 +94,16 @@ class Program:
         told = (output_operator(node, op, self.plan) for node, op in self.plan.deliveries)
         windows = (window for node in self.plan.nodes for window in windows_of(node.op))
         at_once = all(
-            isinstance(window, Landmark | Nothing) or (isinstance(window, Range) and not window.delay)
+            isinstance(window, Landmark | EmptyWindow) or (isinstance(window, SlidingWindow) and not window.delay)
             for window in windows
         )
-        feeds = any(isinstance(node.op, Feed) for node in self.plan.nodes)
-        return bool(self.plan.retractable) or not at_once or feeds or any(isinstance(op, TimeDriven) for op in told)
+        feeds = any(isinstance(node.op, DerivedStream) for node in self.plan.nodes)
+        return (
+            bool(self.plan.retractable) or not at_once or feeds or any(isinstance(op, EventTimeOperator) for op in told)
+        )
 
     @cached_property
-    def fused(self) -> dict[str, Fused]:
+    def fused(self) -> dict[str, FusedJoin]:
         """The joins that workers do as one."""
         return fused(self.plan, self.levels, self.spread, self.hot)
 
@@ -112,7 +114,7 @@ class Program:
     def step(
         self,
         name: str,
-        work: Callable[[Iterator[Parcel]], Iterable[Made]],
+        work: Callable[[Iterator[RowBatch]], Iterable[Made]],
         levels: Collection[int] | None = None,
     ) -> Step:
         """The worker's function of what makes messages of entries. levels: those whose messages it takes, the others
@@ -127,20 +129,20 @@ class Program:
         step.__name__ = name
         return step
 
-    def addressing(self) -> Addressing:
-        return Addressing(self)
+    def addressing(self) -> Router:
+        return Router(self)
 
 
-def waking(level: int, bucket: int) -> Message:
+def waking(level: int, bucket: int) -> Record:
     """A message without a row for the partition of a bucket: what a level keeps there has something to do, though
     nothing may have come for it."""
-    return Parcel(ROW, level, bucket, 0, WAKE, [UNIT]).message()
+    return RowBatch(ROW, level, bucket, 0, WAKE, [UNIT]).message()
 
 
-class Addressing:
+class Router:
     """Turns entries for a node into messages: its number, its level, and the bucket of each row's key."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: PhysicalPlan) -> None:
         plan = program.plan
         self.ids = [node.id for node in plan.nodes]
         self.numbers = {id: number for number, id in enumerate(self.ids)}
@@ -150,7 +152,7 @@ class Addressing:
         self.keys = {address: text_of(_columns(key)) for address, key in self.grouped.items() if key != EVERYWHERE}
         """Of those inputs whose rows do not all go to all tasks."""
         for node in plan.nodes:
-            if isinstance(node.op, Deliver | Feed):
+            if isinstance(node.op, Sink | DerivedStream):
                 ports = ((node.id, port) for port in range(len(node.inputs)))
                 self.keys |= dict.fromkeys(ports, self._told(plan, node))
         self.apart = {
@@ -188,27 +190,27 @@ class Addressing:
             text = by(row)
         return bucket_of(text)
 
-    def wake(self, id: str) -> Parcel:
+    def wake(self, id: str) -> RowBatch:
         """The message that lets a node work whose rows all meet in one place, though none has come for it."""
-        return Parcel(ROW, self.levels[id], self.bucket((id, 0), ()), self.numbers[id], WAKE, [UNIT])
+        return RowBatch(ROW, self.levels[id], self.bucket((id, 0), ()), self.numbers[id], WAKE, [UNIT])
 
-    def rows(self, address: Address, entries: Iterable[Entry]) -> Iterator[Parcel]:
+    def rows(self, address: Address, entries: Iterable[Delta]) -> Iterator[RowBatch]:
         """Entries for an address, as messages."""
         id, port = address
         if combined := self.combiners.get(address):
             entries = combined(entries)
         for bucket, part in self._by_bucket(address, entries):
-            yield Parcel(ROW, self.levels[id], bucket, self.numbers[id], port, part)
+            yield RowBatch(ROW, self.levels[id], bucket, self.numbers[id], port, part)
 
-    def state(self, id: str, slot: int, entries: Iterable[Entry]) -> Iterator[Parcel]:
+    def state(self, id: str, slot: int, entries: Iterable[Delta]) -> Iterator[RowBatch]:
         """What a node keeps, as messages. The bucket of a slot's rows is that of the input they came on."""
         address = (id, slot) if (id, slot) in self.grouped else (id, 0)
         of_turns = self.kept.get((id, slot))
         parts = self._by_bucket(address, entries) if of_turns is None else _by_bucket(of_turns, entries)
         for bucket, part in parts:
-            yield Parcel(STATE, self.levels[id], bucket, self.numbers[id], slot, part)
+            yield RowBatch(STATE, self.levels[id], bucket, self.numbers[id], slot, part)
 
-    def at_rest(self, parcel: Parcel) -> Iterator[Parcel]:
+    def at_rest(self, parcel: RowBatch) -> Iterator[RowBatch]:
         """A message for one of the nodes as it is handed on: of what all tasks have got, that of the first bucket's."""
         address = self.ids[parcel.node], parcel.port
         if address in self.keys and address not in self.apart:
@@ -218,17 +220,17 @@ class Addressing:
             if bucket != EVERY or parcel.bucket == 0:
                 yield parcel._replace(bucket=bucket, entries=part)
 
-    def is_everywhere(self, parcel: Parcel) -> bool:
+    def is_everywhere(self, parcel: RowBatch) -> bool:
         """Whether what a task has made, or keeps, all tasks have."""
         return parcel.bucket == EVERY and (parcel.kind == STATE or (self.ids[parcel.node], parcel.port) in self.alike)
 
-    def _by_bucket(self, address: Address, entries: Iterable[Entry]) -> Iterator[tuple[int, list[Entry]]]:
+    def _by_bucket(self, address: Address, entries: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:
         key = self.keys.get(address)
         if key is None:
             whole = list(entries)
             return iter([(EVERY, whole)] if whole else [])
         if address in self.apart:
-            parts: dict[int, list[Entry]] = {}
+            parts: dict[int, list[Delta]] = {}
             for entry in entries:
                 parts.setdefault(self.bucket(address, entry), []).append(entry)
             return iter(parts.items())
@@ -239,7 +241,7 @@ def _of_kind(keys: Mapping[str, Key], row: Sequence[Any]) -> str:
     return (keys.get(row[0].partition(PLACED)[0]) or keys[""])(row)
 
 
-def _combiner(plan: Plan, node: Node) -> Callable[[Iterable[Entry]], list[Entry]] | None:
+def _combiner(plan: Plan, node: Node) -> Callable[[Iterable[Delta]], list[Delta]] | None:
     """What makes fewer of rows for a node before they move; None: nothing does."""
     match node.op:
         case Group():
@@ -254,9 +256,9 @@ def bucket_of(text: str, many: int = BUCKETS) -> int:
     return zlib.crc32(text.encode()) % many
 
 
-def _by_bucket(key: Key, entries: Iterable[Entry]) -> Iterator[tuple[int, list[Entry]]]:
+def _by_bucket(key: Key, entries: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:
     """Entries by the bucket of their key."""
-    found: tuple[list[Entry], ...] = tuple([] for _ in range(BUCKETS))
+    found: tuple[list[Delta], ...] = tuple([] for _ in range(BUCKETS))
     for entry in entries:
         found[zlib.crc32(key(entry).encode()) % BUCKETS].append(entry)  # as `bucket_of`, for each row that moves
     return ((bucket, part) for bucket, part in enumerate(found) if part)

@@ -19,10 +19,10 @@ import pyarrow
 
 from squall.builders.distributed.exec import state_cache
 from squall.builders.distributed.exec.ordered_scan import Placing, facts_of, in_turn
-from squall.builders.distributed.exec.routing import DELIVER, TOGETHER, Program
+from squall.builders.distributed.exec.routing import DELIVER, TOGETHER, PhysicalPlan
 from squall.builders.distributed.exec.worker import figure_messages
 from squall.builders.distributed.io import task_output
-from squall.builders.distributed.io.engine import Exchange, Files, Folder, Frame, Tally, Told
+from squall.builders.distributed.io.engine import Engine, Files, Folder, Frame, NodeMetrics, TaskReport
 from squall.builders.distributed.io.parsing import Lost, Parse, Parsed, late, lost_message
 from squall.builders.distributed.io.records import (
     CHUNK,
@@ -33,8 +33,8 @@ from squall.builders.distributed.io.records import (
     ROW,
     SOURCES,
     STATE,
-    Message,
-    Parcel,
+    Record,
+    RowBatch,
     Step,
     from_arrow,
     making,
@@ -43,10 +43,10 @@ from squall.builders.distributed.io.records import (
 from squall.builders.distributed.plan.shardability import share_of, why_together
 from squall.builders.local.event_loop import Running
 from squall.builders.runtime.operators.scan import is_told_whole, wanted
-from squall.builders.runtime.profiled import Measured
+from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.serde import pack_output, unpack_outputs
 from squall.builders.runtime.state import COMPACT, State
-from squall.builders.runtime.zset import Entry
+from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
@@ -73,13 +73,13 @@ class Progress:
     shares: int = 1
 
 
-class Shares:
+class Shards:
     """The batches of such a job, one after the other; the state between them lies in the store. done: how many are
     committed. steps: how often updates may act without an event in between. most: how many rows of state a worker holds
     from one batch to the next, at most. few: up to how many bytes the tasks read by themselves (-1: none)."""
 
     def __init__(
-        self, exchange: Exchange, store: Files, program: Program, steps: int, most: int = 0, few: int = -1
+        self, exchange: Engine, store: Files, program: PhysicalPlan, steps: int, most: int = 0, few: int = -1
     ) -> None:
         self.exchange = exchange
         self.store = store
@@ -91,14 +91,14 @@ class Shares:
         self.progress = Progress(**known) if known else Progress(shares=self._shares())
         self.next = self.progress
         folders = [("runs", batch, "work") for batch in range(self.progress.base, self.done)]
-        self.lineage = state_cache.Lineage(store, folders, exchange.reader(), most)
-        self.told = Told()
+        self.lineage = state_cache.StateVersions(store, folders, exchange.reader(), most)
+        self.told = TaskReport()
         """What was told of the sources,"""
-        self.worked = Told()
+        self.worked = TaskReport()
         """and by the task."""
         self.answered: tuple[str, ...] = ()
         """The files that hold the answers of the batch."""
-        self.tally = Tally(program.plan)
+        self.tally = NodeMetrics(program.plan)
 
     def _shares(self) -> int:
         """Into how many the job falls: a task for each of as many as there can be at once."""
@@ -109,11 +109,11 @@ class Shares:
         """Whether there is something to do when no more events will come."""
         return self.progress.due < FOREVER
 
-    def first(self) -> Sequence[Message | Parcel]:
+    def first(self) -> Sequence[Record | RowBatch]:
         """The messages that start the program."""
         return [start_message()]
 
-    def starting(self, first: Sequence[Message | Parcel]) -> Step:
+    def starting(self, first: Sequence[Record | RowBatch]) -> Step:
         """The worker's function that makes these messages, of nothing."""
         return self.exchange.storing(making(first), self._folder("facts"))
 
@@ -134,7 +134,7 @@ class Shares:
         return size <= self.few
 
     def work_straight(
-        self, parse: Parse, first: Sequence[Message | Parcel] = (), last: bool = False, keep: bool = True
+        self, parse: Parse, first: Sequence[Record | RowBatch] = (), last: bool = False, keep: bool = True
     ) -> None:
         """Works such a batch off, as `work` does. parse: reads the sources. first: the messages that start the program,
         if it starts."""
@@ -162,7 +162,7 @@ class Shares:
         self.store.delete("runs", self.done)
         self.store.delete(*self._outputs())
         self.lineage.begin()
-        self.answered, self.told, self.worked, self.next = (), Told(), Told(), self.progress
+        self.answered, self.told, self.worked, self.next = (), TaskReport(), TaskReport(), self.progress
 
     def _work(self, unread: Sequence[Unread], last: bool, keep: bool) -> None:
         """Runs the tasks. unread: what each has to read, by number of its share."""
@@ -217,7 +217,7 @@ class Shares:
         return ("outputs", self.done)
 
 
-def _times(told: Told) -> dict[str, int]:
+def _times(told: TaskReport) -> dict[str, int]:
     """How far the tasks have come, all together."""
     found: dict[str, list[int]] = {}
     for name, _, time in told.instants:
@@ -247,19 +247,19 @@ class Sharing(NamedTuple):
 _UNDIVIDED = Sharing()
 
 
-def start_message() -> Message:
+def start_message() -> Record:
     """The message that starts a program, whatever else comes."""
     return _event_alone(Event(ALWAYS, ()), 0)
 
 
-def _event_alone(event: Event, share: int) -> Message:
+def _event_alone(event: Event, share: int) -> Record:
     """The message of an event that brings nothing."""
     return Placing(share).message((0, "", 0), event, "event", None)
 
 
 def facts(
     plan: Plan, earliest: int, parsed: Iterable[Parsed], steps: int, sharing: Sharing = _UNDIVIDED
-) -> Iterator[Message]:
+) -> Iterator[Record]:
     """The messages that come of what sources held: the facts that the plan reads, with the place of each, for the level
     of its share, and when events came. earliest: the time (integer ms) before which they are late. steps: how often
     updates may act without an event in between. sharing: for whom messages are made; what else is to be told of sources
@@ -285,9 +285,9 @@ def facts(
         times = " ".join(map(str, came.times))
         for share in numbers:
             yield _event_alone(heartbeat(came.latest), share)
-            yield Message(ROW, share, 0, 0, _TIMES, times, came.latest, 0, 0)
+            yield Record(ROW, share, 0, 0, _TIMES, times, came.latest, 0, 0)
     for source, count in (+counts).items() if tells else ():
-        yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
+        yield Record(COUNT, 0, 0, source, 0, "", count, 0, 0)
 
 
 class _Came:
@@ -326,7 +326,7 @@ class Unread(NamedTuple):
     messages that start the program, if it starts."""
 
     parse: Parse | None = None
-    first: tuple[Message | Parcel, ...] = ()
+    first: tuple[Record | RowBatch, ...] = ()
     files: tuple[Folder, ...] = ()
 
 
@@ -347,7 +347,7 @@ class Task:
 
     __name__ = "the plan as a whole"
 
-    program: Program
+    program: PhysicalPlan
     progress: Progress
     steps: int
     first: bool
@@ -361,8 +361,8 @@ class Task:
         self.program.prepare()
         return to_arrow(self._messages(from_arrow(batches)))
 
-    def _messages(self, given: Iterable[Message]) -> Iterator[Message | Parcel]:
-        came: list[Message] = []
+    def _messages(self, given: Iterable[Record]) -> Iterator[Record | RowBatch]:
+        came: list[Record] = []
         times: list[int] = []
         for one in chain(given, self._unread()):
             if one.kind != ROW:
@@ -377,14 +377,14 @@ class Task:
             running.updating.expect(times)
         for number, output in enumerate(self._outputs(running, in_turn(came))):
             place = number.to_bytes(_PLACE, "big")
-            yield Message(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, 0, spans=place)
+            yield Record(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, 0, spans=place)
         if self.state.keep:
             for id, slot, entries in self._kept(running, known):
                 for first in range(0, len(entries), CHUNK):
-                    yield Parcel(STATE, self.share, 0, names.index(id), slot, entries[first : first + CHUNK])
+                    yield RowBatch(STATE, self.share, 0, names.index(id), slot, entries[first : first + CHUNK])
             for name, time in (("passed", running.passed), ("earliest", running.earliest), ("due", running.due)):
-                yield Message(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
-        if isinstance(running.machine, Measured):
+                yield Record(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
+        if isinstance(running.machine, ProfiledDataflow):
             yield from figure_messages(self.program, running.machine.figures(running.outputs))
         elif self.state.keep:
             yield self.state.put(0, running, sum(running.machine.state().values()))
@@ -394,10 +394,10 @@ class Task:
         """The number of its share."""
         return self.sharing.numbers[0]
 
-    def _unread(self) -> Iterator[Message]:
+    def _unread(self) -> Iterator[Record]:
         """The facts, as messages, and what else is to be told of the sources."""
         parse, first, files = self.unread
-        yield from (one.message() if isinstance(one, Parcel) else one for one in first)
+        yield from (one.message() if isinstance(one, RowBatch) else one for one in first)
         if parse is not None:
             earliest = self.progress.earliest
             parsed = parse(iter(()), None, earliest)
@@ -423,7 +423,7 @@ class Task:
             running.keep()
         return running, state
 
-    def _kept(self, running: Running, known: State) -> Iterator[tuple[str, int, list[Entry]]]:
+    def _kept(self, running: Running, known: State) -> Iterator[tuple[str, int, list[Delta]]]:
         """What is to be written of the state."""
         if not self.whole:
             yield from running.kept()

@@ -16,13 +16,24 @@ import pyarrow
 
 from squall.builders.distributed.exec.ordered_scan_tasks import taken
 from squall.builders.distributed.exec.output_stage import worked_and_told
-from squall.builders.distributed.exec.report_times import Evaluations
-from squall.builders.distributed.exec.routing import DELIVER, TURNS, WAKE, Addressing, Program
+from squall.builders.distributed.exec.report_times import ReportTimes
+from squall.builders.distributed.exec.routing import DELIVER, TURNS, WAKE, PhysicalPlan, Router
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import HERE, Span, here, source_messages, wanted
 from squall.builders.distributed.io.engine import Folder
 from squall.builders.distributed.io.parsing import Parse
-from squall.builders.distributed.io.records import CLOCK, DUE, HELD, ROW, TIME, Made, Message, Parcel, parcels, to_arrow
+from squall.builders.distributed.io.records import (
+    CLOCK,
+    DUE,
+    HELD,
+    ROW,
+    TIME,
+    Made,
+    Record,
+    RowBatch,
+    parcels,
+    to_arrow,
+)
 from squall.builders.runtime.zset import UNIT
 from squall.rdf import ALWAYS, FOREVER
 
@@ -30,7 +41,7 @@ _START, _END = itemgetter(-3), itemgetter(-2)
 
 
 @dataclass(frozen=True)
-class Straight:
+class SingleTask:
     """The worker's function for such a batch, of nothing: what it tells, and what is to be left behind.
 
     parse: what reads the sources. earliest: before this time (integer ms), events are late. first: the messages that
@@ -39,10 +50,10 @@ class Straight:
     all levels; end: of the operation nodes.
     """
 
-    program: Program
+    program: PhysicalPlan
     parse: Parse
     earliest: int
-    first: Sequence[Message | Parcel]
+    first: Sequence[Record | RowBatch]
     waited: Sequence[Folder]
     span: Span
     turns: State
@@ -56,50 +67,50 @@ class Straight:
         return to_arrow(self._messages())
 
     def _messages(self) -> Iterator[Made]:
-        rows: list[Parcel] = []
+        rows: list[RowBatch] = []
         latest = ALWAYS
         for made in self._coming():
-            if isinstance(made, Parcel) and made.kind == ROW:
+            if isinstance(made, RowBatch) and made.kind == ROW:
                 rows.append(made._replace(kind=HELD) if self.program.whole_instants else made)
-            elif isinstance(made, Message) and made.kind == TIME:
+            elif isinstance(made, Record) and made.kind == TIME:
                 latest = max(latest, made.start)
             else:
                 yield made
-        yield Message(TIME, 0, 0, 0, 0, "", latest, _ends(rows) if self.program.whole_instants else ALWAYS, 0)
+        yield Record(TIME, 0, 0, 0, 0, "", latest, _ends(rows) if self.program.whole_instants else ALWAYS, 0)
         rows += self._waited()
         if self.program.whole_instants and latest > ALWAYS:
-            rows.append(Parcel(CLOCK, 0, HERE, 0, WAKE, [(latest - 1, FOREVER, 1)]))
-        rows += (Parcel(ROW, level, HERE, 0, WAKE, [UNIT]) for level in (0, DELIVER))
+            rows.append(RowBatch(CLOCK, 0, HERE, 0, WAKE, [(latest - 1, FOREVER, 1)]))
+        rows += (RowBatch(ROW, level, HERE, 0, WAKE, [UNIT]) for level in (0, DELIVER))
         addressing = self.program.addressing()
         program, states = self.program, (self.state, self.end)
-        for one in worked_and_told(program, program.levels, self.span, Evaluations(), *states, rows):
-            yield from _to_wait(one, addressing) if isinstance(one, Parcel) and one.kind == HELD else (one,)
+        for one in worked_and_told(program, program.levels, self.span, ReportTimes(), *states, rows):
+            yield from _to_wait(one, addressing) if isinstance(one, RowBatch) and one.kind == HELD else (one,)
 
-    def _coming(self) -> Iterator[Message | Parcel]:
+    def _coming(self) -> Iterator[Record | RowBatch]:
         """What the program starts with, and what sources hold."""
         yield from self.first
-        facts: list[Message] = []
+        facts: list[Record] = []
         parsed = self.parse(iter(()), wanted(self.program), self.earliest)
         for made in source_messages(self.program, self.earliest, parsed, here):
-            if isinstance(made, Message) and made.level == TURNS:
+            if isinstance(made, Record) and made.level == TURNS:
                 facts.append(made)
             else:
                 yield made
         yield from taken(self.program, self.turns, facts, here)
 
-    def _waited(self) -> Iterable[Parcel]:
+    def _waited(self) -> Iterable[RowBatch]:
         """The rows that have waited."""
         batches = chain.from_iterable(self.state.read(file, None) for file in self.waited)
         return (parcel._replace(kind=DUE) for parcel in parcels(batches))
 
 
-def _to_wait(parcel: Parcel, addressing: Addressing) -> Iterator[Parcel]:
+def _to_wait(parcel: RowBatch, addressing: Router) -> Iterator[RowBatch]:
     """Rows that wait, by where they are to be worked off: another batch may be larger."""
     for made in addressing.rows((addressing.ids[parcel.node], parcel.port), parcel.entries):
         yield made._replace(kind=HELD)
 
 
-def _ends(rows: Iterable[Parcel]) -> int:
+def _ends(rows: Iterable[RowBatch]) -> int:
     """The latest time at which any of the rows begins or ends, if it does."""
     found = ALWAYS
     for parcel in rows:

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import pyarrow
 
 from squall.builders.distributed.exec.routing import EVERY, Owners
-from squall.builders.distributed.io.engine import Files, Folder, Read, Told
-from squall.builders.distributed.io.records import STATE, TOKEN, Message, parcels
+from squall.builders.distributed.io.engine import Files, Folder, Read, TaskReport
+from squall.builders.distributed.io.records import STATE, TOKEN, Record, parcels
 from squall.builders.distributed.io.task_output import noted
-from squall.builders.runtime.zset import Entry
+from squall.builders.runtime.zset import Delta
 from squall.rdf import ALWAYS
 
 Group = str
@@ -44,7 +44,7 @@ class Version(NamedTuple):
     tokens: Mapping[Group, Mapping[int, str]]
 
 
-class Lineage:
+class StateVersions:
     """What the state of a job consists of, as the driver knows it. most: how many rows of it a worker holds in memory
     from one step to the next, at most."""
 
@@ -70,7 +70,7 @@ class Lineage:
         """A batch begins, for the first time or once more."""
         self.fresh = []
 
-    def add(self, folder: Folder, told: Told) -> None:
+    def add(self, folder: Folder, told: TaskReport) -> None:
         """A step of the batch has been stored."""
         if not told.kept and not told.tokens:
             return
@@ -155,9 +155,9 @@ class State:
                 return operators, self.versions[place:]
         return None, self.versions
 
-    def entries(self, versions: Iterable[Version], partition: int) -> dict[tuple[int, int], list[Entry]]:
+    def entries(self, versions: Iterable[Version], partition: int) -> dict[tuple[int, int], list[Delta]]:
         """What some versions have added of a partition, by number of the node and slot."""
-        found: dict[tuple[int, int], list[Entry]] = {}
+        found: dict[tuple[int, int], list[Delta]] = {}
         for parcel in parcels(self._batches(versions, partition)):
             found.setdefault((parcel.node, parcel.port), []).extend(parcel.entries)
         return found
@@ -169,12 +169,12 @@ class State:
                 for name in version.files.get(level, ()):
                     yield from self.read((*version.folder, STATE, name), buckets)
 
-    def put(self, partition: int, operators: Any, size: int) -> Message:
+    def put(self, partition: int, operators: Any, size: int) -> Record:
         """Keeps operators of so many rows for the next step. What tells the driver of their token, and how many
         they are."""
         token = uuid.uuid4().hex
         REPLICAS.put((self.job, self.group, partition), token, operators, size, self.most)
-        return Message(TOKEN, 0, 0, partition, 0, f"{self.group} {token}", size, 0, 0)
+        return Record(TOKEN, 0, 0, partition, 0, f"{self.group} {token}", size, 0, 0)
 
 
 Key = tuple[str, Group, int]
@@ -186,7 +186,7 @@ class _Replica(NamedTuple):
     size: int
 
 
-class Replicas:
+class StateCache:
     """The operators that a worker process holds, by job, group and partition. What has not been used for the longest
     time goes when there are too many rows. One that is at work is not here: what fails in the middle is gone."""
 
@@ -211,5 +211,5 @@ class Replicas:
             self.take(next(iter(self.held)))
 
 
-REPLICAS = Replicas()
+REPLICAS = StateCache()
 """Those of this process."""

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import pyarrow
 from pyarrow import compute
 
-from squall.builders.distributed.exec.ordered_scan import Placing, Turns, facts_of
+from squall.builders.distributed.exec.ordered_scan import OrderedScan, Placing, facts_of
 from squall.builders.distributed.exec.report_times import NEVER, Noting, Times, brought, moved_on, tellers
-from squall.builders.distributed.exec.routing import EVERY, TURNS, WAKE, Addressing, Owners, Program, bucket_of
+from squall.builders.distributed.exec.routing import EVERY, TURNS, WAKE, Owners, PhysicalPlan, Router, bucket_of
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.io.parsing import Parse, Parsed, late, lost_message
 from squall.builders.distributed.io.records import (
@@ -28,28 +28,28 @@ from squall.builders.distributed.io.records import (
     ROW,
     SOURCES,
     TIME,
-    Message,
-    Parcel,
+    Record,
+    RowBatch,
     Step,
     to_arrow,
 )
-from squall.builders.distributed.plan.stages import Level
-from squall.builders.runtime.dataflow import Machine
-from squall.builders.runtime.multiway_join import Fused
-from squall.builders.runtime.operators.derived_stream import Feed
-from squall.builders.runtime.operators.distinct import Closure
-from squall.builders.runtime.operators.event_time import TimeDriven
+from squall.builders.distributed.plan.stages import Stage
+from squall.builders.runtime.dataflow import Dataflow
+from squall.builders.runtime.multiway_join import FusedJoin
+from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
+from squall.builders.runtime.operators.distinct import TransitiveClosureOperator
+from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.scan import needed
-from squall.builders.runtime.profiled import Measured
+from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.scheduler import Address
 from squall.builders.runtime.state import compacted, lasting
-from squall.builders.runtime.zset import Entry, fact_row, singly
+from squall.builders.runtime.zset import Delta, fact_row, singly
 from squall.plan.node_metrics import Figures
 from squall.plan.operators import Group, Operator
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Term
 
 _TIME = attrgetter("time")
-Outbox = Callable[[Machine, Addressing], Iterator[Parcel]]
+Outbox = Callable[[Dataflow, Router], Iterator[RowBatch]]
 HERE = 0
 """The bucket of rows that are worked off by who has made them, and has all buckets."""
 _ROWS = 50_000
@@ -58,7 +58,7 @@ _ROWS = 50_000
 # Sources
 
 
-def source_step(program: Program, passed: int, parse: Parse) -> Step:
+def source_step(program: PhysicalPlan, passed: int, parse: Parse) -> Step:
     """The worker's function from lines to messages for the first nodes that keep rows. passed: the time (ms) before
     which events are late."""
     predicates = wanted(program)
@@ -71,14 +71,14 @@ def source_step(program: Program, passed: int, parse: Parse) -> Step:
     return step
 
 
-def wanted(program: Program) -> Collection[Term] | None:
+def wanted(program: PhysicalPlan) -> Collection[Term] | None:
     """The predicates of the triples that sources have to hand on; None: any."""
     return None if program.measure else needed(program.plan)  # what is measured is all that is read
 
 
 def source_messages(
-    program: Program, passed: int, parsed: Iterable[Parsed], outbox: Outbox | None = None
-) -> Iterator[Message | Parcel]:
+    program: PhysicalPlan, passed: int, parsed: Iterable[Parsed], outbox: Outbox | None = None
+) -> Iterator[Record | RowBatch]:
     """The messages that come of what sources held. outbox: takes the rows out of a machine; those that are worked off
     elsewhere if nothing else is said."""
     outbox = outbox or addressed
@@ -109,14 +109,14 @@ def source_messages(
             yield from outbox(machine, addressing)
     yield from outbox(machine, addressing)
     if latest > ALWAYS:
-        yield Message(TIME, 0, 0, 0, 0, "", latest, ALWAYS, 0)
+        yield Record(TIME, 0, 0, 0, 0, "", latest, ALWAYS, 0)
     yield from evaluations.messages(latest)
     for source, count in (+counts).items():
-        yield Message(COUNT, 0, 0, source, 0, "", count, 0, 0)
+        yield Record(COUNT, 0, 0, source, 0, "", count, 0, 0)
     yield from figures_of(program, machine)
 
 
-def _in_turn(turns: Turns, placing: Placing, part: Parsed, event: Event) -> Iterator[Message]:
+def _in_turn(turns: OrderedScan, placing: Placing, part: Parsed, event: Event) -> Iterator[Record]:
     """The messages of an event's facts, which are taken in turn."""
     for kind, fact in facts_of(event):
         bucket = bucket_of(turns.together(event.stream, fact_row(fact)[:-1]))
@@ -135,8 +135,8 @@ def timed(step: Step, places: Sequence[tuple[int, int]]) -> Step:
             ends = max(ends, _latest(batch["start"].filter(rows)), _latest(batch["end"].filter(ended)))
             latest = max(latest, _latest(batch["start"].filter(compute.equal(batch["kind"], TIME))))
             yield batch.set_column(0, ARROW.field("kind"), compute.if_else(rows, HELD, batch["kind"]))
-        clocks = (Parcel(CLOCK, *place, 0, WAKE, [(latest - 1, FOREVER, 1)]) for place in places)
-        yield from to_arrow([Message(TIME, 0, 0, 0, 0, "", latest, ends, 0), *(clocks if latest > ALWAYS else ())])
+        clocks = (RowBatch(CLOCK, *place, 0, WAKE, [(latest - 1, FOREVER, 1)]) for place in places)
+        yield from to_arrow([Record(TIME, 0, 0, 0, 0, "", latest, ends, 0), *(clocks if latest > ALWAYS else ())])
 
     in_time.__name__ = step.__name__
     return in_time
@@ -146,43 +146,43 @@ def _latest(times: pyarrow.Array) -> int:
     return max(times.to_pylist(), default=ALWAYS)
 
 
-def machine_of(program: Program, reading: Collection[str] | None = None) -> Machine:
+def machine_of(program: PhysicalPlan, reading: Collection[str] | None = None) -> Dataflow:
     """What reads facts, and leaves all nodes that keep rows to others. reading: the nodes that do (None: all)."""
-    made = Measured if program.measure else Machine
+    made = ProfiledDataflow if program.measure else Dataflow
     return made(program.plan, hosted=(), reading=reading)
 
 
-def figures_of(program: Program, machine: Machine) -> Iterator[Message]:
+def figures_of(program: PhysicalPlan, machine: Dataflow) -> Iterator[Record]:
     """What the nodes of a machine have done since this was told last, if it measures."""
-    if isinstance(machine, Measured):
+    if isinstance(machine, ProfiledDataflow):
         yield from figure_messages(program, machine.figures(0))
         machine.forget()
 
 
-def figure_messages(program: Program, figures: Figures) -> Iterator[Message]:
+def figure_messages(program: PhysicalPlan, figures: Figures) -> Iterator[Record]:
     """The messages of figures of nodes that have made rows, or taken time."""
     numbers = program.addressing().numbers
     for id, figure in figures.items():
         seconds = -1 if figure.seconds is None else round(figure.seconds * 1_000_000)
         if figure.rows or seconds > 0:
-            yield Message(FIGURE, 0, 0, numbers[id], 0, "", figure.rows or 0, seconds, 0)
+            yield Record(FIGURE, 0, 0, numbers[id], 0, "", figure.rows or 0, seconds, 0)
 
 
-def addressed(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
+def addressed(machine: Dataflow, addressing: Router) -> Iterator[RowBatch]:
     """The rows that a machine has made for others, by where these are."""
     waiting, machine.outbox = machine.outbox, {}
     for address, entries in waiting.items():
         yield from addressing.rows(address, entries)
 
 
-def here(machine: Machine, addressing: Addressing) -> Iterator[Parcel]:
+def here(machine: Dataflow, addressing: Router) -> Iterator[RowBatch]:
     """The rows that a machine has made for others, which are in the same task."""
     waiting, machine.outbox = machine.outbox, {}
     for (id, port), entries in waiting.items():
-        yield Parcel(ROW, addressing.levels[id], HERE, addressing.numbers[id], port, entries)
+        yield RowBatch(ROW, addressing.levels[id], HERE, addressing.numbers[id], port, entries)
 
 
-def axioms(program: Program) -> Iterator[Message | Parcel]:
+def axioms(program: PhysicalPlan) -> Iterator[Record | RowBatch]:
     """The messages that start a program: what its axioms make; and what has a row of nothing is to tell it."""
     program.prepare()
     machine = machine_of(program)
@@ -216,11 +216,11 @@ class Work(NamedTuple):
     """What a step has to do: the time that passes, what is at work now, and what has to wait for its time."""
 
     span: Span
-    now: list[Parcel]
-    later: list[Parcel]
+    now: list[RowBatch]
+    later: list[RowBatch]
 
 
-def in_time(given: Iterable[Parcel], span: Span) -> Work:
+def in_time(given: Iterable[RowBatch], span: Span) -> Work:
     """What is at work now: rows that have their time only if that is in the span. Time may have come further than the
     span says: as far as is told with the rows."""
     parcels = list(given)
@@ -239,7 +239,7 @@ def in_time(given: Iterable[Parcel], span: Span) -> Work:
 
 
 def superstep(
-    program: Program, levels: Sequence[Level], phase: str, span: Span, state: State, instants: Times = NEVER
+    program: PhysicalPlan, levels: Sequence[Stage], phase: str, span: Span, state: State, instants: Times = NEVER
 ) -> Step:
     """The worker's function for one round of some levels: a partition's new rows in, what they lead to out, and
     messages for other levels as they are.
@@ -251,7 +251,7 @@ def superstep(
     return program.step(name_of(levels, phase), work, state.levels)
 
 
-def name_of(levels: Sequence[Level], phase: str) -> str:
+def name_of(levels: Sequence[Stage], phase: str) -> str:
     """What a round of some levels is known by."""
     name = ", ".join(f"level {level.number}" for level in levels)
     rounds = ", a round" if any(level.recursive for level in levels) else ""
@@ -259,15 +259,15 @@ def name_of(levels: Sequence[Level], phase: str) -> str:
 
 
 def worked_off(
-    program: Program,
-    levels: Sequence[Level],
+    program: PhysicalPlan,
+    levels: Sequence[Stage],
     phase: str,
     span: Span,
     state: State,
-    given: Iterable[Parcel],
+    given: Iterable[RowBatch],
     instants: Times = NEVER,
     outbox: Outbox | None = None,
-) -> Iterator[Message | Parcel]:
+) -> Iterator[Record | RowBatch]:
     """What one round of some levels makes of the messages of a partition. outbox: takes the rows for other levels out
     of a machine; each by its bucket if nothing else is said."""
     span, now, later = in_time(given, span)
@@ -280,7 +280,7 @@ def worked_off(
         made = _MeasuredPartition if program.measure else _FusedPartition
         machine = made(program, levels, state.owners, partition)
         machine.begin(program.begin)
-    addressing: Addressing = machine.addressing
+    addressing: Router = machine.addressing
     kept = state.entries(since, partition)
     machine.restore(span.before, {(addressing.ids[number], slot): part for (number, slot), part in kept.items()})
     if state.keep:
@@ -302,12 +302,12 @@ def worked_off(
         yield state.put(partition, machine, sum(machine.state().values()))
 
 
-def _of_streams(machine: _Partition) -> Iterator[Message]:
+def _of_streams(machine: _Partition) -> Iterator[Record]:
     """What is to be known of the streams that have been made: until when they matter, and when they brought
     something."""
-    ends = max((op.ends for op in machine.driven.values() if isinstance(op, Feed)), default=ALWAYS)
+    ends = max((op.ends for op in machine.driven.values() if isinstance(op, DerivedStreamOperator)), default=ALWAYS)
     if ends > ALWAYS:
-        yield Message(TIME, 0, 0, 0, 0, "", ALWAYS, ends, 0)
+        yield Record(TIME, 0, 0, 0, 0, "", ALWAYS, ends, 0)
     yield from machine.told()
 
 
@@ -317,17 +317,17 @@ def behind(span: Span, state: State) -> int:
     return state.passed if span.now == FOREVER - 1 else max(state.passed, span.now)
 
 
-def waiting(program: Program, later: Sequence[Parcel]) -> Iterable[Parcel]:
+def waiting(program: PhysicalPlan, later: Sequence[RowBatch]) -> Iterable[RowBatch]:
     """Messages that wait for their time as they are kept, whichever tasks they have come to."""
     if not later or not (program.spread or program.hot):
         return later
     return chain.from_iterable(map(program.addressing().at_rest, later))
 
 
-def gathered(given: Iterable[Parcel], owners: Owners) -> tuple[int | None, dict[tuple[int, int], list[Entry]]]:
+def gathered(given: Iterable[RowBatch], owners: Owners) -> tuple[int | None, dict[tuple[int, int], list[Delta]]]:
     """The partition that parcels are of (None: there are none), and their entries by number of the node and input.
     Raises AssertionError if they are of several."""
-    found: dict[tuple[int, int], list[Entry]] = {}
+    found: dict[tuple[int, int], list[Delta]] = {}
     here: set[int] = set()
     for _, _, bucket, node, port, entries in given:
         here.add(owners[bucket])
@@ -338,7 +338,7 @@ def gathered(given: Iterable[Parcel], owners: Owners) -> tuple[int | None, dict[
     return next(iter(here), None), found
 
 
-class _Partition(Machine):
+class _Partition(Dataflow):
     """A machine for the buckets of one partition, on some levels: what belongs to others goes to the outbox.
 
     What it keeps is told by the addresses of the plan, whether joins are done as one or not: what such joins would hand
@@ -347,11 +347,11 @@ class _Partition(Machine):
 
     def __init__(
         self,
-        program: Program,
-        levels: Sequence[Level],
+        program: PhysicalPlan,
+        levels: Sequence[Stage],
         owners: Owners,
         partition: int,
-        fused: Mapping[str, Fused] = MappingProxyType({}),
+        fused: Mapping[str, FusedJoin] = MappingProxyType({}),
     ) -> None:
         super().__init__(program.plan, [id for level in levels for id in level.nodes], fused)
         self.addressing = program.addressing()
@@ -363,13 +363,17 @@ class _Partition(Machine):
         self.memories = {id: memory for id, memory in self.memories.items() if id in self.plan.by_id}
         self.tellers = tellers(program.plan)
         """What is told whole, here or elsewhere."""
-        self.notes: dict[Message, None] = {}
+        self.notes: dict[Record, None] = {}
         """What is to be known of the streams that are made here, where they may say when something is told whole."""
         for node in program.plan.nodes:
             if node.id in self.driven and _tells_of_nothing(node.op) and not self._is_here((node.id, 0), ()):
                 del self.driven[node.id]
         for id, op in self.operators.items():
-            if isinstance(op, Closure) and (id, 0) not in self.addressing.keys and len(set(owners)) > 1:
+            if (
+                isinstance(op, TransitiveClosureOperator)
+                and (id, 0) not in self.addressing.keys
+                and len(set(owners)) > 1
+            ):
                 op.share(self._is_own)
 
     def _is_own(self, node: str) -> bool:
@@ -380,23 +384,23 @@ class _Partition(Machine):
         bucket = self.addressing.bucket(address, row)
         return bucket == EVERY or self.owners[bucket] == self.partition
 
-    def come(self, address: Address, entries: Sequence[Entry]) -> None:
+    def come(self, address: Address, entries: Sequence[Delta]) -> None:
         """Puts entries from elsewhere on an input of a node that works here."""
         self.receive(address, entries)
 
     def evaluate(self, instants: Mapping[str, Sequence[int]]) -> None:
         """Says at which instants (integer ms) streams are told whole, by the nodes that make them."""
         for id, op in self.driven.items():
-            if isinstance(op, Feed) and op.told.instants is not None:
+            if isinstance(op, DerivedStreamOperator) and op.told.instants is not None:
                 op.instants = instants.get(id, ())
 
-    def told(self) -> Iterable[Message]:
+    def told(self) -> Iterable[Record]:
         """When they have brought something, and windows of triples have moved on, since this was asked last."""
         notes, self.notes = self.notes, {}
         return notes
 
-    def _advance(self, id: str, op: TimeDriven, now: int) -> None:
-        if not (self.tellers and isinstance(op, Feed)):
+    def _advance(self, id: str, op: EventTimeOperator, now: int) -> None:
+        if not (self.tellers and isinstance(op, DerivedStreamOperator)):
             super()._advance(id, op, now)
             return
         came = op.reader.came
@@ -405,20 +409,20 @@ class _Partition(Machine):
         self.notes |= dict.fromkeys(brought(event.stream, event.graph, event.time) for event in events)
         self.notes |= dict.fromkeys(moved_on(self.tellers, op.reader.source, came, op.events))
 
-    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Entry]]]:
+    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Delta]]]:
         """What has gone into memories since this was asked last, and may matter from the time `passed` on (integer
         ms)."""
         for id, slot, entries in self.kept():
             yield (id, slot), lasting(entries, passed, self.memories[id].together(slot))
 
-    def put(self, address: Address, entries: Sequence[Entry]) -> None:
+    def put(self, address: Address, entries: Sequence[Delta]) -> None:
         if not self.moves or address in self.addressing.alike or address[0] not in self.operators:
             super().put(address, entries)
             return
         if address not in self.addressing.keys:  # it goes to all tasks, this one included
             self.outbox.setdefault(address, []).extend(entries)
             return
-        here: list[Entry] = []
+        here: list[Delta] = []
         for entry in entries:
             local = self._is_here(address, entry[:-3])
             (here if local else self.outbox.setdefault(address, [])).append(entry)
@@ -446,36 +450,36 @@ class _Partition(Machine):
 class _FusedPartition(_Partition):
     """The same, with joins that are done as one."""
 
-    def __init__(self, program: Program, levels: Sequence[Level], owners: Owners, partition: int) -> None:
+    def __init__(self, program: PhysicalPlan, levels: Sequence[Stage], owners: Owners, partition: int) -> None:
         hosted = {id for level in levels for id in level.nodes}
         fused = {id: star for id, star in program.fused.items() if id in hosted}
         super().__init__(program, levels, owners, partition, fused)
         self.came_as = {to: address for address, to in self.moved.items()}
 
-    def come(self, address: Address, entries: Sequence[Entry]) -> None:
+    def come(self, address: Address, entries: Sequence[Delta]) -> None:
         super().come(self.moved.get(address, address), entries)
 
-    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Entry]]]:
+    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Delta]]]:
         for address, entries in super().lasting(passed):
             yield self.came_as.get(address, address), entries
 
-    def restore(self, passed: int, state: Mapping[Address, Sequence[Entry]]) -> None:
+    def restore(self, passed: int, state: Mapping[Address, Sequence[Delta]]) -> None:
         super().restore(passed, {self.moved.get(address, address): entries for address, entries in state.items()})
 
 
-class _MeasuredPartition(_Partition, Measured):
+class _MeasuredPartition(_Partition, ProfiledDataflow):
     """The same, which counts and times, join by join."""
 
-    def __init__(self, program: Program, levels: Sequence[Level], owners: Owners, partition: int) -> None:
+    def __init__(self, program: PhysicalPlan, levels: Sequence[Stage], owners: Owners, partition: int) -> None:
         super().__init__(program, levels, owners, partition)
         self.inner = {id: self.plan.consumers[id][0] for star in program.fused.values() for id in star.joins[:0:-1]}
         """Of joins that others do as one those whose rows others read, and where these come; what is read is first."""
 
-    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Entry]]]:
+    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Delta]]]:
         between = {*self.inner.values()}
         yield from (kept for kept in super().lasting(passed) if kept[0] not in between)
 
-    def restore(self, passed: int, state: Mapping[Address, Sequence[Entry]]) -> None:
+    def restore(self, passed: int, state: Mapping[Address, Sequence[Delta]]) -> None:
         """What joins hand on to each other is made anew."""
         whole = {address: list(entries) for address, entries in state.items()}
         for id, address in self.inner.items():
@@ -483,7 +487,7 @@ class _MeasuredPartition(_Partition, Measured):
                 whole.setdefault(address, []).extend(self._made_anew(id, whole))
         super().restore(passed, whole)
 
-    def _made_anew(self, id: str, state: dict[Address, list[Entry]]) -> list[Entry]:
+    def _made_anew(self, id: str, state: dict[Address, list[Delta]]) -> list[Delta]:
         """What a join makes of its rows, which are taken out of the state, and kept by it."""
         join = self.operators[id]
         return [made for port in (0, 1) for made in join.apply(port, singly(state.pop((id, port), [])))]
@@ -492,18 +496,18 @@ class _MeasuredPartition(_Partition, Measured):
 # State
 
 
-def compaction(program: Program, passed: int) -> Step:
+def compaction(program: PhysicalPlan, passed: int) -> Step:
     """The worker's function that adds up what nodes keep, and forgets what has ended. passed: the time (integer ms)
     that has been worked off: everything to come begins there or later."""
     return program.step("compaction", partial(_compacted, program, passed))
 
 
-def _compacted(program: Program, passed: int, given: Iterable[Parcel]) -> Iterator[Parcel]:
-    slots: dict[tuple[int, int], list[Entry]] = {}
+def _compacted(program: PhysicalPlan, passed: int, given: Iterable[RowBatch]) -> Iterator[RowBatch]:
+    slots: dict[tuple[int, int], list[Delta]] = {}
     for parcel in given:
         slots.setdefault((parcel.node, parcel.port), []).extend(parcel.entries)
     addressing = program.addressing()
-    memories = Machine(program.plan).memories
+    memories = Dataflow(program.plan).memories
     for (number, slot), entries in slots.items():
         id = addressing.ids[number]
         yield from addressing.state(id, slot, compacted(entries, passed, memories[id].together(slot)))

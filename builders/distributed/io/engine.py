@@ -20,7 +20,7 @@ from squall.builders.distributed.io.records import (
     STATE,
     TIME,
     TOKEN,
-    Message,
+    Record,
     Step,
 )
 from squall.plan import Plan
@@ -35,7 +35,7 @@ Read = Callable[[Folder, Collection[int] | None], Iterable[pyarrow.RecordBatch]]
 """The messages of a file, by its path in the store, that are of some buckets; None: of all."""
 
 
-class Told(NamedTuple):
+class TaskReport(NamedTuple):
     """What workers tell.
 
     latest: the latest event time (integer ms; `ALWAYS`: there is none). instants: (stream and graph, packed; time), or
@@ -61,16 +61,16 @@ class Told(NamedTuple):
     answers: tuple[str, ...] = ()
 
     @staticmethod
-    def of(messages: Iterable[Message]) -> Told:
+    def of(messages: Iterable[Record]) -> TaskReport:
         """What messages tell together."""
-        by_kind: dict[str, list[Message]] = {}
+        by_kind: dict[str, list[Record]] = {}
         for message in messages:
             by_kind.setdefault(message.kind, []).append(message)
         files = [(one.row.partition(" "), one) for one in by_kind.get(FILE, ())]
         rows = [one for (kind, _, _), one in files if kind in (ROW, HELD)]
         times = by_kind.get(TIME, ())
         starts = max((one.start for one in rows), default=ALWAYS)
-        return Told(
+        return TaskReport(
             latest=max((one.start for one in times), default=ALWAYS),
             instants=tuple(sorted({(one.row, one.node, one.start) for one in by_kind.get(INSTANT, ())})),
             counts=tuple((one.node, one.start) for one in by_kind.get(COUNT, ())),
@@ -86,7 +86,7 @@ class Told(NamedTuple):
         )
 
 
-class Tally:
+class NodeMetrics:
     """What the nodes of a plan have done in all."""
 
     def __init__(self, plan: Plan) -> None:
@@ -94,7 +94,7 @@ class Tally:
         self.rows: Counter[str] = Counter()
         self.micros: Counter[str] = Counter()
 
-    def add(self, told: Told) -> None:
+    def add(self, told: TaskReport) -> None:
         """Takes note of what workers tell."""
         for number, rows, micros in told.figures:
             self.rows[self.ids[number]] += rows
@@ -107,7 +107,7 @@ class Tally:
         return {id: NodeFigures(rows=rows, seconds=known.get(id)) for id, rows in self.rows.items()}
 
 
-class Exchange(Protocol):
+class Engine(Protocol):
     """What stores messages, and moves them to where they are worked."""
 
     partitions: int
@@ -147,11 +147,11 @@ class Exchange(Protocol):
     def made(self, step: Step) -> Frame:
         """What one task makes of nothing."""
 
-    def each(self, steps: Sequence[Step]) -> Told:
+    def each(self, steps: Sequence[Step]) -> TaskReport:
         """Runs a job of a task for each step, which makes messages of nothing: where those of its place among others
         have run before, if it can be. Answers with what they tell."""
 
-    def told(self, messages: Frame) -> Told:
+    def told(self, messages: Frame) -> TaskReport:
         """Runs the job that makes messages; answers with what they tell."""
 
     def texts(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:

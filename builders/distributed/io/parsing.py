@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow
 
-from squall.builders.distributed.io.records import LOST, Message
+from squall.builders.distributed.io.records import LOST, Record
 from squall.builders.runtime.zset import fact_row, row_fact
 from squall.errors import UsageError
 from squall.rdf import DEFAULT_STREAM, Event, Fact, Term
@@ -210,9 +210,9 @@ class Lost(NamedTuple):
     number: int = -1
 
 
-def lost_message(lost: Lost, number: int = -1) -> Message:
+def lost_message(lost: Lost, number: int = -1) -> Record:
     """A lost statement as a message."""
-    return Message(LOST, 0, 0, 0, 0, json.dumps(lost._replace(number=number)), 0, 0, 0)
+    return Record(LOST, 0, 0, 0, 0, json.dumps(lost._replace(number=number)), 0, 0, 0)
 
 
 def late(stream: str, time: int, fact: Fact) -> Lost:

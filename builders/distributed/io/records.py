@@ -21,7 +21,7 @@ import pyarrow
 from pyarrow import compute
 
 from squall.builders.runtime.serde import pack_all, unpack_all
-from squall.builders.runtime.zset import Entry
+from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError, SquallError
 from squall.rdf import FOREVER
 
@@ -49,8 +49,8 @@ SCHEMA = (
 )
 
 
-class Message(NamedTuple):
-    """A flat record of `SCHEMA`. many, spans: of a `Parcel` how many entries there are, and when they are valid; start,
+class Record(NamedTuple):
+    """A flat record of `SCHEMA`. many, spans: of a `RowBatch` how many entries there are, and when they are valid; start,
     end: the latest time at which one of them begins, and ends, if one does (integer ms)."""
 
     kind: str
@@ -66,7 +66,7 @@ class Message(NamedTuple):
     spans: bytes = b""
 
 
-class Parcel(NamedTuple):
+class RowBatch(NamedTuple):
     """Entries of one bucket for one input of a node, or of one slot of what it keeps: a message as workers have it.
     (Together, so that an engine that moves it has little to do.)"""
 
@@ -75,12 +75,12 @@ class Parcel(NamedTuple):
     bucket: int
     node: int
     port: int
-    entries: Sequence[Entry]
+    entries: Sequence[Delta]
 
-    def message(self) -> Message:
+    def message(self) -> Record:
         """The parcel as a record."""
         packed = pack_all(self.entries)
-        return Message(*self[:-1], packed.text, packed.start, packed.end, 0, len(self.entries), packed.spans)
+        return Record(*self[:-1], packed.text, packed.start, packed.end, 0, len(self.entries), packed.spans)
 
 
 class Answers(NamedTuple):
@@ -96,7 +96,7 @@ class Answers(NamedTuple):
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
         """The same as records, of kind `ROW`: start is the time, spans the place (in UTF-8, which is less for what is
         less by code points)."""
-        alike = Message(ROW, self.level, 0, self.node, 0, "", 0, FOREVER, 0)
+        alike = Record(ROW, self.level, 0, self.node, 0, "", 0, FOREVER, 0)
         of_each = {"row": self.texts, "start": self.times, "spans": [place.encode() for place in self.places]}
         for first in range(0, len(self.texts), CHUNK):
             here = slice(first, first + CHUNK)
@@ -121,20 +121,20 @@ CHUNK = 20_000
 """How many entries go together over Arrow, about."""
 
 
-Made = Message | Parcel | Answers
+Made = Record | RowBatch | Answers
 """What workers make."""
 
 
 def to_arrow(messages: Iterable[Made]) -> Iterator[pyarrow.RecordBatch]:
     """Messages in batches. A BuilderError on the way is raised as `Failed`."""
-    chunk: list[Message] = []
+    chunk: list[Record] = []
     size = 0
     try:
         for one in messages:
             if isinstance(one, Answers):
                 yield from one.batches()
                 continue
-            message = one.message() if isinstance(one, Parcel) else one
+            message = one.message() if isinstance(one, RowBatch) else one
             chunk.append(message)
             size += message.many
             if size >= CHUNK:
@@ -146,7 +146,7 @@ def to_arrow(messages: Iterable[Made]) -> Iterator[pyarrow.RecordBatch]:
         yield _batch(chunk)
 
 
-def making(messages: Sequence[Message | Parcel]) -> Step:
+def making(messages: Sequence[Record | RowBatch]) -> Step:
     """The worker's function that makes messages, of nothing."""
 
     def made(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -191,7 +191,7 @@ class Failed(Exception):
             raise BuilderError(message, hint=hint) from None
 
 
-def _batch(chunk: Sequence[Message]) -> pyarrow.RecordBatch:
+def _batch(chunk: Sequence[Record]) -> pyarrow.RecordBatch:
     columns = [column(values, field.type) for values, field in zip(zip(*chunk, strict=True), ARROW, strict=True)]
     return pyarrow.RecordBatch.from_arrays(columns, schema=ARROW)
 
@@ -208,10 +208,10 @@ def column(values: Sequence[Any], type: pyarrow.DataType) -> pyarrow.Array:
     return pyarrow.Array.from_buffers(type, len(values), [None, *map(pyarrow.py_buffer, buffers)])
 
 
-def parcels(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Parcel]:
+def parcels(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[RowBatch]:
     """The parcels in batches."""
     for message in from_arrow(batches):
-        yield Parcel(*message[:5], unpack_all(message.row, message.spans))
+        yield RowBatch(*message[:5], unpack_all(message.row, message.spans))
 
 
 def apart(
@@ -229,8 +229,8 @@ def apart(
         yield batch.filter(compute.invert(mine))
 
 
-def from_arrow(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Message]:
+def from_arrow(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Record]:
     """The messages of batches."""
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in ARROW.names)
-        yield from map(Message._make, zip(*columns, strict=True))
+        yield from map(Record._make, zip(*columns, strict=True))

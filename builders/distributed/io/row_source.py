@@ -10,7 +10,7 @@ from squall.builders.distributed.io.parsing import Losses, Lost
 from squall.errors import UsageError
 from squall.rdf import Event
 from squall.streams import address, open_source
-from squall.streams.sources.files import Divisible
+from squall.streams.sources.files import Splittable
 
 
 class Statement(NamedTuple):
@@ -25,7 +25,7 @@ class Statement(NamedTuple):
     lost: str | None = None
 
 
-def opened(uri: str, reader: str, elsewhere: Mapping[str, str], losses: Losses | None = None) -> Divisible:
+def opened(uri: str, reader: str, elsewhere: Mapping[str, str], losses: Losses | None = None) -> Splittable:
     """The source of an address. reader: what reads it, in words; elsewhere: options of sources that mean nothing to it,
     and what to do. Raises UsageError if the address has one of them, or the source cannot be divided."""
     place = address.source(uri)
@@ -36,13 +36,13 @@ def opened(uri: str, reader: str, elsewhere: Mapping[str, str], losses: Losses |
     hint = "`squall build` reads it, on every builder"
     if source.removals:
         raise UsageError(f"`{uri}` takes statements back, which rows cannot", hint=hint)
-    if not isinstance(source, Divisible):
+    if not isinstance(source, Splittable):
         reason = "what lies between two of its positions cannot be read again"
         raise UsageError(f"`{uri}` is nothing for {reader}: {reason}", hint=hint)
     return source
 
 
-def statements(source: Divisible, part: str, losses: Losses) -> Iterator[Iterator[Statement]]:
+def statements(source: Splittable, part: str, losses: Losses) -> Iterator[Iterator[Statement]]:
     """The rows of a part of a source, batch by batch. losses: what the source tells of those that cannot be used."""
     for events in chain(source.part(part), [()]):
         yield _rows(events, losses.take())

@@ -15,7 +15,7 @@ from pyarrow import compute
 
 from squall.builders.distributed.exec.routing import DELIVER
 from squall.builders.distributed.io.engine import Files, Folder, Read
-from squall.builders.distributed.io.records import ANSWERS, ARROW, FILE, ROW, STORED, Message, Step, to_arrow
+from squall.builders.distributed.io.records import ANSWERS, ARROW, FILE, ROW, STORED, Record, Step, to_arrow
 from squall.rdf import FOREVER
 
 ORDER = ("start", "node", "spans", "row")
@@ -50,7 +50,7 @@ def reading(step: Step, read: Read, files: Sequence[Folder]) -> Step:
     return of_files
 
 
-def _leaving(step: Step, is_left: Callable[[str, int], bool], leave: Callable[[Place, pyarrow.Table], Message]) -> Step:
+def _leaving(step: Step, is_left: Callable[[str, int], bool], leave: Callable[[Place, pyarrow.Table], Record]) -> Step:
     """The step, with a message in place of so many that are left behind."""
 
     def left(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -83,17 +83,17 @@ def _table(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.Table:
     return pyarrow.Table.from_batches(batches, ARROW)
 
 
-def _answers(put: Put, place: Place, answers: pyarrow.Table) -> Message:
+def _answers(put: Put, place: Place, answers: pyarrow.Table) -> Record:
     name = put(place, answers.sort_by([(column, "ascending") for column in ORDER]))
-    return Message(ANSWERS, 0, 0, 0, 0, name, 0, 0, 0)
+    return Record(ANSWERS, 0, 0, 0, 0, name, 0, 0, 0)
 
 
-def _stored(put: Put, place: Place, messages: pyarrow.Table) -> Message:
+def _stored(put: Put, place: Place, messages: pyarrow.Table) -> Record:
     kind, level = place
     ends = compute.filter(messages["end"], compute.less(messages["end"], FOREVER))
     end = FOREVER if len(ends) == 0 else compute.max(ends).as_py()
     start, many = compute.max(messages["start"]).as_py(), compute.sum(messages["many"]).as_py()
-    return Message(FILE, level, 0, 0, 0, f"{kind} {put(place, messages)}", start, end, 0, many)
+    return Record(FILE, level, 0, 0, 0, f"{kind} {put(place, messages)}", start, end, 0, many)
 
 
 # What counts of a folder

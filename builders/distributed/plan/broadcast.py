@@ -33,7 +33,7 @@ from squall.builders.distributed.plan.partitioning import (
 )
 from squall.plan import Plan
 from squall.plan.cardinality import TYPE
-from squall.plan.operators import AntiJoin, Cell, Closure, Distinct, Join, LeftJoin, Match
+from squall.plan.operators import AntiJoin, Cell, Distinct, Join, LeftJoin, Match, TransitiveClosure
 from squall.plan.partitioning import Columns
 
 Entries = Mapping[str, frozenset[Address]]
@@ -104,7 +104,7 @@ def _moving(plan: Plan, keys: Keys, *nodes: str) -> int:
 
 def closures(plan: Plan) -> frozenset[Address]:
     """The inputs at which closures get their steps."""
-    return frozenset((node.id, 0) for node in plan.nodes if isinstance(node.op, Closure))
+    return frozenset((node.id, 0) for node in plan.nodes if isinstance(node.op, TransitiveClosure))
 
 
 def spreadable(plan: Plan) -> dict[Address, frozenset[Address]]:

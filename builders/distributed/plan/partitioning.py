@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from squall.plan import Node, Plan, partitioning
-from squall.plan.operators import Closure, Feed, Group, Join, LeftJoin, is_stateful
+from squall.plan.operators import DerivedStream, Group, Join, LeftJoin, TransitiveClosure, is_stateful
 from squall.plan.partitioning import Columns, places, read_again, template_of
 
 Address = tuple[str, int]
@@ -89,7 +89,7 @@ def grouped(plan: Plan, node: Node, keys: Keys) -> Grouping | None:
     if not is_stateful(node.op) or not node.inputs:
         return None
     found = [keys[node.id, port] for port in range(len(node.inputs))]
-    if isinstance(node.op, Closure):
+    if isinstance(node.op, TransitiveClosure):
         return SOURCES if found[0] == EVERYWHERE else found[0]
     if all(key == EVERYWHERE for key in found):
         return EVERYWHERE
@@ -98,12 +98,12 @@ def grouped(plan: Plan, node: Node, keys: Keys) -> Grouping | None:
             return _paired(columns, plan.widths[node.inputs[0].node], found)
         case Group(keys=columns):
             return _moved(found[0], lambda key: places(columns, key))
-        case Feed():
+        case DerivedStream():
             return _read_again(plan, node, node.op, found)
     return found[0]
 
 
-def _read_again(plan: Plan, node: Node, op: Feed, found: Sequence[Grouping | None]) -> Grouping | None:
+def _read_again(plan: Plan, node: Node, op: DerivedStream, found: Sequence[Grouping | None]) -> Grouping | None:
     """By what the rows lie as which a stream that is made is read, if those of all its inputs lie alike."""
     templates = (template_of(edge.node, plan.by_id) for edge in node.inputs)
     read = {_moved(key, partial(read_again, op, template)) for key, template in zip(found, templates, strict=True)}

@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 from squall.builders.distributed.plan.partitioning import Address, text_of, ways
 from squall.builders.distributed.plan.skew import deciding
-from squall.builders.runtime.dataflow import Machine
+from squall.builders.runtime.dataflow import Dataflow
 from squall.plan import Input, Node, Plan
-from squall.plan.operators import Distinct, Match, Project, Read, Where, is_stateful
+from squall.plan.operators import ConstantFilter, Distinct, Match, Project, Scan, is_stateful
 from squall.plan.partitioning import Columns
 from squall.rdf import Event
 
 _TOGETHER = 1000
 """Events that are counted at a time."""
-_FITS = Read | Match | Where | Project
+_FITS = Scan | Match | ConstantFilter | Project
 """What says which facts fit. What computes, which may be functions of the user's, is not asked: it is another's work to
 call them, and rows that would not pass are counted as well."""
 
@@ -37,10 +37,10 @@ class Arriving:
         self._wanted = wanted
 
     @cached_property
-    def _counting(self) -> tuple[Machine, dict[str, _End]]:
+    def _counting(self) -> tuple[Dataflow, dict[str, _End]]:
         """What is made when there is something to be counted: of many rules it takes its time."""
         fits, ends = _entrances(self._plan, self._wanted)
-        return Machine(fits, hosted=()), ends
+        return Dataflow(fits, hosted=()), ends
 
     def seen(self, events: Iterable[Event]) -> Iterator[Event]:
         """The events, which are counted when they are taken."""

@@ -12,18 +12,17 @@ from functools import cached_property
 
 from squall.builders.distributed.exec.routing import bucket_of
 from squall.builders.distributed.plan.shardability_reasons import Reason
-from squall.model.windows import Count
+from squall.model.windows import CountWindow
 from squall.plan import Node, Plan
 from squall.plan.operators import (
-    Answer,
     AntiJoin,
-    Apply,
     Cell,
-    Deliver,
+    ConstantFilter,
+    Construct,
+    DerivedStream,
     Distinct,
-    Emit,
     Extend,
-    Feed,
+    Filter,
     Group,
     Join,
     LeftJoin,
@@ -31,13 +30,14 @@ from squall.plan.operators import (
     Operator,
     Project,
     Quad,
-    Read,
+    Scan,
+    Select,
+    Sink,
     Slice,
-    Test,
+    TableFunction,
     Union,
     Unit,
     Update,
-    Where,
     is_stateful,
 )
 from squall.plan.partitioning import inputs_by_kind, read_again, template_of
@@ -87,7 +87,7 @@ class _Subjects:
         op = node.op
         came = [known[edge.node] for edge in node.inputs]
         match op:
-            case Read(source=source):
+            case Scan(source=source):
                 return frozenset([source.begins])
             case Match(cells=cells):
                 return _all(self._matched(cells, edge.node, known) for edge in node.inputs)
@@ -102,29 +102,29 @@ class _Subjects:
                 return _all(came)
             case Distinct(by=by):
                 return _all(came) & frozenset(range(by))
-            case Project(columns=cells) | Emit(template=cells) | Group(keys=cells):
+            case Project(columns=cells) | Construct(template=cells) | Group(keys=cells):
                 return _among(cells, came[0])
-            case Answer(columns=columns):
+            case Select(columns=columns):
                 return _among((None, *columns), came[0])
             case Slice(keys=keys):
                 return came[0] if came[0] & {*keys} else _NONE
-            case Where() | Test() | Extend() | Apply():
+            case ConstantFilter() | Filter() | Extend() | TableFunction():
                 return came[0]
             case Update():
                 return frozenset([0])
-            case Feed():
+            case DerivedStream():
                 return _all(self._read_again(op, edge.node, known) for edge in node.inputs)
         return _NONE
 
     def _matched(self, cells: Sequence[Cell], id: str, known: Mapping[str, Places]) -> Places:
         places: Collection[int] = known[id]
         read = self.plan.by_id[id].op
-        if isinstance(read, Read) and not read.source.begins and mark_of(cells) is not None:
+        if isinstance(read, Scan) and not read.source.begins and mark_of(cells) is not None:
             places = [1]  # an atom's first argument
         found = (cells[place] for place in places if place < len(cells))
         return frozenset(cell for cell in found if isinstance(cell, int))
 
-    def _read_again(self, op: Feed, id: str, known: Mapping[str, Places]) -> Places:
+    def _read_again(self, op: DerivedStream, id: str, known: Mapping[str, Places]) -> Places:
         """Where the subject is of facts that are told, as a stream that the program makes is read."""
         template = template_of(id, self.plan.by_id)
         found = (read_again(op, template, (place,)) for place in known[id])
@@ -134,7 +134,7 @@ class _Subjects:
         """For which reason a node needs facts of several subjects; None: it does not."""
         op = node.op
         match op:
-            case Read(source=source) if any(isinstance(window, Count) for window in source.all_windows):
+            case Scan(source=source) if any(isinstance(window, CountWindow) for window in source.all_windows):
                 return "reads through a window of triples"
             case Unit():
                 given = (self.plan.by_id[id].op for id, _ in self.plan.consumers[node.id])
@@ -142,11 +142,13 @@ class _Subjects:
             case Update():
                 came = _all(self.known[edge.node] for edge in node.inputs)
                 return None if _is_ground(op) or _are_in(op, came) else "acts on other subjects than that of its row"
-            case Deliver(output="rstream") | Feed(output="rstream"):
+            case Sink(output="rstream") | DerivedStream(output="rstream"):
                 return "is told whole"
-            case Feed() if isinstance(op.source.window, Count) or op.source.begins not in self.known[node.id]:
+            case DerivedStream() if (
+                isinstance(op.source.window, CountWindow) or op.source.begins not in self.known[node.id]
+            ):
                 return "makes a stream of facts of other subjects"
-            case Deliver() | Feed():
+            case Sink() | DerivedStream():
                 return None if self._tell_apart(node) else "tells what may come of several subjects"
         return "brings several subjects together" if is_stateful(op) and not self.known[node.id] else None
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from squall.builders.distributed.exec.ordered_scan import why_in_turn
 from squall.plan import Node, Plan
-from squall.plan.operators import Feed, Operator, Read, Update
+from squall.plan.operators import DerivedStream, Operator, Scan, Update
 
 
 class Reason(NamedTuple):
@@ -40,9 +40,9 @@ def in_order(plan: Plan) -> Reason | None:
 
 def _needs_order(op: Operator) -> str | None:
     match op:
-        case Read(source=source):
+        case Scan(source=source):
             return why_in_turn(source)
-        case Feed():
+        case DerivedStream():
             return "makes a stream that is read again"
     return _decides(op)
 

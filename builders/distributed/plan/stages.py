@@ -25,20 +25,20 @@ from squall.builders.distributed.plan.partitioning import (
     ways,
 )
 from squall.builders.distributed.plan.skew import Hot, scattered
-from squall.builders.runtime.multiway_join import Fused, stars
+from squall.builders.runtime.multiway_join import FusedJoin, stars
 from squall.errors import BuilderError
 from squall.model.stratification import may_hear
 from squall.plan import Node, Plan
 from squall.plan.operators import (
     AntiJoin,
-    Closure,
-    Deliver,
+    DerivedStream,
     Distinct,
-    Feed,
     Group,
     Join,
     LeftJoin,
+    Sink,
     Slice,
+    TransitiveClosure,
     is_stateful,
 )
 from squall.plan.partitioning import Columns
@@ -62,7 +62,7 @@ class Hop:
 
 
 @dataclass(frozen=True)
-class Level:
+class Stage:
     """nodes: those that keep rows, in the order of the plan; stages: the same, by what exchanges nothing inside.
 
     recursive: takes rounds. deletes: takes its rounds in two phases, delete and rederive. timely: has nodes that look
@@ -88,8 +88,8 @@ def groupings(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> 
     return scattered(plan, keys, hot) if hot else keys
 
 
-def levels(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> tuple[Level, ...]:
-    """The levels in the order in which they are worked off, numbered from 1. `Deliver` is in none: it ends a batch.
+def levels(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> tuple[Stage, ...]:
+    """The levels in the order in which they are worked off, numbered from 1. `Sink` is in none: it ends a batch.
 
     spread: the inputs whose rows go to all tasks (`squall.builders.distributed.plan.broadcast`). hot: the keys that many rows
     have (`squall.builders.distributed.plan.skew`)."""
@@ -110,19 +110,21 @@ def hops(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> Itera
                 yield Hop(node.id, way.consumer, way.port, way.key is None or way.key != wanted)
 
 
-def ending(plan: Plan, levels: Sequence[Level], spread: Collection[Address] = (), hot: Hot = NONE) -> tuple[Level, ...]:
+def ending(plan: Plan, levels: Sequence[Stage], spread: Collection[Address] = (), hot: Hot = NONE) -> tuple[Stage, ...]:
     """The level that is worked off together with the end, if there is one: the last, where it takes no rounds, what it
     makes is told where it lies, and the driver has to hear of nothing in between: at which instants something that is
     told whole has changed, or is evaluated, since a stream is made there."""
     if not levels or levels[-1].recursive or any(changes_only(op) for _, op in plan.deliveries):
         return ()
     ends, last = {node.id for node, _ in plan.deliveries}, levels[-1].nodes
-    makes = any(isinstance(plan.by_id[id].op, Feed) for id in last)
+    makes = any(isinstance(plan.by_id[id].op, DerivedStream) for id in last)
     moving = any(hop.moves and hop.consumer in ends and hop.producer in last for hop in hops(plan, spread, hot))
     return () if moving or (makes and tellers(plan)) else tuple(levels[-1:])
 
 
-def fused(plan: Plan, levels: Sequence[Level], spread: Collection[Address] = (), hot: Hot = NONE) -> dict[str, Fused]:
+def fused(
+    plan: Plan, levels: Sequence[Stage], spread: Collection[Address] = (), hot: Hot = NONE
+) -> dict[str, FusedJoin]:
     """The joins that are done as one (`squall.builders.runtime.multiway_join`): inside of a level without rounds, between which no rows
     move."""
     place = {id: level.number for level in levels if not level.recursive for id in level.nodes}
@@ -151,7 +153,7 @@ def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:
 def _heard(plan: Plan) -> list[tuple[str, str]]:
     """Nodes that make a stream, each with one that makes another which is told whole at times that the first one's
     events say."""
-    feeds = [(node.id, node.op) for node in plan.nodes if isinstance(node.op, Feed)]
+    feeds = [(node.id, node.op) for node in plan.nodes if isinstance(node.op, DerivedStream)]
     told = [(id, op) for id, op in feeds if op.output == "rstream"]
     return [
         (one, id)
@@ -176,18 +178,18 @@ def _numbers_from(plan: Plan, into: dict[str, list[Hop]], least: Mapping[str, in
         steps = ((hop, hop.moves or deletes or (timely and hop.producer in unsettled)) for hop in before)
         floors = (least.get(id, 1) for id in members)
         number = max([1, *floors, *(numbers.get(hop.producer, 0) + moves for hop, moves in steps)])
-        numbers.update({id: number for id in members if not isinstance(plan.by_id[id].op, Deliver)})
-        makes = any(isinstance(plan.by_id[id].op, Feed) for id in members)
+        numbers.update({id: number for id in members if not isinstance(plan.by_id[id].op, Sink)})
+        makes = any(isinstance(plan.by_id[id].op, DerivedStream) for id in members)
         if recursive or makes or any(hop.producer in unsettled and numbers[hop.producer] == number for hop in before):
             unsettled.update(members)
     return numbers
 
 
 def _is_timely(node: Node) -> bool:
-    return isinstance(node.op, Feed | Group | Slice)
+    return isinstance(node.op, DerivedStream | Group | Slice)
 
 
-def _level(plan: Plan, into: dict[str, list[Hop]], numbers: dict[str, int], number: int) -> Level:
+def _level(plan: Plan, into: dict[str, list[Hop]], numbers: dict[str, int], number: int) -> Stage:
     nodes = tuple(node.id for node in plan.nodes if numbers.get(node.id) == number)
     inner = [hop for id in nodes for hop in into.get(id, []) if hop.producer in nodes]
     import networkx  # on demand: workers, which import this module, have no need of it
@@ -198,7 +200,7 @@ def _level(plan: Plan, into: dict[str, list[Hop]], numbers: dict[str, int], numb
     stages = sorted((tuple(sorted(part, key=nodes.index)) for part in networkx.connected_components(graph)), key=str)
     recursion = any(len(part) > 1 and set(part) & set(nodes) & plan.retractable for part in plan.components)
     timely = any(_is_timely(plan.by_id[id]) for id in nodes)
-    return Level(number, nodes, tuple(stages), any(hop.moves for hop in inner), recursion, timely)
+    return Stage(number, nodes, tuple(stages), any(hop.moves for hop in inner), recursion, timely)
 
 
 def chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
@@ -242,7 +244,7 @@ def _row_by_row(plan: Plan, starts: Sequence[str], shown: Collection[str] = ()) 
 def grouping(node: Node, keys: Keys) -> str:
     """By which columns the rows of a node are grouped, as text."""
     wanted = [keys[node.id, port] for port in range(len(node.inputs))]
-    if isinstance(node.op, Closure) and wanted == [EVERYWHERE]:
+    if isinstance(node.op, TransitiveClosure) and wanted == [EVERYWHERE]:
         return f" with all steps in every task, the pairs by {_shown(SOURCES)}"
     if wanted and all(columns == EVERYWHERE for columns in wanted):
         return " in every task, for itself"
@@ -254,7 +256,7 @@ def grouping(node: Node, keys: Keys) -> str:
     match node.op:
         case Join() | LeftJoin() | AntiJoin():
             return f" grouped by {' = '.join(map(_shown, wanted))}{_but_for(wanted)}"
-        case Distinct() | Group() | Deliver() | Feed() if wanted:
+        case Distinct() | Group() | Sink() | DerivedStream() if wanted:
             shown = dict.fromkeys(_shown(columns) for columns in wanted if columns != ())
             meeting = ", ".join(str(port) for port, columns in enumerate(wanted, 1) if columns == ())
             apart = f"; a single task has all rows of input {meeting}" if meeting else ""

@@ -16,20 +16,20 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from squall.builders.runtime.operators import stateless
-from squall.builders.runtime.operators.derived_stream import Feed
+from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import (
-    Closure,
-    CountingDistinct,
-    GrowingDistinct,
-    RecursiveDistinct,
-    Timed,
+    AppendOnlyDistinct,
+    DRedDistinct,
+    RetractableDistinct,
+    TimedDistinct,
+    TransitiveClosureOperator,
 )
 from squall.builders.runtime.operators.event_time import Group, Slice
 from squall.builders.runtime.operators.join import AntiJoin, Join, LeftJoin
-from squall.builders.runtime.operators.output import Deliver, GrowingDeliver
+from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
 from squall.builders.runtime.operators.stateless import Plain
 from squall.builders.runtime.operators.update import Update
-from squall.builders.runtime.zset import Entry
+from squall.builders.runtime.zset import Delta
 from squall.model.windows import Landmark
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
@@ -38,7 +38,7 @@ from squall.plan import operators as ops
 class Operator(Protocol):
     """One node at work."""
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         """Takes entries on an input; answers with entries of its own rows. The entries given stay as they are."""
         ...
 
@@ -49,27 +49,27 @@ def operator(node: Node, plan: Plan) -> Operator:
     widths = [plan.widths[edge.node] for edge in node.inputs]
     growing = not any(edge.node in plan.retractable for edge in node.inputs)
     match op:
-        case ops.Read() | ops.Unit() | ops.Union():
+        case ops.Scan() | ops.Unit() | ops.Union():
             return Plain(stateless.same)
         case ops.Match():
             return Plain(stateless.match(op.cells))
-        case ops.Test() | ops.Extend() if ops.is_timed(op):
-            return Timed(op, widths[0])
-        case ops.Test():
+        case ops.Filter() | ops.Extend() if ops.is_timed(op):
+            return TimedDistinct(op, widths[0])
+        case ops.Filter():
             return Plain(stateless.test(op))
         case ops.Extend():
             return Plain(stateless.extend(op))
-        case ops.Apply():
+        case ops.TableFunction():
             return Plain(stateless.apply(op))
         case ops.Project():
             return Plain(stateless.project(op, widths[0]))
-        case ops.Where():
+        case ops.ConstantFilter():
             return Plain(stateless.where(op))
-        case ops.Emit(template=template, rules=rules):
+        case ops.Construct(template=template, rules=rules):
             return Plain(stateless.emit(template, rules, widths[0], plan.unbound[node.inputs[0].node]))
         case ops.Update():
             return Update(op)
-        case ops.Answer():
+        case ops.Select():
             return Plain(stateless.answer(op, widths[0], _is_told_whole(node, plan)))
         case ops.Join():
             return Join(op, (widths[0], widths[1]), growing)
@@ -81,28 +81,28 @@ def operator(node: Node, plan: Plan) -> Operator:
             return Group(op)
         case ops.Slice():
             return Slice(op)
-        case ops.Closure():
-            return Closure()
+        case ops.TransitiveClosure():
+            return TransitiveClosureOperator()
         case ops.Distinct(by=by):
             return _distinct(node, by, plan)
-        case ops.Feed():
-            return Feed(op, plan.deletes)
-        case ops.Deliver():
+        case ops.DerivedStream():
+            return DerivedStreamOperator(op, plan.deletes)
+        case ops.Sink():
             return output_operator(node, op, plan)
 
 
 def _is_told_whole(answer: Node, plan: Plan) -> bool:
     """Whether all solutions of a query are handed on at an instant."""
     ends = (plan.by_id[id].op for id, _ in plan.consumers[answer.id])
-    return any(isinstance(op, ops.Deliver) and op.output == "rstream" for op in ends)
+    return any(isinstance(op, ops.Sink) and op.output == "rstream" for op in ends)
 
 
-def output_operator(node: Node, op: ops.Deliver, plan: Plan) -> Deliver | GrowingDeliver:
+def output_operator(node: Node, op: ops.Sink, plan: Plan) -> OutputOperator | AppendOnlyOutput:
     """An operation node of a plan, ready to work."""
-    solutions = any(isinstance(plan.by_id[edge.node].op, ops.Answer) for edge in node.inputs)
+    solutions = any(isinstance(plan.by_id[edge.node].op, ops.Select) for edge in node.inputs)
     if op.output != "istream" or node.id in plan.retractable or solutions or op.report.policy == "periodic":
-        return Deliver(op)
-    return GrowingDeliver(op, remembers=op.distinct or ends(plan))
+        return OutputOperator(op)
+    return AppendOnlyOutput(op, remembers=op.distinct or ends(plan))
 
 
 def remembers(plan: Plan) -> bool:
@@ -118,6 +118,6 @@ def ends(plan: Plan) -> bool:
 
 def _distinct(node: Node, by: int, plan: Plan) -> Operator:
     if node.id not in plan.retractable:
-        return GrowingDistinct(by)
+        return AppendOnlyDistinct(by)
     recursive = any(node.id in component and len(component) > 1 for component in plan.components)
-    return RecursiveDistinct(by) if recursive else CountingDistinct(by)
+    return DRedDistinct(by) if recursive else RetractableDistinct(by)

@@ -1,4 +1,4 @@
-"""The last so many triples of a stream: what comes into a `Count` window, and what leaves it."""
+"""The last so many triples of a stream: what comes into a `CountWindow` window, and what leaves it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, cast
 
-from squall.builders.runtime.zset import Entry, Row, fact_row, row_fact
-from squall.model.windows import Count
+from squall.builders.runtime.zset import Delta, Row, fact_row, row_fact
+from squall.model.windows import CountWindow
 from squall.rdf import FOREVER, Fact
 
 
@@ -22,11 +22,11 @@ class _Counted(NamedTuple):
 
 
 class Counted:
-    """The facts of a stream through a `Count` window. entries: what patterns read of a fact that came at a time, in a
+    """The facts of a stream through a `CountWindow` window. entries: what patterns read of a fact that came at a time, in a
     named graph or none, over an interval, so many times more or less."""
 
     def __init__(
-        self, window: Count, entries: Callable[[Fact, int, str, tuple[int, int], int], Iterator[Entry]]
+        self, window: CountWindow, entries: Callable[[Fact, int, str, tuple[int, int], int], Iterator[Delta]]
     ) -> None:
         self.window = window
         self.entries = entries
@@ -40,7 +40,7 @@ class Counted:
         self.came = 0
         """How many have come."""
 
-    def come(self, fact: Fact, time: int, graph: str = "") -> Iterator[Entry]:
+    def come(self, fact: Fact, time: int, graph: str = "") -> Iterator[Delta]:
         """A fact has come: the entries of those that leave."""
         self.came += 1
         self.waiting.append(_Counted(fact, time, graph, True))
@@ -54,7 +54,7 @@ class Counted:
         self.facts += new
         self.fresh += [time] * len(new)
 
-    def stay(self) -> Iterator[Entry]:
+    def stay(self) -> Iterator[Delta]:
         """The entries of all that has come into the content since this was asked last, and is there still."""
         since, self.fresh = self.fresh, deque()
         last = list(islice(reversed(self.facts), len(since)))
@@ -62,14 +62,14 @@ class Counted:
             if known.stays:
                 yield from self.entries(known.fact, known.came, known.graph, (start, FOREVER), 1)
 
-    def _ended(self, known: _Counted, since: int | None, time: int) -> Iterator[Entry]:
+    def _ended(self, known: _Counted, since: int | None, time: int) -> Iterator[Delta]:
         """A fact ends that is in the content. since: when that began, if no entries of it have been made."""
         if known.stays and since is None:
             yield from self.entries(known.fact, known.came, known.graph, (time, FOREVER), -1)
         elif known.stays and since is not None and since < time:
             yield from self.entries(known.fact, known.came, known.graph, (since, time), 1)
 
-    def remove(self, fact: Fact, time: int, is_meant: Callable[[str], bool]) -> Iterator[Entry]:
+    def remove(self, fact: Fact, time: int, is_meant: Callable[[str], bool]) -> Iterator[Delta]:
         """What came of a fact before this time ends now, if its graph is meant; it goes on counting among the last so
         many."""
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import cast
 
-from squall.builders.runtime.operators.event_time import TimeDriven
-from squall.builders.runtime.operators.output import Deliver
-from squall.builders.runtime.operators.scan import Reader
+from squall.builders.runtime.operators.event_time import EventTimeOperator
+from squall.builders.runtime.operators.output import OutputOperator
+from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.state import Kept
-from squall.builders.runtime.zset import Entry
+from squall.builders.runtime.zset import Delta
 from squall.contracts import Output
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Quad, Triple
@@ -19,18 +19,18 @@ _READ = 2
 """The first slot of what is remembered of what was read, behind those of what is told."""
 
 
-class Feed(TimeDriven):
+class DerivedStreamOperator(EventTimeOperator):
     """A stream that the program makes, read through a window: relation to stream to relation.
 
     Its facts of an instant come in the order of their text, those of one graph after the other, whatever made them.
     deletes: whether updates may delete any.
     """
 
-    def __init__(self, op: ops.Feed, deletes: bool = False) -> None:
+    def __init__(self, op: ops.DerivedStream, deletes: bool = False) -> None:
         super().__init__()
         self.stream = op.source.stream
-        self.told = Deliver(ops.Deliver(op.output, True, op.report, op.sources))
-        self.reader = Reader(op.source, (), every=True, atoms=True, remembers=deletes, updated=deletes, made=True)
+        self.told = OutputOperator(ops.Sink(op.output, True, op.report, op.sources))
+        self.reader = ScanOperator(op.source, (), every=True, atoms=True, remembers=deletes, updated=deletes, made=True)
         self.events: list[Event] = []
         """Those that the stream had when time went on last."""
         self.ends = ALWAYS
@@ -42,10 +42,10 @@ class Feed(TimeDriven):
     def due(self) -> int:
         return self.told.due if self.instants is None else min(self.told.changes.due, *self.instants[:1], FOREVER)
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         return self.told.apply(port, entries)
 
-    def advance(self, now: int) -> list[Entry]:
+    def advance(self, now: int) -> list[Delta]:
         self.events = []
         instants, self.instants = self.instants, None if self.instants is None else ()
         for time, outputs in groupby(self.told.flush(now, instants), key=_time):
@@ -57,8 +57,8 @@ class Feed(TimeDriven):
         self.ends = max([self.ends, *(time for entry in found for time in entry[-3:-1] if time != FOREVER)])
         return found
 
-    def remove(self, fact: Fact, time: int, stream: str | None) -> list[Entry]:
-        """What was told of a fact before this time (integer ms) ends now; as `Reader.remove`."""
+    def remove(self, fact: Fact, time: int, stream: str | None) -> list[Delta]:
+        """What was told of a fact before this time (integer ms) ends now; as `ScanOperator.remove`."""
         return self.reader.remove(fact, time, stream)
 
     def keep(self) -> None:
@@ -72,7 +72,7 @@ class Feed(TimeDriven):
     def resume(self, passed: int) -> None:
         self.told.resume(passed)
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot < _READ:
             self.told.restore(slot, entries)
         else:

@@ -20,14 +20,14 @@ from squall.builders.runtime.intervals import (
     union,
 )
 from squall.builders.runtime.operators.codegen import computed
-from squall.builders.runtime.operators.state import SWEPT, Keeping, added
-from squall.builders.runtime.operators.transitive_closure import Closure as Pairs
-from squall.builders.runtime.zset import Entry, Row
+from squall.builders.runtime.operators.state import SWEPT, Stateful, added
+from squall.builders.runtime.operators.transitive_closure import ClosureIndex as Pairs
+from squall.builders.runtime.zset import Delta, Row
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER
 
 
-class GrowingDistinct(Keeping):
+class AppendOnlyDistinct(Stateful):
     """A set to which rows are only ever added: what is valid already is not said again.
 
     valid: for each row the intervals over which it is valid, or, as most often, only the start of one without an end:
@@ -41,8 +41,8 @@ class GrowingDistinct(Keeping):
         self.passed = ALWAYS
         self.limit = SWEPT
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
-        found: list[Entry] = []
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
+        found: list[Delta] = []
         valid, by = self.valid, self.by
         for entry in entries:
             key = entry[:by]
@@ -55,7 +55,7 @@ class GrowingDistinct(Keeping):
             self.note(0, found)
         return found
 
-    def _more(self, key: Row, entry: Entry) -> list[Entry]:
+    def _more(self, key: Row, entry: Delta) -> list[Delta]:
         """What an entry adds to a row that is known."""
         known = self._intervals(key)
         start, end = entry[-3:-1]
@@ -75,7 +75,7 @@ class GrowingDistinct(Keeping):
     def together(self, slot: int) -> int | None:
         return self.by
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         for entry in entries:
             self._add(entry[: self.by], entry[-3:-1])
 
@@ -97,7 +97,7 @@ class GrowingDistinct(Keeping):
         return len(self.valid)
 
 
-class Closure(Keeping):
+class TransitiveClosureOperator(Stateful):
     """The transitive closure of pairs that are only ever added."""
 
     def __init__(self) -> None:
@@ -108,12 +108,12 @@ class Closure(Keeping):
         """Leaves to others what nodes lead to that are not its own. Nothing has come yet."""
         self.pairs = Pairs(is_own)
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
             self.note(0, entries)
         return [(*pair, 1) for pair in self.pairs.add([entry[:-1] for entry in entries])]
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         self.pairs.add([entry[:-1] for entry in entries])
 
     def expire(self, now: int) -> None:
@@ -127,7 +127,7 @@ _NAMED = 2
 """The slot of what rows were told to be made by."""
 
 
-class CountingDistinct(Keeping):
+class RetractableDistinct(Stateful):
     """A set whose rows may be taken back: a row is valid while more has been said for it than against.
 
     Rows that agree in the first `by` columns are one. What they have behind these (a fact's rule) is counted apart, so
@@ -147,12 +147,12 @@ class CountingDistinct(Keeping):
         """Nothing that is still to come begins before."""
         self.limit = SWEPT
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
             self.note(0, entries)
         return self._update(self._count(entries))
 
-    def _count(self, entries: Sequence[Entry]) -> Iterable[Row]:
+    def _count(self, entries: Sequence[Delta]) -> Iterable[Row]:
         touched: dict[Row, None] = {}
         for entry in entries:
             key, rest = entry[: self.by], entry[self.by : -3]
@@ -163,9 +163,9 @@ class CountingDistinct(Keeping):
             touched[key] = None
         return touched
 
-    def _update(self, keys: Iterable[Row]) -> list[Entry]:
+    def _update(self, keys: Iterable[Row]) -> list[Delta]:
         """Says how the validity of rows has changed, and forgets those of which nothing is left."""
-        found: list[Entry] = []
+        found: list[Delta] = []
         for key in keys:
             self._forget(key)
             new = unended(positive(self.counts.get(key, {})), self.passed)
@@ -191,7 +191,7 @@ class CountingDistinct(Keeping):
         now = (rest for rest, steps in makers.items() if _holds(steps, instant))
         return next(now, next(iter(makers)))
 
-    def _told_anew(self, key: Row, valid: Intervals) -> Iterator[Entry]:
+    def _told_anew(self, key: Row, valid: Intervals) -> Iterator[Delta]:
         """The row where what it was told to be made by does not make it any more at the instant at which it begins."""
         named, makers = self.named.get(key, {}), self.makers[key]
         now: dict[int, tuple[Row, int]] = {}
@@ -226,14 +226,14 @@ class CountingDistinct(Keeping):
     def together(self, slot: int) -> int | None:
         return self.by
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == _NAMED:
             self._restore_names(entries)
             return
         for key in self._count(entries):
             self._set(key, positive(self.counts[key]))
 
-    def _restore_names(self, entries: Sequence[Entry]) -> None:
+    def _restore_names(self, entries: Sequence[Delta]) -> None:
         for (*row, start, end), count in sorted(added(entries).items(), key=itemgetter(1)):
             key, maker = tuple(row[: self.by]), (tuple(row[self.by :]), end)
             named = self.named.setdefault(key, {})
@@ -259,7 +259,7 @@ class CountingDistinct(Keeping):
         return len(self.counts)
 
 
-def _told_by(key: Row, named: dict[int, tuple[Row, int]], weight: int) -> Iterator[Entry]:
+def _told_by(key: Row, named: dict[int, tuple[Row, int]], weight: int) -> Iterator[Delta]:
     return ((*key, *maker, start, end, weight) for start, (maker, end) in named.items())
 
 
@@ -267,7 +267,7 @@ def _holds(steps: Steps, instant: int) -> bool:
     return any(start <= instant < end for start, end in positive(steps))
 
 
-class RecursiveDistinct(CountingDistinct):
+class DRedDistinct(RetractableDistinct):
     """A set in a recursion from which rows may be taken back: delete and rederive (Gupta, Mumick, Subrahmanian 1993).
 
     A count alone would let two facts that derive each other hold each other up. So, first, whatever is taken back
@@ -280,7 +280,7 @@ class RecursiveDistinct(CountingDistinct):
         self.deleting = False
         self.unsettled: dict[Row, None] = {}
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         self.note(0, entries)
         keys = self._count(entries)
         if self.deleting:
@@ -289,8 +289,8 @@ class RecursiveDistinct(CountingDistinct):
         self.note(1, found)
         return found
 
-    def _delete(self, entries: Sequence[Entry]) -> list[Entry]:
-        found: list[Entry] = []
+    def _delete(self, entries: Sequence[Delta]) -> list[Delta]:
+        found: list[Delta] = []
         for entry in entries:
             start, end, weight = entry[-3:]
             key = entry[: self.by]
@@ -301,14 +301,14 @@ class RecursiveDistinct(CountingDistinct):
                 self._set(key, tuple(part for one in valid for part in outside(*one, tuple(gone))))
         return found
 
-    def rederive(self) -> list[Entry]:
+    def rederive(self) -> list[Delta]:
         """What is valid by its counts but was deleted, or added while deleting, comes in."""
         unsettled, self.unsettled = self.unsettled, {}
         found = self._update(key for key in unsettled if key in self.counts)
         self.note(1, found)
         return found
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == 0:
             self.unsettled.update(dict.fromkeys(self._count(entries)))
             return
@@ -331,11 +331,11 @@ _Stretch = tuple[int, int, int, int]
 """(since, start, end, count): a row holds so often over [start, end), and has held since a time."""
 
 
-class Timed(CountingDistinct):
+class TimedDistinct(RetractableDistinct):
     """An expression that is computed at the time since which a row holds, and again when that changes. It counts its
     rows as a set does, but hands each on as often as it comes."""
 
-    def __init__(self, op: ops.Test | ops.Extend, width: int) -> None:
+    def __init__(self, op: ops.Filter | ops.Extend, width: int) -> None:
         super().__init__(width)
         self.compute = computed("def run(x, t):\n return {0}", [op.expression], "x", "t")
         self.extends = isinstance(op, ops.Extend)
@@ -344,8 +344,8 @@ class Timed(CountingDistinct):
         self.begin = ALWAYS
         """The time that the expression takes for that of what always holds (integer ms)."""
 
-    def _update(self, keys: Iterable[Row]) -> list[Entry]:
-        found: list[Entry] = []
+    def _update(self, keys: Iterable[Row]) -> list[Delta]:
+        found: list[Delta] = []
         for key in keys:
             self._forget(key)
             old, new = (self._going_on(told) for told in (self.told.get(key, ()), _stretches(self.counts[key])))
@@ -364,7 +364,7 @@ class Timed(CountingDistinct):
         else:
             self.told.pop(key, None)
 
-    def _rows(self, row: Row, stretches: Iterable[_Stretch], sign: int) -> Iterator[Entry]:
+    def _rows(self, row: Row, stretches: Iterable[_Stretch], sign: int) -> Iterator[Delta]:
         for since, start, end, count in stretches:
             value = self.compute(row, self.begin if since == ALWAYS else since)
             if not self.extends and value:
@@ -374,7 +374,7 @@ class Timed(CountingDistinct):
             elif self.keeps:
                 yield (*row, None, start, end, sign * count)
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         for key in self._count(entries):
             self._tell(key, tuple(_stretches(self.counts[key])))
 

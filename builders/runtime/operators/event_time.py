@@ -15,8 +15,8 @@ from operator import itemgetter
 
 from squall.builders.runtime.operators.aggregate import Accumulator, accumulator
 from squall.builders.runtime.operators.codegen import compiled, computed, computed_at_once
-from squall.builders.runtime.operators.state import Keeping, added
-from squall.builders.runtime.zset import Entry, Row
+from squall.builders.runtime.operators.state import Stateful, added
+from squall.builders.runtime.zset import Delta, Row
 from squall.functions.ordering import descending, sortable, sortable_text
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER
@@ -64,7 +64,7 @@ class Changes:
         return sum(map(len, self.at.values()))
 
 
-class TimeDriven(Keeping):
+class EventTimeOperator(Stateful):
     """An operator that takes changes in the order of time."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class TimeDriven(Keeping):
         """The next time at which there is something to do."""
         return self.changes.due
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         self.note(port, entries)
         self._count(entries)
         return []
@@ -84,20 +84,20 @@ class TimeDriven(Keeping):
     def resume(self, passed: int) -> None:
         self.advance(passed)
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         # What began in the past counts as one change at the time that has passed, which is taken in silence.
         self._count(entries)
         self.advance(self.changes.passed)
 
-    def _count(self, entries: Sequence[Entry]) -> None:
+    def _count(self, entries: Sequence[Delta]) -> None:
         for row, entry in zip(self.rows_of(entries), entries, strict=True):
             self.changes.add(row, *entry[-3:])
 
-    def rows_of(self, entries: Sequence[Entry]) -> list[Row]:
+    def rows_of(self, entries: Sequence[Delta]) -> list[Row]:
         """What of each entry is counted."""
         return [entry[:-3] for entry in entries]
 
-    def advance(self, now: int) -> list[Entry]:
+    def advance(self, now: int) -> list[Delta]:
         """All instants up to `now` are complete: what they come to."""
         raise NotImplementedError
 
@@ -110,7 +110,7 @@ class _Open:
         self.fresh: dict[Row, list[tuple[int, int]]] = {}
         """Rows that began to hold and have not been said yet: since when, and how often."""
 
-    def change(self, row: Row, time: int, weight: int) -> Iterator[Entry]:
+    def change(self, row: Row, time: int, weight: int) -> Iterator[Delta]:
         """From a time on the row holds `weight` times more."""
         if weight > 0:
             self.fresh.setdefault(row, []).append((time, weight))
@@ -130,7 +130,7 @@ class _Open:
                 del self.held[row]
             yield (*row, time, FOREVER, weight)
 
-    def say(self) -> Iterator[Entry]:
+    def say(self) -> Iterator[Delta]:
         """What has begun to hold and still does."""
         for row, parts in self.fresh.items():
             for since, count in parts:
@@ -139,7 +139,7 @@ class _Open:
         self.fresh = {}
 
 
-class Group(TimeDriven):
+class Group(EventTimeOperator):
     """The keys and aggregates of the rows of each group (incremental; Gray et al. 1997 on which aggregates can be)."""
 
     def __init__(self, op: ops.Group) -> None:
@@ -164,16 +164,16 @@ class Group(TimeDriven):
     def _made(self) -> list[Accumulator]:
         return [accumulator(aggregate) for aggregate in self.aggregates]
 
-    def note(self, slot: int, entries: Iterable[Entry]) -> None:
+    def note(self, slot: int, entries: Iterable[Delta]) -> None:
         if self.log is not None:
             super().note(slot, self.combined(entries))
 
-    def rows_of(self, entries: Sequence[Entry]) -> list[Row]:
+    def rows_of(self, entries: Sequence[Delta]) -> list[Row]:
         found: list[Row] = self.cells_of(entries)
         return found
 
-    def advance(self, now: int) -> list[Entry]:
-        found: list[Entry] = []
+    def advance(self, now: int) -> list[Delta]:
+        found: list[Delta] = []
         for time, change in self.changes.upto(now):
             for key in self._take(change):
                 new = self._row(key)
@@ -219,7 +219,7 @@ class Group(TimeDriven):
         return self.changes.size() + len(self.members)
 
 
-def combiner(op: ops.Group) -> Callable[[Iterable[Entry]], list[Entry]]:
+def combiner(op: ops.Group) -> Callable[[Iterable[Delta]], list[Delta]]:
     """The function that adds up entries which are the same to a group, before they move and where they are kept (the
     combiner of Dean and Ghemawat, MapReduce, 2004, section 4.3).
 
@@ -236,7 +236,7 @@ def combiner(op: ops.Group) -> Callable[[Iterable[Entry]], list[Entry]]:
     )
     cut = compiled(f"def run(entries):\n return [({', '.join([*cells, '*x[-3:],'])}) for x in entries]", {})
 
-    def combined(entries: Iterable[Entry]) -> list[Entry]:
+    def combined(entries: Iterable[Delta]) -> list[Delta]:
         return [(*one, weight) for one, weight in added(cut(entries)).items()]
 
     return combined
@@ -248,7 +248,7 @@ def _counted(aggregate: ops.Aggregate) -> int | None:
     return aggregate.expression.index if is_count and isinstance(aggregate.expression, ops.Column) else None
 
 
-class Slice(TimeDriven):
+class Slice(EventTimeOperator):
     """The rows that lie between two places in an order, at each instant; of each key."""
 
     def __init__(self, op: ops.Slice) -> None:
@@ -262,8 +262,8 @@ class Slice(TimeDriven):
         self.chosen: defaultdict[Row, Counter[Row]] = defaultdict(Counter)
         self.open = _Open()
 
-    def advance(self, now: int) -> list[Entry]:
-        found: list[Entry] = []
+    def advance(self, now: int) -> list[Delta]:
+        found: list[Delta] = []
         for time, change in self.changes.upto(now):
             changed = {tuple(row[place] for place in self.keys): None for row in change}
             for row, weight in change.items():
@@ -281,9 +281,9 @@ class Slice(TimeDriven):
         for _ in range(-weight):
             del rows[bisect_left(rows, item[0], key=_first)]
 
-    def _choose(self, key: Row, time: int) -> list[Entry]:
+    def _choose(self, key: Row, time: int) -> list[Delta]:
         """What is chosen of a key from now on."""
-        found: list[Entry] = []
+        found: list[Delta] = []
         before, chosen = self.chosen[key], Counter(row for _, row in self.sorted[key][self.first : self.last])
         for row in before.keys() | chosen.keys():
             if chosen[row] != before[row]:
@@ -301,15 +301,15 @@ def _first(item: tuple[str, Row]) -> str:
     return item[0]
 
 
-def sieve(op: ops.Slice) -> Callable[[Iterable[Entry]], list[Entry]] | None:
+def sieve(op: ops.Slice) -> Callable[[Iterable[Delta]], list[Delta]] | None:
     """The function that leaves out, before they move, entries that come behind as many others as the slice may have,
     which are valid as long as they are. Of rows that nothing takes back. None: there is no limit."""
     if op.limit is None:
         return None
     last, order = op.offset + op.limit, ordering(op.order)
 
-    def chosen(entries: Iterable[Entry]) -> list[Entry]:
-        alike: defaultdict[Row, list[Entry]] = defaultdict(list)
+    def chosen(entries: Iterable[Delta]) -> list[Delta]:
+        alike: defaultdict[Row, list[Delta]] = defaultdict(list)
         for entry in entries:
             alike[*(entry[place] for place in op.keys), entry[-2]].append(entry)
         return [entry for part in alike.values() for entry in _least(part, last, order)]
@@ -317,7 +317,7 @@ def sieve(op: ops.Slice) -> Callable[[Iterable[Entry]], list[Entry]] | None:
     return chosen
 
 
-def _least(entries: Sequence[Entry], many: int, order: Callable[[Row], str]) -> Iterable[Entry]:
+def _least(entries: Sequence[Delta], many: int, order: Callable[[Row], str]) -> Iterable[Delta]:
     """Of entries that end together those before which there are fewer than so many of the ones that have begun."""
     if len(entries) <= many:
         yield from entries

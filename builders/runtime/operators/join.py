@@ -19,8 +19,8 @@ from squall.builders.runtime.intervals import (
 )
 from squall.builders.runtime.operators import stateless
 from squall.builders.runtime.operators.codegen import column_names, compiled, entry
-from squall.builders.runtime.operators.state import SWEPT, Index, Keeping, Waiting
-from squall.builders.runtime.zset import Entry, key_of, singly
+from squall.builders.runtime.operators.state import SWEPT, Index, Stateful, Waiting
+from squall.builders.runtime.zset import Delta, key_of, singly
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS
 
@@ -85,7 +85,7 @@ def run(entries, other):
     return compiled(source, {})
 
 
-class Join(Keeping):
+class Join(Stateful):
     """Pairs of rows that agree on the columns `on`. `widths`: the columns of the left and of the right rows. growing:
     nothing is ever taken back, and all weights are 1, on both sides.
 
@@ -107,7 +107,7 @@ class Join(Keeping):
         """So many rows of one side alone let further ones wait."""
         self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
             self.note(port, entries)
         if port != self.last:
@@ -119,10 +119,10 @@ class Join(Keeping):
             self.stores[port](entries, self.indexes[port])
         else:
             self.waiting.add(entries)
-        found: list[Entry] = self.probes[port](entries, self.indexes[1 - port])
+        found: list[Delta] = self.probes[port](entries, self.indexes[1 - port])
         return found
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         for one in singly(entries) if self.growing else entries:
             self.indexes[slot].store(self.keys[slot](one), one)
 
@@ -135,7 +135,7 @@ class Join(Keeping):
         return self.waiting.size + sum(index.size() for index in self.indexes)
 
 
-class AntiJoin(Keeping):
+class AntiJoin(Stateful):
     """Left rows over the instants at which no right row agrees with them. growing: no right row is ever taken back, so
     that the instants need not be counted."""
 
@@ -150,12 +150,12 @@ class AntiJoin(Keeping):
         """Nothing that is still to come begins before."""
         self.limit = SWEPT
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
             self.note(port, entries)
         return list(self._lefts(entries) if port == 0 else self._rights(entries))
 
-    def _lefts(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+    def _lefts(self, entries: Sequence[Delta]) -> Iterator[Delta]:
         for one in entries:
             *row, start, end, weight = one
             key = self.keys[0](one)
@@ -163,14 +163,14 @@ class AntiJoin(Keeping):
             for first, last in outside(start, end, self.covered.get(key, ())):
                 yield (*row, first, last, weight)
 
-    def _rights(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+    def _rights(self, entries: Sequence[Delta]) -> Iterator[Delta]:
         for key, old, new in self._covered_anew(entries):
             for start, end, sign in changes(old, new):
                 for *row, left_start, left_end, weight in self.left.get(key):
                     for first, last in inside(left_start, left_end, ((start, end),)):
                         yield (*row, first, last, -sign * weight)
 
-    def _covered_anew(self, entries: Sequence[Entry]) -> Iterator[tuple[Hashable, Intervals, Intervals]]:
+    def _covered_anew(self, entries: Sequence[Delta]) -> Iterator[tuple[Hashable, Intervals, Intervals]]:
         """The keys of some right rows, with the instants that were covered before and those that are now."""
         if not self.growing:
             for key in self._cover(entries):
@@ -200,7 +200,7 @@ class AntiJoin(Keeping):
             del self.right[key]
         return covered
 
-    def _cover(self, entries: Sequence[Entry]) -> Iterable[Hashable]:
+    def _cover(self, entries: Sequence[Delta]) -> Iterable[Hashable]:
         touched: dict[Hashable, None] = {}
         for one in entries:
             key = self.keys[1](one)
@@ -208,7 +208,7 @@ class AntiJoin(Keeping):
             touched[key] = None
         return touched
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == 0:
             for one in entries:
                 self.left.store(self.keys[0](one), one)
@@ -233,7 +233,7 @@ class AntiJoin(Keeping):
         return self.left.size() + max(len(self.covered), len(self.right))
 
 
-class LeftJoin(Keeping):
+class LeftJoin(Stateful):
     """The pairs of a `Join` for which the condition is true, and left rows by themselves at the instants at which there
     is none: an `AntiJoin` of the left rows with the left columns of those pairs."""
 
@@ -244,13 +244,13 @@ class LeftJoin(Keeping):
         self.alone = AntiJoin(ops.AntiJoin(tuple((column, column) for column in range(width))), growing)
         places = dict(enumerate(op.keep))
         self.condition = (
-            stateless.test(ops.Test(ops.moved_call(op.condition, places))) if op.condition else stateless.same
+            stateless.test(ops.Filter(ops.moved_call(op.condition, places))) if op.condition else stateless.same
         )
         self.pairs = stateless.project(ops.Project(op.keep), sum(widths))
         alone = tuple(column if column < width else None for column in op.keep)
         self.singles = stateless.project(ops.Project(alone), width)
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
             self.note(port, entries)
         found = self.condition(self.join.apply(port, entries))
@@ -258,7 +258,7 @@ class LeftJoin(Keeping):
         singles += self.alone.apply(1, found)
         return self.pairs(found) + self.singles(singles)
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         # What the pairs are is known only when both sides are there: the other slot may come before or after.
         found = self.condition(self.join.apply(slot, singly(entries) if self.join.growing else entries))
         if slot == 0:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from squall.builders.runtime.operators.codegen import column_names, compiled, entry
-from squall.builders.runtime.operators.state import SWEPT, Keeping, oldest
-from squall.builders.runtime.zset import Entry, singly
+from squall.builders.runtime.operators.state import SWEPT, Stateful, oldest
+from squall.builders.runtime.zset import Delta, singly
 
 Record = list[Any]
 """For each input the first entry with the record's key (None: there is none), and the latest end of all entries."""
@@ -28,7 +28,7 @@ class Shape(NamedTuple):
     keep: tuple[int, ...]
 
 
-class Star(Keeping):
+class MultiwayJoin(Stateful):
     """Rows of all inputs that agree, over the instants at which all of them are valid. Nothing is ever taken back, and
     all weights are 1."""
 
@@ -37,7 +37,7 @@ class Star(Keeping):
         self.shape = shape
         ports = range(len(shape.widths))
         self.records: dict[Hashable, Record] = {}
-        self.more: tuple[dict[Hashable, list[Entry]], ...] = tuple({} for _ in ports)
+        self.more: tuple[dict[Hashable, list[Delta]], ...] = tuple({} for _ in ports)
         """For each input further entries of the keys that have several."""
         self.further = 0
         """How many of those there are."""
@@ -48,22 +48,22 @@ class Star(Keeping):
         self.probes = [_probe(shape, port) for port in ports]
         self.products = [_product(shape, port) for port in ports]
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
             self.note(port, entries)
-        found: list[Entry] = self.probes[port](entries, self)
+        found: list[Delta] = self.probes[port](entries, self)
         return found
 
-    def product(self, port: int, key: Hashable, one: Entry) -> list[Entry]:
+    def product(self, port: int, key: Hashable, one: Delta) -> list[Delta]:
         """What an entry makes with all those of the other inputs."""
         record = self.records[key]
         sides = ([record[place], *more.get(key, ())] for place, more in enumerate(self.more))
-        found: list[Entry] = self.products[port](
+        found: list[Delta] = self.products[port](
             *([one] if place == port else side for place, side in enumerate(sides))
         )
         return found
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         self.apply(slot, singly(entries))
 
     def expire(self, now: int) -> None:

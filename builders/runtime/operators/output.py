@@ -9,21 +9,21 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
-from squall.builders.runtime.operators.event_time import Change, TimeDriven
-from squall.builders.runtime.operators.state import SWEPT, Differences, Keeping, Kept, oldest_ends
+from squall.builders.runtime.operators.event_time import Change, EventTimeOperator
+from squall.builders.runtime.operators.state import SWEPT, Differences, Kept, Stateful, oldest_ends
 from squall.builders.runtime.report_times import Instants
-from squall.builders.runtime.zset import Entry, Row, is_rdf, new, row_fact
+from squall.builders.runtime.zset import Delta, Row, is_rdf, new, row_fact
 from squall.contracts import Output
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER, Evaluated, Triple
 from squall.rdf.row_tags import PLACED, SOLUTION
 
-_START: Callable[[Entry], Any] = itemgetter(-3)
+_START: Callable[[Delta], Any] = itemgetter(-3)
 _OF_TRIPLE = len(Triple._fields) + 4
 """The cells of an entry of a triple, behind which a rule and its validity are."""
 
 
-class Deliver(TimeDriven):
+class OutputOperator(EventTimeOperator):
     """The facts (a set) and solutions (a bag) of the answer, handed on when time has come to them.
 
     Counts how often each is in the answer at the time that has passed, and knows when that will change: what comes in
@@ -32,7 +32,7 @@ class Deliver(TimeDriven):
 
     remembers = True
 
-    def __init__(self, op: ops.Deliver) -> None:
+    def __init__(self, op: ops.Sink) -> None:
         super().__init__()
         self.output = op.output
         self.report = op.report
@@ -47,13 +47,13 @@ class Deliver(TimeDriven):
         """The answer at the instant that was reported last, where only changes are."""
         self.differences = Differences()
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         entries = [entry for entry in entries if is_rdf(entry)]
         if self.report.policy == "periodic":
             entries = list(self._when_reported(entries))
         return super().apply(0, entries)
 
-    def _when_reported(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+    def _when_reported(self, entries: Sequence[Delta]) -> Iterator[Delta]:
         for *row, start, end, weight in entries:
             start, end = self._reported_at(start), self._reported_at(end)
             if start < end:
@@ -158,11 +158,11 @@ class Deliver(TimeDriven):
         if self.log is not None and (found := self.differences.of(_as_entries(self.reported))):
             yield 1, found
 
-    def advance(self, now: int) -> list[Entry]:
+    def advance(self, now: int) -> list[Delta]:
         self.flush(now, ())
         return []
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == 1:
             self.reported = {entry[:-3]: entry[-1] for entry in self.differences.restore(entries)}
         else:
@@ -195,7 +195,7 @@ def _difference(row: Row, before: int, after: int) -> int:
     return (after > 0) - (before > 0)
 
 
-def _as_entries(counts: dict[Row, int]) -> Iterator[Entry]:
+def _as_entries(counts: dict[Row, int]) -> Iterator[Delta]:
     return ((*row, ALWAYS, FOREVER, count) for row, count in counts.items())
 
 
@@ -208,21 +208,21 @@ def _as_answer(counts: dict[Row, int]) -> dict[Row, int]:
     return found | {(*row, str(number)): 1 for number, row in enumerate(told)}
 
 
-class GrowingDeliver(Keeping):
+class AppendOnlyOutput(Stateful):
     """The facts of an answer from which nothing is ever taken back, told when they come in (istream): until when each
     is valid is all that has to be known of it."""
 
-    def __init__(self, op: ops.Deliver, remembers: bool) -> None:
+    def __init__(self, op: ops.Sink, remembers: bool) -> None:
         super().__init__()
         self.name = op.name
         self.remembers = remembers
         self.until: dict[Row, int] = {}
-        self.waiting: list[Entry] = []
+        self.waiting: list[Delta] = []
         self.differences = Differences()
         self.limit = SWEPT
         self.full = 2 * SWEPT
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         self.waiting += entries
         return []
 
@@ -270,7 +270,7 @@ class GrowingDeliver(Keeping):
         if self.log is not None and (found := self.differences.of(self.waiting)):
             yield 1, found
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == 1:
             self.waiting = self.differences.restore(entries)
             return

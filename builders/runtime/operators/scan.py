@@ -11,13 +11,13 @@ from operator import ge, itemgetter
 from typing import NamedTuple, cast
 
 from squall.builders.runtime.operators.count_window import Counted
-from squall.builders.runtime.operators.state import SWEPT, Differences, Keeping, Kept, added
-from squall.builders.runtime.zset import Boxes, Entry, fact_row, row_fact
+from squall.builders.runtime.operators.state import SWEPT, Differences, Kept, Stateful, added
+from squall.builders.runtime.zset import Boxes, Delta, fact_row, row_fact
 from squall.errors import SourceError
 from squall.model import Source
-from squall.model.windows import Count
+from squall.model.windows import CountWindow
 from squall.plan import Plan
-from squall.plan.operators import Deliver, Feed, Match, Operator, Read, Update
+from squall.plan.operators import DerivedStream, Match, Operator, Scan, Sink, Update
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
 
 _FIRST = itemgetter(0)
@@ -32,10 +32,10 @@ class Facts:
     """
 
     boxes: Boxes = field(default_factory=dict)
-    triples: list[Entry] = field(default_factory=list)
-    atoms: list[Entry] = field(default_factory=list)
+    triples: list[Delta] = field(default_factory=list)
+    atoms: list[Delta] = field(default_factory=list)
 
-    def put(self, entries: Iterable[Entry], wanted: Collection[Term], every: bool, atoms: bool) -> None:
+    def put(self, entries: Iterable[Delta], wanted: Collection[Term], every: bool, atoms: bool) -> None:
         """Adds entries of any facts."""
         for entry in entries:
             if entry[0][0] == "@":
@@ -78,8 +78,8 @@ def wanted(plan: Plan) -> frozenset[Term] | None:
     for node in plan.nodes:
         if isinstance(node.op, Update) or _counts(node.op):
             return None
-        if isinstance(node.op, Read):
-            if node.op.source.removals or any(isinstance(window, Count) for window in node.op.source.all_windows):
+        if isinstance(node.op, Scan):
+            if node.op.source.removals or any(isinstance(window, CountWindow) for window in node.op.source.all_windows):
                 return None
             for id, _ in plan.consumers[node.id]:
                 op = plan.by_id[id].op
@@ -91,8 +91,8 @@ def wanted(plan: Plan) -> frozenset[Term] | None:
 
 def _counts(op: Operator) -> bool:
     """Whether it is told whole when so many triples have come, whichever they are."""
-    sources = op.sources if isinstance(op, Deliver | Feed) and op.output == "rstream" else ()
-    return any(isinstance(window, Count) for source in sources for window in source.all_windows)
+    sources = op.sources if isinstance(op, Sink | DerivedStream) and op.output == "rstream" else ()
+    return any(isinstance(window, CountWindow) for source in sources for window in source.all_windows)
 
 
 def needed(plan: Plan) -> frozenset[Term] | None:
@@ -102,7 +102,7 @@ def needed(plan: Plan) -> frozenset[Term] | None:
 
 def is_told_whole(plan: Plan) -> bool:
     """Whether each event is an instant at which something may be told."""
-    return any(isinstance(node.op, Deliver | Feed) and node.op.output == "rstream" for node in plan.nodes)
+    return any(isinstance(node.op, Sink | DerivedStream) and node.op.output == "rstream" for node in plan.nodes)
 
 
 def unprepared(event: Event) -> SourceError:
@@ -132,10 +132,10 @@ def seen(source: Source, event: Event, made: bool = False) -> list[Fact]:
     return [one for fact in event.facts for one in source.seen(fact, event.stream, event.time, event.graph, made)]
 
 
-class Reader(Keeping):
-    """What one `Read` node reads. wanted: the predicates that anything is done with; every, atoms: whether something is
+class ScanOperator(Stateful):
+    """What one `Scan` node reads. wanted: the predicates that anything is done with; every, atoms: whether something is
     done with triples of any predicate, with atoms. remembers: whether facts may be taken back; updated: by updates, so
-    that static data may be as well. made: it is what a `Feed` reads of a stream that the program makes, in which
+    that static data may be as well. made: it is what a `DerivedStream` reads of a stream that the program makes, in which
     nothing is static data. own: the streams that the program makes: nothing else may come in them through windows of
     triples, and nothing may be taken back."""
 
@@ -172,7 +172,7 @@ class Reader(Keeping):
 
         Every statement of every stream passes here: most are of no interest, and have to cost little.
         """
-        boxes: defaultdict[Term, list[Entry]] = defaultdict(list)
+        boxes: defaultdict[Term, list[Delta]] = defaultdict(list)
         facts, wanted, is_plain = Facts(boxes), self.wanted, self.source.is_plain
         for event in events:
             time, given, stream, removed, graph = event
@@ -208,7 +208,7 @@ class Reader(Keeping):
         starts, ends = zip(*map(validity, columns.times), strict=True)
         if any(map(ge, starts, ends)):
             return self.read(columns)
-        found: defaultdict[Term, list[Entry]] = defaultdict(list)
+        found: defaultdict[Term, list[Delta]] = defaultdict(list)
         if period := columns.period:
             first, behind = columns.sizes[0], len(columns.subjects) - columns.sizes[-1]
             _take(columns, slice(first), repeat(starts[0]), repeat(ends[0]), found)
@@ -225,7 +225,7 @@ class Reader(Keeping):
         which: slice,
         starts: Sequence[int],
         ends: Sequence[int],
-        found: defaultdict[Term, list[Entry]],
+        found: defaultdict[Term, list[Delta]],
     ) -> None:
         """Takes the triples of events that have the same predicates in the same order. which: from the first one to the
         last, and of how many there are each time. starts, ends: since when, and until when, those of each event are
@@ -251,7 +251,7 @@ class Reader(Keeping):
         window = self.source.window_of(stream)
         if not self.source.reads(stream, graph, static) and (static or not self.source.counts(stream)):
             found: Validity = _UNREAD
-        elif self.remembers or isinstance(window, Count):
+        elif self.remembers or isinstance(window, CountWindow):
             found = _CAREFUL
         else:
             found = window.validity
@@ -260,7 +260,7 @@ class Reader(Keeping):
 
     # What may be taken back
 
-    def _carefully(self, event: Event) -> Iterator[Entry]:
+    def _carefully(self, event: Event) -> Iterator[Delta]:
         """The entries of an event whose facts may be taken back before they end, or which takes back others."""
         if event.removed and event.stream in self.own:
             raise unmade(event)
@@ -269,7 +269,7 @@ class Reader(Keeping):
         for fact in event.removed:
             yield from self._removed(event.stream, fact, event.time, event.graph)
         window = self.source.window_of(event.stream)
-        if isinstance(window, Count) and event.time != ALWAYS:
+        if isinstance(window, CountWindow) and event.time != ALWAYS:
             if event.facts and event.stream in self.own:
                 raise unmade(event)
             counted = self._content(event.stream)
@@ -293,34 +293,34 @@ class Reader(Keeping):
         """What a stream has in its window of triples."""
         if stream not in self.counted:
             window = self.source.window_of(stream)
-            assert isinstance(window, Count)
+            assert isinstance(window, CountWindow)
             self.counted[stream] = Counted(window, partial(self._entries, stream))
         return self.counted[stream]
 
     def _entries(
         self, stream: str, fact: Fact, came: int, graph: str, valid: tuple[int, int], weight: int
-    ) -> Iterator[Entry]:
+    ) -> Iterator[Delta]:
         """The entries of a fact that a stream brought, as patterns read it."""
         is_static = came == ALWAYS and not self.made
-        if isinstance(self.source.window_of(stream), Count) and not self.source.reads(stream, graph, is_static):
+        if isinstance(self.source.window_of(stream), CountWindow) and not self.source.reads(stream, graph, is_static):
             return
         for found in self.source.seen(fact, stream, came, graph, self.made):
             yield (*fact_row(found), *valid, weight)
 
-    def remove(self, fact: Fact, time: int, stream: str | None = None) -> list[Entry]:
+    def remove(self, fact: Fact, time: int, stream: str | None = None) -> list[Delta]:
         """What is in the graph of a stream of a fact ends now, static data too: what the stream brought, and others in
         a named graph of this name. None: all that this node reads."""
         name = None if stream is None else iri(stream)
         streams = {known.stream for known in self.given.get(fact, ())} | self.counted.keys()
         return [entry for one in sorted(streams) for entry in self._deleted(one, fact, time, name)]
 
-    def written(self, stream: str, fact: Fact, came: int, time: int, weight: int) -> list[Entry]:
+    def written(self, stream: str, fact: Fact, came: int, time: int, weight: int) -> list[Delta]:
         """A fact that rules put into a stream at the time `came` begins (weight 1) or ends (-1) now. Windows do not end
         it."""
         unread = not self.source.reads(stream)
         return [] if unread else list(self._entries(stream, fact, came, "", (time, FOREVER), weight))
 
-    def _removed(self, stream: str, fact: Fact, time: int, graph: str) -> Iterator[Entry]:
+    def _removed(self, stream: str, fact: Fact, time: int, graph: str) -> Iterator[Delta]:
         """What the stream brought of a fact before this time, in a named graph or none, ends now."""
 
         def ends(known: _Given) -> bool:
@@ -330,7 +330,7 @@ class Reader(Keeping):
             yield from self.counted[stream].remove(fact, time, lambda own: own == graph)
         yield from self._cut(fact, time, ends)
 
-    def _deleted(self, stream: str, fact: Fact, time: int, name: Term | None) -> Iterator[Entry]:
+    def _deleted(self, stream: str, fact: Fact, time: int, name: Term | None) -> Iterator[Delta]:
         """What the stream brought of a fact before this time, static data too, ends now. name: if it is in the graph of
         this name."""
 
@@ -344,7 +344,7 @@ class Reader(Keeping):
             yield from self.counted[stream].remove(fact, time, is_meant)
         yield from self._cut(fact, time, ends)
 
-    def _cut(self, fact: Fact, time: int, ends: Callable[[_Given], bool]) -> Iterator[Entry]:
+    def _cut(self, fact: Fact, time: int, ends: Callable[[_Given], bool]) -> Iterator[Delta]:
         """What was given of a fact ends now, if it is meant."""
         kept = []
         for known in self.given.pop(fact, ()):
@@ -369,7 +369,7 @@ class Reader(Keeping):
         if self.log is not None and (found := self.differences.of((*row, ALWAYS, FOREVER, 1) for row in counted)):
             yield 1, found
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == 0:
             for (stream, graph, came, *cells, start, end), count in added(entries).items():
                 known = _Given(stream, graph, int(came), start, end)
@@ -403,7 +403,7 @@ class Reader(Keeping):
 
 
 def _take(
-    columns: Columns, which: slice, starts: Iterable[int], ends: Iterable[int], found: defaultdict[Term, list[Entry]]
+    columns: Columns, which: slice, starts: Iterable[int], ends: Iterable[int], found: defaultdict[Term, list[Delta]]
 ) -> None:
     """Takes triples one by one. starts, ends: since when, and until when, each is valid."""
     pairs = zip(columns.subjects[which], columns.objects[which], starts, ends, repeat(1), strict=False)

@@ -7,11 +7,11 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
-from squall.builders.runtime.zset import Entry, Row, settle
+from squall.builders.runtime.zset import Delta, Row, settle
 from squall.rdf import ALWAYS, FOREVER
 
 Key = TypeVar("Key", bound=Hashable)
-Kept = tuple[int, list[Entry]]
+Kept = tuple[int, list[Delta]]
 """A slot of an operator's memory, and the entries that went into it."""
 PATIENCE = 64
 """A sweep that begins with the oldest rows gives up when it has met so many that are still valid."""
@@ -22,11 +22,11 @@ SWEPT = 256
 _END = itemgetter(-2)
 
 
-class Keeping:
+class Stateful:
     """An operator with a memory: what every one of them can be asked about it."""
 
     def __init__(self) -> None:
-        self.log: dict[int, list[Entry]] | None = None
+        self.log: dict[int, list[Delta]] | None = None
 
     def keep(self) -> None:
         """From now on `kept` is wanted."""
@@ -36,7 +36,7 @@ class Keeping:
         """Time had passed up to `passed` (integer ms) where this goes on: what was said of it is not said again. To be
         called before `restore`, of those whose answers depend on it."""
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         """Takes back all that `kept` ever gave of a slot, in one call, without answering. Of operators that may be
         spread over workers also what has been given since they were at work or restored last
         (`squall.builders.distributed.exec.state_cache`)."""
@@ -53,7 +53,7 @@ class Keeping:
         go on. None: all columns."""
         return None
 
-    def note(self, slot: int, entries: Iterable[Entry]) -> None:
+    def note(self, slot: int, entries: Iterable[Delta]) -> None:
         """Entries go into a slot of the memory."""
         if self.log is not None:
             self.log.setdefault(slot, []).extend(entries)
@@ -71,24 +71,24 @@ class Differences:
     last."""
 
     def __init__(self) -> None:
-        self.told: Counter[Entry] = Counter()
+        self.told: Counter[Delta] = Counter()
 
-    def of(self, entries: Iterable[Entry]) -> list[Entry]:
+    def of(self, entries: Iterable[Delta]) -> list[Delta]:
         """What has come and gone, if this is all there is now."""
         before, self.told = self.told, added(entries)
         found = [(*one, count - before[one]) for one, count in self.told.items() if count != before[one]]
         return found + [(*one, -count) for one, count in before.items() if one not in self.told]
 
-    def restore(self, entries: Iterable[Entry]) -> list[Entry]:
+    def restore(self, entries: Iterable[Delta]) -> list[Delta]:
         """All there was, of all that was ever told, or of what has been told since this was last asked."""
         before = [(*one, count) for one, count in self.told.items()]
         self.told = added([*before, *entries])
         return [(*one, count) for one, count in self.told.items()]
 
 
-def added(entries: Iterable[Entry]) -> Counter[Entry]:
+def added(entries: Iterable[Delta]) -> Counter[Delta]:
     """Entries without their weight, by that: equal ones added up, without those that come to nothing."""
-    found: Counter[Entry] = Counter()
+    found: Counter[Delta] = Counter()
     for entry in entries:
         found[entry[:-1]] += entry[-1]
     return Counter({one: count for one, count in found.items() if count})
@@ -106,7 +106,7 @@ class Listed(Protocol):
         ...
 
 
-class Whole(Keeping):
+class Whole(Stateful):
     """The memory of something small, told by its differences."""
 
     def __init__(self, part: Listed) -> None:
@@ -120,7 +120,7 @@ class Whole(Keeping):
         if found := self.differences.of((*row, ALWAYS, FOREVER, 1) for row in self.part.rows()):
             yield 0, found
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         self.part.take([entry[:-3] for entry in self.differences.restore(entries) for _ in range(entry[-1])])
 
 
@@ -157,23 +157,23 @@ class Waiting:
     """Entries in the lots in which they came: a lot is mostly forgotten as a whole."""
 
     def __init__(self) -> None:
-        self.lots: deque[tuple[int, Sequence[Entry]]] = deque()
+        self.lots: deque[tuple[int, Sequence[Delta]]] = deque()
         """Each with the latest end of its entries."""
         self.size = 0
         self.full = 2 * SWEPT
         """So many entries make it worth while to look at each."""
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def add(self, entries: Sequence[Delta]) -> None:
         if entries:
             self.lots.append((max(map(_END, entries)), entries))
             self.size += len(entries)
 
-    def take(self) -> Iterator[Sequence[Entry]]:
+    def take(self) -> Iterator[Sequence[Delta]]:
         """All there are; none are left."""
         while self.lots:
             yield self._next()
 
-    def _next(self) -> Sequence[Entry]:
+    def _next(self) -> Sequence[Delta]:
         _, entries = self.lots.popleft()
         self.size -= len(entries)
         return entries
@@ -196,8 +196,8 @@ class Index:
     """
 
     def __init__(self) -> None:
-        self.first: dict[Hashable, Entry] = {}
-        self.more: dict[Hashable, list[Entry]] = {}
+        self.first: dict[Hashable, Delta] = {}
+        self.more: dict[Hashable, list[Delta]] = {}
         """Further entries of the keys that have several."""
         self.taken: dict[Hashable, int] = {}
         """How many entries of a key take back others."""
@@ -209,11 +209,11 @@ class Index:
         """and so many one in which all is looked at."""
         self.sweeps = 0
 
-    def get(self, key: Hashable) -> list[Entry]:
+    def get(self, key: Hashable) -> list[Delta]:
         """The entries of a key."""
         return [self.first[key], *self.more.get(key, ())] if key in self.first else []
 
-    def store(self, key: Hashable, entry: Entry) -> None:
+    def store(self, key: Hashable, entry: Delta) -> None:
         """Adds an entry. (Joins, which store most, do the same in source of their own.)"""
         self.stored += 1
         if key in self.first:
@@ -232,7 +232,7 @@ class Index:
             self.taken.pop(key, None)
             self._put(key, settle(self.get(key)))
 
-    def _put(self, key: Hashable, entries: list[Entry]) -> None:
+    def _put(self, key: Hashable, entries: list[Delta]) -> None:
         """These are the entries of a key now."""
         before = 1 + len(self.more.pop(key, ()))
         self.stored += len(entries) - before

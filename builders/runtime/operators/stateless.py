@@ -16,14 +16,14 @@ from squall.builders.runtime.operators.codegen import (
     expression,
 )
 from squall.builders.runtime.operators.event_time import ordering
-from squall.builders.runtime.zset import Entry
+from squall.builders.runtime.zset import Delta
 from squall.functions.values import value_key
 from squall.plan import operators as ops
 from squall.plan.operators import Value
 from squall.rdf import Term
 from squall.rdf.row_tags import PLACED, answer_mark
 
-Step = Callable[[Sequence[Entry]], list[Entry]]
+Step = Callable[[Sequence[Delta]], list[Delta]]
 
 
 class Plain:
@@ -32,11 +32,11 @@ class Plain:
     def __init__(self, step: Step) -> None:
         self.step = step
 
-    def apply(self, port: int, entries: Sequence[Entry]) -> list[Entry]:
+    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         return self.step(entries)
 
 
-def same(entries: Sequence[Entry]) -> list[Entry]:
+def same(entries: Sequence[Delta]) -> list[Delta]:
     """Read, Unit, Union: entries as they are."""
     return entries if isinstance(entries, list) else list(entries)
 
@@ -46,7 +46,7 @@ def chained(steps: Sequence[Step]) -> Step | None:
     if len(steps) < 2:
         return steps[0] if steps else None
 
-    def all_of_them(entries: Sequence[Entry]) -> list[Entry]:
+    def all_of_them(entries: Sequence[Delta]) -> list[Delta]:
         for step in steps:
             entries = step(entries)
         return list(entries)
@@ -89,7 +89,7 @@ def _condition(name: str, cell: Term | Value, names: Names) -> str:
     return f"{name} == {constant}"
 
 
-def test(op: ops.Test) -> Step:
+def test(op: ops.Filter) -> Step:
     """Rows for which the expression is true."""
     return computed_at_once("def run(entries):\n return [x for x in entries if {0}]", [op.expression], "x", "x[-3]")
 
@@ -104,7 +104,7 @@ def extend(op: ops.Extend, timed: bool = True) -> Step:
     return computed_at_once(f"def run(entries):\n return [{made}]", [op.expression], "x", "x[-3]")
 
 
-def apply(op: ops.Apply, timed: bool = True) -> Step:
+def apply(op: ops.TableFunction, timed: bool = True) -> Step:
     """Rows with the columns of each row that a table function makes."""
     function = functions.lookup(op.function)
     names: Names = {"rows_of": lambda *arguments: _checked(function, op.results, arguments)}
@@ -132,7 +132,7 @@ def project(op: ops.Project, width: int, timed: bool = True) -> Step:
     return compiled(f"def run(entries):\n return [{shape(columns)} for {shape(row)} in entries]", {})
 
 
-def where(op: ops.Where) -> Step:
+def where(op: ops.ConstantFilter) -> Step:
     """Rows whose column holds the term."""
     return compiled(f"def run(entries):\n return [x for x in entries if x[{op.column}] == k0]", {"k0": op.term})
 
@@ -165,7 +165,9 @@ def shape_of(template: Sequence[int | Term]) -> Shape:
     return tuple(cell if isinstance(cell, int) else None for cell in template)
 
 
-def emit_by_table(column: int, emits: Sequence[tuple[Term, ops.Emit]], width: int, unbound: Collection[int]) -> Step:
+def emit_by_table(
+    column: int, emits: Sequence[tuple[Term, ops.Construct]], width: int, unbound: Collection[int]
+) -> Step:
     """What the emits, of one shape, make of the rows that hold in a column the term that is given for each: as if each
     had its rows from a `where` of its own, but with one look-up for all."""
     shape = shape_of(emits[0][1].template)
@@ -183,7 +185,7 @@ def emit_by_table(column: int, emits: Sequence[tuple[Term, ops.Emit]], width: in
     return compiled(f"def run(entries):\n return [{fact} {loops}]", {"table": table})
 
 
-def answer(op: ops.Answer, width: int, ordered: bool) -> Step:
+def answer(op: ops.Select, width: int, ordered: bool) -> Step:
     """A solution from each row. ordered: with its place in the order, if there is one: equal solutions at different
     places are different rows."""
     row = column_names("a", width)

@@ -21,7 +21,7 @@ Pair = tuple[str, str, int, int]
 """(x, y, start, end): y can be reached from x, or does so in one step, over [start, end)."""
 
 
-class Closure:
+class ClosureIndex:
     """The closure of what has been added. While all of it lasts for ever and comes in order of time, it is kept as sets
     of nodes without times; from the first entry on of which that is not so, as intervals.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
-from squall.builders.runtime.operators.event_time import TimeDriven
-from squall.builders.runtime.operators.state import Keeping, added
-from squall.builders.runtime.zset import Entry, Row, fact_row, is_rdf, row_fact, triple
+from squall.builders.runtime.operators.event_time import EventTimeOperator
+from squall.builders.runtime.operators.state import Stateful, added
+from squall.builders.runtime.zset import Delta, Row, fact_row, is_rdf, row_fact, triple
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER, WORKING, Fact, Triple, iri_text, is_iri
 
@@ -20,7 +20,7 @@ class Demand(NamedTuple):
     fact: Triple
 
 
-class Update(TimeDriven):
+class Update(EventTimeOperator):
     """Demands what its templates make of each row that begins to be valid."""
 
     def __init__(self, op: ops.Update) -> None:
@@ -49,7 +49,7 @@ class Update(TimeDriven):
                     del self.counts[row]
         return found
 
-    def advance(self, now: int) -> list[Entry]:
+    def advance(self, now: int) -> list[Delta]:
         self.demanded(now)
         return []
 
@@ -57,7 +57,7 @@ class Update(TimeDriven):
         return self.changes.size() + len(self.counts)
 
 
-class Working(Keeping):
+class Working(Stateful):
     """What updates have inserted: the streams in which a fact is, each with the nodes of the updates that put it there,
     all at once, and when."""
 
@@ -85,7 +85,7 @@ class Working(Keeping):
             self.note(0, _inserted(fact, *one, -1))
         return found
 
-    def restore(self, slot: int, entries: Sequence[Entry]) -> None:
+    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         for stream, update, came, *cells, _, _ in added(entries):
             known = self.facts.setdefault(cast(Fact, row_fact(cells)), {})
             before, _ = known.get(stream, ((), 0))
@@ -95,7 +95,7 @@ class Working(Keeping):
         return sum(map(len, self.facts.values()))
 
 
-def _inserted(fact: Fact, stream: str, updates: Sequence[str], came: int, weight: int) -> list[Entry]:
+def _inserted(fact: Fact, stream: str, updates: Sequence[str], came: int, weight: int) -> list[Delta]:
     return [(stream, update, str(came), *fact_row(fact)[:-1], ALWAYS, FOREVER, weight) for update in updates]
 
 

@@ -18,15 +18,15 @@ from squall.builders.runtime.alpha import Alpha
 from squall.builders.runtime.operators import ends, output_operator
 from squall.builders.runtime.operators import stateless as row_operators
 from squall.builders.runtime.operators.factored import Factored, Rows
-from squall.builders.runtime.operators.output import GrowingDeliver
+from squall.builders.runtime.operators.output import AppendOnlyOutput
 from squall.builders.runtime.operators.scan import seen, unprepared
-from squall.builders.runtime.scheduler import Address, Network
+from squall.builders.runtime.scheduler import Address, Scheduler
 from squall.builders.runtime.snapshot import stateless
 from squall.builders.runtime.snapshot.groups import Part, by_key, emitted
 from squall.builders.runtime.snapshot.joins import Join
 from squall.builders.runtime.snapshot.state import Closure, Deliver, Given, Set, Told
 from squall.builders.runtime.snapshot.stateless import Step
-from squall.builders.runtime.zset import Entry, Row
+from squall.builders.runtime.zset import Delta, Row
 from squall.contracts import Output
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
@@ -35,12 +35,12 @@ from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term
 from squall.rdf.row_tags import mark_of
 
 TAKEN = (
-    ops.Read, ops.Unit, ops.Match, ops.Where, ops.Test, ops.Extend, ops.Apply, ops.Project, ops.Union, ops.Join,
-    ops.Distinct, ops.Closure, ops.Emit, ops.Deliver,
+    ops.Scan, ops.Unit, ops.Match, ops.ConstantFilter, ops.Filter, ops.Extend, ops.TableFunction, ops.Project, ops.Union, ops.Join,
+    ops.Distinct, ops.TransitiveClosure, ops.Construct, ops.Sink,
 )  # fmt: skip
 """The operators of which this knows what they do to rows without times."""
 
-_FANNED = (ops.Match, ops.Where)
+_FANNED = (ops.Match, ops.ConstantFilter)
 """What is fed by tables of constants."""
 
 
@@ -50,23 +50,23 @@ def fits(plan: Plan) -> bool:
         not plan.retractable
         and not ends(plan)
         and len(plan.deliveries) == 1
-        and isinstance(output_operator(*plan.delivery, plan), GrowingDeliver)
+        and isinstance(output_operator(*plan.delivery, plan), AppendOnlyOutput)
         and all(_takes(node, plan) for node in plan.nodes)
     )
 
 
 def _takes(node: Node, plan: Plan) -> bool:
     match node.op:
-        case ops.Read(source=source):
+        case ops.Scan(source=source):
             return not source.removals
         case ops.Distinct(by=by):  # rows that it takes for one are the same, a fact's rule apart
             inputs = (plan.by_id[edge.node] for edge in node.inputs)
-            return all(by == plan.widths[one.id] - isinstance(one.op, ops.Emit) for one in inputs)
+            return all(by == plan.widths[one.id] - isinstance(one.op, ops.Construct) for one in inputs)
         case _:
             return isinstance(node.op, TAKEN) and not is_timed(node.op)
 
 
-class Bulk(Network[Part]):
+class SnapshotDataflow(Scheduler[Part]):
     """A plan at work, an instant at a time: `read`, `run`, `flush`."""
 
     def __init__(self, plan: Plan) -> None:
@@ -79,7 +79,7 @@ class Bulk(Network[Part]):
         self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
         self.switches = {node.id: self.switch(node.id) for node in plan.nodes}
         self.operators = {node.id: self._operator(node) for node in plan.nodes if is_stateful(node.op)}
-        self.reads = {node.id: node.op.source for node in plan.nodes if isinstance(node.op, ops.Read)}
+        self.reads = {node.id: node.op.source for node in plan.nodes if isinstance(node.op, ops.Scan)}
         careful = not all(map(_is_pure, plan.nodes))
         self.given = {id: Given(self._together(id), careful) for id in self.reads}
         """The facts that have been read;"""
@@ -93,13 +93,13 @@ class Bulk(Network[Part]):
             case ops.Join():
                 widths = (self.plan.widths[node.inputs[0].node], self.plan.widths[node.inputs[1].node])
                 return Join(node.op, widths, (self._lazy(node, 0), self._lazy(node, 1)))
-            case ops.Closure():
+            case ops.TransitiveClosure():
                 return Closure()
             case ops.Distinct():
                 return Told() if self._are_unique(node) else Set()
             case _:
                 once = {port for port, edge in enumerate(node.inputs) if self._tells_once(self.plan.by_id[edge.node])}
-                return Deliver(cast(GrowingDeliver, output_operator(*self.plan.delivery, self.plan)), once)
+                return Deliver(cast(AppendOnlyOutput, output_operator(*self.plan.delivery, self.plan)), once)
 
     def _are_unique(self, node: Node) -> bool:
         """Whether a set is of what matches make of facts each of which comes once, or once for each node that makes it:
@@ -107,7 +107,7 @@ class Bulk(Network[Part]):
         inputs = [self.plan.by_id[edge.node] for edge in node.inputs]
         makers = [self.plan.by_id[edge.node].op for match in inputs for edge in match.inputs]
         return all(_tells_facts_apart(one.op) for one in inputs) and all(
-            isinstance(maker, ops.Read | ops.Distinct) for maker in makers
+            isinstance(maker, ops.Scan | ops.Distinct) for maker in makers
         )
 
     def _tells_once(self, node: Node) -> bool:
@@ -118,11 +118,11 @@ class Bulk(Network[Part]):
         """What a node without memory does to rows."""
         width = self.plan.widths[node.inputs[0].node] if node.inputs else 0
         match node.op:
-            case ops.Test():
+            case ops.Filter():
                 return stateless.test(node.op)
             case ops.Extend():
                 return stateless.each(row_operators.extend(node.op, timed=False))
-            case ops.Apply():
+            case ops.TableFunction():
                 return stateless.each(row_operators.apply(node.op, timed=False))
             case ops.Project(columns=columns):
                 if self._leaves_few(node):
@@ -130,7 +130,7 @@ class Bulk(Network[Part]):
                         cast(tuple[int, int], columns), cast(int, self.keyed[node.inputs[0].node])
                     )
                 return stateless.project(node.op, width)
-            case ops.Emit():
+            case ops.Construct():
                 return stateless.emit(node.op, width, self.plan.unbound[node.inputs[0].node])
             case _:
                 return stateless.same
@@ -153,10 +153,10 @@ class Bulk(Network[Part]):
             done.append(self.steps[node.id])
             consumers = self.plan.consumers[node.id]
             following = self.plan.by_id[consumers[0][0]] if len(consumers) == 1 else None
-            if isinstance(node.op, ops.Emit) or following is None or isinstance(following.op, _FANNED):
+            if isinstance(node.op, ops.Construct) or following is None or isinstance(following.op, _FANNED):
                 return _Target(stateless.chained(done), None, node.id, False)
             node, port = following, consumers[0][1]
-        port = port if isinstance(node.op, ops.Join | ops.Deliver) else 0
+        port = port if isinstance(node.op, ops.Join | ops.Sink) else 0
         return _Target(stateless.chained(done), (node.id, port), node.id, self._lazily(node, port))
 
     def _lazily(self, node: Node, port: int) -> bool:
@@ -183,10 +183,10 @@ class Bulk(Network[Part]):
         that needs no more than these waits for it."""
         done = [self.steps[node.id] for node in nodes]
         for place, (first, second) in enumerate(pairwise(nodes)):
-            if isinstance(first.op, ops.Test) and isinstance(second.op, ops.Project) and self._leaves_few(second):
+            if isinstance(first.op, ops.Filter) and isinstance(second.op, ops.Project) and self._leaves_few(second):
                 places = {column: place for place, column in enumerate(second.op.columns) if column is not None}
                 if stateless.is_pure(first.op.expression) and places.keys() >= set(columns_of(first.op.expression)):
-                    test = stateless.test(ops.Test(ops.moved_call(first.op.expression, places)))
+                    test = stateless.test(ops.Filter(ops.moved_call(first.op.expression, places)))
                     done[place : place + 2] = done[place + 1], test
         return done
 
@@ -237,10 +237,10 @@ class Bulk(Network[Part]):
                 return all(pair[port] != column for pair in on)
             case ops.Project(columns=columns):
                 return column not in columns or self._alike(node.id, columns.index(column))
-            case ops.Distinct() | ops.Test() | ops.Where() | ops.Union():
+            case ops.Distinct() | ops.Filter() | ops.ConstantFilter() | ops.Union():
                 return self._alike(node.id, column)
             case op:
-                return isinstance(op, ops.Emit)
+                return isinstance(op, ops.Construct)
 
     def answer(self, id: str, part: Part) -> None:
         """Hands on what a node has made."""
@@ -271,7 +271,7 @@ class Bulk(Network[Part]):
     def _made(self, id: str, part: Part) -> None:
         """Hands on what a node without memory has made; facts by their keys."""
         op = self.plan.by_id[id].op
-        if not isinstance(op, ops.Emit):
+        if not isinstance(op, ops.Construct):
             self.answer(id, part._replace(key=None) if self.keyed[id] is None else part)
             return
         rule = op.rules[0] if op.rules else ""
@@ -297,7 +297,7 @@ class Bulk(Network[Part]):
         """What has come into the answer since the last call, as of a time (integer ms)."""
         return self.delivered.flush(time)
 
-    def kept(self) -> Iterator[tuple[str, int, list[Entry]]]:
+    def kept(self) -> Iterator[tuple[str, int, list[Delta]]]:
         """(node, slot, entries): what a `Machine` that takes over has to know, as `Keeping.restore` takes it."""
         for id, op in self.operators.items():
             for slot, rows in op.kept():
@@ -327,12 +327,12 @@ def _keyed(node: Node, plan: Plan) -> int | None:
         case ops.Project(columns=columns):
             column = _keyed(plan.by_id[node.inputs[0].node], plan)
             return columns.index(column) if column is not None and column in columns else None
-        case ops.Test() | ops.Extend() | ops.Where() | ops.Apply():
+        case ops.Filter() | ops.Extend() | ops.ConstantFilter() | ops.TableFunction():
             return _keyed(plan.by_id[node.inputs[0].node], plan)
         case ops.Distinct():
             found = {_keyed(plan.by_id[edge.node], plan) for edge in node.inputs}
             return found.pop() if len(found) == 1 else None
-        case ops.Emit() | ops.Read() | ops.Deliver():
+        case ops.Construct() | ops.Scan() | ops.Sink():
             return 1
         case _:
             return None
@@ -353,9 +353,9 @@ def _apart(column: int, terms: Container[Term], rows: Rows) -> Mapping[Term, Row
 def _is_pure(node: Node) -> bool:
     """Whether it makes no difference how often an operator is told a row."""
     match node.op:
-        case ops.Test(expression=expression) | ops.Extend(expression=expression):
+        case ops.Filter(expression=expression) | ops.Extend(expression=expression):
             return stateless.is_pure(expression)
-        case ops.Apply(function=function, arguments=arguments):
+        case ops.TableFunction(function=function, arguments=arguments):
             return functions.lookup(function).pure and all(map(stateless.is_pure, arguments))
         case _:
             return True

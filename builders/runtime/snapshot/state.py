@@ -8,8 +8,8 @@ from operator import itemgetter
 from typing import Any, cast
 
 from squall.builders.runtime.operators.factored import Factored, Rows, rows_of
-from squall.builders.runtime.operators.output import GrowingDeliver
-from squall.builders.runtime.operators.transitive_closure import Closure as Pairs
+from squall.builders.runtime.operators.output import AppendOnlyOutput
+from squall.builders.runtime.operators.transitive_closure import ClosureIndex as Pairs
 from squall.builders.runtime.snapshot.groups import Part, by_object
 from squall.builders.runtime.zset import Row, is_rdf, new, row_fact
 from squall.contracts import Output
@@ -184,7 +184,7 @@ class Closure:
 class Deliver:
     """Facts that come into the answer. once: the inputs that bring no fact twice."""
 
-    def __init__(self, op: GrowingDeliver, once: Collection[int]) -> None:
+    def __init__(self, op: AppendOnlyOutput, once: Collection[int]) -> None:
         self.remembers = op.remembers
         self.name = op.name
         self.once = once

@@ -55,7 +55,7 @@ def match(cells: Sequence[ops.Cell], known: Collection[int] = ()) -> Step:
     return matched
 
 
-def test(op: ops.Test) -> Step:
+def test(op: ops.Filter) -> Step:
     """Rows for which the expression is true."""
     step, needed, once = each(stateless.test(op)), {*ops.columns_of(op.expression)}, is_pure(op.expression)
 
@@ -81,7 +81,7 @@ def project(op: ops.Project, width: int) -> Step:
     return _shaping(op.columns, each(stateless.project(op, width, timed=False)))
 
 
-def emit(op: ops.Emit, width: int, unbound: Collection[int]) -> Step:
+def emit(op: ops.Construct, width: int, unbound: Collection[int]) -> Step:
     """A fact from each row. See `squall.builders.runtime.operators.stateless.emit`."""
     step = each(stateless.emit(op.template, op.rules, width, unbound, timed=False))
     return step if any(cell in unbound for cell in op.template) else _shaping(op.template, step)

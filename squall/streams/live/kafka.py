@@ -101,7 +101,7 @@ class KafkaSource(MessageSource):
             self.seek(standing)
 
     def beginning(self) -> str:
-        """See `squall.streams.sources.files.Divisible`."""
+        """See `squall.streams.sources.files.Splittable`."""
         return self._bounds(self._begin)
 
     def latest(self, begin: str = "") -> str:

@@ -131,7 +131,7 @@ class MessageSink:
 
     @abstractmethod
     def flush(self) -> None:
-        """See `squall.streams.sinks.Settling`."""
+        """See `squall.streams.sinks.Flushable`."""
 
     @abstractmethod
     def leave(self) -> None:
@@ -144,7 +144,7 @@ class MessageSink:
         return f"{self.delivery}-{self.number}" if self.delivery else ""
 
     def deliver(self, name: str, number: int) -> None:
-        """See `squall.streams.sinks.outbox.Identifying`."""
+        """See `squall.streams.sinks.outbox.IdempotentSink`."""
         self.delivery, self.number = f"{name}-{number}", 0
 
     def write(self, output: Output) -> None:

@@ -93,7 +93,7 @@ class RedisSource(MessageSource):
         return self.reached
 
     def beginning(self) -> str:
-        """See `squall.streams.sources.files.Divisible`."""
+        """See `squall.streams.sources.files.Splittable`."""
         return self.latest() if self._begin == _NEW else self._begin
 
     def latest(self, begin: str = "") -> str:

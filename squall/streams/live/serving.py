@@ -147,7 +147,7 @@ class ServingSink(MessageSink):
                 self._drop(reader, message)
 
     def flush(self) -> None:
-        """See `squall.streams.sinks.Settling`: all who read have been sent what there is."""
+        """See `squall.streams.sinks.Flushable`: all who read have been sent what there is."""
         for reader in self._all():
             if not reader.settle(max(self.wait, 0.001)):
                 self._drop(reader)

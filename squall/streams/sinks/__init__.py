@@ -39,7 +39,7 @@ class Sink(Protocol):
 
 
 @runtime_checkable
-class Settling(Protocol):
+class Flushable(Protocol):
     """A sink that may still hold, or wait to hear of, what it was given."""
 
     def flush(self) -> None:
@@ -66,7 +66,7 @@ class Formatting(Protocol):
 
 
 @runtime_checkable
-class Losing(Protocol):
+class ReportsDeadLetters(Protocol):
     """A sink that may lose outputs, and counts them in a ledger: that of the run, if it is given it."""
 
     ledger: Ledger
@@ -122,7 +122,7 @@ class StreamSink:
             self._refused(error)
 
     def flush(self) -> None:
-        """See `Settling`; what is in the file's buffer is handed to the system."""
+        """See `Flushable`; what is in the file's buffer is handed to the system."""
         try:
             self.file.flush()
         except OSError as error:
@@ -155,7 +155,7 @@ class StreamSink:
 
 
 class _PathSink(StreamSink):
-    """A file that goes on in another process where it was (`squall.contracts.Recoverable`)."""
+    """A file that goes on in another process where it was (`squall.contracts.CheckpointedSink`)."""
 
     def save(self, last: bool = False) -> Any:
         try:
@@ -215,7 +215,7 @@ class GzipSink(_PathSink):
 
 
 class FileSink(_PathSink):
-    """A plain file: it can also be cut back to where a batch began (`squall.contracts.Rewindable`)."""
+    """A plain file: it can also be cut back to where a batch began (`squall.contracts.TruncatableSink`)."""
 
     def mark(self) -> int:
         self.file.write(self._encoder.end())

@@ -7,11 +7,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from squall.contracts import Output
 from squall.streams.formats.event_json import as_json, output_of
-from squall.streams.sinks import Formatting, Settling, Sink
+from squall.streams.sinks import Flushable, Formatting, Sink
 
 
 @runtime_checkable
-class Identifying(Protocol):
+class IdempotentSink(Protocol):
     """A sink whose messages have names, so that whoever gets one twice can tell, or the sink itself."""
 
     def deliver(self, name: str, number: int) -> None:
@@ -24,7 +24,7 @@ class Identifying(Protocol):
 
 
 class Outbox:
-    """Holds back what a sink is to get (`squall.contracts.Delivering`).
+    """Holds back what a sink is to get (`squall.contracts.TwoPhaseCommitSink`).
 
     A checkpoint has what waits, and it is handed on when that is on disk. A run that goes on hands on what the last
     checkpoint has: nobody knows how much of it got there.
@@ -61,14 +61,14 @@ class Outbox:
 
     def deliver(self) -> bool:
         any_ = bool(self._waiting)
-        if isinstance(self.sink, Identifying):
+        if isinstance(self.sink, IdempotentSink):
             self.sink.deliver(self._name, self._number)
         for output in self._waiting:
             self.sink.write(output)
         self._waiting = []
-        if self._last and isinstance(self.sink, Identifying):
+        if self._last and isinstance(self.sink, IdempotentSink):
             self.sink.finish()
-        if isinstance(self.sink, Settling):
+        if isinstance(self.sink, Flushable):
             self.sink.flush()
         return any_
 

@@ -57,7 +57,7 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class Choosing(Protocol):
+class PushesFilterDown(Protocol):
     """A source that may leave out what is of no use to whoever reads it.
 
     wanted: the predicates of the triples that are of use (None: all are). Of the others nothing need be handed on but
@@ -125,7 +125,7 @@ class Resumable(Protocol):
 
 
 @runtime_checkable
-class Divisible(Acknowledging, Protocol):
+class Splittable(Acknowledging, Protocol):
     """A source of which what lies between two positions can be read in parts, by any process and any number of times:
     the events are the same each time. Positions are texts that the source alone understands. All methods raise
     SourceError if it cannot be read."""
@@ -149,7 +149,7 @@ class Divisible(Acknowledging, Protocol):
 
 
 @runtime_checkable
-class Dating(Protocol):
+class SuppliesEventTime(Protocol):
     """A source whose format may put statements together as messages, of which each may say its time in one of them.
 
     messages: whether it does; then the `property` of the settings may be set, and `earliest`, before reading begins.

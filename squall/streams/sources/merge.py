@@ -13,7 +13,7 @@ from squall.streams.clock import Clock, EventClock
 from squall.streams.dead_letters import Deferred, RunLedger
 from squall.streams.formats.event_json import event_of
 from squall.streams.sources.cursors import Cursor, Finite, Live, says
-from squall.streams.sources.files import Acknowledging, Choosing, Source, Stoppable
+from squall.streams.sources.files import Acknowledging, PushesFilterDown, Source, Stoppable
 from squall.streams.sources.reader_threads import Inbox, Reader, Stand, Tap
 from squall.streams.sources.reordering import Ordered, original
 
@@ -146,15 +146,15 @@ class Sources:
 
     def want(self, predicates: Collection[Term]) -> None:
         """Says, before reading begins, that no triples are of use but those with one of some predicates: sources may
-        then leave out others (`squall.streams.sources.files.Choosing`), and events that bring none. Not to be said where each
+        then leave out others (`squall.streams.sources.files.PushesFilterDown`), and events that bring none. Not to be said where each
         triple counts, such as for a window of the last so many, nor where each event is an instant of its own."""
         if self._may_choose:
             for source in self.sources:
-                if isinstance(source, Choosing):
+                if isinstance(source, PushesFilterDown):
                     source.wanted = predicates
 
     def adopt(self, ledger: Ledger | None) -> None:
-        """See `squall.contracts.Adopting`: sources that were given no ledger record what they lose in this one."""
+        """See `squall.contracts.AcceptsDeadLetters`: sources that were given no ledger record what they lose in this one."""
         for source in self.sources:
             own = getattr(source, "ledger", None)
             if isinstance(own, RunLedger):

@@ -12,17 +12,17 @@ from squall.model import (
     AtomPattern,
     Bind,
     Call,
-    Compute,
-    Either,
     Exists,
     FactPattern,
+    Filter,
     Joinable,
-    Maybe,
+    Optional,
     Pattern,
     Predicate,
     Select,
     System,
-    Test,
+    TableFunction,
+    Union,
     Variable,
     Without,
     visible,
@@ -74,7 +74,7 @@ def _of_joinable(joinable: Joinable, graph: set[Fact], instant: Instant) -> list
     match joinable:
         case Pattern() | AtomPattern():
             return _replaced(_matches(joinable, graph), instant)
-        case Either(branches=branches):
+        case Union(branches=branches):
             return [solution for branch in branches for solution in _outside(branch, instant)]
         case System():
             return _outside(joinable, instant)
@@ -121,13 +121,13 @@ def _apply(
     predicate: Predicate, found: list[Bindings], graph: set[Fact], instant: Instant, place: object
 ) -> list[Bindings]:
     match predicate:
-        case Test(expression=expression):
+        case Filter(expression=expression):
             return [one for one in found if evaluated(expression, one, instant, place) is True]
         case Bind(variable=variable, expression=expression, keeps=keeps):
             made = [(one, term_of(expression, one, instant, place)) for one in found]
             valued = ((one, {} if value is None else {variable: value}) for one, value in made)
             return [{**one, **two} for one, value in valued if value or keeps for two in _replaced([value], instant)]
-        case Compute():
+        case TableFunction():
             rows = [(one, _replaced(list(_rows(predicate, one, instant)), instant)) for one in found]
             return [{**one, **row} for one, its in rows for row in its]
         case Without(joinables=joinables, minus=minus, apart=apart):
@@ -139,7 +139,7 @@ def _apply(
                     _agree(one, other) and (not minus or (one.keys() & other.keys()) - {*apart}) for other in others
                 )
             ]
-        case Maybe():
+        case Optional():
             return _left_joined(predicate, found, instant)
         case Exists():
             return [two for one in found for two in _asked(predicate, one, instant)]
@@ -156,7 +156,7 @@ def _asked(predicate: Exists, solution: Bindings, instant: Instant) -> list[Bind
     return [{**solution, predicate.variable: literal(str(exists).lower(), XSD + "boolean")}]
 
 
-def _left_joined(predicate: Maybe, found: list[Bindings], instant: Instant) -> list[Bindings]:
+def _left_joined(predicate: Optional, found: list[Bindings], instant: Instant) -> list[Bindings]:
     others = _outside(predicate.system, instant)
     result: list[Bindings] = []
     for one in found:
@@ -167,13 +167,13 @@ def _left_joined(predicate: Maybe, found: list[Bindings], instant: Instant) -> l
     return result
 
 
-def _holds(predicate: Maybe, condition: Call, pair: Bindings, instant: Instant) -> bool:
+def _holds(predicate: Optional, condition: Call, pair: Bindings, instant: Instant) -> bool:
     for one in predicate.exists:
         (pair,) = _asked(replace(one, wanted=None), pair, instant)
     return evaluated(condition, pair, instant) is True
 
 
-def _rows(predicate: Compute, solution: Bindings, instant: Instant) -> Iterator[Bindings]:
+def _rows(predicate: TableFunction, solution: Bindings, instant: Instant) -> Iterator[Bindings]:
     arguments = [evaluated(argument, solution, instant) for argument in predicate.arguments]
     made: Any = functions.lookup(predicate.function).evaluate(*arguments)
     for row in made or ():

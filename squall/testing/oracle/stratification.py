@@ -11,15 +11,15 @@ from squall.model import (
     Bind,
     Call,
     Construct,
-    Either,
     Exists,
     Expression,
     FactPattern,
+    Filter,
     Joinable,
-    Maybe,
+    Optional,
     Pattern,
     System,
-    Test,
+    Union,
     Variable,
     Without,
 )
@@ -58,7 +58,7 @@ def _heads(rule: System) -> list[FactPattern]:
 
 def patterns(part: System, whole: int = 0) -> Iterator[tuple[FactPattern, System, int]]:
     """The patterns of a rule, each with the part that it is in, and 1 where more facts may make less solutions."""
-    timed = any(_is_timed(one.expression) for one in part.predicates if isinstance(one, Test | Bind))
+    timed = any(_is_timed(one.expression) for one in part.predicates if isinstance(one, Filter | Bind))
     within = 1 if part.grouping or part.slice or timed else whole
     for joinable in part.joinables:
         yield from _inner(joinable, part, within)
@@ -66,7 +66,7 @@ def patterns(part: System, whole: int = 0) -> Iterator[tuple[FactPattern, System
         if isinstance(predicate, Without):
             for joinable in predicate.joinables:
                 yield from _inner(joinable, part, 1)
-        if isinstance(predicate, Maybe):
+        if isinstance(predicate, Optional):
             yield from patterns(predicate.system, 1)
             for asked in predicate.exists:
                 yield from patterns(asked.system, 1)
@@ -78,7 +78,7 @@ def _inner(joinable: Joinable, part: System, whole: int) -> Iterator[tuple[FactP
     match joinable:
         case Pattern() | AtomPattern():
             yield joinable, part, whole
-        case Either(branches=branches):
+        case Union(branches=branches):
             for branch in branches:
                 yield from patterns(branch, whole)
         case System():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from squall.functions import values
 from squall.model import CAME, GRAPH, Arrivals, Graph, Graphs, Source, System
-from squall.model.windows import Count, Landmark, Nothing, Range, Stepped
+from squall.model.windows import CountWindow, EmptyWindow, HoppingWindow, Landmark, SlidingWindow
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, WORKING, Atom, Event, Fact, Term, Triple, literal
 from squall.testing.oracle.base import BEGIN
 from squall.testing.oracle.stratification import patterns
@@ -63,7 +63,7 @@ def stays_of(source: Source, events: Sequence[Event], static: Sequence[Event]) -
 
 
 def reads(source: Source, stream: str, graph: str = "", static: bool = False) -> bool:
-    shut = stream == HEARTBEAT or (stream and isinstance(source.window_of(stream), Nothing))
+    shut = stream == HEARTBEAT or (stream and isinstance(source.window_of(stream), EmptyWindow))
     if shut and not (static and graph and source.apart):
         return False
     name = graph[1:-1] if graph.startswith("<") else ""
@@ -84,7 +84,7 @@ def _windowed(source: Source, stream: str, events: Sequence[Event]) -> list[Stay
     """The facts of one stream through its window, in the order in which they came."""
     window = source.window_of(stream)
     came = [(fact, event.graph, event.time) for event in events for fact in event.facts]
-    if not isinstance(window, Count):
+    if not isinstance(window, CountWindow):
         return [Stay(fact, stream, graph, time, *window.validity(time)) for fact, graph, time in came]
     times = [time for _, _, time in came]
     return [
@@ -93,12 +93,12 @@ def _windowed(source: Source, stream: str, events: Sequence[Event]) -> list[Stay
     ]
 
 
-def _counted(window: Count, number: int, times: Sequence[int]) -> tuple[int, int]:
-    """The validity of the fact of this number in a `Count` window; the times of all facts."""
+def _counted(window: CountWindow, number: int, times: Sequence[int]) -> tuple[int, int]:
+    """The validity of the fact of this number in a `CountWindow` window; the times of all facts."""
     return _at(_change(number, window), times), _at(_change(number + window.size, window), times)
 
 
-def _change(number: int, window: Count) -> int:
+def _change(number: int, window: CountWindow) -> int:
     """The number of the fact with which the content changes next, from that of this number on."""
     return (number // window.step + 1) * window.step - 1
 
@@ -143,14 +143,14 @@ def evaluation_instants(source: Source, events: Sequence[Event]) -> set[int]:
         before = came[event.stream]
         came[event.stream] += len(event.facts)
         match source.window_of(event.stream):
-            case Landmark() | Count(step=1):
+            case Landmark() | CountWindow(step=1):
                 found.add(event.time)
-            case Count(step=step):
+            case CountWindow(step=step):
                 if came[event.stream] // step > before // step:
                     found.add(event.time)
-            case Range(size=size, delay=delay):
+            case SlidingWindow(size=size, delay=delay):
                 found.update((event.time + delay, event.time + delay + size))
-            case Stepped() as window:
+            case HoppingWindow() as window:
                 first, last = window.validity(event.time)
                 found.update(range(first, last + 1, window.step))
         if event.removed:
@@ -160,7 +160,7 @@ def evaluation_instants(source: Source, events: Sequence[Event]) -> set[int]:
 
 def is_heard(source: Source, event: Event) -> bool:
     """Whether an event changes what a source reads: a window of triples also counts those in other graphs."""
-    if not isinstance(source.window_of(event.stream), Count) or event.stream == HEARTBEAT:
+    if not isinstance(source.window_of(event.stream), CountWindow) or event.stream == HEARTBEAT:
         return reads(source, event.stream, event.graph)
     if isinstance(source, Graph):
         return source.within in ("", event.stream)

@@ -18,8 +18,8 @@ from squall.model import (
     AtomPattern,
     Call,
     Construct,
-    Either,
     Expression,
+    Filter,
     Graph,
     Graphs,
     Grouping,
@@ -31,7 +31,7 @@ from squall.model import (
     Slot,
     Source,
     System,
-    Test,
+    Union,
     Variable,
     variables,
     visible,
@@ -130,7 +130,7 @@ def _viewed(draw: st.DrawFn, part: System, known: Known, timed: bool, features: 
 @st.composite
 def unions(
     draw: st.DrawFn, shape: Shape, readable: tuple[Slot, ...], sources: tuple[Source, ...]
-) -> tuple[Either, Known]:
+) -> tuple[Union, Known]:
     """Two or three patterns beside each other. A variable that not all of them bind mostly gets a name of its own."""
     unsure = "unsure" in shape.features and draw(st.booleans())
     patterns = draw(st.lists(patterns_of(readable), min_size=2, max_size=3))
@@ -144,7 +144,7 @@ def unions(
         maybe += (name for name in names.values() if name not in maybe)
         branches.append(System("", sources, (renamed(pattern, names),)))
     subjects = tuple(name for name in common if all(name in known.subjects for known in knowns))
-    return Either(tuple(branches)), Known(tuple(common), subjects, tuple(maybe))
+    return Union(tuple(branches)), Known(tuple(common), subjects, tuple(maybe))
 
 
 def renamed(pattern: Pattern, names: dict[Variable, Variable]) -> Pattern:
@@ -169,10 +169,10 @@ def some(names: Sequence[Variable], least: int) -> st.SearchStrategy[tuple[Varia
 
 
 @st.composite
-def conditions(draw: st.DrawFn, known: Known) -> Test:
+def conditions(draw: st.DrawFn, known: Known) -> Filter:
     """A test: mostly one that some solutions pass and others do not, now and then any."""
     function, arguments = draw(st.sampled_from(TESTS if draw(one_in(5)) else _selective(known) or TESTS))
-    return Test(Call(function, arguments))
+    return Filter(Call(function, arguments))
 
 
 @cache

@@ -13,17 +13,17 @@ from squall.functions.jena import function_iri
 from squall.model import (
     Bind,
     Call,
-    Compute,
-    Either,
     Exists,
     Joinable,
-    Maybe,
+    Optional,
     Pattern,
     Predicate,
     Select,
     Slot,
     Source,
     System,
+    TableFunction,
+    Union,
     Variable,
     Without,
     visible,
@@ -109,7 +109,7 @@ def _left_joins(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Sour
     if "exists" in shape.features and draw(one_in(4)):
         asked = (Exists(ALSO, draw(_asked_for(shape, after, sources))),)
         condition = Call(function_iri("equal"), (ALSO, draw(st.sampled_from(TRUTHS))))
-    return Maybe(right, condition, asked), after
+    return Optional(right, condition, asked), after
 
 
 @st.composite
@@ -139,12 +139,12 @@ def _asked_for(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Sourc
     inner = known.plus(of_patterns(patterns))
     if "either" in shape.features and draw(one_in(4)):
         branches = [draw(_asked_for(shape, known, sources, 0)) for _ in range(2)]
-        joinables = (*joinables[:1], Either(tuple(branches)))
+        joinables = (*joinables[:1], Union(tuple(branches)))
     predicates: list[Predicate] = []
     if draw(one_in(3)) and inner.all:
         predicates.append(draw(conditions(inner)))
     if draw(one_in(5)):
-        predicates.append(Maybe(System("", sources, (draw(_negated(shape.below, inner.all)),))))
+        predicates.append(Optional(System("", sources, (draw(_negated(shape.below, inner.all)),))))
     if draw(one_in(6)):
         predicates.append(Without((draw(_negated(shape.below, inner.all)),)))
     if deep and draw(one_in(4)):
@@ -162,7 +162,7 @@ def _asked_for(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Sourc
 @st.composite
 def _computations(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...]) -> tuple[Predicate, Known]:
     result = Variable("t")
-    return Compute((result,), _table(), (draw(st.sampled_from(NAMES)),)), extended(known, result.name)
+    return TableFunction((result,), _table(), (draw(st.sampled_from(NAMES)),)), extended(known, result.name)
 
 
 _PREDICATES = {

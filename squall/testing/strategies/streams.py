@@ -10,7 +10,7 @@ from itertools import accumulate
 from hypothesis import strategies as st
 
 from squall.model import Graph, Report, Source
-from squall.model.windows import LANDMARK, Count, Range, Stepped, Window
+from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import ALWAYS, HEARTBEAT, Event, Fact, Triple, heartbeat
 from squall.testing.strategies.vocabulary import CORE, FACTS, GRAPHS, MADE_STREAMS, MEASURES, STREAMS
 
@@ -100,15 +100,18 @@ def _windows(features: frozenset[str]) -> st.SearchStrategy[Window]:
         kinds.append(st.just(LANDMARK))
     if "windows" in features:
         delays = st.sampled_from((0, 0, 0, 3))
-        kinds += [st.builds(Range, sizes, delays), st.builds(Range, sizes)]
+        kinds += [st.builds(SlidingWindow, sizes, delays), st.builds(SlidingWindow, sizes)]
         kinds += [
-            st.builds(Stepped, sizes, steps, st.integers(0, 3), st.booleans(), delays),
-            steps.map(lambda size: Stepped(size, size)),
+            st.builds(HoppingWindow, sizes, steps, st.integers(0, 3), st.booleans(), delays),
+            steps.map(lambda size: HoppingWindow(size, size)),
         ]
     if "count" in features:
-        kinds += [st.builds(Count, st.integers(3, 16), st.sampled_from((1, 1, 2, 5))), st.integers(3, 16).map(_blocks)]
+        kinds += [
+            st.builds(CountWindow, st.integers(3, 16), st.sampled_from((1, 1, 2, 5))),
+            st.integers(3, 16).map(_blocks),
+        ]
     return st.one_of(kinds)
 
 
-def _blocks(size: int) -> Count:
-    return Count(size, size)
+def _blocks(size: int) -> CountWindow:
+    return CountWindow(size, size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from squall.model import Bind, Call, Construct, Expression, Pattern, Predicate, System, Test, Variable, Without
+from squall.model import Bind, Call, Construct, Expression, Filter, Pattern, Predicate, System, Variable, Without
 
 
 def jena_text(system: System) -> str:
@@ -29,7 +29,7 @@ def _jena_slot(slot: Expression) -> str:
 
 def _jena_predicate(predicate: Predicate) -> str:
     match predicate:
-        case Test(expression=call):
+        case Filter(expression=call):
             return _jena_call(call, ())
         case Bind(variable=variable, expression=Call() as call):
             return _jena_call(call, (variable,))
