@@ -16,6 +16,7 @@ import squall
 from squall import functions
 from squall.builders.local import event_loop as loop
 from squall.builders.local.job import IteratorJob
+from squall.builders.runtime.operators import stateless as row_operators
 from squall.builders.runtime.operators.factored import Factored, Rows
 from squall.builders.runtime.snapshot import SnapshotDataflow, fits, groups, joins, stateless
 from squall.builders.runtime.snapshot.state import Known
