@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 
 from squall.errors import PlannerError
 from squall.model import Source
@@ -178,13 +178,16 @@ def _strata(plan: Plan) -> Iterator[str]:
 def _cycles(plan: Plan) -> Iterator[str]:
     if all(len(component) == 1 for component in plan.components) and not _feeds_itself(plan):
         return
-    import networkx
-
-    unchecked = networkx.DiGraph(plan.graph)  # a copy, and no view of it: a view lists its nodes in the order of a set
-    unchecked.remove_nodes_from([node.id for node in plan.nodes if isinstance(node.op, Distinct | TransitiveClosure)])
-    with suppress(networkx.NetworkXNoCycle):
-        cycle = [before for before, _ in networkx.find_cycle(unchecked)]
-        yield f"the cycle {' -> '.join(cycle)} has no Distinct: it would never end"
+    guarded = {node.id for node in plan.nodes if isinstance(node.op, Distinct | TransitiveClosure)}
+    unguarded = {
+        node.id: [edge.node for edge in node.inputs if edge.node not in guarded]
+        for node in plan.nodes
+        if node.id not in guarded
+    }
+    try:
+        TopologicalSorter(unguarded).prepare()
+    except CycleError as error:
+        yield f"the cycle {' -> '.join(error.args[1][:-1])} has no Distinct: it would never end"
 
 
 def _feeds_itself(plan: Plan) -> bool:

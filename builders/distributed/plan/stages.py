@@ -27,7 +27,7 @@ from squall.builders.distributed.plan.partitioning import (
 from squall.builders.distributed.plan.skew import Hot, scattered
 from squall.builders.runtime.multiway_join import FusedJoin, stars
 from squall.errors import BuilderError
-from squall.model.stratification import may_hear
+from squall.model.stratification import components, may_hear
 from squall.plan import Node, Plan
 from squall.plan.operators import (
     AntiJoin,
@@ -192,12 +192,11 @@ def _is_timely(node: Node) -> bool:
 def _level(plan: Plan, into: dict[str, list[Hop]], numbers: dict[str, int], number: int) -> Stage:
     nodes = tuple(node.id for node in plan.nodes if numbers.get(node.id) == number)
     inner = [hop for id in nodes for hop in into.get(id, []) if hop.producer in nodes]
-    import networkx  # on demand: workers, which import this module, have no need of it
-
-    graph: networkx.Graph = networkx.Graph()
-    graph.add_nodes_from(nodes)
-    graph.add_edges_from((hop.producer, hop.consumer) for hop in inner if not hop.moves)
-    stages = sorted((tuple(sorted(part, key=nodes.index)) for part in networkx.connected_components(graph)), key=str)
+    linked: dict[str, list[str]] = {id: [] for id in nodes}
+    for hop in (hop for hop in inner if not hop.moves):
+        linked[hop.producer].append(hop.consumer)
+        linked[hop.consumer].append(hop.producer)
+    stages = sorted((tuple(sorted(part, key=nodes.index)) for part in components(linked)), key=str)
     recursion = any(len(part) > 1 and set(part) & set(nodes) & plan.retractable for part in plan.components)
     timely = any(_is_timely(plan.by_id[id]) for id in nodes)
     return Stage(number, nodes, tuple(stages), any(hop.moves for hop in inner), recursion, timely)
