@@ -5,22 +5,27 @@ EXTRAS ?= dev,spark,java,live,beam,jelly,metrics
 WORK ?= sensors rdfs
 VENV = .venv
 BIN = $(VENV)/bin
+WORKERS ?= auto
+PYTEST = $(BIN)/python -m pytest -q --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile
 
-.PHONY: demo test test-all brokers check style types docs bench clean
+.PHONY: demo test test-more test-all dist brokers check style types docs bench clean
 
 demo: $(VENV)/.ready            ## rules over 100,000 triples, in process and on Spark, and that both give the same
 	$(BIN)/python docs/demo/run.py
 
-test: $(VENV)/.ready brokers    ## all tests but the slow ones
-	$(BIN)/python -m pytest -q -m "not slow"
+test: $(VENV)/.ready brokers    ## every module, language, builder and law, with few examples: at most 8 minutes on two cores
+	SQUALL_EXAMPLES=few $(PYTEST) -m "not slow and not more"
 
-test-all: $(VENV)/.ready brokers   ## all tests
-	$(BIN)/python -m pytest -q
+test-more: $(VENV)/.ready brokers  ## all examples of the laws, and the tests that take seconds each
+	$(PYTEST) -m "not slow and (more or hypothesis)"
+
+test-all: $(VENV)/.ready brokers   ## all tests; takes hours
+	$(PYTEST)
 
 brokers:                        ## mosquitto and redis-server for tests, from Debian's packages; needs no root
 	@sh tests/brokers.sh $(VENV)/brokers || echo "no brokers: the tests that need them are skipped"
 
-check: style types test         ## what has to pass before a change lands
+check: style types test test-more  ## what has to pass before a change lands
 
 style: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -31,6 +36,11 @@ types: $(VENV)/.ready
 
 docs: $(VENV)/.ready            ## runs every example in README.md and docs/
 	$(BIN)/python -m pytest -q tests/test_docs.py
+
+dist: $(VENV)/.ready            ## sdist and wheel in dist/, checked
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	$(BIN)/python -m twine check --strict dist/*
 
 bench: $(VENV)/.ready           ## e.g. make bench WORK="spark-q3 --peer pyspark-batch"
 	$(BIN)/python -m tests.bench $(WORK)

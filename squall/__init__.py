@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from squall import plugins
 from squall.compiling import read, together
-from squall.contracts import Builder, Job, Lexer, Options, Output, Planner
+from squall.contracts import Builder, Job, Lexer, Options, Output, Planner, R
 from squall.errors import SquallError, UsageError, raise_all
 from squall.model import System, over
 from squall.model.windows import LANDMARK, Window, as_window
@@ -116,18 +116,62 @@ def build(plan: Plan, builder: str | Builder = "iterator", options: Options | No
     return make(plan if told.max_depth == MAX_DEPTH else limited(plan, told.max_depth), told)
 
 
+@overload
+def run(
+    plan: Plan,
+    events: Iterable[Event],
+    builder: str | Builder = ...,
+    static: Iterable[Event] = ...,
+    options: Options | None = ...,
+) -> Iterator[Output[Any]]: ...
+
+
+@overload
+def run(
+    plan: Plan,
+    events: Iterable[Event],
+    builder: str | Builder = ...,
+    static: Iterable[Event] = ...,
+    options: Options | None = ...,
+    *,
+    of: type[R],
+) -> Iterator[Output[R]]: ...
+
+
 def run(
     plan: Plan,
     events: Iterable[Event],
     builder: str | Builder = "iterator",
     static: Iterable[Event] = (),
     options: Options | None = None,
-) -> Iterator[Output]:
-    """Runs a plan over events in non-decreasing time and gives its outputs in the order of time.
+    *,
+    of: type[Any] | None = None,
+) -> Iterator[Output[Any]]:
+    """Runs a plan over events and yields its outputs in the order of time.
 
-    A list or tuple of events, or `squall.rdf.Columns`, is taken as a whole; of any other iterable each event is
-    handled as it comes.
+    Args:
+        plan: The plan, from `plan`.
+        events: Events in non-decreasing time. A list, a tuple or `squall.rdf.Columns` is one batch; of any other
+            iterable each event is processed as it arrives.
+        builder: The name of a builder, or a builder itself.
+        static: Events whose facts always hold; they are read first.
+        options: Options of the run.
+        of: The type that each output must carry, such as `Triple` or `Solution`. It types the outputs.
+
+    Raises:
+        BuilderError: The builder cannot run the plan.
+        UsageError: An output carries something else than `of`.
     """
     batches: Iterable[Sequence[Event]]
     batches = [events] if isinstance(events, list | tuple | Columns) else ([event] for event in events)
-    return build(plan, builder, options).run(batches, static)
+    outputs = build(plan, builder, options).run(batches, static)
+    return outputs if of is None else _only(outputs, of)
+
+
+def _only(outputs: Iterable[Output[Any]], of: type[R]) -> Iterator[Output[R]]:
+    for output in outputs:
+        if not isinstance(output.fact, of):
+            kind = type(output.fact).__name__
+            hint = "leave `of` out, or run that rule or query by itself"
+            raise UsageError(f"`{output.rule}` gives a {kind}, and `of` is {of.__name__}", hint=hint)
+        yield output

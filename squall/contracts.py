@@ -5,23 +5,38 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, runtime_checkable
 
 from squall.model import System
 from squall.plan import Plan
 from squall.rdf import Boolean, Evaluated, Event, Fact, Quad, Solution, Term
 
+Result = Fact | Quad | Solution | Boolean | Evaluated
+"""What an output may carry: a derived fact or quad, the answer of a query, or the mark that ends an evaluation."""
 
-class Output(NamedTuple):
-    """A fact or quad, or a query's solution or answer, handed on by the program; or that all of them have been
-    (`squall.rdf.Evaluated`).
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
-    time: integer ms at which it became true (istream), ceased to be (dstream) or was in the answer (rstream);
-    `squall.rdf.ALWAYS` for what follows from static data alone.
-    rule: a rule that made it: at that time (istream), or at some time since when it has held (the other two).
+    R = TypeVar("R", bound=Result, default=Result, covariant=True)
+else:
+    from typing import TypeVar
+
+    R = TypeVar("R", covariant=True)
+
+
+class Output(NamedTuple, Generic[R]):
+    """One output of a program, and when it holds. `Output[Triple]` carries a triple; a bare `Output` any `Result`.
+
+    Attributes:
+        fact: The derived fact or quad, the solution or boolean of a query, or `squall.rdf.Evaluated`, which says that
+            an evaluation is complete.
+        time: Integer ms at which it became true (istream), ceased to be true (dstream) or was in the answer (rstream);
+            `squall.rdf.ALWAYS` for what follows from static data alone.
+        rule: The name of a rule that derives it: at that time (istream), or at some time since when it has held
+            (dstream, rstream).
     """
 
-    fact: Fact | Quad | Solution | Boolean | Evaluated
+    fact: R
     time: int
     rule: str
 
@@ -185,7 +200,7 @@ class AcceptsDeadLetters(Protocol):
 class Job(Protocol):
     """A plan made ready to run by one builder."""
 
-    def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
+    def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output[Any]]:
         """The outputs for a stream of events in non-decreasing time, as soon as they are known, in the order of time.
 
         A batch is what is at hand: how a stream is cut into batches never changes the outputs (semantics.md, law 2).

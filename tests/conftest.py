@@ -14,10 +14,11 @@ from hypothesis import settings
 
 from squall import cli
 from tests import brokers
+from tests.laws import examples_of
 
 # Every run draws the same examples, unless HYPOTHESIS_PROFILE=explore asks for new ones. None has to be fast: machines
 # are shared.
-settings.register_profile("ci", derandomize=True, database=None, deadline=None)
+settings.register_profile("ci", derandomize=True, database=None, deadline=None, max_examples=examples_of(100))
 settings.register_profile("explore", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

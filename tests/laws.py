@@ -1,4 +1,4 @@
-"""How laws are held: on so many examples as a rule, and on some times as many among the slow tests."""
+"""Runs laws (properties) on random examples: a few in `make test`, more in `make test-more`, many in the slow tests."""
 
 from __future__ import annotations
 
@@ -11,16 +11,26 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 PLANNERS = ("greedy", "rete")
-AT_LENGTH = int(os.environ.get("SQUALL_AT_LENGTH", "12"))
-"""How many times as many examples there are among the slow tests."""
+SLOW_FACTOR = int(os.environ.get("SQUALL_AT_LENGTH", "12"))
+"""How many times as many examples a law gets in the slow tests."""
+FEW_EXAMPLES = os.environ.get("SQUALL_EXAMPLES") == "few"
+"""Whether each property is tried on a few examples only, as `make test` does."""
+FEW_FACTOR = 10
+"""By how much `make test` divides the number of examples."""
+MIN_EXAMPLES = 3
+
+
+def examples_of(number: int) -> int:
+    """Returns how many examples a property gets in this run: `number`, or a tenth of it in `make test`."""
+    return max(MIN_EXAMPLES, number // FEW_FACTOR) if FEW_EXAMPLES else number
 
 
 def examples(number: int) -> pytest.MarkDecorator:
-    """The argument `many` of a test: the number as a rule, and `AT_LENGTH` times as much among the slow tests."""
-    return pytest.mark.parametrize("many", [number, pytest.param(AT_LENGTH * number, marks=pytest.mark.slow)])
+    """Parametrizes a test with `many` examples: `number`, and `SLOW_FACTOR` times as many in the slow tests."""
+    return pytest.mark.parametrize("many", [number, pytest.param(SLOW_FACTOR * number, marks=pytest.mark.slow)])
 
 
 def hold(law: Callable[..., None], many: int, **strategies: st.SearchStrategy[Any]) -> None:
-    """Runs a law on what hypothesis makes up."""
+    """Runs a law on examples that hypothesis draws from the strategies."""
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    settings(max_examples=many, deadline=None, suppress_health_check=checks)(given(**strategies)(law))()
+    settings(max_examples=examples_of(many), deadline=None, suppress_health_check=checks)(given(**strategies)(law))()

@@ -21,6 +21,7 @@ from squall.streams import FolderSource, LedgerFile, open_source
 from squall.streams.formats import reading
 from squall.streams.sources import files, reader_process
 from squall.streams.sources.files import FileSource, read_here
+from tests.laws import examples_of
 
 E = "http://example.org/"
 CHUNK = 2000
@@ -132,7 +133,7 @@ def test_what_comes_is_the_same(kinds: list[int], wanted: Any, tmp_path: Path, h
     assert here == [0, 0]  # not again, behind what the other has read
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples_of(6), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(range(len(LINES))), min_size=3), st.sampled_from(["p", "q"]), st.booleans())
 def test_whatever_is_in_it(tmp_path: Path, kinds: list[int], predicate: str, ends: bool) -> None:
     path = tmp_path / "a.ntt"

@@ -18,6 +18,7 @@ from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
 from squall.plan.operators import Cell, Value
 from squall.rdf import FOREVER, Term, is_literal
+from tests.laws import examples_of
 from tests.snapshots import ALSO_ONE, ONE, REL, TWO, A, B, C
 
 OTHER = "@<urn:other>"
@@ -98,7 +99,7 @@ MATCHES = st.lists(
 
 
 @given(matches=MATCHES, facts=st.lists(triples | atoms, max_size=8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples_of(150), deadline=None)
 def test_each_fact_reaches_the_matches_that_it_fits(
     matches: list[tuple[Cell, ...]], facts: list[tuple[str, ...]]
 ) -> None:
@@ -107,7 +108,7 @@ def test_each_fact_reaches_the_matches_that_it_fits(
 
 
 @given(matches=MATCHES, facts=st.lists(triples | atoms, max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples_of(60), deadline=None)
 def test_facts_may_come_in_boxes(matches: list[tuple[Cell, ...]], facts: list[tuple[str, ...]]) -> None:
     """As `squall.builders.runtime.operators.scan.Facts` has them."""
     alpha = Alpha(plan(matches), "read")
@@ -135,7 +136,7 @@ def made(template: tuple[int | Term, ...], row: Sequence[str]) -> tuple[str, ...
     matches=MATCHES, templates=st.lists(st.sampled_from(TEMPLATES), min_size=1, max_size=3, unique=True),
     rows=st.lists(st.tuples(*[st.sampled_from(TERMS)] * 2), max_size=4), unique=st.booleans(),
 )  # fmt: skip
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples_of(100), deadline=None)
 def test_what_rules_make_reaches_the_same_matches(
     matches: list[tuple[Cell, ...]], templates: list[tuple[int | Term, ...]], rows: list[tuple[str, ...]], unique: bool
 ) -> None:

@@ -31,7 +31,7 @@ from squall.rdf import ALWAYS, Atom, Event, Term, Triple, iri
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import event_streams, static_data, systems
 from squall.testing.streams import static, stream
-from tests.laws import hold
+from tests.laws import examples_of, hold
 
 E = "http://example.org/"
 SCHEMA = """
@@ -104,7 +104,7 @@ EVENTS = st.lists(st.tuples(st.integers(0, 2), st.lists(TRIPLES, min_size=1, max
 @pytest.mark.usefixtures("together")
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 @given(events=EVENTS, facts=st.lists(TRIPLES, max_size=4), instants=st.integers(0, 4))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples_of(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rules_about_predicates(
     planner: str, events: list[Event], facts: list[Triple], instants: int, wait: Callable[[int], None]
 ) -> None:

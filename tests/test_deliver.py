@@ -15,6 +15,7 @@ from squall.contracts import Output
 from squall.model import Report
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER, Atom, Solution, Triple
+from tests.laws import examples_of
 from tests.snapshots import INSTANTS, ONE, REL, A, Advance, B, C, at, courses, forget
 
 OUTPUTS = ("istream", "dstream", "rstream")
@@ -85,7 +86,7 @@ COURSES = courses(2, (A, B), always=True)
     ids=lambda value: value if isinstance(value, str) else value.policy,
 )  # fmt: skip
 @given(course=COURSES, grid=st.sets(st.sampled_from(TIMES)))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples_of(15), deadline=None)
 def test_it_tells_the_answer_as_time_goes_on(
     kind: str, output: str, report: Report, course: list[Advance], grid: set[int]
 ) -> None:
@@ -119,7 +120,7 @@ def _is_made_by_a_maker(came: Iterable[Output], taken: Sequence[Delta], now: boo
 
 @pytest.mark.parametrize("output", OUTPUTS)
 @given(course=COURSES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples_of(15), deadline=None)
 def test_it_goes_on_elsewhere_from_what_it_kept(output: str, course: list[Advance]) -> None:
     op = OutputOperator(ops.Sink(output))
     taken: list[Delta] = []
@@ -141,7 +142,7 @@ def test_it_goes_on_elsewhere_from_what_it_kept(output: str, course: list[Advanc
 
 @pytest.mark.parametrize("output", OUTPUTS)
 @given(course=COURSES)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples_of(10), deadline=None)
 def test_what_has_ended_is_forgotten(output: str, course: list[Advance]) -> None:
     op = OutputOperator(ops.Sink(output))
     for step in course_of(course, "facts"):
@@ -243,7 +244,7 @@ def growing(spans: Iterable[tuple[str, int, int, int, str]], last: int) -> list[
 
 
 @given(spans=GROWING, forgets=st.booleans(), twice=st.booleans())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples_of(50), deadline=None)
 def test_what_only_grows_is_told_when_it_comes_in(
     spans: list[tuple[str, int, int, int, str]], forgets: bool, twice: bool
 ) -> None:
@@ -267,7 +268,7 @@ def test_what_only_grows_is_told_when_it_comes_in(
 
 
 @given(spans=GROWING)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples_of(25), deadline=None)
 def test_what_only_grows_goes_on_elsewhere(spans: list[tuple[str, int, int, int, str]]) -> None:
     """Where nothing waits for its time: everything comes when it begins."""
     store: list[Delta] = []

@@ -50,7 +50,7 @@ from squall.rdf import ALWAYS, FOREVER, Event, Triple, iri
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.testing.streams import stream
-from tests.laws import PLANNERS, examples, hold
+from tests.laws import PLANNERS, examples, examples_of, hold
 from tests.snapshots import INSTANTS, at, entries
 from tests.test_broken_operators import (
     CHAIN,
@@ -278,7 +278,7 @@ def test_each_part_of_the_state_is_needed(
 
 @pytest.mark.parametrize("together", [None, 1], ids=["", "together"])
 @given(known=entries(2, (-1, 1, 1, 2), most=9), more=entries(2, (-1, 1)), passed=st.sampled_from(INSTANTS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples_of(150), deadline=None)
 def test_what_is_compacted_is_the_same_from_then_on(
     together: int | None, known: list[Delta], more: list[Delta], passed: int
 ) -> None:
@@ -293,7 +293,7 @@ def test_what_is_compacted_is_the_same_from_then_on(
 
 
 @given(known=entries(2, (1, 1, 2), most=9), passed=st.sampled_from(INSTANTS))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples_of(100), deadline=None)
 def test_what_is_compacted_has_held_since_then(known: list[Delta], passed: int) -> None:
     """Rows that agree in the first column: since any of them has held without a gap."""
     found = compacted(known, passed, 1)
@@ -304,7 +304,7 @@ def test_what_is_compacted_has_held_since_then(known: list[Delta], passed: int) 
 
 @pytest.mark.parametrize("together", [None, 1], ids=["", "together"])
 @given(known=entries(2, (1, 1, 2), most=9), more=entries(2, (1, 1, 2), most=9), passed=st.sampled_from(INSTANTS))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples_of(300), deadline=None)
 def test_what_is_left_out_leaves_nothing(
     together: int | None, known: list[Delta], more: list[Delta], passed: int
 ) -> None:

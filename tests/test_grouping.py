@@ -43,6 +43,7 @@ from squall.plan.partitioning import kind_of
 from squall.planners import rete
 from squall.rdf import Term, iri
 from squall.testing.strategies import systems
+from tests.laws import examples_of
 
 PLANNERS = ("greedy", "rete")
 CLOSURE = "[r: (?x :p ?y) (?y :p ?z) -> (?x :p ?z)]"
@@ -150,7 +151,7 @@ def test_operators_without_memory_are_not_grouped() -> None:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 @given(system=systems())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples_of(40), deadline=None)
 def test_rows_that_have_to_meet_are_grouped_alike(planner: str, system: squall.System) -> None:
     """What a distributed builder relies on, for every operator that keeps rows."""
     made = squall.plan(system, planner)
@@ -338,7 +339,7 @@ def test_a_stage_is_a_part_of_a_level_that_exchanges_nothing() -> None:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 @given(system=systems())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples_of(40), deadline=None)
 def test_levels_keep_what_is_said_of_them(planner: str, system: squall.System) -> None:
     made = squall.plan(system, planner)
     cuts = levels(made)

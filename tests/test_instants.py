@@ -14,6 +14,7 @@ from squall.model import CLOSE, Report, Source
 from squall.model.windows import LANDMARK, CountWindow, EmptyWindow, HoppingWindow, Landmark, SlidingWindow, Window
 from squall.plan.operators import Sink
 from squall.rdf import ALWAYS, FOREVER, Event, Triple, heartbeat, iri
+from tests.laws import examples_of
 
 S, T = "urn:s", "urn:t"
 FACT = Triple(*[iri("urn:a")] * 3)
@@ -93,7 +94,7 @@ def events_of(pauses: Sequence[tuple[int, str, int, bool]]) -> list[Event]:
 
 @pytest.mark.parametrize("report", [CLOSE, PERIODIC], ids=["close", "periodic"])
 @given(sources=SOURCES, pauses=STREAMS, stops=st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples_of(150), deadline=None)
 def test_they_are_given_in_order_once_as_time_goes_on(
     report: Report, sources: list[Source], pauses: list[tuple[int, str, int, bool]], stops: bool
 ) -> None:
@@ -113,7 +114,7 @@ def test_they_are_given_in_order_once_as_time_goes_on(
 
 
 @given(sources=SOURCES, pauses=STREAMS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples_of(50), deadline=None)
 def test_how_events_are_cut_makes_no_difference(
     sources: list[Source], pauses: list[tuple[int, str, int, bool]]
 ) -> None:

@@ -23,6 +23,7 @@ from squall.sparql_update import datasets
 from squall.streams import LedgerFile, open_sink, open_source, open_static
 from tests import live, test_durable
 from tests import test_live_http as live_http
+from tests.laws import examples_of
 from tests.test_durable import small_blocks  # noqa: F401
 from tests.test_live_sockets import resets, serving
 
@@ -193,7 +194,7 @@ def test_a_frame_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pytes
         assert ledger.counts == {("malformed", str(data)): 1}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples_of(300), deadline=None)
 @given(st.data())
 def test_whatever_comes_is_read_or_counted(data: st.DataObject) -> None:
     """A stream in which some bytes are others."""

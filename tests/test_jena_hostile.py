@@ -18,6 +18,7 @@ from squall.checking import lint
 from squall.errors import Errors, LexerError, Origin, SquallError
 from squall.lexers.jena import lexer
 from squall.testing.cases import load
+from tests.laws import examples_of
 from tests.test_jena_builtins import EXAMPLES, written
 
 HERE = Path(__file__).parent
@@ -50,27 +51,27 @@ def compiled(text: str) -> None:
         squall.plan(squall.compile(text, lexer="jena", profile="jena"), "greedy")
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples_of(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(slips())
 def test_a_program_with_slips_is_compiled_or_refused(text: str) -> None:
     compiled(text)
 
 
 @pytest.mark.slow
-@settings(max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples_of(5000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(slips())
 def test_many_programs_with_slips_are_compiled_or_refused(text: str) -> None:
     compiled(text)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples_of(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(slips())
 def test_a_program_with_slips_is_checked(text: str) -> None:
     lint(text, lexer="jena")
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples_of(1500), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(slips())
 def test_many_programs_with_slips_are_checked(text: str) -> None:
     lint(text, lexer="jena")

@@ -21,6 +21,7 @@ from squall.lexers.jena.words import Words, grammar
 from squall.model import Variable
 from squall.rdf import RDF, XSD, Term, iri, literal
 from squall.translators.jena import translator
+from tests.laws import examples_of
 
 
 def rule(text: str) -> Rule:
@@ -297,14 +298,14 @@ def _rules(heads: st.SearchStrategy[Pattern | Call | Rule]) -> st.SearchStrategy
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples_of(150), deadline=None)
 @given(st.lists(_rules(_SIMPLE | _rules(_SIMPLE)), max_size=3))
 def test_a_printed_tree_is_read_as_the_same_tree(rules: list[Rule]) -> None:
     program = Program(tuple(rules))
     assert lexer(str(program), "test") == program
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples_of(200), deadline=None)
 @given(st.text("[]().,'\"?ab:<>-@#\n ^_*1", max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
@@ -354,7 +355,7 @@ _BYTES = st.text("[]().,'\"?ab:<>-@#\n ^_*1\\\uffff\x00\u2028é", max_size=80)
 _DECLARED = st.sampled_from(["", "@prefix a: <urn:a>\n", "@include <x>\n", "@prefix\n", "[r: (?a a:b f(?b)) -> "])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples_of(300), deadline=None)
 @given(st.lists(_DECLARED | _BYTES, max_size=6).map("".join))
 def test_no_text_crashes_the_lexer(text: str) -> None:
     with suppress(LexerError, Errors):

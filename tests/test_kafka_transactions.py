@@ -23,6 +23,7 @@ from squall.errors import SinkError, UsageError
 from squall.rdf import ALWAYS, Evaluated
 from squall.streams import open_sink
 from squall.streams.sinks.outbox import Outbox
+from tests.laws import examples_of
 from tests.live import PATIENCE, output
 from tests.test_durable import kept, kept_by, timed_lines
 
@@ -118,7 +119,7 @@ def outputs(counts: Sequence[int]) -> list[list[Output]]:
     return found
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples_of(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     counts=st.lists(st.integers(0, 3), min_size=1, max_size=5),
     faults=st.lists(st.sampled_from([*[Fault.NOTHING] * 6, *Fault]), max_size=60),

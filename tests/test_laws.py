@@ -30,7 +30,7 @@ from squall.streams.formats.evaluations import Answered
 from squall.testing import assert_as_oracle, oracle
 from squall.testing.strategies import ALL, event_streams, jena_texts, static_data, systems
 from squall.testing.suites import permuted, renamed
-from tests.laws import PLANNERS, examples, hold
+from tests.laws import PLANNERS, examples, examples_of, hold
 
 
 def came(system: System, planner: str, batches: Sequence[Sequence[Event]], facts: Sequence[Event] = ()) -> list[Output]:
@@ -215,7 +215,7 @@ def test_after_the_last_window_has_closed_nothing_is_kept(
 
 # Other laws
 
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=examples_of(40), deadline=None)
 
 
 @few

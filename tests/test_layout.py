@@ -13,6 +13,7 @@ from squall.explain import layout
 from squall.explain.layout import GAP, Layout, Place, Size, lay_out
 from squall.plan import Input, Node, Plan
 from squall.plan.operators import Sink, Union
+from tests.laws import examples_of
 
 Near = dict[Place, list[Place]]
 
@@ -73,7 +74,7 @@ def test_an_edge_leads_to_the_right_from_its_node_to_its_node(case: tuple[Plan, 
         assert all(one[0] <= other[0] for one, other in pairwise(route))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples_of(25))
 @given(cases())
 def test_a_plan_is_drawn_alike_each_time(case: tuple[Plan, dict[str, Size]]) -> None:
     assert lay_out(*case) == lay_out(*case)

@@ -27,6 +27,7 @@ from squall.streams.live.base import LiveSource, Lost, delays
 from squall.streams.live.buffer import Buffer
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.sources.reordering import Ordered, TimedByProperty
+from tests.laws import examples_of
 from tests.live import example, wait
 
 AT = iri("http://example.org/at")
@@ -120,7 +121,7 @@ def covered(source: Acknowledged, seen: Sequence[Event]) -> None:
     assert all(fact in facts for batch in source.given[:upto] for one in batch for fact in one.facts)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples_of(60))
 @given(
     st.lists(CUTS, min_size=1, max_size=3), st.integers(0, 6), st.booleans(), st.sampled_from([EventClock, WallClock])
 )
@@ -363,7 +364,7 @@ FRAMES = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples_of(300))
 @given(st.lists(FRAMES, max_size=4), st.sampled_from(sorted(name for name in BY_NAME if not BY_NAME[name].binary)))
 def test_whatever_messages_hold_is_read_or_counted(frames: list[bytes], format: str) -> None:
     """And what is malformed in one is not the business of the others."""

@@ -25,6 +25,7 @@ from squall.streams.live import sockets
 from squall.streams.live.socket_sinks import SocketSink
 from squall.streams.live.sockets import SocketSource
 from squall.streams.sources import reordering
+from tests.laws import examples_of
 from tests.live import wait
 
 P = iri("http://example.org/p")
@@ -409,7 +410,7 @@ def test_what_cannot_be_used_is_counted_while_nothing_else_comes() -> None:
             assert rest.result(20) == []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples_of(50), deadline=None)
 @given(st.lists(st.binary(max_size=200), max_size=5), st.sampled_from(["nt", "nqt", "rdfp", "ttl", "jsonld", "rdf"]))
 def test_whatever_comes_is_read_or_counted(pieces: list[bytes], format: str) -> None:
     def send(connection: socket.socket) -> None:

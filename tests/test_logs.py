@@ -22,6 +22,7 @@ from squall.streams.formats import BY_NAME, Malformed
 from squall.streams.formats.rdf_messages import Message, messages
 from tests import test_durable
 from tests import test_live_http as http
+from tests.laws import examples_of
 from tests.test_durable import small_blocks  # noqa: F401
 
 E = "http://example.org/"
@@ -129,7 +130,7 @@ def test_blank_nodes_are_those_of_a_message() -> None:
 PIECES = ['"', "'", '"""', "'''", "<", ">", "<a>", "#", "\n", "\\", "MESSAGE", "@message", ".", " ", "a", "{", "e:"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples_of(300), deadline=None)
 @given(st.lists(st.sampled_from(PIECES)), st.integers(1, 5))
 @example(['"', "\\", "#", "\\", "\n", "MESSAGE", "#", '"', '"', "<", " "], 1)
 def test_whatever_comes_is_read_or_counted(pieces: Sequence[str], size: int) -> None:
@@ -195,7 +196,7 @@ def write(path: Path, format: str, *outputs: Output, resume: bool = False) -> Pa
 
 
 QUAD = Quad(iri(E + "s"), P, literal("x"), iri(E + "g"))
-OUTPUTS = [
+OUTPUTS: list[Output] = [
     Output(t(1), 1000, "a"), Output(t(2), 1000, "a"), Output(t(3), 1000, "b"), Output(t(4), 2000, "a"),
     Output(Evaluated(()), 3000, "a"), Output(t(5), 4000, "a"),
 ]  # fmt: skip

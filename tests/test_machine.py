@@ -28,6 +28,7 @@ from squall.plan.validation import check
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Term, Triple, iri
 from squall.testing.check import Losses, assert_as_oracle
 from squall.testing.streams import static, stream, timed
+from tests.laws import examples_of
 from tests.snapshots import forget
 
 E = "http://example.org/"
@@ -85,7 +86,7 @@ def reachable(edges: set[tuple[str, str]], shut: set[tuple[str, str]], within: b
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 @pytest.mark.parametrize("rules", [OPEN + REACHES, OPEN + NONLINEAR, WITHIN], ids=["linear", "nonlinear", "within"])
 @given(batches=st.lists(st.lists(CHANGES, min_size=1, max_size=5), max_size=6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples_of(25), deadline=None)
 def test_deletions_lead_to_what_would_be_computed_anew(planner: str, rules: str, batches: list[list[Change]]) -> None:
     """A graph grows and is shut edge by edge; after each batch, what is valid is what follows from what is there."""
     made = plan(rules, planner)
@@ -190,7 +191,7 @@ EVENTS = st.lists(
 
 @pytest.mark.parametrize("rules", [OPEN + REACHES, "[on: (?x :edge ?y) (?y :edge ?z) -> (?x :edge ?z)]"])
 @given(events=EVENTS, cuts=st.sets(st.integers(0, 8)))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples_of(25), deadline=None)
 def test_outputs_are_in_the_order_of_time_however_the_stream_is_cut(
     rules: str, events: list[Event], cuts: set[int]
 ) -> None:
@@ -290,7 +291,7 @@ def test_a_part_works_off_what_is_its_own() -> None:
 
 
 @given(events=EVENTS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples_of(25), deadline=None)
 def test_two_machines_that_exchange_their_outboxes_do_the_same_as_one(events: list[Event]) -> None:
     made = plan(OPEN + REACHES)
     keeping = [node.id for node in made.nodes if is_stateful(node.op)]
@@ -388,7 +389,7 @@ def windowed(rules: str, output: str, removals: bool = False) -> Plan:
 @pytest.mark.parametrize("removals", [True, False], ids=["removals", ""])
 @pytest.mark.parametrize("rules", WINDOWED, ids=["continuous", "open", "reaches", "join", "join without"])
 @given(events=EVENTS)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples_of(5), deadline=None)
 def test_memories_are_empty_when_the_last_window_has_closed(
     output: str, removals: bool, rules: str, events: list[Event]
 ) -> None:
@@ -444,7 +445,7 @@ def _held(memory: object) -> int:
 
 @pytest.mark.parametrize("rules", WINDOWED, ids=["continuous", "open", "reaches", "join", "join without"])
 @given(events=EVENTS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples_of(8), deadline=None)
 def test_forgetting_early_and_often_changes_nothing(rules: str, events: list[Event]) -> None:
     spread = [event._replace(time=5 * event.time) for event in events]
     eager = IteratorJob(windowed(rules, "dstream"), Options())
@@ -490,7 +491,7 @@ def test_static_facts_are_deleted() -> None:
 
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
 @given(events=EVENTS, cuts=st.sets(st.integers(0, 8)))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples_of(15), deadline=None)
 def test_deleting_is_as_the_oracle_says_however_the_stream_is_cut(
     output: str, events: list[Event], cuts: set[int]
 ) -> None:

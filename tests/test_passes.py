@@ -48,6 +48,7 @@ from squall.testing import assert_as_oracle
 from squall.testing.check import assert_outputs
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.testing.suites import permuted, renamed
+from tests.laws import examples_of
 
 GOLDEN = Path(__file__).parent / "golden" / "plans"
 PREFIX = "@prefix : <http://example.org/> .\n@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .\n"
@@ -106,13 +107,13 @@ def test_answers_are_those_of_the_oracle(name: str, data: st.DataObject) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHOICES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples_of(300), deadline=None)
 @given(st.data())
 def test_answers_are_those_of_the_oracle_at_length(name: str, data: st.DataObject) -> None:
     _as_oracle(CHOICES[name], data)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples_of(40), deadline=None)
 @given(systems(features=ALL - {"select"}), st.data())  # the names of a query's variables are part of its answers
 def test_passes_give_one_plan_to_one_meaning(system: System, data: st.DataObject) -> None:
     assert squall.plan(permuted(renamed(system), data)) == squall.plan(system)
@@ -205,7 +206,7 @@ def test_a_step_that_was_given_is_derived_only_if_there_is_another_way() -> None
     "other",
     ["[s: (?x :p ?y) -> (?y :p ?x)]", "[o: (?x :q ?y) -> (?x :p ?y)]", "[t2: (?a :q ?b) (?b :q ?c) -> (?a :q ?c)]", ""],
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples_of(15), deadline=None)
 @given(event_streams())
 def test_with_what_other_rules_make(other: str, window: Window, events: list[Event]) -> None:
     system = over(program(f"{TRANSITIVE} {other}"), window)
@@ -222,7 +223,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["urn:one", "urn:t
     [(LANDMARK, LANDMARK), (SlidingWindow(4), SlidingWindow(9)), (HoppingWindow(4, 2), SlidingWindow(5))],
     ids=str,
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples_of(60), deadline=None)
 @given(steps=STEPS)
 @example(steps=[(0, "urn:one", "a", "b"), (0, "urn:one", "b", "c"), (0, "urn:two", "c", "d"), (1, "urn:one", "d", "e")])
 def test_what_a_transitive_rule_makes_is_a_step_for_another(

@@ -74,6 +74,7 @@ from squall.rdf.row_tags import relation_mark
 from squall.testing.check import assert_as_oracle, assert_outputs
 from squall.testing.strategies import systems
 from squall.testing.streams import stream
+from tests.laws import examples_of
 
 PLANNERS = ("greedy", "rete")
 PREFIX = "@prefix : <http://example.org/> ."
@@ -312,7 +313,7 @@ def shuffled(system: System, data: st.DataObject) -> System:
     return replace(system, subsystems=tuple(data.draw(st.permutations(rules))))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples_of(150), deadline=None)
 @given(systems(), st.data())
 def test_rete_sees_neither_the_order_nor_the_names(system: System, data: st.DataObject) -> None:
     changed = renamed(shuffled(system, data))
@@ -323,7 +324,7 @@ def test_rete_sees_neither_the_order_nor_the_names(system: System, data: st.Data
 SLOTS = st.sampled_from([X, Y, Z, Variable("w"), Variable("v")])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples_of(150), deadline=None)
 @given(st.lists(st.builds(Pattern, SLOTS, st.just(P), SLOTS), min_size=2, max_size=5), st.data())
 def test_bodies_of_one_predicate_are_canonical(body: list[FactPattern], data: st.DataObject) -> None:
     """Every pattern looks like every other; only how they hang together tells them apart."""
@@ -342,7 +343,7 @@ def test_greedy_sees_no_names(system: System) -> None:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 @given(system=systems(), other=systems())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples_of(40), deadline=None)
 def test_nothing_is_left_of_an_earlier_call(planner: str, system: System, other: System) -> None:
     first = planned(system, planner)
     planned(other, planner)
@@ -772,7 +773,7 @@ OPTIONAL_WIN = Optional(System(joinables=(Pattern(Y, Q, Z),)))
 
 
 @given(systems())
-@settings(max_examples=20)
+@settings(max_examples=examples_of(20))
 def test_a_name_is_a_digest_of_the_printed_operator_without_its_rules_and_of_its_inputs(system: System) -> None:
     for node in rete.plan(system).nodes:
         op = replace(node.op, rules=()) if isinstance(node.op, ops.Construct | Update) else node.op

@@ -19,6 +19,7 @@ from squall.rdf import Event, Triple, iri
 from squall.testing import assert_as_oracle, difference, run, stream, timed
 from squall.testing.strategies import CORE, event_streams, systems
 from squall.testing.streams import show
+from tests.laws import examples_of
 
 A, B = Variable("a"), Variable("b")
 P, Q = iri("urn:p"), iri("urn:q")
@@ -151,7 +152,7 @@ def test_squall2013_has_aggregates_run() -> None:
 OPTIONAL = CORE | {"maybe", "either", "parts", "unsure", "exists", "windows"}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples_of(25), deadline=None)
 @given(systems(features=OPTIONAL), event_streams(features=OPTIONAL))
 def test_squall2013_leaves_no_optional_part(system: System, arriving: list[Event]) -> None:
     changed = profiles.apply(system, "squall2013")
@@ -210,7 +211,7 @@ def test_in_jena_functors_and_hidden_nodes_stay_hidden() -> None:
     assert as_jena(answered, "1 :a :p :b") == ["2 :a :q :b"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples_of(40), deadline=None)
 @given(systems(features=CORE), event_streams(features=CORE), st.sampled_from([LANDMARK, SlidingWindow(4)]))
 def test_jena_agrees_with_the_oracle(system: System, arriving: list[Event], window: Window) -> None:
     changed = profiles.apply(system, "jena", window=window)

@@ -17,6 +17,7 @@ from squall.errors import SourceError
 from squall.model import CAME, GRAPH, Arrivals, Graphs, Source
 from squall.model.windows import LANDMARK, NOTHING, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import ALWAYS, FOREVER, WORKING, XSD, Atom, Columns, Event, Fact, Term, Triple, heartbeat, iri, literal
+from tests.laws import examples_of
 from tests.snapshots import ONE, A, B, Bag, C, at
 
 S, T = "urn:s", "urn:t"
@@ -131,7 +132,7 @@ def holds(known: Sequence[Stay], came: Sequence[Delta]) -> None:
 @pytest.mark.parametrize("removals", [True, False], ids=["removals", ""])
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)
 @given(data=st.data(), bounds=st.sets(st.integers(0, 8)))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples_of(12), deadline=None)
 def test_facts_are_valid_as_their_window_says(
     removals: bool, window: Window, data: st.DataObject, bounds: set[int]
 ) -> None:
@@ -151,7 +152,7 @@ def test_facts_are_valid_as_their_window_says(
 
 @pytest.mark.parametrize("window", [SlidingWindow(3), HoppingWindow(4, 2), CountWindow(2)], ids=repr)
 @given(events=streams())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples_of(12), deadline=None)
 def test_a_source_with_a_name_reads_that_stream_alone(window: Window, events: list[Event]) -> None:
     source = Source(S, window, removals=True)
     facts = reader(source).read(events)
@@ -161,7 +162,7 @@ def test_a_source_with_a_name_reads_that_stream_alone(window: Window, events: li
 
 @pytest.mark.parametrize("window", [LANDMARK, SlidingWindow(3), CountWindow(2)], ids=repr)
 @given(events=streams(), every=st.booleans(), atoms=st.booleans())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples_of(12), deadline=None)
 def test_only_what_is_wanted_is_handed_on(window: Window, events: list[Event], every: bool, atoms: bool) -> None:
     facts = reader(Source("", window, removals=True), [P], every, atoms).read(events)
     whole = reader(Source("", window, removals=True)).read(events)
@@ -174,7 +175,7 @@ def test_only_what_is_wanted_is_handed_on(window: Window, events: list[Event], e
 @pytest.mark.parametrize("kind", [Graphs, Arrivals])
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)
 @given(data=st.data(), removals=st.booleans(), fact=st.sampled_from(FACTS))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples_of(12), deadline=None)
 def test_triples_with_where_and_when_they_came(
     kind: type[Source], window: Window, data: st.DataObject, removals: bool, fact: Fact
 ) -> None:
@@ -272,7 +273,7 @@ def test_a_removal_on_a_stream_that_is_not_read_is_none() -> None:
 
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)
 @given(events=streams(), fact=st.sampled_from(FACTS), wait=st.integers(1, 4))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples_of(8), deadline=None)
 def test_a_rule_takes_a_fact_out_of_all_streams(window: Window, events: list[Event], fact: Fact, wait: int) -> None:
     source = Source("", window, removals=True)
     op = reader(source)
@@ -345,7 +346,7 @@ def test_memories_stay_small(window: Window) -> None:
 
 @pytest.mark.parametrize("window", [SlidingWindow(3), HoppingWindow(4, 2), HoppingWindow(4, 2, closed=True)], ids=repr)
 @given(events=streams())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples_of(8), deadline=None)
 def test_nothing_is_left_when_all_has_ended(window: Window, events: list[Event]) -> None:
     op = reader(Source("", window, removals=True))
     op.read(events)
@@ -359,7 +360,7 @@ def test_nothing_is_left_when_all_has_ended(window: Window, events: list[Event])
 
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)
 @given(events=streams(), every=st.booleans())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples_of(20), deadline=None)
 def test_columns_are_read_as_the_events_that_they_are(window: Window, events: list[Event], every: bool) -> None:
     timed = [event for event in events if event.stream == S and event.time != ALWAYS]
     triples = [(event.time, fact) for event in timed for fact in event.facts if isinstance(fact, Triple)]
@@ -381,7 +382,7 @@ def test_columns_are_read_as_the_events_that_they_are(window: Window, events: li
     cuts=st.tuples(st.integers(0, 4), st.integers(0, 4)),
     stray=st.none() | st.integers(0, 15),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples_of(60), deadline=None)
 def test_events_with_the_same_predicates_are_read_as_others_are(
     window: Window, predicates: list[Term], times: list[int], cuts: tuple[int, int], stray: int | None
 ) -> None:
@@ -401,7 +402,7 @@ def test_events_with_the_same_predicates_are_read_as_others_are(
 
 
 @given(events=streams())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples_of(40), deadline=None)
 def test_columns_are_made_of_events(events: list[Event]) -> None:
     timed = [event for event in events if event.stream == S and not event.is_static]
     brought = [(event.time, tuple(fact for fact in event.facts if isinstance(fact, Triple))) for event in timed]

@@ -17,6 +17,7 @@ from squall.rdf.compounds import compound, is_compound
 from squall.testing import assert_outputs
 from squall.translators.rif import magic_sets
 from squall.translators.rif.clauses import Clause
+from tests.laws import examples_of
 from tests.test_rif_translator import E, number, text, values
 
 N0, N1, N2, N3, N6 = (number(value) for value in (0, 1, 2, 3, 6))
@@ -205,7 +206,7 @@ def _has_condition(clause: Clause) -> bool:
     return bool(clause.conjunction) and "goal" not in str(clause.conclusions[0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples_of(60), deadline=None)
 @given(st.lists(FACTS, max_size=8), st.lists(RULES, min_size=1, max_size=4), GOALS)
 def test_rules_that_could_run_forward_give_the_same_when_they_are_asked(
     facts: list[str], rules: list[str], goal: str

@@ -38,6 +38,7 @@ from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
 from squall.plan.operators import Column, Invoke, Value
 from squall.rdf import ALWAYS, FOREVER, XSD, Atom, Boolean, Solution, Term, Triple, literal
+from tests.laws import examples_of
 from tests.snapshots import (
     ALSO_ONE,
     INSTANTS,
@@ -323,7 +324,7 @@ KEEPING = {name: case for name, case in CASES.items() if isinstance(case.make(),
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 @given(data=st.data())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples_of(12), deadline=None)
 def test_what_comes_out_adds_up_at_every_instant(case: Case, data: st.DataObject) -> None:
     op = case.make()
     taken: list[Step] = []
@@ -338,7 +339,7 @@ def test_what_comes_out_adds_up_at_every_instant(case: Case, data: st.DataObject
 
 @pytest.mark.parametrize("case", KEEPING.values(), ids=KEEPING.keys())
 @given(data=st.data(), settled=st.booleans())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples_of(10), deadline=None)
 def test_it_goes_on_elsewhere_from_what_it_kept(case: Case, data: st.DataObject, settled: bool) -> None:
     """After each step the state is moved into a fresh operator; `settled`: the store has added up what it holds."""
     store: dict[int, list[Delta]] = {}
@@ -368,7 +369,7 @@ def keep(op: Stateful, store: dict[int, list[Delta]]) -> None:
 
 @pytest.mark.parametrize("name", [name for name, case in KEEPING.items() if -1 in case.signs])
 @given(data=st.data())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples_of(8), deadline=None)
 def test_nothing_is_remembered_of_what_was_taken_back(name: str, data: st.DataObject) -> None:
     case = KEEPING[name]
     op = case.make()
@@ -388,7 +389,7 @@ def test_nothing_is_remembered_of_what_was_taken_back(name: str, data: st.DataOb
 
 @pytest.mark.parametrize("case", KEEPING.values(), ids=KEEPING.keys())
 @given(data=st.data(), forever=st.booleans())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples_of(15), deadline=None)
 def test_what_has_ended_is_forgotten_and_nobody_can_tell(case: Case, data: st.DataObject, forever: bool) -> None:
     """Entries come in the order in which they begin, and from time to time the operator is told to forget; in the end
     nothing is left (semantics.md 6, law 6), unless it lasts for ever."""
@@ -474,7 +475,7 @@ def test_rows_of_one_side_wait_until_the_other_brings_some() -> None:
 
 
 @given(entries_of=st.lists(st.tuples(st.booleans(), entries(1, (-1, 1, 1))), max_size=6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples_of(25), deadline=None)
 def test_a_recursive_set_deletes_first_and_rederives(entries_of: list[tuple[bool, list[Delta]]]) -> None:
     """While deleting, it says at once what may be gone, and adds nothing; when it has rederived, all is as counted."""
     op = DRedDistinct(1)
@@ -505,7 +506,7 @@ def test_while_deleting_a_row_goes_though_it_has_another_reason() -> None:
     before=st.lists(entries(1, (-1, 1, 1)), max_size=4), after=st.lists(entries(1, (-1, 1, 1)), max_size=3),
     settled=st.booleans(),
 )  # fmt: skip
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples_of(25), deadline=None)
 def test_a_recursive_set_moves_between_deleting_and_rederiving(
     before: list[list[Delta]], after: list[list[Delta]], settled: bool
 ) -> None:
@@ -539,7 +540,7 @@ def test_a_recursive_set_moves_between_deleting_and_rederiving(
 
 @pytest.mark.parametrize("made", [RetractableDistinct, DRedDistinct])
 @given(entries(2, (-1, 1, 1), most=8))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples_of(25), deadline=None)
 def test_a_row_that_begins_comes_with_what_makes_it(made: type[RetractableDistinct], batch: list[Delta]) -> None:
     """The second column is the maker: one that is there when the row begins."""
     for row, maker, start, _, weight in made(1).apply(0, batch):
@@ -576,7 +577,7 @@ def timed_rows(op: ops.Extend | ops.Filter, taken: Sequence[Delta], instant: int
 
 @pytest.mark.parametrize("op", [ops.Extend(NOW, timed=True), ops.Filter(EARLY, timed=True)], ids=["extend", "test"])
 @given(batches=st.lists(entries(1, (-1, 1, 1)), max_size=5), move=st.booleans(), settled=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples_of(25), deadline=None)
 def test_a_function_of_time_sees_since_when_a_row_holds(
     op: ops.Extend | ops.Filter, batches: list[list[Delta]], move: bool, settled: bool
 ) -> None:
@@ -599,7 +600,7 @@ def test_a_function_of_time_sees_since_when_a_row_holds(
 
 @pytest.mark.parametrize("op", [ops.Extend(NOW, timed=True), ops.Filter(EARLY, timed=True)], ids=["extend", "test"])
 @given(batch=entries(1, (-1, 1, 1), most=8), data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples_of(25), deadline=None)
 def test_a_function_of_time_forgets_what_has_ended_before(
     op: ops.Extend | ops.Filter, batch: list[Delta], data: st.DataObject
 ) -> None:

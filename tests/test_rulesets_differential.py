@@ -32,6 +32,7 @@ from squall.rdf import (
     term,
     to_rdflib,
 )
+from tests.laws import examples_of
 
 rdflib = pytest.importorskip("rdflib")
 owlrl = pytest.importorskip("owlrl")
@@ -147,7 +148,7 @@ def _rdf_1_1(triple: Triple) -> bool:
     return triple.subject in DATATYPES or triple.subject == iri(RDF + "_2")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples_of(60), deadline=None)
 @given(graphs(IN_RDFS))
 def test_rdfs_as_owlrl_has_it(graph: Graph) -> None:
     found = ours(graph, "rdfs", "rdfs-axioms")
@@ -171,7 +172,7 @@ def _owl(triple: Triple) -> bool:
     return datatype or any(one.startswith((OURS, ERROR)) for one in triple)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples_of(40), deadline=None)
 @given(graphs(IN_OWL))
 def test_owl_2_rl_as_owlrl_has_it(graph: Graph) -> None:
     found, due = ours(graph, "owl2rl"), theirs(graph, owlrl.OWLRL_Semantics, False)

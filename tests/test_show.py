@@ -40,6 +40,7 @@ from squall.plan.operators import (
 )
 from squall.plan.validation import check
 from squall.rdf import XSD, Term, iri, literal
+from tests.laws import examples_of
 
 GOLDEN = Path(__file__).parent / "golden"
 E = "http://example.org/"
@@ -351,7 +352,7 @@ def test_a_picture_has_every_node_and_every_edge(plan: Plan) -> None:
     assert len(of_class(root, "feedback")) == sum(edge.feedback for edge in inputs)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples_of(30))
 @given(st.text())
 def test_whatever_a_plan_says_the_picture_is_xml(text: str) -> None:
     root = picture(explain.svg(renamed(PLAN, text)).encode("utf-8").decode("utf-8"))
@@ -404,7 +405,7 @@ def test_a_page_holds_what_there_is_to_know_of_a_node() -> None:
     assert sorted(data["rules"][number] for number in nodes["e"]["rules"]) == ["first", "second"]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples_of(30))
 @given(st.text() | st.just(NASTY))
 def test_nothing_in_a_plan_becomes_markup_of_the_page(text: str) -> None:
     plain, page = Scripts(explain.html(PLAN)), Scripts(explain.html(renamed(PLAN, text)))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.rdf import ALWAYS, Boolean, Event, Solution, Term, Triple, term
+from tests.laws import examples_of
 
 PREFIX = "PREFIX : <http://example.org/>\n"
 NODES = (":a", ":b", ":c")
@@ -191,7 +192,7 @@ def _resolved(name: str) -> Term:
 
 
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples_of(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(query=queries, graph=graphs)
 def test_answers_are_those_of_another_engine(planner: str, query: Query, graph: list[tuple[str, str, str]]) -> None:
     data = [Triple(*map(_resolved, triple)) for triple in dict.fromkeys(graph)]
@@ -219,7 +220,7 @@ def ours_of_graphs(query: str, data: Sequence[tuple[str, Triple]], planner: str)
 
 
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples_of(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(query=queries, graph=quads, name=st.sampled_from(("?g", "?g", "?x")), outside=st.booleans())
 def test_graphs_that_nobody_names_are_those_that_are_there(
     planner: str, query: Query, graph: list[tuple[str, str, str, str]], name: str, outside: bool
@@ -263,7 +264,7 @@ events = st.lists(
 
 
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples_of(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(query=queries, stream=events)
 def test_answers_at_each_step_are_those_of_its_window(
     planner: str, query: Query, stream: list[tuple[int, str, str, str]]

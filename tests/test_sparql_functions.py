@@ -28,6 +28,7 @@ from squall.model import Call, Expression, Variable
 from squall.rdf import ALWAYS, RDF, XSD, Term, blank, iri, is_literal, literal, parts
 from squall.rdf import term as any_term
 from squall.rdf.iris import resolved
+from tests.laws import examples_of
 
 X, B, A = iri("urn:x"), blank("b"), literal("a")
 SPELLED = functions.builtins("sparql")
@@ -523,7 +524,7 @@ _TERMS = [
 
 
 @given(st.sampled_from([one for one in FUNCTIONS if isinstance(one, Function) and one is not TABLE]), st.data())
-@settings(max_examples=1000)
+@settings(max_examples=examples_of(1000))
 def test_no_function_fails_whatever_the_terms(function: Function, data: st.DataObject) -> None:
     most = function.least + 3 if function.most is None else function.most
     count = data.draw(st.integers(function.least, most))
@@ -680,7 +681,7 @@ def agree(ours: Term | None, theirs: Term | None) -> bool:
 
 
 @given(calls_drawn)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples_of(600), deadline=None)
 def test_expressions_are_what_pyoxigraph_says(drawn: Drawn) -> None:
     assume(all(is_comparable(name, values) for name, values in steps(drawn)))
     ours = run(composed(drawn))
@@ -697,7 +698,7 @@ _IN_RDFLIB = [
 
 
 @given(st.sampled_from(_IN_RDFLIB), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples_of(150), deadline=None)
 def test_strings_are_what_rdflib_says(name: str, data: st.DataObject) -> None:
     one = SPELLED[name]
     text = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=5).map(literal)

@@ -19,6 +19,7 @@ from squall.lexers.sparql import tree as q
 from squall.model import Variable
 from squall.rdf import RDF, XSD, Term, iri, literal
 from squall.rdf.iris import resolved
+from tests.laws import examples_of
 
 GOLDEN = Path(__file__).parent / "golden" / "errors"
 LEXERS = {
@@ -798,7 +799,7 @@ _QUERIES = st.one_of(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples_of(120), deadline=None)
 @given(st.lists(_QUERIES, min_size=1, max_size=2))
 def test_a_printed_tree_is_read_as_the_same_tree(bodies: list[q.Query | q.Operation]) -> None:
     program = q.Program(tuple(map(q.Statement, bodies)))
@@ -815,7 +816,7 @@ _PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples_of(300), deadline=None)
 @given(st.lists(_PIECES, max_size=15).map(" ".join), st.sampled_from([*LEXERS.values()]))
 def test_any_text_is_read_or_refused(text: str, lexer: sparql.SparqlLexer) -> None:
     try:

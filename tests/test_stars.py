@@ -28,7 +28,7 @@ from squall.plan import operators as ops
 from squall.rdf import FOREVER, Event, Term, Triple
 from squall.testing import assert_as_oracle
 from tests.in_memory import Workers, run
-from tests.laws import examples, hold
+from tests.laws import examples, examples_of, hold
 from tests.snapshots import INSTANTS, Bag, at, entries, forget
 
 # The operator
@@ -61,7 +61,7 @@ def joined(shape: Shape, sides: Sequence[Bag]) -> Bag:
 @pytest.mark.parametrize("forgets", [False, True], ids=["", "forgets"])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples_of(60), deadline=None)
 def test_a_star_joins_all_its_inputs(shape: Shape, forgets: bool, data: st.DataObject) -> None:
     """In any order and any batches. forgets: what had ended before time went on is not needed any more."""
     ports = range(len(shape.widths))
@@ -81,7 +81,7 @@ def test_a_star_joins_all_its_inputs(shape: Shape, forgets: bool, data: st.DataO
 
 
 @given(batches=st.lists(st.tuples(st.integers(0, 2), entries(1, (1, 2))), max_size=6), more=entries(1, (1,)))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples_of(40), deadline=None)
 def test_a_star_takes_back_what_it_has_kept(batches: list[tuple[int, list[Delta]]], more: list[Delta]) -> None:
     shape = Shape((1, 1, 1), ((0,), (0,), (0,)), (0,))
     first, second = MultiwayJoin(shape), MultiwayJoin(shape)
@@ -191,7 +191,7 @@ EVENTS = st.lists(st.tuples(st.integers(0, 3), st.lists(FACT, max_size=5)), max_
 
 
 @given(steps=EVENTS, static=st.lists(FACT, max_size=4), alone=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples_of(60), deadline=None)
 def test_a_star_of_a_program_answers_as_the_oracle(
     steps: list[tuple[int, list[Triple]]], static: list[Triple], alone: bool
 ) -> None:

@@ -32,6 +32,7 @@ from squall.plan.operators import Group, Join, Match, Operator
 from squall.rdf import Atom, Event, Term, Triple, iri
 from squall.rdf.row_tags import relation_mark
 from squall.testing.strategies import ALL, event_streams, static_data, systems
+from tests.laws import examples_of
 
 P, Q, R, K = (iri(f"urn:{name}") for name in "pqrk")
 TYPE = iri("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
@@ -88,7 +89,7 @@ def test_atoms_are_counted_by_relation() -> None:
 # Kept
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples_of(25), deadline=None)
 @given(event_streams(features=ALL))
 def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, events: list[Event]) -> None:
     path = tmp_path_factory.mktemp("statistics") / "counts.json"
@@ -194,7 +195,7 @@ def test_a_functional_predicate_has_one_object_for_each_subject() -> None:
     assert Guess().counts(P).triples > Guess().counts(P).subjects
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples_of(25), deadline=None)
 @given(systems(features=ALL), event_streams(features=ALL), static_data(features=ALL))
 def test_every_node_has_an_estimate(system: System, events: list[Event], facts: list[Event]) -> None:
     for planner in ("greedy", "rete"):

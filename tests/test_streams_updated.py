@@ -12,6 +12,7 @@ from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWi
 from squall.rdf import ALWAYS, Event, Term, Triple, iri
 from squall.testing import assert_as_oracle
 from tests import in_memory
+from tests.laws import examples_of
 
 X, Y = Variable("x"), Variable("y")
 P, Q, R, STOP = (iri(f"http://example.org/{name}") for name in ("p", "q", "r", "stop"))
@@ -57,7 +58,7 @@ def events(draw: st.DrawFn) -> list[Event]:
 
 
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples_of(150), deadline=None)
 @given(
     system=programs(),
     came=events(),

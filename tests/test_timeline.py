@@ -18,6 +18,7 @@ from squall.functions.ordering import key
 from squall.plan import operators as ops
 from squall.plan.operators import Aggregate, Column, Invoke
 from squall.rdf import ALWAYS, FOREVER, XSD, literal
+from tests.laws import examples_of
 from tests.snapshots import ALSO_ONE, INSTANTS, ONE, TWO, A, Advance, B, Bag, C, at, courses, driven, nonzero, ready
 from tests.test_aggregates import naive
 
@@ -72,7 +73,7 @@ KINDS = [
 @pytest.mark.parametrize("keys", [(), (0,)], ids=["all", "by key"])
 @pytest.mark.parametrize("aggregate", KINDS, ids=lambda one: one.kind + " distinct" * one.distinct)
 @given(course=courses(2, CELLS, always=True))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples_of(8), deadline=None)
 def test_a_group_has_its_aggregate_at_every_instant(
     keys: tuple[int, ...], aggregate: Aggregate, course: list[Advance]
 ) -> None:
@@ -98,13 +99,13 @@ def _group(op: ops.Group, width: int = 2) -> Group:
     ids=["two keys", "keys alone", "nothing", "three aggregates", "two of all"],
 )
 @given(course=courses(2, NUMBERS, always=True))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples_of(15), deadline=None)
 def test_groups_by_several_columns_with_several_aggregates(op: ops.Group, course: list[Advance]) -> None:
     holds(_group(op), course, grouped(op))
 
 
 @given(course=courses(2, (ONE, TWO, A, None)))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples_of(15), deadline=None)
 def test_an_aggregate_of_an_expression(course: list[Advance]) -> None:
     """What has no value is unbound, which a count leaves out and which makes a sum unbound."""
     op = ops.Group((0,), (Aggregate("sum", PLUS), Aggregate("count", PLUS)))
@@ -193,7 +194,7 @@ def _computed(value: ops.Expression, row: Row) -> str | None:
          "of a key", "of a key, falling", "of two keys"],
 )  # fmt: skip
 @given(course=courses(2, (ONE, TWO, A, None), always=True))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples_of(20), deadline=None)
 def test_a_slice_has_its_rows_at_every_instant(op: ops.Slice, course: list[Advance]) -> None:
     holds(_slice(op), course, sliced(op))
 
@@ -220,7 +221,7 @@ BOTH = (ops.Group((0,), (Aggregate("max", Column(1)),)), ops.Slice(limit=2), ops
 
 @pytest.mark.parametrize("op", BOTH, ids=["group", "slice", "all"])
 @given(course=courses(2, NUMBERS), data=st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples_of(15), deadline=None)
 def test_how_often_time_stops_makes_no_difference(
     op: ops.Group | ops.Slice, course: list[Advance], data: st.DataObject
 ) -> None:
@@ -238,7 +239,7 @@ def test_how_often_time_stops_makes_no_difference(
 
 @pytest.mark.parametrize("op", BOTH[:2], ids=["group", "slice"])
 @given(course=courses(2, CELLS))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples_of(15), deadline=None)
 def test_nothing_is_left_when_all_has_ended(op: ops.Group | ops.Slice, course: list[Advance]) -> None:
     made = ready(op, 2)
     assert isinstance(made, EventTimeOperator)
@@ -254,7 +255,7 @@ MOVED = (*BOTH, ops.Slice(((Column(1), True),), offset=1, limit=1, keys=(0,)), o
 
 @pytest.mark.parametrize("op", MOVED, ids=["group", "slice", "all", "slice of a key", "of an expression"])
 @given(course=courses(2, (ONE, TWO, A, None), always=True), settled=st.booleans())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples_of(15), deadline=None)
 def test_it_goes_on_elsewhere_from_what_it_kept(
     op: ops.Group | ops.Slice, course: list[Advance], settled: bool
 ) -> None:
@@ -287,7 +288,7 @@ def _driven(op: ops.Group | ops.Slice) -> EventTimeOperator:
 
 
 @given(course=courses(1, (A, B, C)))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples_of(20), deadline=None)
 def test_changes_add_up_to_the_bag_at_each_instant(course: list[Advance]) -> None:
     changes = Changes()
     bag: Bag = Counter()

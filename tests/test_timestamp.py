@@ -15,6 +15,7 @@ from squall.model import CAME, Arrivals, Graphs, Source, over
 from squall.model.windows import CountWindow, EmptyWindow, SlidingWindow
 from squall.rdf import ALWAYS, Event, Solution, Triple, iri, parts
 from squall.testing import oracle
+from tests.laws import examples_of
 
 PREFIX = """PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#>
 PREFIX : <http://example.org/>
@@ -285,7 +286,7 @@ def test_of_braces_inside_exists_by_counting(made: Made, braces: str) -> None:
     counted(f"SELECT ?x ?y {{ ?x :p ?y FILTER {exists} }}", made, expected)
 
 
-@settings(max_examples=10)  # the oracle looks at every pair of solutions for each of a third
+@settings(max_examples=examples_of(10))  # the oracle looks at every pair of solutions for each of a third
 @given(st.lists(ONE, max_size=3))
 @example([("a", "b", "q", "s")])
 def test_of_braces_inside_an_optional_inside_exists_by_counting(made: Made) -> None:

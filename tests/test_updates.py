@@ -36,6 +36,7 @@ from squall.rdf import ALWAYS, FOREVER, WORKING, Event, Triple, iri
 from squall.testing import assert_as_oracle, oracle, static, stream
 from squall.testing.strategies import NODES, event_streams
 from squall.testing.streams import show
+from tests.laws import examples_of
 from tests.snapshots import INSTANTS, ONE, A, Advance, B, Bag, C, at, courses, entries
 
 TIMES = (ALWAYS, *range(2 * len(INSTANTS)))
@@ -58,7 +59,7 @@ def begun(taken: Sequence[Delta], now: int) -> Counter[int]:
 
 
 @given(course=courses(2, (A, B, None), always=True))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples_of(30), deadline=None)
 def test_each_row_that_begins_demands_something(course: list[Advance]) -> None:
     """Rows are told apart by all of their columns, whatever of them the template has."""
     op = Update(ops.Update(((None, A, B, C),), rules=("r",)))
@@ -282,7 +283,7 @@ FEATURES = frozenset({"landmark", "axioms"})
 
 
 @given(_programs(), event_streams(features=FEATURES), st.sampled_from(PLANNERS), st.sets(st.integers(0, 8)))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples_of(60), deadline=None, suppress_health_check=list(HealthCheck))
 def test_updates_are_as_the_oracle_says(system: System, events: list[Event], planner: str, cuts: set[int]) -> None:
     """What comes to rest does so with the same answers, and what does not is an error for both."""
     bounds = [0, *sorted(cut for cut in cuts if cut < len(events)), len(events)]
