@@ -18,7 +18,7 @@ from squall import explain
 from squall.cli.explain import DRAWINGS
 from squall.contracts import Options, Output
 from squall.plan import Plan
-from squall.plan.node_metrics import NodeFigures
+from squall.plan.node_metrics import NodeMetric
 from squall.rdf import ALWAYS, Event
 from tests.conftest import Squall
 from tests.live import wait
@@ -407,8 +407,8 @@ class Measured:
     def run(self, batches: Iterable[object], static: Iterable[Event]) -> Iterator[Output]:
         return iter(())
 
-    def figures(self) -> dict[str, NodeFigures]:
-        return {self.plan.nodes[0].id: NodeFigures(rows=1234)}
+    def figures(self) -> dict[str, NodeMetric]:
+        return {self.plan.nodes[0].id: NodeMetric(rows=1234)}
 
 
 def test_what_nodes_do_is_measured_and_shown(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -624,7 +624,7 @@ def test_documents_that_programs_import_are_found_by_their_iris(squall: Squall) 
     Path("other.rifps").write_text("Document(Group(<urn:a>[<urn:p> -> <urn:b>]))", encoding="utf-8")
     told = ("--graph", "http://e.org/other=other.rifps")
     assert squall("build", "main.rifps", *told)[:2] == (0, "<urn:a> <urn:p> <urn:b> .\n")
-    assert "emit" in squall("explain", "main.rifps", *told)[1]
+    assert "construct" in squall("explain", "main.rifps", *told)[1]
     assert "is not loaded from there" in squall("build", "main.rifps")[2]
 
 

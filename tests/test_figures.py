@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from squall.errors import UsageError
 from squall.plan import Input, Node, Plan
-from squall.plan.node_metrics import Figures, NodeFigures, load, save
+from squall.plan.node_metrics import PlanMetrics, NodeMetric, load, save
 from squall.plan.operators import Sink, Unit
 
 PLAN = Plan((Node("u", Unit()), Node("end", Sink(), (Input("u"),))))
@@ -20,8 +20,8 @@ COUNTS = st.none() | st.integers(0, 10**12)
 AMOUNTS = st.none() | st.floats(0, allow_infinity=False)
 
 
-@given(st.dictionaries(st.sampled_from(["u", "end"]), st.builds(NodeFigures, AMOUNTS, COUNTS, COUNTS, AMOUNTS)))
-def test_what_is_saved_is_loaded(figures: Figures) -> None:
+@given(st.dictionaries(st.sampled_from(["u", "end"]), st.builds(NodeMetric, AMOUNTS, COUNTS, COUNTS, AMOUNTS)))
+def test_what_is_saved_is_loaded(figures: PlanMetrics) -> None:
     with tempfile.TemporaryDirectory() as folder:
         save(figures, Path(folder) / "figures.json", PLAN)
         assert load(Path(folder) / "figures.json", PLAN) == figures
@@ -29,17 +29,17 @@ def test_what_is_saved_is_loaded(figures: Figures) -> None:
 
 def test_figures_of_nodes_that_the_plan_has_not_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
-    save({"u": NodeFigures(rows=1)}, path, PLAN)
+    save({"u": NodeMetric(rows=1)}, path, PLAN)
     other = Plan((Node("v", Unit()), Node("end", Sink(), (Input("v"),))))
     with pytest.raises(UsageError, match="no node `u`"):
         load(path, other)
     with pytest.raises(UsageError, match="no node `u`"):
-        save({"u": NodeFigures(rows=1)}, path, other)
+        save({"u": NodeMetric(rows=1)}, path, other)
 
 
 def test_figures_of_a_plan_with_the_same_ids_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
-    save({"u": NodeFigures(rows=1)}, path, PLAN)
+    save({"u": NodeMetric(rows=1)}, path, PLAN)
     changed = replace(PLAN, nodes=(PLAN.nodes[0], replace(PLAN.nodes[1], op=Sink("rstream"))))
     with pytest.raises(UsageError, match="of another plan"):
         load(path, changed)

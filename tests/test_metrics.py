@@ -19,7 +19,7 @@ import squall
 from squall.contracts import Options
 from squall.errors import UsageError
 from squall.observe.progress import Tally
-from squall.plan.node_metrics import NodeFigures
+from squall.plan.node_metrics import NodeMetric
 from squall.streams import LedgerFile, Sources, open_source
 from tests.conftest import Squall
 
@@ -99,11 +99,11 @@ def test_what_changes_while_it_is_counted_is_counted_again(tmp_path: Path, times
     class Changing:
         left = times
 
-        def figures(self) -> dict[str, NodeFigures]:
+        def figures(self) -> dict[str, NodeMetric]:
             self.left -= 1
             if self.left > 0:
                 raise RuntimeError("dictionary changed size during iteration")
-            return {"n": NodeFigures(state=7)}
+            return {"n": NodeMetric(state=7)}
 
     with running(tmp_path, Changing(), LedgerFile()) as (address, _, _):
         assert asked(address).get("squall_node_state") == ({("n",): 7} if times == 3 else None)

@@ -26,7 +26,7 @@ from squall.model import Source, System
 from squall.model.windows import CountWindow, SlidingWindow, Window
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
-from squall.plan.node_metrics import Figures
+from squall.plan.node_metrics import PlanMetrics
 from squall.rdf import ALWAYS, FOREVER, Atom, Event, Triple, iri
 from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies.streams import one_in
@@ -295,7 +295,7 @@ def test_nodes_are_measured_in_all_shares_together() -> None:
         in_memory.run(plan, [events[:3], events[3:]], few=few, tally=tally)
         job = squall.build(plan, options=Options(measure=True))
         list(job.run([events[:3], events[3:]]))
-        figures: Figures = job.figures()  # type: ignore[attr-defined]
+        figures: PlanMetrics = job.figures()  # type: ignore[attr-defined]
         assert {id: one.rows for id, one in tally.figures().items()} == {
             id: one.rows for id, one in figures.items() if one.rows
         }

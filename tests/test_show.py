@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from squall import explain
 from squall import model as tps
-from squall.explain.words import heat, measured, served
+from squall.explain.words import heat, metrics_text, served
 from squall.model import AtomPattern, Bind, Call, Construct, Filter, Pattern, Source, System, Variable, Without
 from squall.model.windows import CountWindow, HoppingWindow, SlidingWindow
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
 from squall.plan import operators as pps
-from squall.plan.node_metrics import NodeFigures
+from squall.plan.node_metrics import NodeMetric
 from squall.plan.operators import (
     AntiJoin,
     Column,
@@ -191,13 +191,13 @@ QUERY_PLAN = check(
 )
 
 FIGURES = {
-    "r": NodeFigures(rows=1200, seconds=0.0004),
-    "m": NodeFigures(0.25, 1, 0, 0.0000051),
-    "j": NodeFigures(1200.4, 998, 10, 0.0012),
-    "n": NodeFigures(estimated=9),
-    "e": NodeFigures(seconds=2),
-    "o": NodeFigures(1, 123_456_789, 7, 120.4),
-    "end": NodeFigures(state=1_000_000),
+    "r": NodeMetric(rows=1200, seconds=0.0004),
+    "m": NodeMetric(0.25, 1, 0, 0.0000051),
+    "j": NodeMetric(1200.4, 998, 10, 0.0012),
+    "n": NodeMetric(estimated=9),
+    "e": NodeMetric(seconds=2),
+    "o": NodeMetric(1, 123_456_789, 7, 120.4),
+    "end": NodeMetric(state=1_000_000),
 }
 DRAWN = ["svg", "html"]
 
@@ -262,8 +262,8 @@ def test_json_has_no_origins_and_can_be_read() -> None:
 
 def test_json_has_the_figures() -> None:
     data = json.loads(explain.as_json(PLAN, FIGURES))
-    assert data["figures"]["j"] == {"estimated": 1200.4, "rows": 998, "state": 10, "seconds": 0.0012}
-    assert "figures" not in json.loads(explain.as_json(PLAN))
+    assert data["metrics"]["j"] == {"estimated": 1200.4, "rows": 998, "state": 10, "seconds": 0.0012}
+    assert "metrics" not in json.loads(explain.as_json(PLAN))
 
 
 def test_labels_cannot_break_out_of_their_quotes() -> None:
@@ -280,14 +280,14 @@ def test_any_other_tree_prints_itself() -> None:
 
 
 def test_figures_are_read_as_in_the_docs() -> None:
-    assert measured(NodeFigures(1200, 998, 10, 0.0012)) == "~1,200 rows, 998 rows, 10 kept, 1.2 ms"
-    assert measured(NodeFigures(rows=1)) == "1 row"
-    assert measured(NodeFigures()) == measured(None) == ""
+    assert metrics_text(NodeMetric(1200, 998, 10, 0.0012)) == "~1,200 rows, 998 rows, state 10, 1.2 ms"
+    assert metrics_text(NodeMetric(rows=1)) == "1 row"
+    assert metrics_text(NodeMetric()) == metrics_text(None) == ""
 
 
 @given(st.floats(0, 1e6))
 def test_a_time_has_a_unit_that_fits(seconds: float) -> None:
-    number, unit = measured(NodeFigures(seconds=seconds)).replace(",", "").split()
+    number, unit = metrics_text(NodeMetric(seconds=seconds)).replace(",", "").split()
     size = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}[unit]
     assert float(number) * size == pytest.approx(seconds, rel=0.06, abs=0.06e-6)
     assert unit == "s" or float(number) <= 1000
@@ -295,10 +295,10 @@ def test_a_time_has_a_unit_that_fits(seconds: float) -> None:
 
 def test_the_hottest_nodes_are_those_that_take_most_time_or_else_those_with_most_rows() -> None:
     assert heat(FIGURES) == {"o": 4}
-    assert heat({"a": NodeFigures(rows=9), "b": NodeFigures(rows=100), "c": NodeFigures(rows=45)}) == {
+    assert heat({"a": NodeMetric(rows=9), "b": NodeMetric(rows=100), "c": NodeMetric(rows=45)}) == {
         "a": 1, "b": 4, "c": 3,
     }  # fmt: skip
-    assert heat(None) == heat({"a": NodeFigures(rows=0)}) == heat({"a": NodeFigures(estimated=7)}) == {}
+    assert heat(None) == heat({"a": NodeMetric(rows=0)}) == heat({"a": NodeMetric(estimated=7)}) == {}
 
 
 @pytest.mark.parametrize("format", ["mermaid", "dot", "svg", "html"])
@@ -310,7 +310,7 @@ def test_only_hot_nodes_are_coloured(format: str) -> None:
 
 @pytest.mark.parametrize("format", [format for format in explain.FORMATS if format != "json"])
 def test_every_format_shows_the_figures(format: str) -> None:
-    assert "~1,200 rows, 998 rows, 10 kept, 1.2 ms" in explain.FORMATS[format](PLAN, FIGURES)
+    assert "~1,200 rows, 998 rows, state 10, 1.2 ms" in explain.FORMATS[format](PLAN, FIGURES)
 
 
 def test_a_node_serves_the_rules_that_it_leads_to_or_comes_from() -> None:
@@ -396,11 +396,11 @@ def test_a_page_holds_what_there_is_to_know_of_a_node() -> None:
     assert nodes["j"] == {
         "id": "j",
         "kind": "Join",
-        "words": "join where left $1 = right $0, keep $0 $1 $3",
+        "words": "join on left $1 = right $0, output $0 $1 $3",
         "columns": 3,
-        "inputs": [{"node": "m", "words": "by $1"}, {"node": "m", "words": "by $0"}],
+        "inputs": [{"node": "m", "words": "partitioned by $1"}, {"node": "m", "words": "partitioned by $0"}],
         "rules": nodes["r"]["rules"],
-        "figures": {"estimated": "~1,200 rows", "rows": "998 rows", "state": "10 kept", "time": "1.2 ms"},
+        "metrics": {"estimated": "~1,200 rows", "rows": "998 rows", "state": "state 10", "time": "1.2 ms"},
     }
     assert sorted(data["rules"][number] for number in nodes["e"]["rules"]) == ["first", "second"]
 
@@ -451,7 +451,7 @@ def many(rules: int) -> Plan:
 def test_a_large_plan_is_drawn_in_seconds(format: str) -> None:
     plan = many(500)
     begin = time.perf_counter()
-    drawn = explain.FORMATS[format](plan, {"m7": NodeFigures(rows=1)})
+    drawn = explain.FORMATS[format](plan, {"m7": NodeMetric(rows=1)})
     assert time.perf_counter() - begin < 10
     assert drawn.count('class="node') == len(plan.nodes) == 2003
 

@@ -30,7 +30,7 @@ import squall
 from squall import functions
 from squall.contracts import Interval, Options, Output
 from squall.errors import BuilderError, SourceError
-from squall.plan.node_metrics import Figures
+from squall.plan.node_metrics import PlanMetrics
 from squall.rdf import ALWAYS, Event, Term, Triple, iri
 from squall.streams import LedgerFile, Sources, open_source, open_static
 
@@ -670,7 +670,7 @@ def test_nodes_are_measured_in_all_tasks(tmp_path: Path) -> None:
     for builder in ("spark", "iterator"):
         job = squall.build(plan, builder, Options(measure=True))
         list(job.run(Sources([open_source(str(tmp_path / "in"))]), known))
-        figures: Figures = job.figures()  # type: ignore[attr-defined]
+        figures: PlanMetrics = job.figures()  # type: ignore[attr-defined]
         rows.append({id: figure.rows for id, figure in figures.items() if figure.rows})
     assert rows[0] == rows[1]
 
@@ -704,7 +704,7 @@ def test_a_listener_of_sparks_hears_what_nodes_have_done(tmp_path: Path) -> None
         spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     finally:
         spark.streams.removeListener(listener)
-    figures: Figures = job.figures()  # type: ignore[attr-defined]
+    figures: PlanMetrics = job.figures()  # type: ignore[attr-defined]
     node, _ = plan.delivery
     assert figures[node.id].rows == 8 + 1 + 1
     last = heard[-1]

@@ -25,7 +25,7 @@ from squall.contracts import Options
 from squall.model import Construct, Pattern, Source, System, Variable
 from squall.model.windows import CountWindow, SlidingWindow
 from squall.plan import Plan
-from squall.plan.node_metrics import Figures
+from squall.plan.node_metrics import PlanMetrics
 from squall.rdf import Event, Term
 from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies import ALL, event_streams, static_data, systems
@@ -301,7 +301,7 @@ def test_nodes_are_measured_as_in_process(together: int, few: int, window: Slidi
     in_memory.run(plan, [events[:6], events[6:]], together=together, few=few, tally=tally)
     job = squall.build(plan, options=Options(measure=True))
     list(job.run([events[:6], events[6:]]))
-    figures: Figures = job.figures()  # type: ignore[attr-defined]
+    figures: PlanMetrics = job.figures()  # type: ignore[attr-defined]
     found = tally.figures()
     assert {id: figure.rows for id, figure in found.items()} == {
         id: one.rows for id, one in figures.items() if one.rows

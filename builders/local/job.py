@@ -11,7 +11,7 @@ from squall.builders.runtime.snapshot import SnapshotDataflow, fits
 from squall.contracts import AcceptsDeadLetters, Folder, Options, Output, SupportsFilterPushDown
 from squall.errors import BuilderError
 from squall.plan import Plan
-from squall.plan.node_metrics import NodeFigures
+from squall.plan.node_metrics import NodeMetric
 from squall.rdf import Event
 from squall.streams.clock import beginning
 
@@ -39,12 +39,12 @@ class IteratorJob(Running):
         """The job as text: one stage, every node in this process."""
         return f"1 stage of {len(self.plan.nodes)} nodes, run by the iterator runtime in this process"
 
-    def figures(self) -> dict[str, NodeFigures]:
+    def figures(self) -> dict[str, NodeMetric]:
         """What each node has done so far, if the options asked to measure it; only what it keeps, otherwise."""
         if isinstance(self.machine, ProfiledDataflow):
             return self.machine.figures(self.outputs)
         state = bulk.state() if (bulk := self.bulk) else self.machine.state()
-        return {id: NodeFigures(state=size) for id, size in state.items()}
+        return {id: NodeMetric(state=size) for id, size in state.items()}
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`."""

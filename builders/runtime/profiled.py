@@ -13,7 +13,7 @@ from squall.builders.runtime.operators.scan import Facts
 from squall.builders.runtime.operators.stateless import Plain, Step
 from squall.builders.runtime.zset import Delta
 from squall.plan import Node, Plan
-from squall.plan.node_metrics import NodeFigures
+from squall.plan.node_metrics import NodeMetric
 from squall.plan.operators import Match, Scan, Sink, Union, is_stateful
 
 
@@ -31,7 +31,7 @@ class ProfiledDataflow(Dataflow):
         self.seconds: defaultdict[str, float] = defaultdict(float)
         super().__init__(plan, hosted, fused, reading)
 
-    def figures(self, outputs: int) -> dict[str, NodeFigures]:
+    def figures(self, outputs: int) -> dict[str, NodeMetric]:
         """The figures of each node. outputs: how many have been handed on. The time of a `Match` is not known: facts
         are looked up for all matches together."""
         state = self.state()
@@ -39,7 +39,7 @@ class ProfiledDataflow(Dataflow):
         for node in self.plan.nodes:
             rows = outputs if isinstance(node.op, Sink) else self.rows[node.id]
             seconds = None if isinstance(node.op, Match | Scan | Union) else self.seconds[node.id]
-            found[node.id] = NodeFigures(None, rows, state.get(node.id), seconds)
+            found[node.id] = NodeMetric(None, rows, state.get(node.id), seconds)
         return found
 
     def forget(self) -> None:

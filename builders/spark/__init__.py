@@ -38,7 +38,7 @@ from squall.builders.spark.store import check_owner
 from squall.contracts import AcceptsDeadLetters, Folder, Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
-from squall.plan.node_metrics import NodeFigures
+from squall.plan.node_metrics import NodeMetric
 from squall.plan.operators import is_stateful
 from squall.rdf import Event
 from squall.streams.clock import beginning
@@ -109,7 +109,7 @@ class SparkJob:
         active, and runs nothing of the plan."""
         return physical(self.plan, self.options, session(others(self.options.conf)))
 
-    def figures(self) -> dict[str, NodeFigures]:
+    def figures(self) -> dict[str, NodeMetric]:
         """What each node has done so far in the run, if the options asked to measure it: in all tasks together."""
         return self.at_work.batches.tally.figures() if self.at_work is not None else {}
 

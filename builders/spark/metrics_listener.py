@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from squall.builders.spark.store import Store, pattern_of
-from squall.plan.node_metrics import Figures
+from squall.plan.node_metrics import PlanMetrics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 METRIC = "squall"
 """The observed metric: a row with the number of the batch, and for each node of the plan that has done something its
-`rows` and `seconds` so far (`squall.plan.node_metrics.NodeFigures`), by its id."""
+`rows` and `seconds` so far (`squall.plan.node_metrics.NodeMetric`), by its id."""
 SCHEMA = "batch long, rows map<string, long>, seconds map<string, double>"
 FOLDER = "figures"
 
@@ -31,7 +31,7 @@ class Reporter:
         self.spark = spark
         self.store = store
 
-    def tell(self, batch: int, figures: Figures) -> None:
+    def tell(self, batch: int, figures: PlanMetrics) -> None:
         """What the nodes have done up to a batch, that included."""
         rows = {id: figure.rows for id, figure in figures.items()}
         seconds = {id: figure.seconds for id, figure in figures.items() if figure.seconds is not None}

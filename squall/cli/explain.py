@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from squall.contracts import Job
     from squall.model import System
     from squall.plan import Plan
-    from squall.plan.node_metrics import Figures
+    from squall.plan.node_metrics import PlanMetrics
 
 JOBS = {"job": "describe", "physical": "physical"}
 """The stages of jobs, each with the function by which a job tells of it."""
@@ -145,15 +145,15 @@ def _explained(
         yield _told(job, "job", builder)
 
 
-def _figures(plan: Plan, measured: Path | None, statistics: Path | None) -> Figures | None:
+def _figures(plan: Plan, measured: Path | None, statistics: Path | None) -> PlanMetrics | None:
     """What a run measured, and what is to be expected of data such as the statistics are of."""
     from squall.plan.cardinality import Statistics, estimates
-    from squall.plan.node_metrics import NodeFigures, load
+    from squall.plan.node_metrics import NodeMetric, load
 
     found = load(measured, plan) if measured else {}
     expected = estimates(plan, Statistics.load(statistics)) if statistics else {}
     for id, rows in expected.items():
-        found[id] = replace(found.get(id, NodeFigures()), estimated=rows)
+        found[id] = replace(found.get(id, NodeMetric()), estimated=rows)
     return found or None
 
 

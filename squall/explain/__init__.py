@@ -1,4 +1,4 @@
-"""Trees, systems and plans for the eye: text (the golden form), JSON, Mermaid, DOT, SVG and an HTML page."""
+"""Printing of trees, systems and plans: text (the golden form), JSON, Mermaid, DOT, SVG and an HTML page."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from squall.explain.pages import html
 from squall.explain.pictures import svg
 from squall.explain.texts import text
 from squall.plan import Plan
-from squall.plan.node_metrics import Figures
+from squall.plan.node_metrics import PlanMetrics
 
 __all__ = ["FORMATS", "as_json", "dot", "html", "mermaid", "svg", "text"]
 
-FORMATS: Mapping[str, Callable[[Plan, Figures | None], str]] = {
+FORMATS: Mapping[str, Callable[[Plan, PlanMetrics | None], str]] = {
     "text": text,
     "json": as_json,
     "mermaid": mermaid,
@@ -22,4 +22,4 @@ FORMATS: Mapping[str, Callable[[Plan, Figures | None], str]] = {
     "svg": svg,
     "html": html,
 }
-"""What a plan can be shown as, by name. The first two show trees and systems as well."""
+"""The formats of a plan, by name. Text and JSON print trees and systems as well."""

@@ -6,17 +6,19 @@ import json
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
-from squall.plan.node_metrics import Figures
+from squall.plan.node_metrics import PlanMetrics
 
 
-def as_json(thing: object, figures: Figures | None = None) -> str:
-    """A tree, a system or a plan as JSON: each part an object with its ``kind`` and its fields, origins left out.
+def as_json(value: object, metrics: PlanMetrics | None = None) -> str:
+    """Encodes a tree, a system or a plan as JSON: each part is an object with its ``kind`` and its fields.
 
-    figures: those of a plan's nodes, as the field ``figures`` by the nodes' ids (``seconds`` are seconds).
+    Args:
+        value: The tree, system or plan. Origins are left out.
+        metrics: Metrics of a plan's nodes. They become the field ``metrics``, by node id (``seconds`` are seconds).
     """
-    data = _data(thing)
-    if figures:
-        data = data | {"figures": {id: asdict(figure) for id, figure in figures.items()}}
+    data = _data(value)
+    if metrics:
+        data = data | {"metrics": {id: asdict(metric) for id, metric in metrics.items()}}
     return json.dumps(data, indent=2, ensure_ascii=False)
 
 

@@ -121,7 +121,7 @@ const titles = {estimated: "rows expected", rows: "rows out", state: "entries at
 function facts(node) {
   const list = element("dl", null, element("dt", "operator"), element("dd", node.kind));
   list.append(element("dt", "columns"), element("dd", String(node.columns)));
-  for (const [name, words] of Object.entries(node.figures)) {
+  for (const [name, words] of Object.entries(node.metrics)) {
     list.append(element("dt", titles[name]), element("dd", words));
   }
   return list;

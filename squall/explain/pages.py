@@ -1,4 +1,4 @@
-"""Plans as a page: one HTML file without a network, whose picture can be moved, zoomed, searched and asked."""
+"""Plans as one HTML page: an SVG picture that can be moved, zoomed and searched, with a panel for each node."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from squall.explain.page_parts import SCRIPT, STYLE
 from squall.explain.pictures import quoted, svg
-from squall.explain.words import described, edge, measures, served
+from squall.explain.words import edge_label, metric_texts, node_labels, served
 from squall.plan import Input, Plan
-from squall.plan.node_metrics import Figures
+from squall.plan.node_metrics import PlanMetrics
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -43,41 +43,44 @@ Drag to move, turn the wheel to zoom.</p>
 </html>"""
 
 
-def html(plan: Plan, figures: Figures | None = None) -> str:
-    """The plan as a self-contained HTML page: its SVG, and a panel with a node's operator, columns, rules and figures.
-    It works with mouse and keyboard, in light and dark, and loads nothing."""
-    words, known = described(plan)
+def html(plan: Plan, metrics: PlanMetrics | None = None) -> str:
+    """Draws a plan as a self-contained HTML page: its SVG, and a panel for each node.
+
+    The panel has the node's operator, columns, rules and metrics. The page works with mouse and keyboard, in light and
+    dark, and loads nothing.
+    """
+    labels, namespaces = node_labels(plan)
     title = f"Plan{f' by {plan.planner}' if plan.planner else ''}: {len(plan.nodes)} nodes"
-    terms = "".join(f"<dt>{quoted(prefix)}:</dt><dd>{quoted(space)}</dd>" for space, prefix in known.items())
+    terms = "".join(f"<dt>{quoted(prefix)}:</dt><dd>{quoted(space)}</dd>" for space, prefix in namespaces.items())
     return PAGE.format(
         title=quoted(title),
         style=STYLE,
-        picture=svg(plan, figures),
+        picture=svg(plan, metrics),
         prefixes=f"<h2>Prefixes</h2><dl>{terms}</dl>\n" if terms else "",
-        data=_embedded(_data(plan, figures or {}, words)),
+        data=_embedded(_data(plan, metrics or {}, labels)),
         script=SCRIPT,
     )
 
 
 def _embedded(data: Any) -> str:
-    """JSON in which nothing can end a script element (HTML, section 4.12.1.3)."""
+    """Encodes data as JSON in which nothing can end a script element (HTML, section 4.12.1.3)."""
     text = json.dumps(data, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _data(plan: Plan, figures: Figures, words: dict[str, str]) -> dict[str, Any]:
-    """What the page knows of the nodes. Rules are numbers in a list of all names."""
+def _data(plan: Plan, metrics: PlanMetrics, labels: dict[str, str]) -> dict[str, Any]:
+    """Returns the data of the nodes for the script. Rules are numbers in a list of all names."""
     rules = served(plan)
     names = {name: number for number, name in enumerate(dict.fromkeys(name for own in rules.values() for name in own))}
     nodes = [
         {
             "id": node.id,
             "kind": type(node.op).__name__,
-            "words": words[node.id],
+            "words": labels[node.id],
             "columns": plan.widths[node.id],
             "inputs": [_input(input) for input in node.inputs],
             "rules": [names[name] for name in rules[node.id]],
-            "figures": measures(figures.get(node.id)),
+            "metrics": metric_texts(metrics.get(node.id)),
         }
         for node in plan.nodes
     ]
@@ -85,4 +88,4 @@ def _data(plan: Plan, figures: Figures, words: dict[str, str]) -> dict[str, Any]
 
 
 def _input(input: Input) -> dict[str, str]:
-    return {"node": input.node, "words": edge(input)}
+    return {"node": input.node, "words": edge_label(input)}

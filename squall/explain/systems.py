@@ -1,36 +1,36 @@
-"""A system as lines of text: its rules, each with what it reads, joins, tests and makes."""
+"""A system as lines of text: its rules, each with its sources, joins, filters and consequences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from squall import model as tps
-from squall.explain.words import aggregate, function, reported, slice_of, source
+from squall.explain.words import aggregate_label, function_name, report_label, slice_label, source_label
 from squall.model import OutputSpec, System, output_specs
 
 
 def lines(system: System) -> Iterator[str]:
-    """The system in lines, names not shortened."""
-    told = output_specs(system)
-    shown = [telling for telling in told if telling.rules] or told[:1]
-    for number, telling in enumerate(shown):
+    """Yields the lines of a system. Names are not shortened."""
+    specs = output_specs(system)
+    shown = [spec for spec in specs if spec.rules] or specs[:1]
+    for number, spec in enumerate(shown):
         yield from [""] if number else []
-        stream = f" of the stream <{telling.stream}>" if telling.stream else ""
-        yield f"output {telling.output}{reported(telling.report)}{stream}"
-        yield from _rules(telling)
+        stream = f" of the stream <{spec.stream}>" if spec.stream else ""
+        yield f"output {spec.output}{report_label(spec.report)}{stream}"
+        yield from _rules(spec)
 
 
-def _rules(telling: OutputSpec) -> Iterator[str]:
-    for rule in telling.rules:
+def _rules(spec: OutputSpec) -> Iterator[str]:
+    for rule in spec.rules:
         yield ""
-        yield f"rule {rule.name}" + ("" if rule.reentrant else " (what it makes is not read again)")
+        yield f"rule {rule.name}" + ("" if rule.reentrant else " (no rule reads its facts)")
         yield from _indented(_body(rule))
 
 
 def _body(system: System) -> Iterator[str]:
-    """A rule's, or a part's, own lines."""
-    yield from _labelled("from", (source(read) for read in system.sources if read != tps.Source()))
-    yield from _labelled("if", _joinables(system.joinables))
+    """Yields the lines of a rule's or a part's body and consequences."""
+    yield from _labelled("from", (source_label(source) for source in system.sources if source != tps.Source()))
+    yield from _labelled("match", _joinables(system.joinables))
     for predicate in system.predicates:
         yield from _predicate(predicate)
     if system.grouping is not None:
@@ -45,7 +45,7 @@ def _body(system: System) -> Iterator[str]:
 
 def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
-        yield f"{label:<8}{line}"
+        yield f"{label:<12}{line}"
         label = ""
 
 
@@ -62,10 +62,10 @@ def _joinable(joinable: tps.Joinable) -> Iterator[str]:
     match joinable:
         case tps.Union(branches=branches):
             for index, branch in enumerate(branches):
-                yield "or" if index else "either"
+                yield "or" if index else "union"
                 yield from _indented(_body(branch))
         case System():
-            yield "part"
+            yield "subquery"
             yield from _indented(_body(joinable))
         case tps.Pattern() | tps.AtomPattern():
             yield _fact(joinable)
@@ -74,69 +74,70 @@ def _joinable(joinable: tps.Joinable) -> Iterator[str]:
 def _predicate(predicate: tps.Predicate) -> Iterator[str]:
     match predicate:
         case tps.Filter(expression=expression):
-            return _labelled("test", [_expression(expression)])
+            return _labelled("filter", [_expression(expression)])
         case tps.Bind(variable=variable, expression=expression, keeps=keeps):
             value = f"{variable} = {_expression(expression)}"
-            return _labelled("let", [f"{value}, if it has a value" if keeps else value])
+            return _labelled("bind", [f"{value}, or unbound" if keeps else value])
         case tps.TableFunction(variables=names, function=iri, arguments=arguments):
-            return _labelled("let", [f"{_slots(names)} in {_call(iri, arguments)}"])
+            return _labelled("table", [f"{_slots(names)} = {_call(iri, arguments)}"])
         case tps.Without(joinables=joinables, minus=minus):
-            return _labelled("minus" if minus else "unless", _joinables(joinables))
+            return _labelled("minus" if minus else "not exists", _joinables(joinables))
         case tps.Optional():
-            return _labelled("maybe", _maybe(predicate))
+            return _labelled("optional", _optional(predicate))
         case tps.Exists():
             return _labelled("exists", _exists(predicate))
 
 
 def _exists(part: tps.Exists) -> Iterator[str]:
     if part.variable is not None:
-        yield f"{part.variable} = whether there is"
+        yield f"{part.variable} = whether a solution exists"
     if part.wanted is not None:
-        yield "there is" if part.wanted else "there is none"
+        yield "some solution" if part.wanted else "no solution"
     yield from _indented(_body(part.system))
 
 
-def _maybe(maybe: tps.Optional) -> Iterator[str]:
-    yield from _body(maybe.system)
-    for part in maybe.exists:
+def _optional(optional: tps.Optional) -> Iterator[str]:
+    yield from _body(optional.system)
+    for part in optional.exists:
         yield from _labelled("exists", _exists(part))
-    if maybe.condition is not None:
-        yield from _labelled("where", [_expression(maybe.condition)])
+    if optional.condition is not None:
+        yield from _labelled("condition", [_expression(optional.condition)])
 
 
 def _grouping(grouping: tps.Grouping) -> Iterator[str]:
     yield f"by {_slots(grouping.keys)}" if grouping.keys else "all solutions"
-    for one in grouping.aggregates:
-        of = None if one.expression is None else _expression(one.expression)
-        yield f"{one.variable} = {aggregate(one.kind, of, one.distinct, one.separator)}"
+    for aggregate in grouping.aggregates:
+        argument = None if aggregate.expression is None else _expression(aggregate.expression)
+        call = aggregate_label(aggregate.kind, argument, aggregate.distinct, aggregate.separator)
+        yield f"{aggregate.variable} = {call}"
 
 
 def _slice(part: tps.Slice) -> str:
-    order = [(_expression(by.expression), by.descending) for by in part.order]
-    return slice_of(part.limit, part.offset, order, map(str, part.keys))
+    order = [(_expression(key.expression), key.descending) for key in part.order]
+    return slice_label(part.limit, part.offset, order, map(str, part.keys))
 
 
 def _consequence(consequence: tps.Consequence) -> Iterator[str]:
     match consequence:
         case tps.Construct(template=template, internal=internal):
-            return _labelled("inside" if internal else "then", map(_fact, template))
+            return _labelled("internal" if internal else "construct", map(_fact, template))
         case tps.Delete(template=template, graph=graph):
-            return _labelled("delete", (_fact(one) + _in(graph) for one in template))
+            return _labelled("delete", (_fact(pattern) + _graph(graph) for pattern in template))
         case tps.Insert(template=template, graph=graph):
-            return _labelled("insert", (_fact(one) + _in(graph) for one in template))
+            return _labelled("insert", (_fact(pattern) + _graph(graph) for pattern in template))
         case tps.Select(variables=names):
             return _labelled("select", [_slots(names) or "nothing"])
         case tps.Ask():
-            return _labelled("ask", ["whether there is any"])
+            return _labelled("ask", ["whether any solution exists"])
 
 
-def _in(graph: tps.Slot | None) -> str:
+def _graph(graph: tps.Slot | None) -> str:
     return "" if graph is None else f" in {graph}"
 
 
 def _fact(pattern: tps.FactPattern) -> str:
-    literals = any(isinstance(slot, str) and slot[0] == '"' for slot in pattern.slots)
-    exact = " (literals as they are)" if pattern.exact and literals else ""
+    has_literals = any(isinstance(slot, str) and slot[0] == '"' for slot in pattern.slots)
+    exact = " (literals match by term)" if pattern.exact and has_literals else ""
     match pattern:
         case tps.Pattern():
             return _slots(pattern.slots) + exact
@@ -157,4 +158,4 @@ def _expression(expression: tps.Expression) -> str:
 
 
 def _call(iri: str, arguments: Iterable[tps.Expression]) -> str:
-    return f"{function(iri)}({', '.join(map(_expression, arguments))})"
+    return f"{function_name(iri)}({', '.join(map(_expression, arguments))})"

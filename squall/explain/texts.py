@@ -1,4 +1,4 @@
-"""Systems and plans as text (the golden form): a plan is the trees of what each node feeds."""
+"""Systems and plans as text (the golden form). A plan is printed as trees: each node above its consumers."""
 
 from __future__ import annotations
 
@@ -7,45 +7,49 @@ from typing import NamedTuple
 
 from squall.explain import systems
 from squall.explain.names import header, prefixes, shorten, with_prefixes
-from squall.explain.words import edge, measured, operator
+from squall.explain.words import edge_label, metrics_text, operator_label
 from squall.model import System
 from squall.plan import Node, Plan
-from squall.plan.node_metrics import Figures
+from squall.plan.node_metrics import PlanMetrics
 
-WIDEST = 110
-"""The column at which figures stand at the latest, but for longer lines."""
+MAX_METRICS_COLUMN = 110
+"""Metrics begin at this column at the latest, except behind longer lines."""
 
 
 class _Line(NamedTuple):
-    """A line, and the node that it is of, if it is one's own."""
+    """A line of text, and the id of the node that it describes, if it describes one."""
 
     text: str
     id: str = ""
 
 
-def text(thing: object, figures: Figures | None = None) -> str:
-    """A system or a plan as text with shortened names, the prefixes first. Any other tree prints itself.
+def text(value: object, metrics: PlanMetrics | None = None) -> str:
+    """Prints a system or a plan with shortened names, after a line for each prefix. Any other tree prints itself.
 
-    figures: those of a plan's nodes, in a column behind them: rows expected (``~``), rows out, entries kept, time.
+    Args:
+        value: A system, a plan, or a syntax tree.
+        metrics: Metrics of a plan's nodes, printed in a column: estimated rows (``~``), rows out, state, time.
     """
-    match thing:
+    match value:
         case System():
-            return with_prefixes(systems.lines(thing))
+            return with_prefixes(systems.lines(value))
         case Plan():
-            return _plan(thing, figures or {})
+            return _plan(value, metrics or {})
         case _:
-            return str(thing)
+            return str(value)
 
 
-def _plan(plan: Plan, figures: Figures) -> str:
+def _plan(plan: Plan, metrics: PlanMetrics) -> str:
     lines = [*_lines(plan)]
     body = "\n".join(line.text for line in lines)
-    known = prefixes(body)
-    short = shorten(body, known).split("\n")
-    behind = [measured(figures.get(line.id)) for line in lines]
-    margin = min(max((len(line) for line, words in zip(short, behind, strict=True) if words), default=0), WIDEST)
-    rows = (f"{line:<{margin}}  {words}" if words else line for line, words in zip(short, behind, strict=True))
-    return header(known) + "\n".join(rows)
+    namespaces = prefixes(body)
+    short = shorten(body, namespaces).split("\n")
+    measured = [metrics_text(metrics.get(line.id)) for line in lines]
+    margin = min(
+        max((len(line) for line, suffix in zip(short, measured, strict=True) if suffix), default=0), MAX_METRICS_COLUMN
+    )
+    rows = (f"{line:<{margin}}  {suffix}" if suffix else line for line, suffix in zip(short, measured, strict=True))
+    return header(namespaces) + "\n".join(rows)
 
 
 def _lines(plan: Plan) -> Iterator[_Line]:
@@ -59,7 +63,7 @@ def _lines(plan: Plan) -> Iterator[_Line]:
 
 
 class _Branch(NamedTuple):
-    """An edge that is still to be drawn, in the margin of its producer."""
+    """An edge that is still to be drawn, with the margin of its producer."""
 
     margin: str
     target: str
@@ -68,28 +72,31 @@ class _Branch(NamedTuple):
 
 
 def _tree(plan: Plan, root: Node, drawn: set[str]) -> Iterator[_Line]:
-    """A node and what it feeds. A node is drawn where it is met first; from then on an arrow leads to it, as feedback
-    does always. With a stack of its own: a long body makes a tree deeper than Python recurses."""
+    """Yields a node and its consumers.
+
+    A node is drawn where it is met first. Later edges to it are arrows, as feedback edges always are. The function
+    keeps its own stack: a long body makes a tree deeper than Python's recursion limit.
+    """
     yield _Line(_node(root), root.id)
     drawn.add(root.id)
-    waiting = _branches(plan, root.id, "")
-    while waiting:
-        branch = waiting.pop()
+    pending = _branches(plan, root.id, "")
+    while pending:
+        branch = pending.pop()
         target = plan.by_id[branch.target]
         input = target.inputs[branch.port]
         start = branch.margin + ("└─ " if branch.last else "├─ ")
-        label = edge(input, branch.port if len(target.inputs) > 1 else None)
+        label = edge_label(input, branch.port if len(target.inputs) > 1 else None)
         note = f"  [{label}]" if label else ""
         if target.id in drawn or input.feedback:
             yield _Line(f"{start}-> {target.id}{note}")
             continue
         drawn.add(target.id)
         yield _Line(f"{start}{_node(target)}{note}", target.id)
-        waiting += _branches(plan, target.id, branch.margin + ("   " if branch.last else "│  "))
+        pending += _branches(plan, target.id, branch.margin + ("   " if branch.last else "│  "))
 
 
 def _branches(plan: Plan, id: str, margin: str) -> list[_Branch]:
-    """What a node feeds, the first one last."""
+    """Returns the edges to a node's consumers, the first one last."""
     targets = plan.consumers[id]
     return [_Branch(margin, target, port, index == len(targets) - 1) for index, (target, port) in enumerate(targets)][
         ::-1
@@ -97,4 +104,4 @@ def _branches(plan: Plan, id: str, margin: str) -> list[_Branch]:
 
 
 def _node(node: Node) -> str:
-    return f"{node.id}: {operator(node.op)}"
+    return f"{node.id}: {operator_label(node.op)}"

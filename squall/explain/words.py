@@ -1,4 +1,4 @@
-"""A plan in words: what a node does, what an edge says, what was measured, and how hot a node is."""
+"""Labels of nodes, edges and metrics in printed plans, and how hot a node is."""
 
 from __future__ import annotations
 
@@ -10,166 +10,180 @@ from squall.model import Arrivals, Graph, Graphs, Report, Source
 from squall.model.windows import LANDMARK, Window, duration
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as pps
-from squall.plan.node_metrics import Figures, NodeFigures
+from squall.plan.node_metrics import NodeMetric, PlanMetrics
 
 # Nodes and edges
 
 
-def described(plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
-    """What each node does, by id and with names shortened; and the prefixes of these names, by namespace."""
-    long = {node.id: operator(node.op) for node in plan.nodes}
-    known = prefixes("\n".join(long.values()))
-    return {id: shorten(words, known) for id, words in long.items()}, known
+def node_labels(plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
+    """Describes each node in a line.
+
+    Returns:
+        The lines by node id, with shortened names, and the prefixes of these names by namespace.
+    """
+    labels = {node.id: operator_label(node.op) for node in plan.nodes}
+    namespaces = prefixes("\n".join(labels.values()))
+    return {id: shorten(label, namespaces) for id, label in labels.items()}, namespaces
 
 
 def edges(plan: Plan) -> Iterator[tuple[Node, Input]]:
-    """Each edge, after the node that it leads to."""
+    """Yields each edge, after the node that it leads to."""
     return ((node, edge) for node in plan.nodes for edge in node.inputs)
 
 
-def edge(input: Input, port: int | None = None) -> str:
-    """What an edge says: the number of the input (from 1) where there are several, the grouping columns, feedback."""
-    words = [] if port is None else [f"input {port + 1}"]
+def edge_label(input: Input, port: int | None = None) -> str:
+    """Describes an edge: the number of the input (from 1) if `port` is given, the partitioning, and feedback."""
+    parts = [] if port is None else [f"input {port + 1}"]
     if input.columns is not None:
-        words.append(f"by {_columns(input.columns)}" if input.columns else "all in one")
+        parts.append(f"partitioned by {_columns(input.columns)}" if input.columns else "single partition")
     if input.feedback:
-        words.append("feedback")
-    return ", ".join(words)
+        parts.append("feedback")
+    return ", ".join(parts)
 
 
 # Operators
 
 
-def operator(op: pps.Operator) -> str:
-    """What an operator does, in a line."""
+def operator_label(op: pps.Operator) -> str:
+    """Describes in a line what an operator does."""
     match op:
-        case pps.Scan(source=read):
-            return f"read {source(read)}"
+        case pps.Scan(source=source):
+            return f"scan {source_label(source)}"
         case pps.Match(cells=cells):
             return f"match {_cells(cells)}"
         case pps.Join(on=on, keep=keep):
-            return f"join {_pairs(on)}, keep {_columns(keep) or 'nothing'}"
+            return f"{_join('join', on)}, output {_columns(keep) or 'no columns'}"
         case pps.LeftJoin(on=on, keep=keep, condition=condition):
-            only = f", if {_computed(condition)}" if condition else ""
-            return f"left join {_pairs(on)}, keep {_columns(keep) or 'nothing'}{only}"
+            suffix = f", if {_expression(condition)}" if condition else ""
+            return f"{_join('left join', on)}, output {_columns(keep) or 'no columns'}{suffix}"
         case pps.AntiJoin(on=on):
-            return f"left rows without a right row{f' {_pairs(on)}' if on else ''}"
+            return _join("anti join", on)
         case pps.Union():
             return "union"
         case pps.Project(columns=columns):
-            return f"project to {_projected(columns) or 'nothing'}"
+            return f"project {_projected(columns) or 'no columns'}"
         case pps.ConstantFilter(column=column, term=term):
-            return f"where column {column} is {term}"
+            return f"constant filter ${column} = {term}"
         case pps.Filter(expression=expression):
-            return f"test {_computed(expression)}"
+            return f"filter {_expression(expression)}"
         case pps.Extend(expression=expression, keeps=keeps):
-            return f"extend by {_computed(expression)}{', if it has a value' if keeps else ''}"
+            return f"extend by {_expression(expression)}{', or unbound' if keeps else ''}"
         case pps.TableFunction(function=name, arguments=arguments, results=results):
-            return f"extend by {results} column{'' if results == 1 else 's'} of {_invoked(name, arguments)}"
+            return f"table function {_call(name, arguments)}, {results} column{'' if results == 1 else 's'}"
         case pps.Unit():
-            return "the row without columns"
+            return "unit: one row without columns"
         case pps.Distinct(by=by):
             return f"distinct by the first {by} columns"
         case pps.Group(keys=keys, aggregates=aggregates):
             return _group(keys, aggregates)
         case pps.Slice(order=order, offset=offset, limit=limit, keys=keys):
-            return slice_of(limit, offset, _order(order), [_columns((key,)) for key in keys])
+            return f"slice {slice_label(limit, offset, _order(order), [_columns((key,)) for key in keys])}"
         case pps.TransitiveClosure():
             return "transitive closure"
-        case pps.Construct(template=template, rules=names, internal=internal):
-            return f"emit {_cells(template)} for {', '.join(names)}{', to be read again only' if internal else ''}"
+        case pps.Construct(template=template, rules=rules, internal=internal):
+            return f"construct {_cells(template)} for {', '.join(rules)}{', internal' if internal else ''}"
         case pps.Select(columns=(column,), rules=rules, asks=True):
-            return f"answer whether column {column} is true for {', '.join(rules)}"
+            return f"ask whether ${column} is true for {', '.join(rules)}"
         case pps.Select(names=names, columns=columns, rules=rules, order=order):
-            told = f"answer {_answered(names, columns) or 'nothing'} for {', '.join(rules)}"
-            return f"{told}, {ordered(_order(order))}" if order else told
-        case pps.DerivedStream(source=read, output=output, report=report):
-            return f"feed {source(read)} from {output}{reported(report)}"
-        case pps.Update(deletes=deletes, inserts=inserts, rules=names):
+            label = f"select {_selected(names, columns) or 'no columns'} for {', '.join(rules)}"
+            return f"{label}, {order_label(_order(order))}" if order else label
+        case pps.DerivedStream(source=source, output=output, report=report):
+            return f"derived stream {source_label(source)} from {output}{report_label(report)}"
+        case pps.Update(deletes=deletes, inserts=inserts, rules=rules):
             parts = [f"delete {_quad(quad)}" for quad in deletes] + [f"insert {_quad(quad)}" for quad in inserts]
-            return f"{', '.join(parts) or 'update nothing'} for {', '.join(names)}"
+            return f"{', '.join(parts) or 'update nothing'} for {', '.join(rules)}"
         case pps.Sink(output=output, report=report):
-            return f"deliver {output}{reported(report)}"
+            return f"sink {output}{report_label(report)}"
 
 
-def source(read: Source) -> str:
-    """What is read, each stream with its window."""
-    first = _named(read) + _window(read.window)
-    others = [f"<{iri}>{_window(window) or ' [LANDMARK]'}" for iri, window in read.windows]
-    told = [words for kind, words in _TOLD.items() if isinstance(read, kind)]
-    return ", ".join([first, *others, *told, *(["with removals"] if read.removals else [])])
+def source_label(source: Source) -> str:
+    """Describes what is read: each stream with its window."""
+    first = _source_name(source) + _window(source.window)
+    others = [f"<{iri}>{_window(window) or ' [LANDMARK]'}" for iri, window in source.windows]
+    columns = [label for kind, label in _EXTRA_COLUMNS.items() if isinstance(source, kind)]
+    return ", ".join([first, *others, *columns, *(["with removals"] if source.removals else [])])
 
 
-def _named(read: Source) -> str:
-    if isinstance(read, Graph):
-        return f"the graph <{read.iri}>" + (f" of <{read.within}>" if read.within else "")
-    inside = "the graphs of " if isinstance(read, Graphs) and read.only == "graphs" else ""
-    if isinstance(read, Graphs) and read.only == "streams" and not read.iri:
+def _source_name(source: Source) -> str:
+    if isinstance(source, Graph):
+        return f"the graph <{source.iri}>" + (f" of <{source.within}>" if source.within else "")
+    scope = "the graphs of " if isinstance(source, Graphs) and source.only == "graphs" else ""
+    if isinstance(source, Graphs) and source.only == "streams" and not source.iri:
         return "each stream"
-    return inside + (f"<{read.iri}>" if read.iri else "the default graph" if read.apart else "everything")
+    return scope + (f"<{source.iri}>" if source.iri else "the default graph" if source.apart else "everything")
 
 
-_TOLD: dict[type[Source], str] = {Graphs: "with the graph", Arrivals: "with stream and time"}
-"""What sources tell of triples besides."""
+_EXTRA_COLUMNS: dict[type[Source], str] = {Graphs: "with the graph", Arrivals: "with stream and time"}
+"""What the rows of a source hold besides the triple."""
 
 
 def _window(window: Window) -> str:
     return "" if window == LANDMARK else f" [{window}]"
 
 
-def reported(report: Report) -> str:
-    """When answers are handed on, where that is not whenever they may have changed."""
-    told = ", each to its end" if report.empty else ""
+def report_label(report: Report) -> str:
+    """Describes the report policy of an output; empty for the default one (`close`)."""
+    markers = ", with end markers" if report.empty else ""
     match report.policy:
         case "change":
-            return f" on change{told}"
+            return f" on change{markers}"
         case "nonempty":
-            return f" unless empty{told}"
+            return f" unless empty{markers}"
         case "periodic":
-            return f" every {duration(report.period)}{told}"
+            return f" every {duration(report.period)}{markers}"
         case _:
-            return told
+            return markers
 
 
-def slice_of(limit: int | None, offset: int, order: Iterable[tuple[str, bool]], keys: Iterable[str] = ()) -> str:
-    """How many rows are kept, of each value of the keys, and in which order."""
-    words = f"keep {'all' if limit is None else f'{limit:,}'} rows" + (f" after the first {offset:,}" if offset else "")
-    words += f" of each {each}" if (each := ", ".join(keys)) else ""
-    return f"{words}, {by}" if (by := ordered(order)) else words
+def slice_label(limit: int | None, offset: int, order: Iterable[tuple[str, bool]], keys: Iterable[str] = ()) -> str:
+    """Describes a slice in SPARQL's words: limit and offset, for each value of which keys, in which order."""
+    parts = [] if limit is None else [f"limit {limit:,}"]
+    parts += [f"offset {offset:,}"] if offset else []
+    parts += [f"per {key}"] if (key := ", ".join(keys)) else []
+    parts += [order_text] if (order_text := order_label(order)) else []
+    return " ".join(parts) or "all rows"
 
 
-def ordered(order: Iterable[tuple[str, bool]]) -> str:
-    """By what rows are put in order; "" if by nothing."""
-    by = ", ".join(f"{name} descending" if descending else name for name, descending in order)
-    return f"by {by}" if by else ""
+def order_label(order: Iterable[tuple[str, bool]]) -> str:
+    """Describes the sort order of rows; empty if there is none."""
+    keys = ", ".join(f"{name} descending" if descending else name for name, descending in order)
+    return f"order by {keys}" if keys else ""
 
 
-def aggregate(kind: str, of: str | None, distinct: bool, separator: str) -> str:
-    """An aggregate as a call."""
-    call = f"{kind}({'distinct ' if distinct else ''}{'*' if of is None else of}"
+def aggregate_label(kind: str, argument: str | None, distinct: bool, separator: str) -> str:
+    """Describes an aggregate as a call; without an argument it counts rows."""
+    call = f"{kind}({'distinct ' if distinct else ''}{'*' if argument is None else argument}"
     return call + (f"; {separator!r})" if kind == "group_concat" else ")")
 
 
-def function(iri: str) -> str:
-    """The local name."""
+def function_name(iri: str) -> str:
+    """Returns the local name of a function's IRI."""
     return re.split(r"[#/:]", iri)[-1] or iri
 
 
 def _order(order: Iterable[tuple[pps.Expression, bool]]) -> list[tuple[str, bool]]:
-    return [(_computed(by), descending) for by, descending in order]
+    return [(_expression(key), descending) for key, descending in order]
 
 
 def _group(keys: tuple[int, ...], aggregates: tuple[pps.Aggregate, ...]) -> str:
-    by = f"group by {_columns(keys)}" if keys else "group all rows"
+    label = f"group by {_columns(keys)}" if keys else "group all rows"
     calls = [
-        aggregate(one.kind, None if one.expression is None else _computed(one.expression), one.distinct, one.separator)
-        for one in aggregates
+        aggregate_label(
+            aggregate.kind,
+            None if aggregate.expression is None else _expression(aggregate.expression),
+            aggregate.distinct,
+            aggregate.separator,
+        )
+        for aggregate in aggregates
     ]
-    return f"{by}: {', '.join(calls)}" if calls else by
+    return f"{label}: {', '.join(calls)}" if calls else label
 
 
-def _pairs(on: tuple[tuple[int, int], ...]) -> str:
-    return "where " + " and ".join(f"left ${left} = right ${right}" for left, right in on) if on else "all with all"
+def _join(kind: str, on: tuple[tuple[int, int], ...]) -> str:
+    """Names a join with its condition; without one it compares all rows with all."""
+    return (
+        f"{kind} on {' and '.join(f'left ${left} = right ${right}' for left, right in on)}" if on else f"cross {kind}"
+    )
 
 
 def _columns(columns: Iterable[int]) -> str:
@@ -180,7 +194,7 @@ def _projected(columns: Iterable[int | None]) -> str:
     return " ".join("unbound" if column is None else f"${column}" for column in columns)
 
 
-def _answered(names: tuple[str, ...], columns: tuple[int, ...]) -> str:
+def _selected(names: tuple[str, ...], columns: tuple[int, ...]) -> str:
     return " ".join(f"?{name}=${column}" for name, column in zip(names, columns, strict=True))
 
 
@@ -205,41 +219,44 @@ def _cell(cell: pps.Cell) -> str:
             return cell
 
 
-def _computed(expression: pps.Expression) -> str:
+def _expression(expression: pps.Expression) -> str:
     match expression:
         case pps.Column(index=index):
             return f"${index}"
         case pps.Invoke(function=name, arguments=arguments):
-            return _invoked(name, arguments)
+            return _call(name, arguments)
         case None:
             return "unbound"
         case str():
             return expression
 
 
-def _invoked(name: str, arguments: Iterable[pps.Expression]) -> str:
-    return f"{function(name)}({', '.join(map(_computed, arguments))})"
+def _call(iri: str, arguments: Iterable[pps.Expression]) -> str:
+    return f"{function_name(iri)}({', '.join(map(_expression, arguments))})"
 
 
-# Figures
+# Metrics
 
 
-def measured(figures: NodeFigures | None) -> str:
-    """``~1,200 rows, 998 rows, 10 kept, 1.2 ms``: expected, out, kept at the end, time; what is unknown is left out."""
-    return ", ".join(measures(figures).values())
+def metrics_text(metrics: NodeMetric | None) -> str:
+    """Lists a node's metrics: estimated rows, rows out, rows of state at the end, time.
+
+    For example ``~1,200 rows, 998 rows, state 10, 1.2 ms``. Unknown metrics are left out.
+    """
+    return ", ".join(metric_texts(metrics).values())
 
 
-def measures(figures: NodeFigures | None) -> dict[str, str]:
-    """Each known figure with its unit, by its name."""
-    if figures is None:
+def metric_texts(metrics: NodeMetric | None) -> dict[str, str]:
+    """Returns each known metric with its unit, by its name."""
+    if metrics is None:
         return {}
-    found = {
-        "estimated": None if figures.estimated is None else f"~{_rows(figures.estimated)}",
-        "rows": None if figures.rows is None else _rows(figures.rows),
-        "state": None if figures.state is None else f"{figures.state:,} kept",
-        "time": None if figures.seconds is None else _time(figures.seconds),
+    texts = {
+        "estimated": None if metrics.estimated is None else f"~{_rows(metrics.estimated)}",
+        "rows": None if metrics.rows is None else _rows(metrics.rows),
+        "state": None if metrics.state is None else f"state {metrics.state:,}",
+        "time": None if metrics.seconds is None else _time(metrics.seconds),
     }
-    return {name: words for name, words in found.items() if words is not None}
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 def _rows(number: float) -> str:
@@ -248,7 +265,7 @@ def _rows(number: float) -> str:
 
 
 def _digits(number: float) -> str:
-    """With a decimal where a number is small and has one."""
+    """Formats a number, with a decimal where it is small and has one."""
     return f"{number:.1f}" if number < 9.95 and number != round(number) else f"{number:,.0f}"
 
 
@@ -260,17 +277,21 @@ def _time(seconds: float) -> str:
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
 
 
-HOT = (0.05, 0.2, 0.4, 0.7)
-"""A node is as hot as the number of these that its share of the hottest node's time, or rows, is not below."""
+HEAT_THRESHOLDS = (0.05, 0.2, 0.4, 0.7)
+"""The degree of heat of a node is the number of these shares of the hottest node's cost that its own cost reaches."""
 
 
-def heat(figures: Figures | None) -> dict[str, int]:
-    """How hot each node is, from 1 to 4, by time if any is known, else by rows; nodes that are not are left out."""
-    known = figures or {}
-    cost: dict[str, float] = {id: figure.seconds for id, figure in known.items() if figure.seconds is not None}
-    cost = cost or {id: figure.rows for id, figure in known.items() if figure.rows is not None}
-    most = max(cost.values(), default=0)
-    degrees = {id: sum(value >= share * most for share in HOT) for id, value in cost.items()} if most else {}
+def heat(metrics: PlanMetrics | None) -> dict[str, int]:
+    """Ranks how hot each node is, from 1 to 4: by time if any time is known, else by rows. It leaves cold nodes out."""
+    by_id = metrics or {}
+    cost: dict[str, float] = {id: metric.seconds for id, metric in by_id.items() if metric.seconds is not None}
+    cost = cost or {id: metric.rows for id, metric in by_id.items() if metric.rows is not None}
+    highest = max(cost.values(), default=0)
+    degrees = (
+        {id: sum(value >= share * highest for share in HEAT_THRESHOLDS) for id, value in cost.items()}
+        if highest
+        else {}
+    )
     return {id: degree for id, degree in degrees.items() if degree}
 
 

@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from squall.contracts import Job
 from squall.errors import UsageError
 from squall.observe.progress import Tally
-from squall.plan.node_metrics import NodeFigures
+from squall.plan.node_metrics import NodeMetric
 from squall.rdf import ALWAYS, FOREVER
 from squall.streams import LedgerFile, Sources
 
@@ -107,11 +107,11 @@ class Metrics:
                 counted = _gauged if field == "state" else _counted
                 yield counted(name, text, ("node",), known)
 
-    def _figures(self) -> Mapping[str, NodeFigures]:
+    def _figures(self) -> Mapping[str, NodeMetric]:
         """Those of the job, if it has any. What is being counted may change meanwhile: then it is counted anew."""
         for _ in range(_ATTEMPTS if hasattr(self._job, "figures") else 0):
             try:
-                figures: Mapping[str, NodeFigures] = self._job.figures()
+                figures: Mapping[str, NodeMetric] = self._job.figures()
             except RuntimeError:  # a container has changed its size
                 continue
             return figures

@@ -14,7 +14,7 @@ from squall.plan import Plan
 
 
 @dataclass(frozen=True)
-class NodeFigures:
+class NodeMetric:
     """What is known of one node; None: not known.
 
     estimated: rows out, as the planner expects. rows: entries out, as counted. state: entries kept at the end.
@@ -27,13 +27,13 @@ class NodeFigures:
     seconds: float | None = None
 
 
-Figures = Mapping[str, NodeFigures]
+PlanMetrics = Mapping[str, NodeMetric]
 """By the node's id. A node that is left out has no figures."""
 
 _AGAIN = "run the program once more with `--profile-nodes`"
 
 
-def save(figures: Figures, path: str | Path, plan: Plan) -> None:
+def save(figures: PlanMetrics, path: str | Path, plan: Plan) -> None:
     """Writes the figures of the plan's nodes as JSON. Raises UsageError where they are another plan's, or where the
     file cannot be written."""
     _belong(figures, plan, "the figures")
@@ -45,7 +45,7 @@ def save(figures: Figures, path: str | Path, plan: Plan) -> None:
         raise UsageError(f"`{path}` cannot be written: {error.strerror}") from error
 
 
-def load(path: str | Path, plan: Plan) -> dict[str, NodeFigures]:
+def load(path: str | Path, plan: Plan) -> dict[str, NodeMetric]:
     """The figures that `save` wrote. Raises UsageError where the file cannot be read, is none of `save`'s, or is of
     another plan: one of which a node, a rule or the planner was changed."""
     data = _read(path)
@@ -62,14 +62,14 @@ def load(path: str | Path, plan: Plan) -> dict[str, NodeFigures]:
     return figures
 
 
-def _known(figure: NodeFigures) -> dict[str, float]:
+def _known(figure: NodeMetric) -> dict[str, float]:
     return {name: value for name, value in asdict(figure).items() if value is not None}
 
 
-def _figures(values: dict[str, Any]) -> NodeFigures:
+def _figures(values: dict[str, Any]) -> NodeMetric:
     if not all(isinstance(value, int | float) for value in values.values()):
         raise TypeError("a figure is a number")
-    return NodeFigures(**values)
+    return NodeMetric(**values)
 
 
 def _read(path: str | Path) -> Any:
@@ -81,7 +81,7 @@ def _read(path: str | Path) -> Any:
         raise UsageError(f"`{path}` is not JSON: {error}", hint=_AGAIN) from error
 
 
-def _belong(figures: Figures, plan: Plan, what: str) -> None:
+def _belong(figures: PlanMetrics, plan: Plan, what: str) -> None:
     strange = sorted(figures.keys() - plan.by_id.keys())
     if strange:
         raise UsageError(f"{what}: not of this plan, which has no node `{strange[0]}`", hint=_AGAIN)

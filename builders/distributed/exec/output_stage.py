@@ -34,7 +34,7 @@ from squall.builders.runtime.serde import pack_outputs, unpack_output, unpack_ou
 from squall.builders.runtime.state import lasting
 from squall.contracts import Output
 from squall.model import CLOSE
-from squall.plan.node_metrics import NodeFigures
+from squall.plan.node_metrics import NodeMetric
 from squall.plan.operators import Sink as DeliverNode
 from squall.rdf import ALWAYS, FOREVER, Evaluated
 
@@ -124,7 +124,7 @@ def _delivered(
             at_work.apply(0, came)
         outputs = _told(at_work, upto, evaluations.instants.get(number, ()))
         if program.measure:
-            yield from figure_messages(program, {node.id: NodeFigures(rows=len(outputs))})
+            yield from figure_messages(program, {node.id: NodeMetric(rows=len(outputs))})
         if outputs:
             places, made = zip(*outputs, strict=True)
             yield Answers(DELIVER, number, pack_outputs(made), [one.time for one in made], places)

@@ -44,7 +44,7 @@ from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.scheduler import Address
 from squall.builders.runtime.state import compacted, lasting
 from squall.builders.runtime.zset import Delta, fact_row, singly
-from squall.plan.node_metrics import Figures
+from squall.plan.node_metrics import PlanMetrics
 from squall.plan.operators import Group, Operator
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Term
 
@@ -159,7 +159,7 @@ def figures_of(program: PhysicalPlan, machine: Dataflow) -> Iterator[Record]:
         machine.forget()
 
 
-def figure_messages(program: PhysicalPlan, figures: Figures) -> Iterator[Record]:
+def figure_messages(program: PhysicalPlan, figures: PlanMetrics) -> Iterator[Record]:
     """The messages of figures of nodes that have made rows, or taken time."""
     numbers = program.addressing().numbers
     for id, figure in figures.items():

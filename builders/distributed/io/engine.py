@@ -24,7 +24,7 @@ from squall.builders.distributed.io.records import (
     Step,
 )
 from squall.plan import Plan
-from squall.plan.node_metrics import NodeFigures
+from squall.plan.node_metrics import NodeMetric
 from squall.rdf import ALWAYS, FOREVER
 
 Frame = Any
@@ -101,10 +101,10 @@ class NodeMetrics:
             if micros >= 0:
                 self.micros[self.ids[number]] += micros
 
-    def figures(self) -> dict[str, NodeFigures]:
+    def figures(self) -> dict[str, NodeMetric]:
         """By the node's id."""
         known = {id: self.micros[id] / 1_000_000 for id in self.micros}
-        return {id: NodeFigures(rows=rows, seconds=known.get(id)) for id, rows in self.rows.items()}
+        return {id: NodeMetric(rows=rows, seconds=known.get(id)) for id, rows in self.rows.items()}
 
 
 class Engine(Protocol):
