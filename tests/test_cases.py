@@ -27,17 +27,28 @@ def prefixed(language: str, text: str) -> str:
     return PROLOGUES.get(language, "") + text
 
 
-@pytest.mark.parametrize(
-    ("planner", "builder"),
-    [
-        ("greedy", "iterator"),
-        ("rete", "iterator"),
-        pytest.param("rete", "spark", marks=pytest.mark.spark),
-        pytest.param("greedy", "spark", marks=[pytest.mark.spark, pytest.mark.slow]),
-        pytest.param("rete", "beam", marks=pytest.mark.beam),
-    ],
-)
-@pytest.mark.parametrize(("case", "language", "text"), PROGRAMS)
+RUNS = [
+    ("greedy", "iterator", ()),
+    ("rete", "iterator", ()),
+    ("rete", "spark", (pytest.mark.spark,)),
+    ("greedy", "spark", (pytest.mark.spark, pytest.mark.slow)),
+    ("rete", "beam", (pytest.mark.beam,)),
+]
+"""Planner, builder and marks. An engine runs the first program of each case in `make test`, all in `make test-more`."""
+
+GRID = [
+    pytest.param(
+        case, language, text, planner, builder,
+        id=f"{case.title} [{language}]-{planner}-{builder}",
+        marks=(*marks, *([pytest.mark.more] if builder != "iterator" and number else [])),
+    )
+    for case in CASES
+    for number, (language, text) in enumerate(case.programs)
+    for planner, builder, marks in RUNS
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("case", "language", "text", "planner", "builder"), GRID)
 def test_case(case: cases.Case, language: str, text: str, planner: str, builder: str) -> None:
     assert_outputs(
         prefixed(language, text),
