@@ -8,7 +8,7 @@ BIN = $(VENV)/bin
 WORKERS ?= auto
 PYTEST = $(BIN)/python -m pytest -q --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile
 
-.PHONY: demo test test-more test-all dist brokers check style types docs bench clean
+.PHONY: demo test test-more test-all dist brokers check style types docs site bench clean
 
 demo: $(VENV)/.ready            ## rules over 100,000 triples, in process and on Spark, and that both give the same
 	$(BIN)/python docs/demo/run.py
@@ -37,6 +37,9 @@ types: $(VENV)/.ready
 docs: $(VENV)/.ready            ## runs every example in README.md and docs/
 	$(BIN)/python -m pytest -q tests/test_docs.py
 
+site: $(VENV)/.docs             ## the documentation as a web site, in site/; a warning or a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir site
+
 dist: $(VENV)/.ready            ## sdist and wheel in dist/, checked
 	rm -rf dist
 	$(BIN)/python -m build --quiet
@@ -46,11 +49,15 @@ bench: $(VENV)/.ready           ## e.g. make bench WORK="spark-q3 --peer pyspark
 	$(BIN)/python -m tests.bench $(WORK)
 
 clean:
-	rm -rf $(VENV) .cache build dist *.egg-info
+	rm -rf $(VENV) .cache build dist site *.egg-info
 
 # Made again when the dependencies or the entry points may have changed.
 $(VENV)/.ready: setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("squall needs Python 3.11 or later: make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@

@@ -7,6 +7,9 @@ A page is read from top to bottom, in a folder of its own:
 * a fence ``console`` holds commands after ``$ ``, each followed by its standard output, if that is to be compared;
 * a fence ``sh`` is run as one script.
 
+Pages that start Spark or Beam carry that marker. Links of all Markdown files, with their anchors, are followed without
+network.
+
 In outputs ``...`` stands for anything. Fences ``bash`` show what is typed in a checkout and are not run.
 """
 
@@ -27,11 +30,13 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
+BESIDE_DOCS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES = sorted([*BESIDE_DOCS, *ROOT.glob("docs/**/*.md")])
 NOT_RUN = {"bash", "text", "jena", "mermaid", "ini"}
 
 _FENCE = re.compile(r"^```(\w+)?[ ]*([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
+_LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)|^\[[^\]]+\]: (\S+?)(#\S+)?$", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -112,16 +117,65 @@ class Page:
             expect(output, done.stdout, where)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def markers(path: Path) -> list[pytest.MarkDecorator]:
+    """The markers of the engines that the examples of a page start."""
+    code = "".join(block.text for block in blocks(path.read_text()) if block.language in ("python", "console", "sh"))
+    engines = {
+        "spark": r"builder spark|squall\.builders\.spark|\"spark\"\)",
+        "beam": r"builder beam|squall\.builders\.beam|\"beam\"\)",
+    }
+    return [getattr(pytest.mark, engine) for engine, pattern in engines.items() if re.search(pattern, code)]
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=markers(path), id=str(path.relative_to(ROOT))) for path in PAGES]
+)
 def test_the_examples_of_a_page_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Page(path, tmp_path).run()
 
 
+def without_fences(text: str) -> str:
+    return _FENCE.sub("", text)
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    result: set[str] = set()
+    for heading in _HEADING.findall(without_fences(text)):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        number = next(number for number in range(1000) if (f"{slug}-{number}" if number else slug) not in result)
+        result.add(f"{slug}-{number}" if number else slug)
+    return result
+
+
+def broken_links(path: Path) -> list[str]:
+    """The relative links of a page that lead to no file, or to no heading of a page."""
+    broken = []
+    for inline, fragment, reference, reference_fragment in _LINK.findall(without_fences(path.read_text())):
+        target, anchor = inline or reference, fragment or reference_fragment
+        if ":" in target:
+            continue
+        file = path.parent / target if target else path
+        if not file.exists() or (anchor and anchor[1:] not in anchors(file.read_text())):
+            broken.append(f"{target}{anchor}")
+    return broken
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_links_of_a_page_lead_somewhere(path: Path) -> None:
-    linked = [target for target, _ in _LINK.findall(path.read_text()) if "://" not in target]
-    assert [target for target in linked if not (path.parent / target).exists()] == []
+    assert broken_links(path) == []
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "other.md").write_text("# A title, with `code`\n\n## The same\n\n## The same\n")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Here\n[a](other.md) [b](other.md#a-title-with-code) [c](#here) [d](other.md#the-same-1) [e](https://x.y/z#a)\n"
+        "[f](nowhere.md) [g](other.md#no-such) [h](#no-such)\n\n[i]: other.md#neither\n"
+    )
+    assert broken_links(page) == ["nowhere.md", "other.md#no-such", "#no-such", "other.md#neither"]
 
 
 def test_the_picture_of_the_tutorial_is_of_its_rules(tmp_path: Path) -> None:
@@ -133,6 +187,17 @@ def test_the_picture_of_the_tutorial_is_of_its_rules(tmp_path: Path) -> None:
     (tmp_path / "rules.jena").write_text(rules)
     plan = squall.plan(squall.compile(tmp_path / "rules.jena"))
     assert explain.svg(plan, None).strip() == (ROOT / "docs/plan.svg").read_text().strip()
+
+
+def test_the_picture_of_the_readme_has_the_operators_of_its_plan(tmp_path: Path) -> None:
+    """docs/fire.svg is drawn by hand, for people who look at it for ten seconds."""
+    import squall
+
+    (rules,) = (block.text for block in blocks((ROOT / "README.md").read_text()) if block.rest == "fire.jena")
+    (tmp_path / "fire.jena").write_text(rules)
+    plan = squall.plan(squall.compile(tmp_path / "fire.jena", window="RANGE 10s"))
+    drawn = re.findall(r'class="name"[^>]*>([^<]+)<', (ROOT / "docs/fire.svg").read_text())
+    assert sorted(drawn) == sorted(type(node.op).__name__ for node in plan.nodes)
 
 
 @pytest.mark.parametrize(

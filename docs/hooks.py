@@ -1,0 +1,89 @@
+"""Hooks of the documentation site (mkdocs.yml): what GitHub shows and MkDocs does not know.
+
+* Fences with a file name (``jena family.jena``) become code blocks with a title.
+* CONTRIBUTING.md and CHANGELOG.md, which lie beside docs/, are pages of the site as well.
+* Links to files of the repository that are no pages are shown as text.
+* The decisions are listed in the navigation, each by its title.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parent.parent
+BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md")
+
+_FENCE = re.compile(r"^```(\w+) +([^\s`]+)[ ]*$", re.MULTILINE)
+_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?![a-z]+:)([^)#\s]+)(#[^)\s]*)?\)")
+_LANGUAGES = {
+    "rspql": "sparql",
+    "csparql": "sparql",
+    "cqels": "sparql",
+    "sparqlstream": "sparql",
+    "jena": "text",
+    "ntt": "text",
+}
+
+
+def on_config(config: Any) -> Any:
+    """Put the decisions into the navigation in the place of the pattern that stands there."""
+    decisions = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+    pages = [{_title(path): f"decisions/{path.name}"} for path in decisions]
+
+    def expanded(items: list[Any]) -> list[Any]:
+        result: list[Any] = []
+        for item in items:
+            if item == "decisions/*.md":
+                result += pages
+            elif isinstance(item, dict):
+                result.append(
+                    {key: expanded(value) if isinstance(value, list) else value for key, value in item.items()}
+                )
+            else:
+                result.append(item)
+        return result
+
+    config.nav = expanded(config.nav)
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    for name in BESIDE:
+        files.append(File.generated(config, name, content=(ROOT / name).read_text()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def fence(match: re.Match[str]) -> str:
+        language = _LANGUAGES.get(match[1], match[1])
+        return f"```{language}" if match[2] == "output" else f'```{language} title="{match[2]}"'
+
+    def link(match: re.Match[str]) -> str:
+        text, target, anchor = match[1], match[2], match[3] or ""
+        beside = page.file.src_uri in BESIDE
+        in_repository = posixpath.normpath(posixpath.join("" if beside else f"docs/{folder}", target))
+        if in_repository in BESIDE:
+            uri = in_repository
+        elif in_repository.startswith("docs/"):
+            uri = in_repository.removeprefix("docs/")
+        else:
+            return text
+        if files.get_file_from_path(uri) is None:
+            index = f"{uri}/README.md"
+            if files.get_file_from_path(index) is None:
+                return text
+            uri = index
+        return f"[{text}]({posixpath.relpath(uri, folder or '.')}{anchor})"
+
+    return _LINK.sub(link, _FENCE.sub(fence, markdown))
+
+
+def _title(path: Path) -> str:
+    return path.read_text().partition("\n")[0].removeprefix("# ").replace(":", ".", 1)
