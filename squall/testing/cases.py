@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from squall.errors import LexerError, Origin, near
+from squall.errors import LexerError, Origin, did_you_mean
 from squall.rdf import Event
 from squall.testing.streams import Timed, static, stream, timed
 
@@ -84,21 +84,21 @@ def _split(text: str, name: str) -> Iterator[tuple[Origin, list[_Section]]]:
 
 
 def _heading(line: str, origin: Origin) -> _Section:
-    found = _HEADING.match(line)
-    if not found:
+    match = _HEADING.match(line)
+    if not match:
         raise LexerError(f"`{line}` heads no section", origin, "write `--- kind`")
-    return _Section(found["kind"], found["argument"] or "", "", origin)
+    return _Section(match["kind"], match["argument"] or "", "", origin)
 
 
 def _case(title: Origin, sections: list[_Section]) -> Case:
     case = Case(_line(title).removeprefix("# ").strip(), origin=title)
-    seen: set[str] = set()
+    kinds: set[str] = set()
     for section in sections:
-        if section.kind in seen:
+        if section.kind in kinds:
             raise LexerError(f"`--- {section.kind}` twice in one case", section.origin)
-        seen.add(section.kind)
+        kinds.add(section.kind)
         case = _with(case, section)
-    if not case.programs or "expect" not in seen:
+    if not case.programs or "expect" not in kinds:
         raise LexerError("a case needs a program and `--- expect`", title)
     return case
 
@@ -128,20 +128,22 @@ def _program(section: _Section) -> str:
     try:
         return (Path(section.origin.name).parent / section.argument).read_text(encoding="utf-8")
     except OSError as error:
-        said = f"the program `{section.argument}` cannot be read: {error.strerror}"
-        raise LexerError(said, section.origin, "its path is seen from the case's folder") from error
+        message = f"the program `{section.argument}` cannot be read: {error.strerror}"
+        raise LexerError(message, section.origin, "its path is seen from the case's folder") from error
 
 
 def _output(section: _Section) -> str:
     if section.argument not in OUTPUTS:
         raise LexerError(
-            f"`{section.argument}` is no output", section.origin, near(section.argument, OUTPUTS) or ", ".join(OUTPUTS)
+            f"`{section.argument}` is no output",
+            section.origin,
+            did_you_mean(section.argument, OUTPUTS) or ", ".join(OUTPUTS),
         )
     return section.argument
 
 
 def _check_language(section: _Section) -> None:
-    hint = near(section.kind, _DATA)
+    hint = did_you_mean(section.kind, _DATA)
     if hint:
         raise LexerError(f"`--- {section.kind}` is no section", section.origin, hint)
 

@@ -1,4 +1,4 @@
-"""Runs programs and holds what comes out against what should."""
+"""Runs programs and compares their outputs with the expected ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Events = str | Sequence[Event]
 
 @dataclass
 class Losses:
-    """A ledger (`squall.contracts.Ledger`) that keeps what it is told: the cause and the text."""
+    """A dead-letter ledger in memory: it keeps the cause and the text of each record."""
 
     found: list[tuple[str, str]] = field(default_factory=list)
 
@@ -39,7 +39,17 @@ def run(
     builder: str | Builder = "iterator",
     output: str | None = None,
 ) -> list[Output]:
-    """The outputs of a program: a system, a path, or a text in the language of `lexer`. `output`: the R2S operator."""
+    """Returns the outputs of a program: a system, a path, or a text in the language of `lexer`.
+
+    Args:
+        program: The program.
+        events: The events, or their text.
+        static_facts: Facts that always hold, or their text.
+        lexer: The language of a program that is a text.
+        planner: A planner or its name.
+        builder: A builder or its name.
+        output: The R2S operator (istream, dstream, rstream); None leaves that of the program.
+    """
     system = program if isinstance(program, System) else squall.compile(program, lexer=lexer)
     if output is not None:
         system = replace(system, output=output)
@@ -64,9 +74,9 @@ def assert_outputs(
     `expected` is a text of timed facts (`squall.testing.streams.timed`) or pairs of time and fact. Blank nodes are
     compared up to a renaming. The other arguments are those of `run`.
     """
-    came = run(program, events, static_facts, lexer=lexer, planner=planner, builder=builder, output=output)
-    due = timed(expected) if isinstance(expected, str) else expected
-    differs = difference(((out.time, out.fact) for out in came), due)
+    outputs = run(program, events, static_facts, lexer=lexer, planner=planner, builder=builder, output=output)
+    expected_facts = timed(expected) if isinstance(expected, str) else expected
+    differs = difference(((out.time, out.fact) for out in outputs), expected_facts)
     assert not differs, f"missing (-) and surplus (+):\n{differs}"
 
 
@@ -77,35 +87,39 @@ def outputs(
     builder: str | Builder,
     losses: Losses | None = None,
 ) -> list[Output]:
-    """The outputs of a plan whose events come cut into these batches; `losses` hears of what is late. What always holds
-    does so since 1970-01-01, for functions of time."""
+    """Returns the outputs of a plan for events in these batches. `losses` records late events. For functions of time,
+    static facts hold since 1970-01-01."""
     options = Options(ledger=Losses() if losses is None else losses, now=0)
     return list(squall.build(plan, builder, options).run(batches, static_facts))
 
 
 def assert_as_oracle(
-    system: System, came: Sequence[Output], events: Iterable[Event], static_facts: Iterable[Event] = ()
+    system: System, outputs: Sequence[Output], events: Iterable[Event], static_facts: Iterable[Event] = ()
 ) -> None:
     """Fails unless the outputs are those of the oracle, each made by a rule that does make it, in the order of time."""
-    due = oracle.outputs(system, events, static_facts)
-    differs = difference(((out.time, out.fact) for out in came), ((time, fact) for time, fact, _ in due))
+    expected = oracle.outputs(system, events, static_facts)
+    differs = difference(((out.time, out.fact) for out in outputs), ((time, fact) for time, fact, _ in expected))
     assert not differs, f"the oracle misses (-) and does not expect (+):\n{differs}"
     makers: dict[Timed, frozenset[str]] = {}
-    for time, fact, names in due:
+    for time, fact, names in expected:
         makers[time, fact] = makers.get((time, fact), frozenset()) | names
-    for out in came:
+    for out in outputs:
         names = makers.get((out.time, out.fact), frozenset((out.rule,)))
         assert out.rule in names, f"{show(out.time, out.fact)}: made by {sorted(names)}, not by `{out.rule}`"
-    assert [out.time for out in came] == sorted(out.time for out in came), "outputs have to come in the order of time"
+    assert [out.time for out in outputs] == sorted(out.time for out in outputs), (
+        "outputs have to come in the order of time"
+    )
     if _is_ordered(system):
-        assert _solutions((out.time, out.fact) for out in came) == _solutions((time, item) for time, item, _ in due), (
-            "the solutions of an instant have to come in the order of the query"
-        )
+        assert _solutions((out.time, out.fact) for out in outputs) == _solutions(
+            (time, item) for time, item, _ in expected
+        ), "the solutions of an instant have to come in the order of the query"
 
 
 def _is_ordered(system: System) -> bool:
-    """Whether whole answers come out, of one query, which puts them in order."""
-    queries = [rule for rule in rules(system) if any(isinstance(one, Select) for one in rule.consequences)]
+    """Returns whether the program emits snapshots (rstream) of one ordered query."""
+    queries = [
+        rule for rule in rules(system) if any(isinstance(consequence, Select) for consequence in rule.consequences)
+    ]
     order = queries[0].slice.order if len(queries) == 1 and queries[0].slice else ()
     return all(telling.output == "rstream" for telling in output_specs(system) if telling.rules) and bool(order)
 

@@ -1,4 +1,4 @@
-"""Compares what came out with what was expected: the same facts at the same times, up to the names of blank nodes."""
+"""Compares outputs with the expected ones: the same facts at the same times, up to the names of blank nodes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ Row = tuple[Term | None, ...]
 """Terms; None: unbound."""
 
 
-def difference(got: Iterable[Timed], expected: Iterable[Timed]) -> str:
-    """What is missing (``-``) and what is too much (``+``), one line each in the order of time; empty if nothing is.
+def difference(actual: Iterable[Timed], expected: Iterable[Timed]) -> str:
+    """Returns missing (``-``) and surplus (``+``) outputs, one line each, in the order of time.
 
-    An output that came twice is one too much. Blank nodes are equal if one renaming of them makes everything equal.
+    The text is empty if there are none. An output that came twice is one surplus output. Blank nodes are equal if one
+    renaming of them makes everything equal.
     """
-    came, due = Counter(got), Counter(expected)
-    missing, surplus = due - came, came - due
-    if _isomorphic(list(surplus.elements()), list(missing.elements()), came, due):
+    actual_counts, expected_counts = Counter(actual), Counter(expected)
+    missing, surplus = expected_counts - actual_counts, actual_counts - expected_counts
+    if _isomorphic(list(surplus.elements()), list(missing.elements()), actual_counts, expected_counts):
         return ""
     lines = [(time, "-", show(time, fact)) for time, fact in missing.elements()]
     lines += [(time, "+", show(time, fact)) for time, fact in surplus.elements()]
@@ -28,21 +29,21 @@ def difference(got: Iterable[Timed], expected: Iterable[Timed]) -> str:
 
 
 def isomorphic(left: Iterable[Row], right: Iterable[Row]) -> bool:
-    """Whether one renaming of blank nodes turns the rows of one side into those of the other (as bags).
+    """Returns whether one renaming of blank nodes turns the rows of one side into those of the other (as bags).
 
     Source: RDF 1.1 Concepts, section 3.6. Tries renamings one row at a time: for the small graphs of tests.
     """
     rows = sorted(left, key=_blanks)
-    others = Counter(right)
-    return len(rows) == others.total() and _pair(rows, others, {})
+    right_rows = Counter(right)
+    return len(rows) == right_rows.total() and _pair(rows, right_rows, {})
 
 
-def _isomorphic(surplus: list[Timed], missing: list[Timed], came: Counter[Timed], due: Counter[Timed]) -> bool:
+def _isomorphic(surplus: list[Timed], missing: list[Timed], actual: Counter[Timed], expected: Counter[Timed]) -> bool:
     if not surplus and not missing:
         return True
     if len(surplus) != len(missing) or not all(_blanks(_row(item)) for item in surplus + missing):
         return False
-    return isomorphic(map(_row, came.elements()), map(_row, due.elements()))
+    return isomorphic(map(_row, actual.elements()), map(_row, expected.elements()))
 
 
 def _row(item: Timed) -> Row:
@@ -66,18 +67,18 @@ def _blanks(row: Row) -> int:
     return sum(cell is not None and is_blank(cell) for cell in row)
 
 
-def _pair(rows: Sequence[Row], others: Counter[Row], names: dict[Term, Term]) -> bool:
+def _pair(rows: Sequence[Row], right_rows: Counter[Row], names: dict[Term, Term]) -> bool:
     if not rows:
         return True
-    for other in list(others):
+    for other in list(right_rows):
         extended = _rename(rows[0], other, names)
-        if extended is not None and _pair(rows[1:], others - Counter([other]), extended):
+        if extended is not None and _pair(rows[1:], right_rows - Counter([other]), extended):
             return True
     return False
 
 
 def _rename(row: Row, other: Row, names: dict[Term, Term]) -> dict[Term, Term] | None:
-    """The renaming, extended so that it turns the row into the other; None where that cannot be."""
+    """Returns the renaming, extended so that it turns the row into the other; None if that is impossible."""
     if len(row) != len(other):
         return None
     names = dict(names)

@@ -82,22 +82,22 @@ _PAIR = re.compile(r"\?(?P<name>\w+)=(?P<value>\"(?:[^\"\\]|\\.)*\"\S*|\S*)")
 
 
 def _event(line: str, origin: Origin) -> Event:
-    found = _LINE.fullmatch(line)
-    assert found is not None, "a line is not blank"
-    time = _time(found["time"], origin)
-    facts = _statement(found["statement"], origin) if found["statement"] else ()
-    stream = term(found["stream"])[1:-1] if found["stream"] else ""
-    return Event(time, (), stream, facts) if found["removed"] else Event(time, facts, stream)
+    match = _LINE.fullmatch(line)
+    assert match is not None, "a line is not blank"
+    time = _time(match["time"], origin)
+    facts = _statement(match["statement"], origin) if match["statement"] else ()
+    stream = term(match["stream"])[1:-1] if match["stream"] else ""
+    return Event(time, (), stream, facts) if match["removed"] else Event(time, facts, stream)
 
 
 def _expected(line: str, origin: Origin) -> Iterator[Timed]:
-    time, _, said = line.partition(" ")
-    if said.startswith("?"):
-        yield _time(time, origin), _solution(said)
-    elif found := _ATOM.fullmatch(said):
-        yield _time(time, origin), _atom(found["relation"], found["arguments"], origin)
+    time, _, statement = line.partition(" ")
+    if statement.startswith("?"):
+        yield _time(time, origin), _solution(statement)
+    elif match := _ATOM.fullmatch(statement):
+        yield _time(time, origin), _atom(match["relation"], match["arguments"], origin)
     else:
-        for fact in _statement(said, origin):
+        for fact in _statement(statement, origin):
             yield _time(time, origin), fact
 
 
@@ -105,12 +105,12 @@ _ATOM = re.compile(r"(?P<relation>\S+?)\((?P<arguments>.*)\)")
 
 
 def _atom(relation: str, arguments: str, origin: Origin) -> Atom:
-    found = _statement(f":s :p {arguments}", origin) if arguments else ()
-    return Atom(term(relation), tuple(triple.object for triple in found))
+    triples = _statement(f":s :p {arguments}", origin) if arguments else ()
+    return Atom(term(relation), tuple(triple.object for triple in triples))
 
 
 def _solution(text: str) -> Solution:
-    pairs = [(found["name"], found["value"]) for found in _PAIR.finditer(text)]
+    pairs = [(match["name"], match["value"]) for match in _PAIR.finditer(text)]
     return Solution(tuple(name for name, _ in pairs), tuple(term(value) if value else None for _, value in pairs))
 
 

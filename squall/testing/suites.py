@@ -1,4 +1,4 @@
-"""What every lexer, planner and builder has to do: test classes to be subclassed by whoever writes one.
+"""Test suites for lexers, planners and builders: an author of a plug-in subclasses them.
 
 class TestMine(PlannerSuite):
     planner = "mine"        # the name of its entry point, or the planner itself in `staticmethod`
@@ -56,12 +56,12 @@ from squall.testing.streams import static, stream, term, timed
 
 class _Suite:
     max_examples: ClassVar[int] = 60
-    """How many programs hypothesis makes up for each law."""
+    """How many programs hypothesis draws for each law."""
     shrink: ClassVar[bool] = True
-    """Whether a program that breaks a law is made as small as can be; that takes many runs."""
+    """Whether hypothesis shrinks a program that breaks a law; that takes many runs."""
 
     def for_all(self, law: Callable[..., None], **strategies: st.SearchStrategy[Any]) -> None:
-        """Runs a law on what hypothesis makes up."""
+        """Runs a law on examples that hypothesis draws."""
         checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
         phases = set(Phase) if self.shrink else set(Phase) - {Phase.shrink, Phase.explain}
         limits = settings(max_examples=self.max_examples, deadline=None, suppress_health_check=checks, phases=phases)
@@ -69,7 +69,7 @@ class _Suite:
 
 
 class LexerSuite(_Suite):
-    """For a lexer. `good`: texts of the language; `bad`: texts that are not, each with the line of the first error."""
+    """Tests a lexer. `good`: texts of the language; `bad`: wrong texts, each with the line of its first error."""
 
     lexer: ClassVar[str]
     good: ClassVar[Sequence[str]]
@@ -107,7 +107,7 @@ class LexerSuite(_Suite):
             assert (first.origin.name, first.origin.line) == ("bad", line)
 
     def test_no_text_breaks_it(self) -> None:
-        """Whatever the text is, there is a tree or an error of ours."""
+        """Any text gives a tree or a `SquallError`."""
 
         def law(text: str) -> None:
             with suppress(SquallError):
@@ -118,12 +118,12 @@ class LexerSuite(_Suite):
 
 
 def _pieces(text: str) -> list[str]:
-    """A text cut at its blanks, blanks kept."""
+    """Splits a text at its blanks and keeps these."""
     return [word + " " for word in text.split()] + list(text)
 
 
 class PlannerSuite(_Suite):
-    """For a planner."""
+    """Tests a planner."""
 
     planner: ClassVar[str | Planner]
 
@@ -137,7 +137,7 @@ class PlannerSuite(_Suite):
         self.for_all(law, system=systems())
 
     def test_equal_systems_give_equal_plans(self) -> None:
-        """Where a system was written does not matter, nor what was planned before it."""
+        """A plan depends neither on origins in the text nor on what was planned before."""
 
         def law(system: System, other: System) -> None:
             first = self.plan(system)
@@ -148,16 +148,16 @@ class PlannerSuite(_Suite):
 
     def test_names_of_variables_and_order_of_the_body_do_not_change_the_answer(self) -> None:
         def law(system: System, events: list[Event], facts: list[Event], data: st.DataObject) -> None:
-            changed = permuted(renamed(system), data)
-            came = outputs(self.plan(changed), [events], facts, "iterator")
-            assert_as_oracle(system, came, events, facts)
+            variant = permuted(renamed(system), data)
+            actual = outputs(self.plan(variant), [events], facts, "iterator")
+            assert_as_oracle(system, actual, events, facts)
 
         self.for_all(law, system=systems(), events=event_streams(), facts=static_data(), data=st.data())
 
     def test_answers_are_those_of_the_oracle(self) -> None:
         def law(system: System, events: list[Event], facts: list[Event]) -> None:
-            came = outputs(self.plan(system), [events], facts, "iterator")
-            assert_as_oracle(system, came, events, facts)
+            actual = outputs(self.plan(system), [events], facts, "iterator")
+            assert_as_oracle(system, actual, events, facts)
 
         self.for_all(law, system=systems(), events=event_streams(), facts=static_data())
 
@@ -181,7 +181,7 @@ class PlannerSuite(_Suite):
 
 
 class BuilderSuite(_Suite):
-    """For a builder. Where starting a run is costly, lower `max_examples`."""
+    """Tests a builder. If a run is costly to start, lower `max_examples`."""
 
     builder: ClassVar[str | Builder]
     max_examples: ClassVar[int] = 40
@@ -190,9 +190,9 @@ class BuilderSuite(_Suite):
         return outputs(check(plan), batches, facts, self.builder)
 
     def expect(self, plan: Plan, events: str, expected: str, facts: str = "") -> None:
-        """Runs a plan that is made by hand and holds its outputs against a text."""
-        came = self.came(plan, [stream(events)], static(facts))
-        differs = difference(((out.time, out.fact) for out in came), timed(expected))
+        """Runs a hand-written plan and compares its outputs with a text."""
+        outputs = self.came(plan, [stream(events)], static(facts))
+        differs = difference(((out.time, out.fact) for out in outputs), timed(expected))
         assert not differs, f"missing (-) and surplus (+):\n{differs}"
 
     # One plan by hand for each operator
@@ -203,9 +203,9 @@ class BuilderSuite(_Suite):
 
     def test_read_of_one_stream_leaves_the_others_out(self) -> None:
         plan = _ending(_read("http://example.org/s"), _match("m", 0, ":p", 1), _emit("m", 1, ":q", 0))
-        (ours,), (theirs,) = stream("1 :a :p :b"), stream("1 :c :p :d")
-        came = self.came(plan, [[ours._replace(stream="http://example.org/s"), theirs]])
-        assert [(out.time, out.fact) for out in came] == timed("1 :b :q :a")
+        (ours,), (other_facts,) = stream("1 :a :p :b"), stream("1 :c :p :d")
+        outputs = self.came(plan, [[ours._replace(stream="http://example.org/s"), other_facts]])
+        assert [(out.time, out.fact) for out in outputs] == timed("1 :b :q :a")
 
     def test_match_of_anything(self) -> None:
         plan = _ending(_read(), _match("m", 0, None, None), _emit("m", 0, ":q", 0))
@@ -293,10 +293,10 @@ class BuilderSuite(_Suite):
     def test_a_timed_operator_sees_since_when_its_row_holds(self) -> None:
         now = _one("e", Extend(Invoke(function_iri("now"), ()), timed=True), "m", (0, 1))
         plan = _ending(_read(), _match("m", 0, ":p", 1), now, _emit("e", 0, ":at", 2))
-        came = self.came(plan, [stream("1 :a :p :b\n3600000 :c :p :d\n3600001 :a :p :b")])
-        due = """1 :a :at "1970-01-01T00:00:00.001Z"^^xsd:dateTime
+        outputs = self.came(plan, [stream("1 :a :p :b\n3600000 :c :p :d\n3600001 :a :p :b")])
+        expected = """1 :a :at "1970-01-01T00:00:00.001Z"^^xsd:dateTime
             3600000 :c :at "1970-01-01T01:00:00Z"^^xsd:dateTime"""
-        assert not difference(((out.time, out.fact) for out in came), timed(due))
+        assert not difference(((out.time, out.fact) for out in outputs), timed(expected))
 
     @pytest.mark.parametrize("events", ["", "7 :x :p :y"])
     def test_unit_is_an_axiom(self, events: str) -> None:
@@ -307,9 +307,9 @@ class BuilderSuite(_Suite):
         emits = [_emit("m", 0, ":q", 1, id=id, rule=id) for id in ("one", "two")]
         nodes = (_read(), _match("m", 0, ":p", 1), *emits)
         plan = _ending(*nodes)
-        came = self.came(plan, [stream("1 :a :p :b\n2 :a :p :b")])
-        assert [(out.time, out.fact) for out in came] == timed("1 :a :q :b")
-        assert came[0].rule in {"one", "two"}
+        outputs = self.came(plan, [stream("1 :a :p :b\n2 :a :p :b")])
+        assert [(out.time, out.fact) for out in outputs] == timed("1 :a :q :b")
+        assert outputs[0].rule in {"one", "two"}
 
     def test_emit_of_two_heads(self) -> None:
         heads = (_emit("m", 0, ":q", 1, id="one"), _emit("m", 1, ":r", ":k", id="two"))
@@ -331,8 +331,8 @@ class BuilderSuite(_Suite):
 
     def test_batches_do_not_matter(self) -> None:
         def law(system: System, events: list[Event], cuts: list[int]) -> None:
-            came = self.came(squall.plan(system), _cut(events, cuts))
-            assert_as_oracle(system, came, events)
+            outputs = self.came(squall.plan(system), _cut(events, cuts))
+            assert_as_oracle(system, outputs, events)
 
         self.for_all(law, system=systems(), events=event_streams(), cuts=st.lists(st.integers(0, 6), max_size=4))
 
@@ -361,15 +361,15 @@ class BuilderSuite(_Suite):
 
     def test_what_is_static_is_answered_once_and_first(self) -> None:
         system = System(subsystems=(COPY,))
-        came = self.came(squall.plan(system), [stream("1 :c :p :d\n1 :a :p :b")], static(":a :p :b"))
-        assert [(out.time, out.fact) for out in came] == timed("always :a :q :b\n1 :c :q :d")
+        outputs = self.came(squall.plan(system), [stream("1 :c :p :d\n1 :a :p :b")], static(":a :p :b"))
+        assert [(out.time, out.fact) for out in outputs] == timed("always :a :q :b\n1 :c :q :d")
 
     def test_a_late_event_changes_nothing_and_is_in_the_ledger(self) -> None:
         events = stream("5 :a :p :b\n3 :c :p :d\n5 :e :p :f\n6 :g :p :h")
         losses = Losses()
-        came = outputs(squall.plan(System(subsystems=(COPY,))), [events[:2], events[2:]], (), self.builder, losses)
-        due = timed("5 :a :q :b\n5 :e :q :f\n6 :g :q :h")
-        assert not difference(((out.time, out.fact) for out in came), due)
+        actual = outputs(squall.plan(System(subsystems=(COPY,))), [events[:2], events[2:]], (), self.builder, losses)
+        expected = timed("5 :a :q :b\n5 :e :q :f\n6 :g :q :h")
+        assert not difference(((out.time, out.fact) for out in actual), expected)
         assert [cause for cause, _ in losses.found] == ["late"]
 
     def test_two_jobs_of_one_plan_share_no_state(self) -> None:
@@ -396,18 +396,18 @@ COPY = _rule("copy", [("?x", ":p", "?y")], [("?x", ":q", "?y")])
 
 
 def _elsewhere(system: System) -> System:
-    """The same system, written elsewhere."""
+    """Returns the same system with other origins."""
     origin = Origin("elsewhere", "text", 1, 1)
-    moved = [
-        replace(one, origin=origin) if isinstance(one, Pattern | AtomPattern | System) else one
-        for one in system.joinables
+    restored = [
+        replace(value, origin=origin) if isinstance(value, Pattern | AtomPattern | System) else value
+        for value in system.joinables
     ]
     inner = [_elsewhere(rule) for rule in system.subsystems]
-    return replace(system, joinables=tuple(moved), subsystems=tuple(inner), origin=origin)
+    return replace(system, joinables=tuple(restored), subsystems=tuple(inner), origin=origin)
 
 
 def renamed(system: System) -> System:
-    """The system with every variable under another name, in another alphabetical order."""
+    """Returns the system with every variable renamed, in another alphabetical order."""
     return cast(System, _mapped(system))
 
 
@@ -422,7 +422,7 @@ def _mapped(part: object) -> object:
 
 
 def permuted(system: System, data: st.DataObject) -> System:
-    """The system with its rules and their joinables in another order."""
+    """Returns the system with its rules and their joinables in another order."""
     inner = [replace(rule, joinables=tuple(data.draw(st.permutations(rule.joinables)))) for rule in system.subsystems]
     return replace(system, subsystems=tuple(data.draw(st.permutations(inner))))
 
@@ -431,7 +431,7 @@ def permuted(system: System, data: st.DataObject) -> System:
 
 
 def _ending(*nodes: Node, output: str = "istream") -> Plan:
-    """A plan of these nodes that delivers, each fact once, what its Emit nodes make."""
+    """Returns a plan of these nodes that outputs each fact of its Construct nodes once."""
     emits = tuple(Input(node.id, (0,)) for node in nodes if isinstance(node.op, ops.Construct))
     unique = Node("unique", Distinct(3), emits)
     return Plan((*nodes, unique, Node("deliver", Sink(output, sources=(Source(),)), (Input("unique", (0,)),))))
@@ -463,7 +463,7 @@ def _apply(name: str, *columns: int) -> Invoke:
 
 
 def _transitive_closure() -> Plan:
-    """``(?x :p ?y) (?y :p ?z) -> (?x :p ?z)``, what it makes read again."""
+    """The recursive rule ``(?x :p ?y) (?y :p ?z) -> (?x :p ?z)``."""
     match = Node("m", Match((0, term(":p"), 1)), (Input("read"), Input("unique", feedback=True)))
     pairs = Node("pairs", Distinct(2), (Input("m", (0, 1)),))
     join = _two("j", Join(((1, 0),), (0, 3)), "pairs", "pairs", (1,), (0,))
@@ -471,6 +471,6 @@ def _transitive_closure() -> Plan:
 
 
 def _cut(events: list[Event], cuts: list[int]) -> list[list[Event]]:
-    """The events cut into batches at these places; a batch may be empty."""
+    """Splits the events into batches at these positions; a batch may be empty."""
     places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
     return [events[begin:end] for begin, end in pairwise(places)]

@@ -1,4 +1,4 @@
-"""The oracle: what a system means, by nested loops to a naive fixpoint at every instant; too simple to be wrong.
+"""The oracle evaluates a system by nested loops to a naive fixpoint at every instant. It is too simple to be wrong.
 
 It reads the system itself and shares nothing with planners and builders but the functions and the order of terms.
 Source: docs/semantics.md, law 5.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from squall.errors import BuilderError, PlannerError
 from squall.model import (
-    CAME,
+    ARRIVAL,
     GRAPH,
     Ask,
     AtomPattern,
@@ -32,9 +32,9 @@ from squall.model import (
     output_specs,
 )
 from squall.rdf import ALWAYS, QUAD, Atom, Evaluated, Event, Fact, Quad, Term, Triple
-from squall.testing.oracle.base import BEGIN, SETTLED, Answer, Expected, Instant, Item, Names, Since, told_at
+from squall.testing.oracle.base import BEGIN, SETTLED, Answer, Expected, Instant, Item, Names, Since, reported_time
 from squall.testing.oracle.models import model
-from squall.testing.oracle.outputs import Items, handed_on, reported, with_makers
+from squall.testing.oracle.outputs import Items, emitted, reported, with_rule_names
 from squall.testing.oracle.stratification import may_meet, patterns, stratified
 from squall.testing.oracle.updates import Acting, State, acting_solutions, demands_of, quads
 from squall.testing.oracle.validity import evaluation_instants, reads, sources_of, stays_of, timely, valid
@@ -42,7 +42,7 @@ from squall.testing.oracle.validity import evaluation_instants, reads, sources_o
 __all__ = ["STEPS", "Answer", "Expected", "Item", "Names", "answers", "outputs"]
 
 STEPS = 200
-"""So many steps of updates without an event are as good as endless."""
+"""After so many steps of updates without an event the oracle takes the run for endless."""
 
 
 def answers(
@@ -54,121 +54,125 @@ def answers(
     cycle of rules, or a stream that the program makes is made of itself, and BuilderError where updates take more
     `steps` than that without an event.
     """
-    found = _course(output_specs(system), *_with_streams(system, events, static, steps), steps)
-    return {time: _whole(parts) for time, parts in _at_once(found).models.items()}
+    course = _course(output_specs(system), *_with_streams(system, events, static, steps), steps)
+    return {time: _whole(parts) for time, parts in _without_steps(course).models.items()}
 
 
 def outputs(
     system: System, events: Iterable[Event], static: Iterable[Event] = (), steps: int = STEPS
 ) -> list[Expected]:
-    """What the system hands on, by its R2S operators and its report policies, ordered by time; at one time, of each way
-    of telling, facts come first, by their text, then solutions in the order of `Slice`.
+    """Returns the outputs of the system, by its R2S operators and report policies, in the order of time.
 
-    What went on being answered may name any rule that made it since it began to be; what is new, those that make it
-    now. Raises the errors of `answers`.
+    At one time, each output spec gives facts first, in the order of their text, then solutions in the order of `Slice`.
+    An output that has held before may name any rule that has derived it since it began to hold. A new one names a rule
+    that derives it now. Raises the errors of `answers`.
     """
     events, static = _with_streams(system, events, static, steps)
-    told = output_specs(system)
-    course = _at_once(_course(told, events, static, steps))
-    found = [one for number in range(len(told)) for one in _outputs(told, number, course, events)]
-    return sorted(found, key=lambda one: one[0])
+    specs = output_specs(system)
+    course = _without_steps(_course(specs, events, static, steps))
+    results = [result for number in range(len(specs)) for result in _outputs(specs, number, course, events)]
+    return sorted(results, key=lambda result: result[0])
 
 
 def _with_streams(
     system: System, events: Iterable[Event], static: Iterable[Event], steps: int
 ) -> tuple[list[Event], list[Event]]:
-    """The events, with those of the streams that the program makes, of which some may be before `BEGIN`, and the
-    static data. Where updates hand on what streams are told, each round is sure of one time more, and forgets what it
-    found behind it: that may have come of what is not told after all."""
-    told, given, always = output_specs(system), timely(events), list(static)
-    made: list[Event] = []
-    updated = any(is_update(rule) for telling in told for rule in telling.rules)
-    rounds = 0
+    """Returns the events, those of derived streams among them, and the static data.
+
+    Events of derived streams may be before `BEGIN`. Where updates act on derived streams, each iteration settles one
+    time more and drops the derived events after it, since they may rest on events that are not emitted after all.
+    """
+    specs, input_events, always = output_specs(system), timely(events), list(static)
+    derived_events: list[Event] = []
+    updated = any(is_update(rule) for spec in specs for rule in spec.rules)
+    iterations = 0
     while True:
-        all_events = sorted([*given, *made], key=lambda event: event.time)
-        if not any(telling.stream for telling in told):
+        all_events = sorted([*input_events, *derived_events], key=lambda event: event.time)
+        if not any(spec.stream for spec in specs):
             return all_events, always
-        course = _step_by_step(_course(told, all_events, always, steps))
-        before, made = made, []
-        for number, telling in enumerate(told):
-            if telling.stream:
-                made += _events(telling.stream, _outputs(told, number, course, all_events))
-        if made == before:
+        course = _step_by_step(_course(specs, all_events, always, steps))
+        before, derived_events = derived_events, []
+        for number, spec in enumerate(specs):
+            if spec.stream:
+                derived_events += _events(spec.stream, _outputs(specs, number, course, all_events))
+        if derived_events == before:
             return all_events, always
         if updated:
-            sure = min(event.time for event in {*before} ^ {*made})
-            made = [event for event in made if event.time <= sure]
-        rounds += 1
-        if rounds > (len(told) + 1) * (len(course.models) if updated else 1):  # an update is seen an instant later
+            settled_until = min(event.time for event in {*before} ^ {*derived_events})
+            derived_events = [event for event in derived_events if event.time <= settled_until]
+        iterations += 1
+        if iterations > (len(specs) + 1) * (len(course.models) if updated else 1):  # an update is seen an instant later
             raise PlannerError("a stream is made of itself")
 
 
-def _events(stream: str, told: Iterable[Expected]) -> list[Event]:
-    """What is told of a stream as its events: the facts of an instant in the order of their text."""
+def _events(stream: str, outputs: Iterable[Expected]) -> list[Event]:
+    """Turns the outputs of a derived stream into its events: the facts of an instant in the order of their text."""
     facts: dict[tuple[int, str], set[Fact]] = {}
-    for time, item, _ in told:
+    for time, item, _ in outputs:
         if isinstance(item, Quad):
             facts.setdefault((time, item.graph), set()).add(Triple(item.subject, item.predicate, item.object))
         elif isinstance(item, Triple | Atom):
             facts.setdefault((time, ""), set()).add(item)
-    return [Event(time, tuple(sorted(found)), stream, (), graph) for (time, graph), found in sorted(facts.items())]
+    return [
+        Event(time, tuple(sorted(fact_set)), stream, (), graph) for (time, graph), fact_set in sorted(facts.items())
+    ]
 
 
 class _Course(NamedTuple):
-    """The answers of each way of telling at each instant, and the instants at which what updates do is seen first."""
+    """The answers of each output spec at each instant, and the instants at which effects of updates are first seen."""
 
     models: dict[int, list[Answer]]
     taken: set[int]
 
 
-def _at_once(course: _Course) -> _Course:
-    """What is answered: of what happens step by step at `ALWAYS`, how it ends."""
-    models = {told_at(time): parts for time, parts in course.models.items()}
-    return _Course(models, set(map(told_at, course.taken)))
+def _without_steps(course: _Course) -> _Course:
+    """Returns the course as the answer sees it: of the steps at `ALWAYS`, only the last counts."""
+    models = {reported_time(time): parts for time, parts in course.models.items()}
+    return _Course(models, set(map(reported_time, course.taken)))
 
 
 def _step_by_step(course: _Course) -> _Course:
-    """What streams are told of: each step at `ALWAYS` since static data came to rest."""
+    """Returns the course as derived streams see it: each step at `ALWAYS` since static data settled."""
     return course._replace(models={time: parts for time, parts in course.models.items() if time >= SETTLED})
 
 
-def _course(told: Sequence[OutputSpec], events: Sequence[Event], static: Sequence[Event], steps: int) -> _Course:
-    program = [rule for telling in told for rule in telling.rules]
+def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequence[Event], steps: int) -> _Course:
+    program = [rule for spec in specs for rule in spec.rules]
     strata = stratified(program)
     graphs = State({source: stays_of(source, events, static) for source in sources_of(program)})
     graphs.change([(True, *quad) for rule in program if is_initial(rule) for quad in quads(rule, Insert, {})], ALWAYS)
     moving = [event for event in events if event.time >= BEGIN]
-    due = {ALWAYS}.union(*(evaluation_instants(source, moving) for source in graphs.stays))
-    came = {event.time for event in moving}
-    found = _Course({}, set())
+    pending_times = {ALWAYS}.union(*(evaluation_instants(source, moving) for source in graphs.stays))
+    event_times = {event.time for event in moving}
+    course = _Course({}, set())
     since: Since = {}
-    held: set[Acting] = set()
-    taken = 0
-    while due:
-        time = min(due)
-        due.remove(time)
-        read = {source: valid(source, known, time) for source, known in graphs.stays.items()}
-        instant = Instant(told_at(time), read, since)
-        found.models[time] = model(strata, instant, told, graphs.inserted(time))
+    previous_acting: set[Acting] = set()
+    steps_taken = 0
+    while pending_times:
+        time = min(pending_times)
+        pending_times.remove(time)
+        read = {source: valid(source, stays, time) for source, stays in graphs.stays.items()}
+        instant = Instant(reported_time(time), read, since)
+        course.models[time] = model(strata, instant, specs, graphs.inserted(time))
         acting = set(acting_solutions(program, instant))
-        demands = [demand for one in acting - held for demand in demands_of(program, one)]
-        since, held = instant.since, acting
-        taken = 0 if time in came else taken
+        demands = [demand for solution in acting - previous_acting for demand in demands_of(program, solution)]
+        since, previous_acting = instant.since, acting
+        steps_taken = 0 if time in event_times else steps_taken
         if demands:
-            taken += 1
-            if taken > steps:
+            steps_taken += 1
+            if steps_taken > steps:
                 raise BuilderError(f"after {steps} steps without an event there is still something to do")
             after = time if time == ALWAYS else time + 1
             graphs.change(demands, after)
-            due.add(after)
-            found.taken.add(after)
+            pending_times.add(after)
+            course.taken.add(after)
         elif time == ALWAYS:
-            due.add(SETTLED)
-    return found
+            pending_times.add(SETTLED)
+    return course
 
 
 def _whole(parts: Iterable[Answer]) -> Answer:
-    """The answers of a program as one."""
+    """Merges the answers of all output specs of a program."""
     facts: dict[Fact | Quad, Names] = {}
     for part in parts:
         for fact, names in part.facts.items():
@@ -176,37 +180,39 @@ def _whole(parts: Iterable[Answer]) -> Answer:
     return Answer(facts, tuple(solution for part in parts for solution in part.solutions))
 
 
-def _outputs(told: Sequence[OutputSpec], number: int, course: _Course, events: Sequence[Event]) -> list[Expected]:
-    """What is handed on in one way of telling."""
-    telling = told[number]
-    timeline = with_makers({time: parts[number] for time, parts in course.models.items()})
+def _outputs(specs: Sequence[OutputSpec], number: int, course: _Course, events: Sequence[Event]) -> list[Expected]:
+    """Returns the outputs of one output spec."""
+    spec = specs[number]
+    timeline = with_rule_names({time: parts[number] for time, parts in course.models.items()})
     moving = [event for event in events if event.time >= BEGIN]
-    heard = [event for event in moving if not _is_made(event.stream, told) or _may_read(telling, event.stream, told)]
+    relevant = [
+        event for event in moving if not _is_derived(event.stream, specs) or _may_read(spec, event.stream, specs)
+    ]
     instants = {min(timeline), *course.taken}.union(
-        *(evaluation_instants(source, heard) for source in sources_of(telling.rules))
+        *(evaluation_instants(source, relevant) for source in sources_of(spec.rules))
     )
-    found: list[Expected] = []
+    outputs: list[Expected] = []
     before: Items = []
-    came = (event.time for event in moving if not _is_made(event.stream, told))
-    for time, answer in reported(telling, heard, timeline, instants, max(came, default=ALWAYS)):
-        found += [(time, item, names) for (_, item), names in handed_on(telling.output, before, answer)]
-        if telling.report.empty and telling.output == "rstream":
-            found += [(time, done, frozenset((name,))) for name, done in sorted(_completed(telling.rules))]
+    input_times = (event.time for event in moving if not _is_derived(event.stream, specs))
+    for time, answer in reported(spec, relevant, timeline, instants, max(input_times, default=ALWAYS)):
+        outputs += [(time, item, names) for (_, item), names in emitted(spec.output, before, answer)]
+        if spec.report.empty and spec.output == "rstream":
+            outputs += [(time, mark, frozenset((name,))) for name, mark in sorted(_completed(spec.rules))]
         before = answer
-    return found
+    return outputs
 
 
-def _is_made(stream: str, told: Iterable[OutputSpec]) -> bool:
-    return bool(stream) and any(telling.stream == stream for telling in told)
+def _is_derived(stream: str, specs: Iterable[OutputSpec]) -> bool:
+    return bool(stream) and any(spec.stream == stream for spec in specs)
 
 
-def _may_read(reader: OutputSpec, stream: str, told: Iterable[OutputSpec]) -> bool:
-    """Whether what is told of a stream may fit a pattern: it is no instant for others, or else a stream would be
-    evaluated whenever it is."""
-    made = [rule for telling in told if telling.stream == stream for rule in telling.rules]
-    templates = [template for rule in made for one in _constructs(rule) for template in one.template]
-    named = {source.iri for rule in reader.rules for _, part, _ in patterns(rule) for source in part.sources}
-    heads = [head for template in templates for head in _views(template, stream, named)]
+def _may_read(reader: OutputSpec, stream: str, specs: Iterable[OutputSpec]) -> bool:
+    """Returns whether a fact of a derived stream may match a pattern of the reader. Only then does the stream give the
+    reader an evaluation instant; otherwise a stream would be evaluated whenever it is."""
+    writers = [rule for spec in specs if spec.stream == stream for rule in spec.rules]
+    templates = [template for rule in writers for construct in _constructs(rule) for template in construct.template]
+    graph_names = {source.iri for rule in reader.rules for _, part, _ in patterns(rule) for source in part.sources}
+    heads = [head for template in templates for head in _views(template, stream, graph_names)]
     return any(
         reads(source, stream, graph) and may_meet(head, pattern)
         for rule in reader.rules
@@ -216,39 +222,44 @@ def _may_read(reader: OutputSpec, stream: str, told: Iterable[OutputSpec]) -> bo
     )
 
 
-def _views(template: FactPattern, stream: str, named: Iterable[str]) -> list[tuple[FactPattern, str]]:
-    """What is read of a template's facts, each with the graph in which it may be: themselves, where they come from, and
-    when they came. named: the graphs by which patterns ask."""
+def _views(template: FactPattern, stream: str, graph_names: Iterable[str]) -> list[tuple[FactPattern, str]]:
+    """Returns the forms in which patterns may read the facts of a template, each with the graph that may hold it: the
+    facts themselves, with their origin, and with their arrival time. graph_names: the graphs that patterns name."""
     graphs: list[Slot] = []
     slots = template.slots
     if isinstance(template, AtomPattern) and template.relation == QUAD:
         graphs, slots = [slots[0]], slots[1:]
     if len(slots) != 3 or (isinstance(template, AtomPattern) and template.relation != QUAD):
         return [(template, "")]
-    inside = [one for one in graphs if isinstance(one, str)]
+    inside = [graph_slot for graph_slot in graphs if isinstance(graph_slot, str)]
     if len(inside) < len(graphs):
-        inside = [Term(f"<{one}>") for one in named if one] + [Term("_:any")]
-    found: list[tuple[FactPattern, str]] = []
+        inside = [Term(f"<{graph_slot}>") for graph_slot in graph_names if graph_slot] + [Term("_:any")]
+    views: list[tuple[FactPattern, str]] = []
     for graph in inside or [Term("")]:
-        found.append((Pattern(*slots), graph))
+        views.append((Pattern(*slots), graph))
         for name in (Term(f"<{stream}>"), *graphs):
-            found.append((AtomPattern(GRAPH, (name, *slots)), graph))
-            found.append((AtomPattern(CAME, (name, Variable(" when"), *slots)), graph))
-    return found
+            views.append((AtomPattern(GRAPH, (name, *slots)), graph))
+            views.append((AtomPattern(ARRIVAL, (name, Variable(" when"), *slots)), graph))
+    return views
 
 
 def _constructs(rule: System) -> list[Construct]:
-    return [one for one in rule.consequences if isinstance(one, Construct) and not one.internal]
+    return [
+        consequence
+        for consequence in rule.consequences
+        if isinstance(consequence, Construct) and not consequence.internal
+    ]
 
 
 def _completed(program: Iterable[System]) -> set[tuple[str, Evaluated]]:
-    """What is said of each query when it has been evaluated: of what selects or asks, and of what makes facts that no
-    rule reads."""
-    found: set[tuple[str, Evaluated]] = set()
+    """Returns the completion mark of each query: SELECT, ASK, and CONSTRUCT whose facts no rule reads."""
+    marks: set[tuple[str, Evaluated]] = set()
     for rule in program:
-        for one in rule.consequences:
-            if isinstance(one, Select):
-                found.add((rule.name, Evaluated(tuple(name.name for name in one.variables))))
-            elif isinstance(one, Ask) or (isinstance(one, Construct) and not one.internal and not rule.reentrant):
-                found.add((rule.name, Evaluated(())))
-    return found
+        for consequence in rule.consequences:
+            if isinstance(consequence, Select):
+                marks.add((rule.name, Evaluated(tuple(name.name for name in consequence.variables))))
+            elif isinstance(consequence, Ask) or (
+                isinstance(consequence, Construct) and not consequence.internal and not rule.reentrant
+            ):
+                marks.add((rule.name, Evaluated(())))
+    return marks

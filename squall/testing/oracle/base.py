@@ -1,4 +1,4 @@
-"""What all parts of the oracle are about: answers, solutions, and an instant with the facts that are valid then."""
+"""The types that all parts of the oracle share: answers, solutions, and an instant with its valid facts."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ from squall.rdf import ALWAYS, Boolean, Evaluated, Fact, Quad, Solution, Term
 Names = frozenset[str]
 Item = Fact | Quad | Solution | Boolean
 Expected = tuple[int, Item | Evaluated, Names]
-"""The time (integer ms) and what an output hands on, and the rules of which one may be given as its maker."""
+"""The time (integer ms) of an output, what it carries, and the rules of which it may name one."""
 
 BEGIN = ALWAYS + 2**32
-"""Before this time all is at `ALWAYS`: what happens there step by step has times of its own in the oracle."""
+"""Times below this one stand for steps at `ALWAYS`: the oracle gives each step a time of its own."""
 SETTLED = ALWAYS + 1
-"""The first of these steps at which streams that the program makes are told: static data have come to rest."""
+"""The first step at which derived streams emit: static data have settled."""
 
 Bindings = dict[Variable, Term]
-"""A solution inside: what is unbound is not in it."""
+"""A solution inside the oracle; an unbound variable is no key."""
 
 
 class Answer(NamedTuple):
-    """What is answered at an instant: facts with the names of the rules that derive them, solutions with the name of
-    theirs, each as often as it is one, in the order of `Slice`; the answer of ASK is like a solution."""
+    """The answer at an instant: facts with the names of the rules that derive them, and solutions as a bag with the
+    names of their queries, in the order of `Slice`. The answer of ASK counts as a solution."""
 
     facts: dict[Fact | Quad, Names]
     solutions: tuple[tuple[Solution | Boolean, str], ...]
 
 
 Since = dict[object, int]
-"""Since when each solution that asked the time holds (integer ms), by its place in the program."""
+"""Since when each solution that reads the time holds (integer ms), by its place in the program."""
 
 
 @dataclass
 class Instant:
-    """An instant: the facts that are valid in each source, and those that reentrant rules have derived so far. given:
-    inside an `Exists`, the values by which variables are replaced there."""
+    """An instant: the facts that are valid in each source, and those that reentrant rules have derived so far.
+
+    given: the values that replace variables inside an `Exists`.
+    """
 
     time: int
     read: dict[Source, set[Fact]]
@@ -48,17 +50,17 @@ class Instant:
     given: Bindings = field(default_factory=dict)
 
     def start(self, solution: object) -> int:
-        """Since when the solution holds."""
+        """Returns the time (integer ms) since which the solution holds."""
         return self.since.setdefault(solution, self.before.get(solution, self.time))
 
     def graph(self, part: System) -> set[Fact]:
-        """What the patterns of a part read."""
-        found = {fact for source in part.sources for fact in self.read.get(source, ())}
-        return found | self.derived if reads_derived(part) else found
+        """Returns the facts that the patterns of a part read."""
+        facts = {fact for source in part.sources for fact in self.read.get(source, ())}
+        return facts | self.derived if reads_derived(part) else facts
 
 
-def told_at(time: int) -> int:
-    """The time by which an instant is known outside the oracle."""
+def reported_time(time: int) -> int:
+    """Returns the time of an instant outside the oracle."""
     return ALWAYS if time < BEGIN else time
 
 

@@ -22,9 +22,9 @@ def evaluated(expression: Expression, solution: Bindings, instant: Instant, plac
             return solution.get(expression, instant.given.get(expression))
         case Call(function=iri, arguments=arguments):
             function = functions.lookup(iri)
-            given = [evaluated(argument, solution, instant, place) for argument in arguments]
+            argument_values = [evaluated(argument, solution, instant, place) for argument in arguments]
             clock = [instant.start((place, frozenset(solution.items())))] if function.timed else []
-            return function.evaluate(*clock, *given)
+            return function.evaluate(*clock, *argument_values)
         case str():
             return expression
 
@@ -39,27 +39,27 @@ def aggregated(aggregate: Aggregate, members: list[Bindings], instant: Instant) 
     """The value of an aggregate of a group; None if it has none."""
     if aggregate.expression is None:
         return values.integer(len(once(members) if aggregate.distinct else members))
-    given = [term_of(aggregate.expression, solution, instant) for solution in members]
+    terms = [term_of(aggregate.expression, solution, instant) for solution in members]
     if aggregate.distinct:
-        given = list(dict.fromkeys(given))
-    there = sorted((term for term in given if term is not None), key=key)
-    failed = len(there) < len(given)
+        terms = list(dict.fromkeys(terms))
+    bound_terms = sorted((term for term in terms if term is not None), key=key)
+    failed = len(bound_terms) < len(terms)
     match aggregate.kind:
         case "count":
-            return values.integer(len(there))
+            return values.integer(len(bound_terms))
         case "sample":
-            return there[0] if there else None
+            return bound_terms[0] if bound_terms else None
         case "min":
-            return there[0] if there and not failed else None
+            return bound_terms[0] if bound_terms and not failed else None
         case "max":
-            return there[-1] if there and not failed else None
+            return bound_terms[-1] if bound_terms and not failed else None
         case "group_concat":
-            failed = failed or any(map(is_blank, there))
-            return None if failed else literal(aggregate.separator.join(map(values.text, there)))
+            failed = failed or any(map(is_blank, bound_terms))
+            return None if failed else literal(aggregate.separator.join(map(values.text, bound_terms)))
         case "sum":
-            return _sum(given)
+            return _sum(terms)
         case "avg":
-            return _average(given)
+            return _average(terms)
         case kind:
             raise PlannerError(f"there is no aggregate `{kind}`")
 
@@ -70,11 +70,11 @@ _TYPES = ("integer", "decimal", "float", "double")
 
 def _amount(term: Term | None) -> tuple[int, int | Decimal | float] | None:
     """The type, by its place in `_TYPES`, and the value of a number; None of anything else."""
-    found = None if term is None else values.number(term)
-    if found is None:
+    number = None if term is None else values.number(term)
+    if number is None:
         return None
-    kind = "integer" if isinstance(found.value, int) else found.kind
-    return _TYPES.index(kind), found.value
+    kind = "integer" if isinstance(number.value, int) else number.kind
+    return _TYPES.index(kind), number.value
 
 
 def _total(amounts: list[tuple[int, int | Decimal | float]]) -> tuple[int, Fraction | float]:
@@ -84,15 +84,15 @@ def _total(amounts: list[tuple[int, int | Decimal | float]]) -> tuple[int, Fract
     return kind, sum(beyond) if beyond else sum((Fraction(value) for _, value in amounts), Fraction())
 
 
-def _sum(given: list[Term | None]) -> Term | None:
-    amounts = [amount for amount in map(_amount, given) if amount is not None]
-    return _number(*_total(amounts)) if len(amounts) == len(given) else None
+def _sum(terms: list[Term | None]) -> Term | None:
+    amounts = [amount for amount in map(_amount, terms) if amount is not None]
+    return _number(*_total(amounts)) if len(amounts) == len(terms) else None
 
 
-def _average(given: list[Term | None]) -> Term | None:
-    amounts = [amount for amount in map(_amount, given) if amount is not None]
-    if not amounts or len(amounts) < len(given):
-        return None if given else values.integer(0)
+def _average(terms: list[Term | None]) -> Term | None:
+    amounts = [amount for amount in map(_amount, terms) if amount is not None]
+    if not amounts or len(amounts) < len(terms):
+        return None if terms else values.integer(0)
     kind, total = _total(amounts)
     return _number(max(kind, _TYPES.index("decimal")), total / len(amounts))
 
@@ -123,4 +123,4 @@ def _single(value: Fraction) -> float:
     """The nearest value of single precision. Its neighbours are tried as well: it was rounded to a double first."""
     bits = struct.unpack("<i", struct.pack("<f", value))[0]
     near: list[float] = [struct.unpack("<f", struct.pack("<i", bits + step))[0] for step in (0, 1, -1)]
-    return min(filter(math.isfinite, near), key=lambda one: abs(Fraction(one) - value))
+    return min(filter(math.isfinite, near), key=lambda candidate: abs(Fraction(candidate) - value))

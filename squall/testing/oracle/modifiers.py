@@ -16,18 +16,18 @@ def projected(names: Sequence[Variable], solutions: list[Bindings]) -> list[Bind
     return [{name: solution[name] for name in names if name in solution} for solution in solutions]
 
 
-def sliced(part: System, found: list[Bindings], instant: Instant) -> list[Bindings]:
-    selected = next((one.variables for one in part.consequences if isinstance(one, Select)), None)
+def sliced(part: System, solutions: list[Bindings], instant: Instant) -> list[Bindings]:
+    selected = next((item.variables for item in part.consequences if isinstance(item, Select)), None)
     if part.distinct:
-        found = once(found if selected is None else projected(selected, found))
+        solutions = once(solutions if selected is None else projected(selected, solutions))
     if part.slice is not None:
-        order, names = part.slice.order, selected or _told_apart(part)
-        found = sorted(found, key=lambda one: (*(_Key(by, one, instant) for by in order), _text(names, one)))
+        order, names = part.slice.order, selected or _sort_variables(part)
+        solutions = sorted(solutions, key=lambda item: (*(_Key(by, item, instant) for by in order), _text(names, item)))
         last = math.inf if part.slice.limit is None else part.slice.offset + part.slice.limit
-        keys = [_text(part.slice.keys, one) for one in found]
+        keys = [_text(part.slice.keys, item) for item in solutions]
         places = [keys[:number].count(key) for number, key in enumerate(keys)]
-        found = [one for one, place in zip(found, places, strict=True) if part.slice.offset <= place < last]
-    return found if selected is None else projected(selected, found)
+        solutions = [item for item, place in zip(solutions, places, strict=True) if part.slice.offset <= place < last]
+    return solutions if selected is None else projected(selected, solutions)
 
 
 class _Key:
@@ -44,22 +44,27 @@ class _Key:
         return bool(self.key > other.key if self.descending else self.key < other.key)
 
 
-def _told_apart(part: System) -> tuple[Variable, ...]:
-    """The variables by whose text solutions without `Select` are put in order: all of an update, those of templates of
-    facts, or else all."""
+def _sort_variables(part: System) -> tuple[Variable, ...]:
+    """Returns the variables that break ties in the order of solutions without `Select`: those of the templates,
+    or else all visible ones; of an update always all."""
     if is_update(part):
         return visible(part)
-    made = [template for one in part.consequences if isinstance(one, Construct) for template in one.template]
-    return tuple(dict.fromkeys(name for template in made for name in variables(template))) or visible(part)
+    templates = [
+        template
+        for consequence in part.consequences
+        if isinstance(consequence, Construct)
+        for template in consequence.template
+    ]
+    return tuple(dict.fromkeys(name for template in templates for name in variables(template))) or visible(part)
 
 
 def _text(names: Sequence[Variable], solution: Bindings) -> tuple[str, ...]:
     return tuple(solution.get(name, "") for name in names)
 
 
-def grouped(grouping: Grouping, found: list[Bindings], instant: Instant) -> list[Bindings]:
+def grouped(grouping: Grouping, solutions: list[Bindings], instant: Instant) -> list[Bindings]:
     groups: dict[tuple[Term | None, ...], list[Bindings]] = {} if grouping.keys else {(): []}
-    for solution in found:
+    for solution in solutions:
         groups.setdefault(tuple(solution.get(name) for name in grouping.keys), []).append(solution)
     result = []
     for names, members in groups.items():

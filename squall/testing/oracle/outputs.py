@@ -1,4 +1,4 @@
-"""What comes out at which instants (relation to stream)."""
+"""Relation to stream: which outputs appear at which instants."""
 
 from __future__ import annotations
 
@@ -8,89 +8,89 @@ from collections.abc import Iterator, Sequence
 from squall.model import OutputSpec, Report
 from squall.rdf import Event, Fact, Quad
 from squall.testing.oracle.base import BEGIN, Answer, Item, Names
-from squall.testing.oracle.validity import is_heard, sources_of
+from squall.testing.oracle.validity import affects, sources_of
 
 _Answered = tuple[str, Item]
-"""What is answered, with the query that does: each has answers of its own. Facts are everybody's."""
+"""An answer with the name of its query: each query has answers of its own, and facts (`""`) are shared by all."""
 Items = list[tuple[_Answered, Names]]
-"""An answer, each item as often as it is in it, with the rules that may be named."""
+"""An answer as a bag of items, each with the names of the rules that an output may give for it."""
 
 
-def with_makers(timeline: dict[int, Answer]) -> dict[int, Items]:
-    found: dict[int, Items] = {}
+def with_rule_names(timeline: dict[int, Answer]) -> dict[int, Items]:
+    items_by_time: dict[int, Items] = {}
     since: dict[Fact | Quad, Names] = {}
     for time, answer in timeline.items():
         since = {fact: names | since.get(fact, frozenset()) for fact, names in answer.facts.items()}
         items: Items = [(("", fact), since[fact]) for fact in sorted(answer.facts, key=str)]
         items += [((query, item), frozenset((query,))) for item, query in answer.solutions]
-        found[time] = items
-    return found
+        items_by_time[time] = items
+    return items_by_time
 
 
 def reported(
-    telling: OutputSpec, events: Sequence[Event], timeline: dict[int, Items], instants: set[int], latest: int
+    spec: OutputSpec, events: Sequence[Event], timeline: dict[int, Items], instants: set[int], latest: int
 ) -> Iterator[tuple[int, Items]]:
-    """The instants at which the answer is told, with the answer. latest: the time to which any stream has come."""
-    if telling.report.policy == "periodic":
-        last = max(instants) if telling.output == "rstream" else max(timeline)
-        yield from _without_gaps(_periodic(telling, events, timeline, max(last, latest)), timeline)
+    """Yields the instants at which the answer is reported, with the answer. latest: the latest time of any stream."""
+    if spec.report.policy == "periodic":
+        last = max(instants) if spec.output == "rstream" else max(timeline)
+        yield from _without_gaps(_periodic(spec, events, timeline, max(last, latest)), timeline)
         return
     previous: list[_Answered] = []
     for time, items in timeline.items():
-        if telling.output != "rstream":
+        if spec.output != "rstream":
             yield time, items
         elif time in instants:
             now = [item for item, _ in items]
-            if _is_told(telling.report, previous, now):
+            if _is_reported(spec.report, previous, now):
                 yield time, items
             previous = now
 
 
-def _is_told(report: Report, previous: Sequence[_Answered], now: Sequence[_Answered]) -> bool:
-    """Both are in order, that of a query or else by their text."""
+def _is_reported(report: Report, previous: Sequence[_Answered], now: Sequence[_Answered]) -> bool:
+    """Returns whether the policy reports the answer. Both answers are sorted, by the query or by their text."""
     return {"close": True, "change": now != previous, "nonempty": bool(now)}[report.policy]
 
 
 def _periodic(
-    telling: OutputSpec, events: Sequence[Event], timeline: dict[int, Items], last: int
+    spec: OutputSpec, events: Sequence[Event], timeline: dict[int, Items], last: int
 ) -> Iterator[tuple[int, Items]]:
-    """What is at `ALWAYS`, and the multiples of the period from the first event that is read to the last time, rounded
-    up."""
+    """Yields the answer at `ALWAYS` and at the multiples of the period, from the first relevant event to the last time,
+    rounded up."""
     yield from ((time, items) for time, items in timeline.items() if time < BEGIN)
-    period = telling.report.period
-    read = [event.time for source in sources_of(telling.rules) for event in events if is_heard(source, event)]
+    period = spec.report.period
+    read = [event.time for source in sources_of(spec.rules) for event in events if affects(source, event)]
     if read:
         for time in range(_up(min(read), period), _up(last, period) + 1, period):
             yield time, timeline[max(at for at in timeline if at <= time)]
 
 
-def _without_gaps(told: Iterator[tuple[int, Items]], timeline: dict[int, Items]) -> Iterator[tuple[int, Items]]:
-    """The same, where gaps between what is told at one time and at the next are not looked at: any rule that made it in
-    between may be named."""
-    made: dict[_Answered, Names] = {}
-    left = list(timeline.items())
-    for time, items in told:
-        while left and left[0][0] <= time:
-            for item, names in left.pop(0)[1]:
-                made[item] = made.get(item, frozenset()) | names
-        found = [(item, made[item]) for item, _ in items]
-        yield time, found
-        made = dict(found)
+def _without_gaps(reports: Iterator[tuple[int, Items]], timeline: dict[int, Items]) -> Iterator[tuple[int, Items]]:
+    """Yields the same reports, with the names of all rules that derived an item since the report before."""
+    makers: dict[_Answered, Names] = {}
+    remaining = list(timeline.items())
+    for time, items in reports:
+        while remaining and remaining[0][0] <= time:
+            for item, names in remaining.pop(0)[1]:
+                makers[item] = makers.get(item, frozenset()) | names
+        named_items = [(item, makers[item]) for item, _ in items]
+        yield time, named_items
+        makers = dict(named_items)
 
 
 def _up(time: int, period: int) -> int:
     return -(-time // period) * period
 
 
-def handed_on(output: str, before: Items, now: Items) -> Items:
-    """All (rstream), or what one answer has more than the other: a fact once, a solution as often as it is more."""
+def emitted(output: str, before: Items, now: Items) -> Items:
+    """Returns the whole answer (rstream), or what one answer has more than the other: a fact once, a solution as often
+    as its count differs."""
     if output == "rstream":
         return now
     left, right = (now, before) if output == "istream" else (before, now)
-    others = Counter(item for item, _ in right)
-    found: Items = []
+    counts = Counter(item for item, _ in right)
+    emitted: Items = []
     for item, names in left:
-        others[item] -= 1
-        if others[item] < 0:
-            found.append((item, names))
-    return found
+        counts[item] -= 1
+        if counts[item] < 0:
+            emitted.append((item, names))
+    return emitted

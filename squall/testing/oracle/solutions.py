@@ -1,4 +1,4 @@
-"""Solutions of joinables and predicates (SPARQL 1.1, section 18.5), as bags."""
+"""Evaluates joinables and predicates to bags of solutions (SPARQL 1.1, section 18.5)."""
 
 from __future__ import annotations
 
@@ -34,40 +34,44 @@ from squall.testing.oracle.modifiers import grouped, projected, sliced
 
 
 def solutions_of(part: System, instant: Instant) -> list[Bindings]:
-    """The solutions of a rule, a query or a part, as a bag, in the order of its `Slice`."""
+    """Returns the solutions of a rule, a query or a part, as a bag, in the order of its `Slice`."""
     if instant.given and _is_closed(part):
         return _replaced(solutions_of(part, replace(instant, given={})), instant)
     graph = instant.graph(part)
-    found = _joined(part.joinables, graph, instant)
+    solutions = _joined(part.joinables, graph, instant)
     for number, predicate in enumerate(part.predicates):
-        found = _apply(predicate, found, graph, instant, (part, number))
+        solutions = _apply(predicate, solutions, graph, instant, (part, number))
     if part.grouping is not None:
-        found = grouped(part.grouping, found, instant)
-    return sliced(part, found, instant)
+        solutions = grouped(part.grouping, solutions, instant)
+    return sliced(part, solutions, instant)
 
 
 def _joined(joinables: Iterable[Joinable], graph: set[Fact], instant: Instant) -> list[Bindings]:
-    found: list[Bindings] = [{}]
+    solutions: list[Bindings] = [{}]
     for joinable in joinables:
-        others = _of_joinable(joinable, graph, instant)
-        found = [{**one, **other} for one in found for other in others if _agree(one, other)]
-    return found
+        right_solutions = _of_joinable(joinable, graph, instant)
+        solutions = [{**left, **right} for left in solutions for right in right_solutions if _agree(left, right)]
+    return solutions
 
 
 def _is_closed(part: System) -> bool:
-    """Whether a part is a sub-query: what it does not show cannot be seen from outside, and is not replaced in it."""
-    selects = any(isinstance(one, Select) for one in part.consequences)
+    """Returns whether a part is a sub-query, whose inner variables are invisible outside and are not replaced."""
+    selects = any(isinstance(consequence, Select) for consequence in part.consequences)
     return selects or part.distinct or part.grouping is not None or part.slice is not None
 
 
-def _replaced(found: list[Bindings], instant: Instant) -> list[Bindings]:
-    """Solutions of what has variables for values that are given, as they are if it has the values instead."""
-    given = instant.given
-    return [{name: term for name, term in one.items() if name not in given} for one in found if _agree(one, given)]
+def _replaced(solutions: list[Bindings], instant: Instant) -> list[Bindings]:
+    """Returns the solutions that agree with the given bindings, without the variables that these bind."""
+    bindings = instant.given
+    return [
+        {name: term for name, term in solution.items() if name not in bindings}
+        for solution in solutions
+        if _agree(solution, bindings)
+    ]
 
 
-def _agree(one: Bindings, other: Bindings) -> bool:
-    return all(other.get(name, term) == term for name, term in one.items())
+def _agree(left: Bindings, right: Bindings) -> bool:
+    return all(right.get(name, term) == term for name, term in left.items())
 
 
 def _of_joinable(joinable: Joinable, graph: set[Fact], instant: Instant) -> list[Bindings]:
@@ -81,29 +85,29 @@ def _of_joinable(joinable: Joinable, graph: set[Fact], instant: Instant) -> list
 
 
 def _matches(pattern: FactPattern, graph: set[Fact]) -> list[Bindings]:
-    """What a pattern finds, as a set: facts that differ in a constant's spelling alone are found once."""
-    found = (_match(pattern, fact) for fact in graph)
-    return once(solution for solution in found if solution is not None)
+    """Returns the solutions of a pattern as a set: facts that differ only in the spelling of a constant count once."""
+    solutions = (_match(pattern, fact) for fact in graph)
+    return once(solution for solution in solutions if solution is not None)
 
 
 def _match(pattern: FactPattern, fact: Fact) -> Bindings | None:
     match pattern, fact:
         case Pattern(), Triple():
             terms: tuple[Term, ...] = tuple(fact)
-        case AtomPattern(relation=relation), Atom(relation=other, arguments=terms) if relation == other:
+        case AtomPattern(relation=relation), Atom(relation=fact_relation, arguments=terms) if relation == fact_relation:
             pass
         case _:
             return None
     if len(terms) != len(pattern.slots):
         return None
-    found: Bindings = {}
+    solution: Bindings = {}
     for slot, term in zip(pattern.slots, terms, strict=True):
         if isinstance(slot, Variable):
-            if found.setdefault(slot, term) != term:
+            if solution.setdefault(slot, term) != term:
                 return None
         elif not (slot == term if pattern.exact else same(slot, term)):
             return None
-    return found
+    return solution
 
 
 def same(constant: Term, term: Term) -> bool:
@@ -113,42 +117,48 @@ def same(constant: Term, term: Term) -> bool:
 
 
 def _outside(part: System, instant: Instant) -> list[Bindings]:
-    """A part's solutions as they are seen from outside."""
+    """Returns the solutions of a part, projected to its visible variables."""
     return projected(visible(part), solutions_of(part, instant))
 
 
 def _apply(
-    predicate: Predicate, found: list[Bindings], graph: set[Fact], instant: Instant, place: object
+    predicate: Predicate, solutions: list[Bindings], graph: set[Fact], instant: Instant, place: object
 ) -> list[Bindings]:
     match predicate:
         case Filter(expression=expression):
-            return [one for one in found if evaluated(expression, one, instant, place) is True]
-        case Bind(variable=variable, expression=expression, keeps=keeps):
-            made = [(one, term_of(expression, one, instant, place)) for one in found]
-            valued = ((one, {} if value is None else {variable: value}) for one, value in made)
-            return [{**one, **two} for one, value in valued if value or keeps for two in _replaced([value], instant)]
-        case TableFunction():
-            rows = [(one, _replaced(list(_rows(predicate, one, instant)), instant)) for one in found]
-            return [{**one, **row} for one, its in rows for row in its]
-        case Without(joinables=joinables, minus=minus, apart=apart):
-            others = _joined(joinables, graph, instant)
+            return [solution for solution in solutions if evaluated(expression, solution, instant, place) is True]
+        case Bind(variable=variable, expression=expression, keep_unbound=keeps):
+            terms = [(solution, term_of(expression, solution, instant, place)) for solution in solutions]
+            valued = ((solution, {} if value is None else {variable: value}) for solution, value in terms)
             return [
-                one
-                for one in found
+                {**solution, **extended}
+                for solution, value in valued
+                if value or keeps
+                for extended in _replaced([value], instant)
+            ]
+        case TableFunction():
+            rows = [(solution, _replaced(list(_rows(predicate, solution, instant)), instant)) for solution in solutions]
+            return [{**solution, **row} for solution, bound_rows in rows for row in bound_rows]
+        case Without(joinables=joinables, minus=minus, apart=apart):
+            right_solutions = _joined(joinables, graph, instant)
+            return [
+                solution
+                for solution in solutions
                 if not any(
-                    _agree(one, other) and (not minus or (one.keys() & other.keys()) - {*apart}) for other in others
+                    _agree(solution, other) and (not minus or (solution.keys() & other.keys()) - {*apart})
+                    for other in right_solutions
                 )
             ]
         case Optional():
-            return _left_joined(predicate, found, instant)
+            return _left_joined(predicate, solutions, instant)
         case Exists():
-            return [two for one in found for two in _asked(predicate, one, instant)]
+            return [extended for solution in solutions for extended in _with_existence(predicate, solution, instant)]
 
 
-def _asked(predicate: Exists, solution: Bindings, instant: Instant) -> list[Bindings]:
-    """The solution, if it is wanted, with whether what is asked for exists (SPARQL 1.1, section 18.6)."""
-    given = {**instant.given, **solution}
-    exists = bool(_outside(predicate.system, replace(instant, given=given)))
+def _with_existence(predicate: Exists, solution: Bindings, instant: Instant) -> list[Bindings]:
+    """Returns the solution if the predicate accepts it, with the result of EXISTS bound (SPARQL 1.1, section 18.6)."""
+    bindings = {**instant.given, **solution}
+    exists = bool(_outside(predicate.system, replace(instant, given=bindings)))
     if predicate.wanted not in (None, exists):
         return []
     if predicate.variable is None:
@@ -156,25 +166,27 @@ def _asked(predicate: Exists, solution: Bindings, instant: Instant) -> list[Bind
     return [{**solution, predicate.variable: literal(str(exists).lower(), XSD + "boolean")}]
 
 
-def _left_joined(predicate: Optional, found: list[Bindings], instant: Instant) -> list[Bindings]:
-    others = _outside(predicate.system, instant)
+def _left_joined(predicate: Optional, solutions: list[Bindings], instant: Instant) -> list[Bindings]:
+    right_solutions = _outside(predicate.system, instant)
     result: list[Bindings] = []
-    for one in found:
-        pairs = [{**one, **other} for other in others if _agree(one, other)]
+    for left in solutions:
+        pairs = [{**left, **right} for right in right_solutions if _agree(left, right)]
         condition = predicate.condition
-        kept = [pair for pair in pairs if condition is None or _holds(predicate, condition, pair, instant)]
-        result += kept or [one]
+        accepted = [
+            pair for pair in pairs if condition is None or _condition_is_true(predicate, condition, pair, instant)
+        ]
+        result += accepted or [left]
     return result
 
 
-def _holds(predicate: Optional, condition: Call, pair: Bindings, instant: Instant) -> bool:
-    for one in predicate.exists:
-        (pair,) = _asked(replace(one, wanted=None), pair, instant)
+def _condition_is_true(predicate: Optional, condition: Call, pair: Bindings, instant: Instant) -> bool:
+    for exists in predicate.exists:
+        (pair,) = _with_existence(replace(exists, wanted=None), pair, instant)
     return evaluated(condition, pair, instant) is True
 
 
 def _rows(predicate: TableFunction, solution: Bindings, instant: Instant) -> Iterator[Bindings]:
     arguments = [evaluated(argument, solution, instant) for argument in predicate.arguments]
-    made: Any = functions.lookup(predicate.function).evaluate(*arguments)
-    for row in made or ():
+    rows: Any = functions.lookup(predicate.function).evaluate(*arguments)
+    for row in rows or ():
         yield dict(zip(predicate.variables, row, strict=True))

@@ -1,4 +1,4 @@
-"""Strata: which rules have to be done before which."""
+"""Stratification: which rules must be evaluated before which."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from squall.testing.oracle.solutions import same
 
 
 def stratified(program: list[System]) -> list[list[System]]:
-    """The rules, layer by layer: each after all that it negates, and not before what it reads."""
+    """Returns the rules stratum by stratum: each after those that it negates, and not before those that it reads."""
     level = [0] * len(program)
     settled = False
     while not settled:
@@ -43,23 +43,25 @@ def stratified(program: list[System]) -> list[list[System]]:
 
 
 def _needs(rule: System, program: list[System]) -> Iterator[tuple[int, int]]:
-    """The places of the rules that this one reads, with 1 where it needs all that they make (negation, an aggregate, a
-    slice, the time) and 0 elsewhere."""
-    for pattern, part, whole in patterns(rule):
+    """Yields the positions of the rules that this one reads, with 1 for a strict dependency (negation, an aggregate, a
+    slice, the time) and 0 otherwise."""
+    for pattern, part, strict in patterns(rule):
         for at, other in enumerate(program):
             if reads_derived(part) and any(may_meet(head, pattern) for head in _heads(other)):
-                yield at, whole
+                yield at, strict
 
 
 def _heads(rule: System) -> list[FactPattern]:
-    made = [one for one in rule.consequences if isinstance(one, Construct) and rule.reentrant]
-    return [template for construct in made for template in construct.template]
+    constructs = [
+        consequence for consequence in rule.consequences if isinstance(consequence, Construct) and rule.reentrant
+    ]
+    return [template for construct in constructs for template in construct.template]
 
 
-def patterns(part: System, whole: int = 0) -> Iterator[tuple[FactPattern, System, int]]:
-    """The patterns of a rule, each with the part that it is in, and 1 where more facts may make less solutions."""
-    timed = any(_is_timed(one.expression) for one in part.predicates if isinstance(one, Filter | Bind))
-    within = 1 if part.grouping or part.slice or timed else whole
+def patterns(part: System, strict: int = 0) -> Iterator[tuple[FactPattern, System, int]]:
+    """Yields the patterns of a rule, each with its part, and 1 if more facts may give fewer solutions."""
+    is_timed = any(_is_timed(one.expression) for one in part.predicates if isinstance(one, Filter | Bind))
+    within = 1 if part.grouping or part.slice or is_timed else strict
     for joinable in part.joinables:
         yield from _inner(joinable, part, within)
     for predicate in part.predicates:
@@ -68,21 +70,21 @@ def patterns(part: System, whole: int = 0) -> Iterator[tuple[FactPattern, System
                 yield from _inner(joinable, part, 1)
         if isinstance(predicate, Optional):
             yield from patterns(predicate.system, 1)
-            for asked in predicate.exists:
-                yield from patterns(asked.system, 1)
+            for exists in predicate.exists:
+                yield from patterns(exists.system, 1)
         if isinstance(predicate, Exists):
             yield from patterns(predicate.system, within if predicate.wanted else 1)
 
 
-def _inner(joinable: Joinable, part: System, whole: int) -> Iterator[tuple[FactPattern, System, int]]:
+def _inner(joinable: Joinable, part: System, strict: int) -> Iterator[tuple[FactPattern, System, int]]:
     match joinable:
         case Pattern() | AtomPattern():
-            yield joinable, part, whole
+            yield joinable, part, strict
         case Union(branches=branches):
             for branch in branches:
-                yield from patterns(branch, whole)
+                yield from patterns(branch, strict)
         case System():
-            yield from patterns(joinable, whole)
+            yield from patterns(joinable, strict)
 
 
 def _is_timed(expression: Expression) -> bool:

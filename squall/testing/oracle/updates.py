@@ -1,4 +1,4 @@
-"""What updates do to the graphs, and what their solutions demand."""
+"""The effect of updates on the graphs, and the changes that their solutions demand."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from squall.testing.oracle.validity import Stay, cut_short, reads
 _Quad = tuple[str | None, Triple, int]
 """The stream of the graph (None: the default graph), a fact, and the rule that deletes or inserts it."""
 _Demand = tuple[bool, str | None, Triple, int]
-"""The same, with whether it is inserted."""
+"""A quad to change, preceded by whether it is inserted."""
 
 
 @dataclass
 class State:
-    """What is read through each source, and, by stream and fact, what updates have inserted that has not been deleted:
-    since when, and the rules that may be named, by identity."""
+    """The content of each source, and the facts that updates have inserted and not deleted, by stream and fact: the
+    time since when, and the identities of the rules that an output may name."""
 
     stays: dict[Source, list[Stay]]
     working: dict[tuple[str, Triple], tuple[int, frozenset[int]]] = field(default_factory=dict)
@@ -36,42 +36,42 @@ class State:
                 self.insert(stream or WORKING, fact, time, rule)
 
     def delete(self, stream: str | None, fact: Triple, time: int) -> None:
-        for known in self.stays.values():
-            cut_short([stay for stay in known if stream in (None, stay.stream, stay.graph[1:-1])], {fact}, time)
+        for stays in self.stays.values():
+            cut_short([stay for stay in stays if stream in (None, stay.stream, stay.graph[1:-1])], {fact}, time)
         for quad in [quad for quad in self.working if quad[1] == fact and stream in (None, quad[0])]:
             del self.working[quad]
 
     def insert(self, stream: str, fact: Triple, time: int, rule: int) -> None:
         since, rules = self.working.get((stream, fact), (time, frozenset()))
         if (stream, fact) not in self.working:
-            for source, known in self.stays.items():
+            for source, stays in self.stays.items():
                 if reads(source, stream):
-                    known.append(Stay(fact, stream, "", time, time, FOREVER))
+                    stays.append(Stay(fact, stream, "", time, time, FOREVER))
         self.working[stream, fact] = since, rules | {rule} if since == time else rules
 
     def inserted(self, time: int) -> dict[Fact, set[int]]:
-        """What updates have inserted that is answered, with the rules that did."""
-        found: dict[Fact, set[int]] = {}
+        """Returns the inserted facts that are part of the answer, with the identities of the inserting rules."""
+        makers: dict[Fact, set[int]] = {}
         for (stream, fact), (_, rules) in self.working.items():
             if stream != NOTES:
-                found.setdefault(fact, set()).update(rules)
-        return found
+                makers.setdefault(fact, set()).update(rules)
+        return makers
 
 
 Acting = tuple[int, frozenset[tuple[Variable, Term]]]
-"""A solution of an update: the number of the rule, and what is bound in it."""
+"""A solution of an update: the number of the rule, and its bindings."""
 
 
 def acting_solutions(program: list[System], instant: Instant) -> Iterator[Acting]:
-    """The solutions of all updates."""
+    """Yields the solutions of all updates."""
     for number, rule in enumerate(program):
         if is_update(rule):
             yield from ((number, frozenset(solution.items())) for solution in solutions_of(rule, instant))
 
 
-def demands_of(program: list[System], one: Acting) -> Iterator[_Demand]:
-    """What a solution deletes and inserts; what a rule without a body inserts is there already."""
-    number, solution = one
+def demands_of(program: list[System], acting: Acting) -> Iterator[_Demand]:
+    """Yields the changes that a solution demands. A rule without a body has inserted its facts at the start."""
+    number, solution = acting
     rule = program[number]
     yield from ((False, *quad) for quad in quads(rule, Delete, dict(solution)))
     if not is_initial(rule):
@@ -79,12 +79,12 @@ def demands_of(program: list[System], one: Acting) -> Iterator[_Demand]:
 
 
 def quads(rule: System, kind: type[Insert | Delete], solution: Bindings) -> Iterator[_Quad]:
-    """The facts that templates make of a solution, where they are RDF and their graph is an IRI."""
-    for one in (one for one in rule.consequences if isinstance(one, kind)):
-        graph = solution.get(one.graph) if isinstance(one.graph, Variable) else one.graph
-        if one.graph is not None and (graph is None or not is_iri(graph)):
+    """Yields the facts of the templates for a solution, if they are RDF and their graph is an IRI."""
+    for consequence in (consequence for consequence in rule.consequences if isinstance(consequence, kind)):
+        graph = solution.get(consequence.graph) if isinstance(consequence.graph, Variable) else consequence.graph
+        if consequence.graph is not None and (graph is None or not is_iri(graph)):
             continue
-        for template in one.template:
+        for template in consequence.template:
             fact = instance(template, solution)
             if isinstance(fact, Triple) and is_answer(fact):
                 yield None if graph is None else iri_text(graph), fact, id(rule)

@@ -1,4 +1,4 @@
-"""What is valid in a source, and when that may change (stream to relation)."""
+"""Stream to relation: which facts are valid in a source, and when that may change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from squall.functions import values
-from squall.model import CAME, GRAPH, Arrivals, Graph, Graphs, Source, System
+from squall.model import ARRIVAL, GRAPH, Arrivals, Graph, Graphs, Source, System
 from squall.model.windows import CountWindow, EmptyWindow, HoppingWindow, Landmark, SlidingWindow
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, WORKING, Atom, Event, Fact, Term, Triple, literal
 from squall.testing.oracle.base import BEGIN
@@ -16,8 +16,10 @@ from squall.testing.oracle.stratification import patterns
 
 @dataclass
 class Stay:
-    """The validity of a fact that a stream brought: [start, end). came: the time of its event. static: it is of the
-    static data, where what is in a named graph is in no other."""
+    """The validity interval [start, end) of a fact of a stream, in integer ms.
+
+    came: the time of its event. static: whether it is static data, whose named graphs are disjoint.
+    """
 
     fact: Fact
     stream: str
@@ -28,43 +30,54 @@ class Stay:
     static: bool = False
 
     def cut(self, time: int) -> None:
-        """It ends now, if it came before; an interval that would begin later is empty."""
+        """Ends the interval now if the fact arrived before. An interval that would begin later becomes empty."""
         if self.came < time or self.came == time == ALWAYS:
             self.end = min(self.end, max(self.start, time))
 
 
 def timely(events: Iterable[Event]) -> list[Event]:
-    """The events that are not earlier than one before them."""
-    found: list[Event] = []
+    """Returns the events that are not late: none before them has a later time."""
+    in_order: list[Event] = []
     for event in events:
-        if not found or event.time >= found[-1].time:
-            found.append(event)
-    return found
+        if not in_order or event.time >= in_order[-1].time:
+            in_order.append(event)
+    return in_order
 
 
 def stays_of(source: Source, events: Sequence[Event], static: Sequence[Event]) -> list[Stay]:
-    """What is read through a source, and when it is valid; removals are done. events: those before `BEGIN` are of
-    streams that the program makes."""
-    found = [
-        Stay(fact, one.stream, one.graph, one.time, one.time, FOREVER, is_static)
-        for one, is_static in [*((one, True) for one in static), *((one, False) for one in events)]
-        if one.time < BEGIN and reads(source, one.stream, one.graph, is_static)
-        for fact in one.facts
+    """Returns the facts that a source reads with their validity, removals applied. Events before `BEGIN` belong to
+    derived streams."""
+    all_stays = [
+        Stay(
+            fact,
+            static_or_event.stream,
+            static_or_event.graph,
+            static_or_event.time,
+            static_or_event.time,
+            FOREVER,
+            is_static,
+        )
+        for static_or_event, is_static in [
+            *((static_or_event, True) for static_or_event in static),
+            *((static_or_event, False) for static_or_event in events),
+        ]
+        if static_or_event.time < BEGIN and reads(source, static_or_event.stream, static_or_event.graph, is_static)
+        for fact in static_or_event.facts
     ]
     for stream, graph in {(event.stream, event.graph) for event in events}:
         if not reads(source, stream, graph):
             continue
-        theirs = [event for event in events if event.stream == stream and event.time >= BEGIN]
-        stays = [stay for stay in _windowed(source, stream, theirs) if stay.graph == graph]
-        for event in theirs:
+        stream_events = [event for event in events if event.stream == stream and event.time >= BEGIN]
+        stays = [stay for stay in _windowed(source, stream, stream_events) if stay.graph == graph]
+        for event in stream_events:
             cut_short(stays, set(event.removed) if event.graph == graph else set(), event.time)
-        found += stays
-    return found
+        all_stays += stays
+    return all_stays
 
 
 def reads(source: Source, stream: str, graph: str = "", static: bool = False) -> bool:
     shut = stream == HEARTBEAT or (stream and isinstance(source.window_of(stream), EmptyWindow))
-    if shut and not (static and graph and source.apart):
+    if shut and not (static and graph and source.sparql_dataset):
         return False
     name = graph[1:-1] if graph.startswith("<") else ""
     if isinstance(source, Graph):
@@ -75,36 +88,36 @@ def reads(source: Source, stream: str, graph: str = "", static: bool = False) ->
         return stream not in ("", WORKING) and source.iri in ("", stream)
     if isinstance(source, Graphs) and not graph and (source.only == "graphs" or stream in ("", WORKING)):
         return False
-    if static and graph and source.apart:
+    if static and graph and source.sparql_dataset:
         return source.iri != "" and source.iri == name
     return source.iri in ("", stream)
 
 
 def _windowed(source: Source, stream: str, events: Sequence[Event]) -> list[Stay]:
-    """The facts of one stream through its window, in the order in which they came."""
+    """Returns the facts of one stream through its window, in the order of arrival."""
     window = source.window_of(stream)
-    came = [(fact, event.graph, event.time) for event in events for fact in event.facts]
+    arrivals = [(fact, event.graph, event.time) for event in events for fact in event.facts]
     if not isinstance(window, CountWindow):
-        return [Stay(fact, stream, graph, time, *window.validity(time)) for fact, graph, time in came]
-    times = [time for _, _, time in came]
+        return [Stay(fact, stream, graph, time, *window.validity(time)) for fact, graph, time in arrivals]
+    times = [time for _, _, time in arrivals]
     return [
         Stay(fact, stream, graph, time, *_counted(window, number, times))
-        for number, (fact, graph, time) in enumerate(came)
+        for number, (fact, graph, time) in enumerate(arrivals)
     ]
 
 
 def _counted(window: CountWindow, number: int, times: Sequence[int]) -> tuple[int, int]:
-    """The validity of the fact of this number in a `CountWindow` window; the times of all facts."""
+    """Returns the validity of the fact of this number in a `CountWindow`. times: the arrival times of all facts."""
     return _at(_change(number, window), times), _at(_change(number + window.size, window), times)
 
 
 def _change(number: int, window: CountWindow) -> int:
-    """The number of the fact with which the content changes next, from that of this number on."""
+    """Returns the number of the first fact, from this number on, with which the window's content changes."""
     return (number // window.step + 1) * window.step - 1
 
 
 def _at(number: int, times: Sequence[int]) -> int:
-    """When the fact of this number comes; FOREVER if it never does."""
+    """Returns the arrival time of the fact of this number; FOREVER if there is none."""
     return times[number] if number < len(times) else FOREVER
 
 
@@ -119,7 +132,7 @@ def valid(source: Source, stays: Iterable[Stay], time: int) -> set[Fact]:
 
 
 def _seen(source: Source, stay: Stay) -> Iterator[Fact]:
-    """What patterns read of a fact that a stream brought."""
+    """Yields the forms in which patterns of the source read the fact."""
     names = [Term(f"<{stay.stream}>")] if stay.stream not in ("", WORKING) else []
     if stay.graph:
         names = [Term(stay.graph)] if stay.static else [*names, Term(stay.graph)]
@@ -132,34 +145,34 @@ def _seen(source: Source, stay: Stay) -> Iterator[Fact]:
             yield Atom(GRAPH, (name, *stay.fact))
     elif stay.came >= BEGIN:
         for name in [literal(""), *names] if stay.stream in ("", WORKING) else names:
-            yield Atom(CAME, (name, values.integer(stay.came), *stay.fact))
+            yield Atom(ARRIVAL, (name, values.integer(stay.came), *stay.fact))
 
 
 def evaluation_instants(source: Source, events: Sequence[Event]) -> set[int]:
-    """The evaluation instants to which the events that a source reads give rise."""
-    found: set[int] = set()
-    came: Counter[str] = Counter()
-    for event in (event for event in events if is_heard(source, event)):
-        before = came[event.stream]
-        came[event.stream] += len(event.facts)
+    """Returns the evaluation instants that the events of a source cause."""
+    instants: set[int] = set()
+    fact_counts: Counter[str] = Counter()
+    for event in (event for event in events if affects(source, event)):
+        before = fact_counts[event.stream]
+        fact_counts[event.stream] += len(event.facts)
         match source.window_of(event.stream):
             case Landmark() | CountWindow(step=1):
-                found.add(event.time)
+                instants.add(event.time)
             case CountWindow(step=step):
-                if came[event.stream] // step > before // step:
-                    found.add(event.time)
+                if fact_counts[event.stream] // step > before // step:
+                    instants.add(event.time)
             case SlidingWindow(size=size, delay=delay):
-                found.update((event.time + delay, event.time + delay + size))
+                instants.update((event.time + delay, event.time + delay + size))
             case HoppingWindow() as window:
                 first, last = window.validity(event.time)
-                found.update(range(first, last + 1, window.step))
+                instants.update(range(first, last + 1, window.step))
         if event.removed:
-            found.add(event.time)
-    return found
+            instants.add(event.time)
+    return instants
 
 
-def is_heard(source: Source, event: Event) -> bool:
-    """Whether an event changes what a source reads: a window of triples also counts those in other graphs."""
+def affects(source: Source, event: Event) -> bool:
+    """Returns whether an event changes the content of a source. A count window also counts triples of other graphs."""
     if not isinstance(source.window_of(event.stream), CountWindow) or event.stream == HEARTBEAT:
         return reads(source, event.stream, event.graph)
     if isinstance(source, Graph):
@@ -168,5 +181,5 @@ def is_heard(source: Source, event: Event) -> bool:
 
 
 def sources_of(program: Iterable[System]) -> set[Source]:
-    """All sources that patterns read."""
+    """Returns all sources that patterns of the program read."""
     return {source for rule in program for _, part, _ in patterns(rule) for source in part.sources}

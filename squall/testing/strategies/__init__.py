@@ -34,12 +34,12 @@ from squall.testing.strategies.vocabulary import (
     BASE,
     CORE,
     DERIVED,
+    DERIVED_STREAMS,
     FEATURES,
     GRAPHS,
     LEVELS,
     LITERALS,
     MADE,
-    MADE_STREAMS,
     MEASURE,
     NAMES,
     NODES,
@@ -53,11 +53,11 @@ from squall.testing.strategies.vocabulary import (
 __all__ = [
     "ALL",
     "CORE",
+    "DERIVED_STREAMS",
     "FEATURES",
     "GRAPHS",
     "LEVELS",
     "LITERALS",
-    "MADE_STREAMS",
     "MEASURE",
     "NODES",
     "NUMBERS",
@@ -80,22 +80,22 @@ def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str]
     and each of the `features`. In half of the programs nothing needs a whole stratum (negation, aggregates and so on).
     `output` is drawn where it is not given. Events for it are those of `event_streams` with the same features.
     """
-    chosen = features if draw(st.booleans()) else features - WHOLE
-    if chosen >= {"delete", "insert"}:
-        chosen -= draw(st.sampled_from((frozenset(), frozenset({"delete"}), frozenset({"insert"}))))
-    default = draw(sources_of("", chosen))
+    drawn = features if draw(st.booleans()) else features - WHOLE
+    if drawn >= {"delete", "insert"}:
+        drawn -= draw(st.sampled_from((frozenset(), frozenset({"delete"}), frozenset({"insert"}))))
+    default = draw(sources_of("", drawn))
     sources: list[tuple[Source, ...]] = [(default,)]
     if "streams" in features:
-        one, two = (draw(sources_of(stream, chosen)) for stream in STREAMS[1:])
-        sources = [*5 * [(default,)], (one,), (one, two), (default, one)]
-    if "tellings" in features:
-        made, more = (draw(sources_of(stream, chosen)) for stream in MADE_STREAMS)
-        sources += [(made,), (made, more), (default, made)]
+        left, right = (draw(sources_of(stream, drawn)) for stream in STREAMS[1:])
+        sources = [*5 * [(default,)], (left,), (left, right), (default, left)]
+    if "output specs" in features:
+        first_stream, second_stream = (draw(sources_of(stream, drawn)) for stream in DERIVED_STREAMS)
+        sources += [(first_stream,), (first_stream, second_stream), (default, first_stream)]
     if "named" in features:
-        sources += [(draw(graphs_of(chosen)),), (default, draw(graphs_of(chosen)))]
+        sources += [(draw(graphs_of(drawn)),), (default, draw(graphs_of(drawn)))]
     top = TOP if features & {"select", "delete", "insert", "ask"} else TOP - 1
     levels = draw(st.lists(st.integers(0, top), min_size=2, max_size=4))
-    program = [draw(rules(f"r{number}", Shape(level, chosen, tuple(sources)))) for number, level in enumerate(levels)]
+    program = [draw(rules(f"r{number}", Shape(level, drawn, tuple(sources)))) for number, level in enumerate(levels)]
     if "exact" in features:
         program = [_exactly(rule) if draw(one_in(3)) else rule for rule in program]
     if "transitive" in features and draw(one_in(4)):
@@ -104,8 +104,8 @@ def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str]
         like = draw(st.sampled_from(program))
         program += [replace(_turned(like), name="alike"), replace(_turned(_turned(like)), name="alike too")]
     report = draw(reports()) if "reports" in features and draw(one_in(3)) else None
-    system = System(subsystems=tuple(program), output=output or draw(_outputs(chosen)), report=report)
-    return draw(_told(system, chosen)) if "tellings" in features else system
+    system = System(subsystems=tuple(program), output=output or draw(_outputs(drawn)), report=report)
+    return draw(_with_output_specs(system, drawn)) if "output specs" in features else system
 
 
 def _outputs(features: frozenset[str]) -> st.SearchStrategy[str]:
@@ -113,21 +113,23 @@ def _outputs(features: frozenset[str]) -> st.SearchStrategy[str]:
 
 
 @st.composite
-def _told(draw: st.DrawFn, system: System, features: frozenset[str]) -> System:
+def _with_output_specs(draw: st.DrawFn, system: System, features: frozenset[str]) -> System:
     """The program, some of its rules told in a way of their own; some make a stream, where no cycle comes of that.
     Where there are updates, streams are told only what changes: whatever updates do is an instant, at which all would
     be told anew, and acted on anew through windows with steps and of triples."""
-    updated = any(map(is_update, system.subsystems))
+    has_updates = any(map(is_update, system.subsystems))
     for place, rule in enumerate(system.subsystems):
         if is_update(rule) or not draw(one_in(3)):
             continue
         report = draw(reports()) if "reports" in features and draw(one_in(3)) else None
         own = System(subsystems=(rule,), output=draw(_outputs(features)), report=report)
-        made = draw(_quads(rule)) if "named" in features else rule
-        stream = replace(own, stream=draw(st.sampled_from(MADE_STREAMS)), subsystems=(replace(made, reentrant=False),))
+        writer = draw(_quads(rule)) if "named" in features else rule
+        stream = replace(
+            own, stream=draw(st.sampled_from(DERIVED_STREAMS)), subsystems=(replace(writer, reentrant=False),)
+        )
         system = _put(system, place, own)
-        whole = own.output == "rstream" and (report is None or report.policy != "change")
-        if not (updated and whole) and draw(st.booleans()):
+        emits_snapshots = own.output == "rstream" and (report is None or report.policy != "change")
+        if not (has_updates and emits_snapshots) and draw(st.booleans()):
             with suppress(SquallError):
                 stratify(_put(system, place, stream))
                 system = _put(system, place, stream)
@@ -139,14 +141,18 @@ def _quads(draw: st.DrawFn, rule: System) -> System:
     """The rule, some of whose triples are made in a named graph."""
     graphs = st.sampled_from((None, *map(Term, GRAPHS[2:4]), *visible(rule)[:1]))
 
-    def template(one: FactPattern) -> FactPattern:
+    def template(pattern: FactPattern) -> FactPattern:
         graph = draw(graphs)
-        return AtomPattern(QUAD, (graph, *one.slots)) if isinstance(one, Pattern) and graph else one
+        return AtomPattern(QUAD, (graph, *pattern.slots)) if isinstance(pattern, Pattern) and graph else pattern
 
-    def made(one: Consequence) -> Consequence:
-        return replace(one, template=tuple(map(template, one.template))) if isinstance(one, Construct) else one
+    def with_quads(consequence: Consequence) -> Consequence:
+        return (
+            replace(consequence, template=tuple(map(template, consequence.template)))
+            if isinstance(consequence, Construct)
+            else consequence
+        )
 
-    return replace(rule, consequences=tuple(map(made, rule.consequences)))
+    return replace(rule, consequences=tuple(map(with_quads, rule.consequences)))
 
 
 def _put(system: System, place: int, rule: System) -> System:
@@ -168,8 +174,8 @@ def _turned(part: Any) -> Any:
 
 def _exactly(part: Any) -> Any:
     """The same with patterns whose literals match by term."""
-    made = _changed(part, _exactly)
-    return replace(made, exact=True) if isinstance(made, Pattern) else made
+    copy = _changed(part, _exactly)
+    return replace(copy, exact=True) if isinstance(copy, Pattern) else copy
 
 
 def _changed(part: Any, change: Callable[[Any], Any]) -> Any:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from squall.functions.jena import function_iri
 from squall.model import (
-    CAME,
+    ARRIVAL,
     GRAPH,
     Aggregate,
     Arrivals,
@@ -47,7 +47,7 @@ from squall.testing.strategies.vocabulary import (
     STREAMS,
     TESTS,
     TIME,
-    Known,
+    Scope,
     Shape,
     each_once,
 )
@@ -58,93 +58,96 @@ def drawn_of(draw: st.DrawFn, shape: Shape, chances: dict[str, int]) -> set[str]
     return {name for name, many in chances.items() if name in shape.features and draw(one_in(many))}
 
 
-def extended(known: Known, name: str) -> Known:
-    return known.plus(Known(bound=(Variable(name),)))
+def extended(scope: Scope, name: str) -> Scope:
+    return scope.plus(Scope(bound=(Variable(name),)))
 
 
 @st.composite
 def bodies(
     draw: st.DrawFn, shape: Shape, readable: tuple[Slot, ...], sources: tuple[Source, ...], most: int
-) -> tuple[tuple[Joinable, ...], Known]:
+) -> tuple[tuple[Joinable, ...], Scope]:
     """Joinables and what they bind: patterns, sometimes a part or a union among them."""
     patterns = draw(st.lists(patterns_of(readable), min_size=1, max_size=draw(st.integers(1, most))))
-    found: list[tuple[Joinable, Known]] = [(pattern, of_patterns([pattern])) for pattern in patterns]
-    chosen = drawn_of(draw, shape, {"parts": 5, "either": 5})
+    parts: list[tuple[Joinable, Scope]] = [(pattern, of_patterns([pattern])) for pattern in patterns]
+    features = drawn_of(draw, shape, {"parts": 5, "either": 5})
     # A body that asks for too much has no answers.
-    found = found[: most - len(chosen)]
-    if "parts" in chosen:
-        found.insert(draw(st.integers(0, len(found))), draw(parts_of(shape, readable, sources, "k")))
-    if "either" in chosen:
-        found.insert(draw(st.integers(0, len(found))), draw(unions(shape, readable, sources)))
-    return tuple(joinable for joinable, _ in found), reduce(Known.plus, (known for _, known in found))
+    parts = parts[: most - len(features)]
+    if "parts" in features:
+        parts.insert(draw(st.integers(0, len(parts))), draw(parts_of(shape, readable, sources, "k")))
+    if "either" in features:
+        parts.insert(draw(st.integers(0, len(parts))), draw(unions(shape, readable, sources)))
+    return tuple(joinable for joinable, _ in parts), reduce(Scope.plus, (scope for _, scope in parts))
 
 
-def of_patterns(joinables: Iterable[Joinable]) -> Known:
-    patterns = [one for one in joinables if isinstance(one, Pattern)]
+def of_patterns(joinables: Iterable[Joinable]) -> Scope:
+    patterns = [joinable for joinable in joinables if isinstance(joinable, Pattern)]
     subjects = [slot for pattern in patterns if isinstance(slot := pattern.subject, Variable)]
-    return Known(each_once(*(tuple(variables(pattern)) for pattern in patterns)), each_once(subjects))
+    return Scope(each_once(*(tuple(variables(pattern)) for pattern in patterns)), each_once(subjects))
 
 
 @st.composite
 def parts_of(
     draw: st.DrawFn, shape: Shape, readable: tuple[Slot, ...], sources: tuple[Source, ...], prefix: str
-) -> tuple[System, Known]:
+) -> tuple[System, Scope]:
     """A sub-query: its variables that others may join are bound; an aggregate has a name of its own, with a prefix."""
-    whole = drawn_of(draw, shape, {"grouping": 3, "slice": 4}) if shape.below else set()
-    patterns = tuple(draw(st.lists(patterns_of(shape.below if whole else readable), min_size=1, max_size=2)))
-    known = of_patterns(patterns)
-    tests = (draw(conditions(known)),) if draw(one_in(4)) and known.bound else ()
+    features = drawn_of(draw, shape, {"grouping": 3, "slice": 4}) if shape.below else set()
+    patterns = tuple(draw(st.lists(patterns_of(shape.below if features else readable), min_size=1, max_size=2)))
+    scope = of_patterns(patterns)
+    tests = (draw(conditions(scope)),) if draw(one_in(4)) and scope.bound else ()
     own = draw(st.sampled_from(shape.sources)) if draw(one_in(4)) else sources
     part = System("", own, patterns, tests)
     if views := drawn_of(draw, shape, {"graphs": 3, "times": 3}):
-        part, known = draw(_viewed(part, known, "times" in views, shape.features))
-    if "grouping" in whole and may_group(shape, known):
-        grouping = draw(groupings(shape, known, prefix))
-        part, known = replace(part, grouping=grouping), grouped(grouping, known)
-    if draw(st.booleans()) and known.bound:
-        names = draw(some(known.all, 1))
-        part, known = replace(part, consequences=(Select(names),)), known.only(names)
-    return draw(modified(part, shape, known, "slice" in whole)), known
+        part, scope = draw(_viewed(part, scope, "times" in views, shape.features))
+    if "grouping" in features and may_group(shape, scope):
+        grouping = draw(groupings(shape, scope, prefix))
+        part, scope = replace(part, grouping=grouping), grouped(grouping, scope)
+    if draw(st.booleans()) and scope.bound:
+        names = draw(some(scope.all, 1))
+        part, scope = replace(part, consequences=(Select(names),)), scope.only(names)
+    return draw(modified(part, shape, scope, "slice" in features)), scope
 
 
 @st.composite
-def _viewed(draw: st.DrawFn, part: System, known: Known, timed: bool, features: frozenset[str]) -> tuple[System, Known]:
+def _viewed(
+    draw: st.DrawFn, part: System, scope: Scope, with_times: bool, features: frozenset[str]
+) -> tuple[System, Scope]:
     """A part that reads where its facts come from, and when they came, if it is `timed`."""
     graphs: tuple[Slot, ...] = (NAMED, NAMED, iri(STREAMS[1]))
     if "named" in features:
         graphs = (*graphs, Term(GRAPHS[3]))
     graph = draw(st.sampled_from(graphs))
-    told = [graph] if not timed else [graph, TIME]
-    patterns = [one for one in part.joinables if isinstance(one, Pattern)]
-    atoms = tuple(AtomPattern(CAME if timed else GRAPH, (*told, *one.slots)) for one in patterns)
-    kind: type[Source] = Arrivals if timed else Graphs
-    if not timed and "named" in features:
+    view_slots = [graph] if not with_times else [graph, TIME]
+    patterns = [item for item in part.joinables if isinstance(item, Pattern)]
+    atoms = tuple(AtomPattern(ARRIVAL if with_times else GRAPH, (*view_slots, *item.slots)) for item in patterns)
+    kind: type[Source] = Arrivals if with_times else Graphs
+    if not with_times and "named" in features:
         kind = partial(Graphs, only=draw(st.sampled_from(["", "graphs", "streams"])))  # type: ignore[assignment]
     sources = tuple(
-        kind("" if isinstance(one, Graph) else one.iri, one.window, one.windows, one.removals) for one in part.sources
+        kind("" if isinstance(item, Graph) else item.iri, item.window, item.windows, item.removals)
+        for item in part.sources
     )
-    names = tuple(one for one in told if isinstance(one, Variable))
-    return replace(part, sources=sources, joinables=atoms), known.plus(Known(bound=names))
+    names = tuple(item for item in view_slots if isinstance(item, Variable))
+    return replace(part, sources=sources, joinables=atoms), scope.plus(Scope(bound=names))
 
 
 @st.composite
 def unions(
     draw: st.DrawFn, shape: Shape, readable: tuple[Slot, ...], sources: tuple[Source, ...]
-) -> tuple[Union, Known]:
+) -> tuple[Union, Scope]:
     """Two or three patterns beside each other. A variable that not all of them bind mostly gets a name of its own."""
     unsure = "unsure" in shape.features and draw(st.booleans())
     patterns = draw(st.lists(patterns_of(readable), min_size=2, max_size=3))
     knowns = [of_patterns([pattern]) for pattern in patterns]
-    common = [name for name in NAMES if all(name in known.bound for known in knowns)]
+    common = [name for name in NAMES if all(name in scope.bound for scope in knowns)]
     maybe: list[Variable] = []
     branches: list[System] = []
-    for number, (pattern, known) in enumerate(zip(patterns, knowns, strict=True)):
-        own = [name for name in known.bound if name not in common]
+    for number, (pattern, scope) in enumerate(zip(patterns, knowns, strict=True)):
+        own = [name for name in scope.bound if name not in common]
         names = {name: name if unsure else Variable(f"e{number}{name.name}") for name in own}
         maybe += (name for name in names.values() if name not in maybe)
         branches.append(System("", sources, (renamed(pattern, names),)))
-    subjects = tuple(name for name in common if all(name in known.subjects for known in knowns))
-    return Union(tuple(branches)), Known(tuple(common), subjects, tuple(maybe))
+    subjects = tuple(name for name in common if all(name in scope.subjects for scope in knowns))
+    return Union(tuple(branches)), Scope(tuple(common), subjects, tuple(maybe))
 
 
 def renamed(pattern: Pattern, names: dict[Variable, Variable]) -> Pattern:
@@ -160,7 +163,7 @@ def patterns_of(predicates: tuple[Slot, ...]) -> st.SearchStrategy[Pattern]:
     ends: list[tuple[Slot, Slot]] = [*6 * tuple(permutations(NAMES, 2)), *((name, name) for name in 2 * NAMES)]
     ends += product(NAMES, (*2 * NODES[:2], *LITERALS[:2]))
     ends += product(NODES[:1], (*2 * NAMES, NODES[0], LITERALS[0]))
-    return st.sampled_from([Pattern(one, predicate, other) for predicate in predicates for one, other in ends])
+    return st.sampled_from([Pattern(subject, predicate, value) for predicate in predicates for subject, value in ends])
 
 
 def some(names: Sequence[Variable], least: int) -> st.SearchStrategy[tuple[Variable, ...]]:
@@ -169,41 +172,41 @@ def some(names: Sequence[Variable], least: int) -> st.SearchStrategy[tuple[Varia
 
 
 @st.composite
-def conditions(draw: st.DrawFn, known: Known) -> Filter:
+def conditions(draw: st.DrawFn, scope: Scope) -> Filter:
     """A test: mostly one that some solutions pass and others do not, now and then any."""
-    function, arguments = draw(st.sampled_from(TESTS if draw(one_in(5)) else _selective(known) or TESTS))
+    function, arguments = draw(st.sampled_from(TESTS if draw(one_in(5)) else _selective(scope) or TESTS))
     return Filter(Call(function, arguments))
 
 
 @cache
-def _selective(known: Known) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
-    found: list[tuple[str, tuple[Expression, ...]]] = [("notEqual", pair) for pair in permutations(known.bound, 2)]
-    for name in known.bound:
-        found.append(("notEqual", (name, NODES[1])))
-        if name not in known.subjects:
-            found += [("isLiteral", (name,)), ("notLiteral", (name,)), ("ge", (name, LITERALS[0]))]
-    for name in known.maybe:
-        found += [("unbound", (name,)), ("bound", (name,))]
-    return tuple((function_iri(name), arguments) for name, arguments in found)
+def _selective(scope: Scope) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
+    tests: list[tuple[str, tuple[Expression, ...]]] = [("notEqual", pair) for pair in permutations(scope.bound, 2)]
+    for name in scope.bound:
+        tests.append(("notEqual", (name, NODES[1])))
+        if name not in scope.subjects:
+            tests += [("isLiteral", (name,)), ("notLiteral", (name,)), ("ge", (name, LITERALS[0]))]
+    for name in scope.maybe:
+        tests += [("unbound", (name,)), ("bound", (name,))]
+    return tuple((function_iri(name), arguments) for name, arguments in tests)
 
 
 @st.composite
-def calls(draw: st.DrawFn, known: Known) -> Call:
+def calls(draw: st.DrawFn, scope: Scope) -> Call:
     """A value of what is known; now and then of what is not."""
-    names = known.bound if known.bound and not draw(one_in(6)) else NAMES
+    names = scope.bound if scope.bound and not draw(one_in(6)) else NAMES
     first: Variable = draw(st.sampled_from(names))
-    name = draw(st.sampled_from(("strConcat", "sum", "max"))) if first not in known.subjects else "strConcat"
-    others: tuple[Slot, ...] = (*names, *LITERALS[1:4])
-    second = draw(st.sampled_from(others))
+    name = draw(st.sampled_from(("strConcat", "sum", "max"))) if first not in scope.subjects else "strConcat"
+    seconds: tuple[Slot, ...] = (*names, *LITERALS[1:4])
+    second = draw(st.sampled_from(seconds))
     return Call(function_iri(name), (first, second))
 
 
 @st.composite
-def groupings(draw: st.DrawFn, shape: Shape, known: Known, prefix: str) -> Grouping:
+def groupings(draw: st.DrawFn, shape: Shape, scope: Scope, prefix: str) -> Grouping:
     """Aggregates by one or two keys, or by none. They are named by the prefix and a number."""
     least = 0 if "totals" in shape.features else 1
-    keys = draw(some(known.all, least)) if known.all else ()
-    values = st.sampled_from((*NAMES[:1], *3 * known.all))
+    keys = draw(some(scope.all, least)) if scope.all else ()
+    values = st.sampled_from((*NAMES[:1], *3 * scope.all))
     aggregates = tuple(draw(_aggregates(f"{prefix}{number}", values)) for number in range(draw(st.integers(1, 2))))
     return Grouping(keys[:2], aggregates)
 
@@ -217,32 +220,34 @@ def _aggregates(draw: st.DrawFn, name: str, values: st.SearchStrategy[Variable])
     return Aggregate(Variable(name), kind, expression, draw(one_in(3)))
 
 
-def may_group(shape: Shape, known: Known) -> bool:
-    return bool(known.all) or "totals" in shape.features
+def may_group(shape: Shape, scope: Scope) -> bool:
+    return bool(scope.all) or "totals" in shape.features
 
 
-def grouped(grouping: Grouping, known: Known) -> Known:
-    made = tuple(aggregate.variable for aggregate in grouping.aggregates)
-    return known.only(grouping.keys).plus(Known(maybe=made))
+def grouped(grouping: Grouping, scope: Scope) -> Scope:
+    aggregates = tuple(aggregate.variable for aggregate in grouping.aggregates)
+    return scope.only(grouping.keys).plus(Scope(maybe=aggregates))
 
 
 @st.composite
-def modified(draw: st.DrawFn, system: System, shape: Shape, known: Known, sliced: bool) -> System:
+def modified(draw: st.DrawFn, system: System, shape: Shape, scope: Scope, sliced: bool) -> System:
     """The system with distinct and slice. Where these leave a choice that names and written order would make, the order
     says it all."""
-    selects = any(isinstance(one, Select) for one in system.consequences)
+    selects = any(isinstance(consequence, Select) for consequence in system.consequences)
     distinct = selects and "distinct" in shape.features and draw(one_in(3))
     if not sliced:
         return replace(system, distinct=distinct)
     if selects:
-        names = visible(system) if distinct else known.all
+        names = visible(system) if distinct else scope.all
         order = draw(st.lists(st.sampled_from(names), max_size=2, unique=True)) if names else []
     else:
-        makes = (one for one in system.consequences if isinstance(one, Construct))
-        made = [template for one in makes for template in one.template]
-        order = list(dict.fromkeys(name for template in made for name in variables(template))) or list(visible(system))
+        makes = (consequence for consequence in system.consequences if isinstance(consequence, Construct))
+        templates = [template for consequence in makes for template in consequence.template]
+        order = list(dict.fromkeys(name for template in templates for name in variables(template))) or list(
+            visible(system)
+        )
     by = tuple(Order(name, draw(st.booleans())) for name in order)
-    shown = [one.variables for one in system.consequences if isinstance(one, Select)]
-    keys = draw(some(shown[0], 0))[:1] if shown and shown[0] and draw(one_in(3)) else ()
+    selected = [consequence.variables for consequence in system.consequences if isinstance(consequence, Select)]
+    keys = draw(some(selected[0], 0))[:1] if selected and selected[0] and draw(one_in(3)) else ()
     cut = Slice(by, draw(st.sampled_from((0, 0, 1))), draw(st.sampled_from((1, 2, 3, None))), keys)
     return replace(system, distinct=distinct, slice=cut)

@@ -42,43 +42,43 @@ from squall.testing.strategies.joinables import (
     unions,
 )
 from squall.testing.strategies.streams import one_in
-from squall.testing.strategies.vocabulary import ALSO, LITERALS, MADE, NAMES, NODES, THERE, TRUTHS, Known, Shape
+from squall.testing.strategies.vocabulary import ALSO, LITERALS, MADE, NAMES, NODES, THERE, TRUTHS, Scope, Shape
 
 
 @st.composite
 def predicates_of(
-    draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...], binds: bool
-) -> tuple[tuple[Predicate, ...], Known]:
+    draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Source, ...], binds: bool
+) -> tuple[tuple[Predicate, ...], Scope]:
     """Tests, binds, table functions, negations and left joins; variables that the body does not know are unbound."""
-    found: list[Predicate] = []
-    if draw(one_in(4)) and known.all:
-        found.append(draw(conditions(known)))
+    predicates: list[Predicate] = []
+    if draw(one_in(4)) and scope.all:
+        predicates.append(draw(conditions(scope)))
     if binds:
         keeps = "keeps" in shape.features and draw(st.booleans())
-        found.append(Bind(MADE, draw(calls(known)), keeps))
-        known = known.plus(Known(maybe=(MADE,))) if keeps else extended(known, MADE.name)
+        predicates.append(Bind(MADE, draw(calls(scope)), keeps))
+        scope = scope.plus(Scope(maybe=(MADE,))) if keeps else extended(scope, MADE.name)
     if shape.below:
-        chosen = drawn_of(draw, shape, {"negation": 2, "maybe": 4, "compute": 5, "minus": 6, "exists": 1})
-        for kind in draw(st.permutations(sorted(chosen))):
-            predicate, known = draw(_PREDICATES[kind](shape, known, sources))
-            found.append(predicate)
+        features = drawn_of(draw, shape, {"negation": 2, "maybe": 4, "compute": 5, "minus": 6, "exists": 1})
+        for kind in draw(st.permutations(sorted(features))):
+            predicate, scope = draw(_PREDICATES[kind](shape, scope, sources))
+            predicates.append(predicate)
         # What a left join or a table function gives may be asked for as well.
-        if draw(one_in(3)) and chosen - {"negation", "minus"} and known.all:
-            found.append(draw(conditions(known)))
-    return tuple(found), known
+        if draw(one_in(3)) and features - {"negation", "minus"} and scope.all:
+            predicates.append(draw(conditions(scope)))
+    return tuple(predicates), scope
 
 
 @st.composite
-def _negations(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...]) -> tuple[Predicate, Known]:
-    joinables: tuple[Joinable, ...] = (draw(_negated(shape.below, known.bound)),)
+def _negations(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Source, ...]) -> tuple[Predicate, Scope]:
+    joinables: tuple[Joinable, ...] = (draw(_negated(shape.below, scope.bound)),)
     if "parts" in shape.features and draw(one_in(3)):
         more = (
             draw(parts_of(shape, shape.below, sources, "w"))[0]
             if draw(st.booleans())
-            else draw(_negated(shape.below, known.bound))
+            else draw(_negated(shape.below, scope.bound))
         )
         joinables = (*joinables, more)
-    return Without(joinables), known
+    return Without(joinables), scope
 
 
 @cache
@@ -91,7 +91,7 @@ def _negated(predicates: tuple[Term, ...], bound: tuple[Variable, ...]) -> st.Se
 
 
 @st.composite
-def _left_joins(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...]) -> tuple[Predicate, Known]:
+def _left_joins(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Source, ...]) -> tuple[Predicate, Scope]:
     """A left join on what is bound; every other variable of its right side has a name of its own."""
     most = 2 if "parts" in shape.features else 1
     patterns = draw(st.lists(patterns_of(shape.below), min_size=1, max_size=most))
@@ -99,46 +99,48 @@ def _left_joins(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Sour
         # One of its own, or else all that it does is to multiply.
         patterns[0] = replace(patterns[0], object=Variable("o"))
     inner = of_patterns(patterns)
-    own = [name for name in inner.bound if name not in known.bound]
+    own = [name for name in inner.bound if name not in scope.bound]
     unsure = "unsure" in shape.features and draw(st.booleans())
     names = {name: name if unsure else Variable(f"m{name.name}") for name in own}
     right = System("", sources, tuple(renamed(pattern, names) for pattern in patterns))
-    after = known.plus(Known(maybe=tuple(names.values())))
+    after = scope.plus(Scope(maybe=tuple(names.values())))
     condition = draw(conditions(after)).expression if draw(one_in(3)) else None
-    asked: tuple[Exists, ...] = ()
+    exists: tuple[Exists, ...] = ()
     if "exists" in shape.features and draw(one_in(4)):
-        asked = (Exists(ALSO, draw(_asked_for(shape, after, sources))),)
+        exists = (Exists(ALSO, draw(_exists_part(shape, after, sources))),)
         condition = Call(function_iri("equal"), (ALSO, draw(st.sampled_from(TRUTHS))))
-    return Optional(right, condition, asked), after
+    return Optional(right, condition, exists), after
 
 
 @st.composite
-def _minuses(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...]) -> tuple[Predicate, Known]:
+def _minuses(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Source, ...]) -> tuple[Predicate, Scope]:
     """MINUS of a pattern, or of a union in which a variable may be unbound."""
-    joinable: Joinable = draw(_negated(shape.below, known.bound))
+    joinable: Joinable = draw(_negated(shape.below, scope.bound))
     if "unsure" in shape.features and draw(one_in(3)):
         joinable, _ = draw(unions(shape, shape.below, sources))
-    return Without((joinable,), minus=True), known
+    return Without((joinable,), minus=True), scope
 
 
 @st.composite
-def _existences(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...]) -> tuple[Predicate, Known]:
-    asked = draw(_asked_for(shape, known, sources))
-    wanted = draw(st.sampled_from((True, False, None)))
-    if wanted is not None and draw(st.booleans()):
-        return Exists(None, asked, wanted), known
-    return Exists(THERE, asked, wanted), extended(known, THERE.name)
+def _exists_predicates(
+    draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Source, ...]
+) -> tuple[Predicate, Scope]:
+    part = draw(_exists_part(shape, scope, sources))
+    expected = draw(st.sampled_from((True, False, None)))
+    if expected is not None and draw(st.booleans()):
+        return Exists(None, part, expected), scope
+    return Exists(THERE, part, expected), extended(scope, THERE.name)
 
 
 @st.composite
-def _asked_for(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...], deep: int = 1) -> System:
+def _exists_part(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Source, ...], deep: int = 1) -> System:
     """What is to exist: patterns or a union, and predicates that may read what is known outside."""
     least = 0 if deep and "axioms" in shape.features else 1
-    patterns = draw(st.lists(_negated(shape.below, known.all), min_size=least, max_size=2))
+    patterns = draw(st.lists(_negated(shape.below, scope.all), min_size=least, max_size=2))
     joinables: tuple[Joinable, ...] = tuple(patterns)
-    inner = known.plus(of_patterns(patterns))
+    inner = scope.plus(of_patterns(patterns))
     if "either" in shape.features and draw(one_in(4)):
-        branches = [draw(_asked_for(shape, known, sources, 0)) for _ in range(2)]
+        branches = [draw(_exists_part(shape, scope, sources, 0)) for _ in range(2)]
         joinables = (*joinables[:1], Union(tuple(branches)))
     predicates: list[Predicate] = []
     if draw(one_in(3)) and inner.all:
@@ -148,7 +150,7 @@ def _asked_for(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Sourc
     if draw(one_in(6)):
         predicates.append(Without((draw(_negated(shape.below, inner.all)),)))
     if deep and draw(one_in(4)):
-        nested = draw(_asked_for(shape, inner, sources, 0))
+        nested = draw(_exists_part(shape, inner, sources, 0))
         predicates.append(Exists(None, nested, draw(st.booleans())))
     if draw(one_in(3)) and inner.all:
         predicates.append(draw(conditions(inner)))
@@ -160,15 +162,15 @@ def _asked_for(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Sourc
 
 
 @st.composite
-def _computations(draw: st.DrawFn, shape: Shape, known: Known, sources: tuple[Source, ...]) -> tuple[Predicate, Known]:
+def _computations(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Source, ...]) -> tuple[Predicate, Scope]:
     result = Variable("t")
-    return TableFunction((result,), _table(), (draw(st.sampled_from(NAMES)),)), extended(known, result.name)
+    return TableFunction((result,), _table(), (draw(st.sampled_from(NAMES)),)), extended(scope, result.name)
 
 
 _PREDICATES = {
     "negation": _negations,
     "minus": _minuses,
-    "exists": _existences,
+    "exists": _exists_predicates,
     "maybe": _left_joins,
     "compute": _computations,
 }
@@ -177,9 +179,9 @@ _PREDICATES = {
 @cache
 def _table() -> str:
     """The IRI of a table function that makes none, one or several rows, one of them twice."""
-    made = functions.Function("urn:x-squall:testing:table", _rows_of, 1, 1)
-    functions.register(made)
-    return made.iri
+    function = functions.Function("urn:x-squall:testing:table", _rows_of, 1, 1)
+    functions.register(function)
+    return function.iri
 
 
 def _rows_of(value: Term | None) -> list[tuple[Term]]:

@@ -37,7 +37,7 @@ from squall.testing.strategies.joinables import (
 )
 from squall.testing.strategies.predicates import predicates_of
 from squall.testing.strategies.streams import one_in
-from squall.testing.strategies.vocabulary import BASE, LEVELS, LITERALS, NODES, STREAMS, TOP, Known, Shape
+from squall.testing.strategies.vocabulary import BASE, LEVELS, LITERALS, NODES, STREAMS, TOP, Scope, Shape
 
 
 @st.composite
@@ -46,35 +46,35 @@ def rules(draw: st.DrawFn, name: str, shape: Shape) -> System:
     if "axioms" in shape.features and shape.level < TOP and draw(one_in(12)):
         return System(name, consequences=(Construct((draw(_heads(shape, (), ())),)),))
     binds = shape.level > 0 and draw(one_in(4))
-    whole = drawn_of(draw, shape, {"grouping": 4, "slice": 5, "now": 6}) if shape.below else set()
+    features = drawn_of(draw, shape, {"grouping": 4, "slice": 5, "now": 6}) if shape.below else set()
     # What makes new terms reads only what lies below, so that making them does not recur.
     asks = shape.below and drawn_of(draw, shape, {"exists": 3})
-    readable = shape.below if binds or whole or asks else shape.readable
-    body, known = draw(bodies(shape, readable, sources, most=3))
+    readable = shape.below if binds or features or asks else shape.readable
+    body, scope = draw(bodies(shape, readable, sources, most=3))
     asking = shape if asks else replace(shape, features=shape.features - {"exists"})
-    predicates, known = draw(predicates_of(asking, known, sources, binds))
-    if "now" in whole and not known.maybe and all(isinstance(one, Pattern) for one in body):
-        predicates, known = (*predicates, Bind(Variable("now"), Call(function_iri("now"), ()))), extended(known, "now")
-    grouping = draw(groupings(shape, known, "n")) if "grouping" in whole and may_group(shape, known) else None
+    predicates, scope = draw(predicates_of(asking, scope, sources, binds))
+    if "now" in features and not scope.maybe and all(isinstance(joinable, Pattern) for joinable in body):
+        predicates, scope = (*predicates, Bind(Variable("now"), Call(function_iri("now"), ()))), extended(scope, "now")
+    grouping = draw(groupings(shape, scope, "n")) if "grouping" in features and may_group(shape, scope) else None
     if grouping:
-        known = grouped(grouping, known)
-    consequences = draw(_consequences(shape, known, body))
+        scope = grouped(grouping, scope)
+    consequences = draw(_consequences(shape, scope, body))
     rule = System(name, sources, body, predicates, grouping, consequences=consequences)
-    return draw(modified(rule, shape, known, "slice" in whole))
+    return draw(modified(rule, shape, scope, "slice" in features))
 
 
 @st.composite
-def _consequences(draw: st.DrawFn, shape: Shape, known: Known, body: tuple[Joinable, ...]) -> tuple[Consequence, ...]:
+def _consequences(draw: st.DrawFn, shape: Shape, scope: Scope, body: tuple[Joinable, ...]) -> tuple[Consequence, ...]:
     if shape.level < TOP:
-        heads = st.lists(_heads(shape, known.subjects, known.all), min_size=1, max_size=2)
+        heads = st.lists(_heads(shape, scope.subjects, scope.all), min_size=1, max_size=2)
         return (Construct(tuple(draw(heads)), "internal" in shape.features and draw(one_in(5))),)
     if "ask" in shape.features and ("select" not in shape.features or draw(one_in(5))):
         return (Ask(),)
     updates = sorted(shape.features & {"delete", "insert"})
     if updates and ("select" not in shape.features or draw(one_in(3))):
         kinds = draw(st.lists(st.sampled_from(updates), min_size=1, max_size=3))
-        return tuple([draw(_changes(kind, shape, known, body)) for kind in kinds])
-    return (Select(draw(some(known.all, 1)) if known.all else ()),)
+        return tuple([draw(_changes(kind, shape, scope, body)) for kind in kinds])
+    return (Select(draw(some(scope.all, 1)) if scope.all else ()),)
 
 
 @cache
@@ -86,11 +86,11 @@ def _heads(shape: Shape, subjects: tuple[Variable, ...], objects: tuple[Variable
 # So that updates come to rest, none inserts what another may delete, nor a term that is not there.
 
 
-def _changes(kind: str, shape: Shape, known: Known, body: tuple[Joinable, ...]) -> st.SearchStrategy[Consequence]:
+def _changes(kind: str, shape: Shape, scope: Scope, body: tuple[Joinable, ...]) -> st.SearchStrategy[Consequence]:
     if kind == "insert":
         among = BASE[:1] if "delete" in shape.features else BASE
-        return st.builds(Insert, _alone(_templates(among, known.subjects, known.subjects)), _graphs(shape, known))
-    return st.builds(Delete, _alone(_deleted(shape, known, body)), _graphs(shape, known))
+        return st.builds(Insert, _alone(_templates(among, scope.subjects, scope.subjects)), _graphs(shape, scope))
+    return st.builds(Delete, _alone(_deleted(shape, scope, body)), _graphs(shape, scope))
 
 
 def _alone(templates: st.SearchStrategy[Pattern]) -> st.SearchStrategy[tuple[Pattern]]:
@@ -98,31 +98,31 @@ def _alone(templates: st.SearchStrategy[Pattern]) -> st.SearchStrategy[tuple[Pat
 
 
 @st.composite
-def _deleted(draw: st.DrawFn, shape: Shape, known: Known, body: tuple[Joinable, ...]) -> Pattern:
+def _deleted(draw: st.DrawFn, shape: Shape, scope: Scope, body: tuple[Joinable, ...]) -> Pattern:
     """What a rule has just read is there, so that taking it away makes a difference."""
     among = BASE[1:] if "insert" in shape.features else BASE
-    read = [one for one in body if isinstance(one, Pattern) and known.bound_in(one)]
+    patterns = [pattern for pattern in body if isinstance(pattern, Pattern) and scope.bound_in(pattern)]
     if "insert" in shape.features:
-        read = [one for one in read if one.predicate in among]
-    if read and not draw(one_in(3)):
-        return draw(st.sampled_from(read))
-    return draw(_templates(among, known.subjects, known.all))
+        patterns = [pattern for pattern in patterns if pattern.predicate in among]
+    if patterns and not draw(one_in(3)):
+        return draw(st.sampled_from(patterns))
+    return draw(_templates(among, scope.subjects, scope.all))
 
 
 @st.composite
-def _graphs(draw: st.DrawFn, shape: Shape, known: Known) -> Slot | None:
+def _graphs(draw: st.DrawFn, shape: Shape, scope: Scope) -> Slot | None:
     """Mostly none; or that of a stream, or one that a solution names."""
     streams = map(iri, STREAMS[1:]) if "streams" in shape.features else ()
-    named: tuple[Slot, ...] = (*streams, *known.all[:1])
-    if not named or not draw(one_in(3)):
+    graphs: tuple[Slot, ...] = (*streams, *scope.all[:1])
+    if not graphs or not draw(one_in(3)):
         return None
-    return draw(st.sampled_from(named))
+    return draw(st.sampled_from(graphs))
 
 
 def _templates(
     predicates: tuple[Term, ...], subjects: tuple[Variable, ...], objects: tuple[Variable, ...]
 ) -> st.SearchStrategy[Pattern]:
-    known: tuple[Slot, ...] = (*subjects, *subjects, NODES[0])
+    subject_slots: tuple[Slot, ...] = (*subjects, *subjects, NODES[0])
     values: tuple[Slot, ...] = (*objects, *objects, NODES[0], LITERALS[0])
-    slots = product(known, predicates, values)
+    slots = product(subject_slots, predicates, values)
     return st.sampled_from([Pattern(*slot) for slot in slots])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from squall.model import Graph, Report, Source
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import ALWAYS, HEARTBEAT, Event, Fact, Triple, heartbeat
-from squall.testing.strategies.vocabulary import CORE, FACTS, GRAPHS, MADE_STREAMS, MEASURES, STREAMS
+from squall.testing.strategies.vocabulary import CORE, DERIVED_STREAMS, FACTS, GRAPHS, MEASURES, STREAMS
 
 
 def facts(features: frozenset[str] = CORE) -> st.SearchStrategy[Triple]:
@@ -26,12 +26,12 @@ def event_streams(draw: st.DrawFn, least: int = 7, most: int = 12, features: fro
     facts, and with reports also heartbeats; pauses, with windows also such as are longer than all of them; with
     removals mostly of what has come."""
     together = st.lists(facts(features), min_size=3, max_size=8).map(tuple)
-    given = st.one_of(together, together, together, together, st.just(()))
+    fact_tuples = st.one_of(together, together, together, together, st.just(()))
     pauses = st.sampled_from((0, 0, 0, 1, 1, 1, 2, 2, 3, 17) if "windows" in features else (0, 0, 0, 1, 1, 2))
     times = accumulate(draw(st.lists(pauses, min_size=least, max_size=most)))
     streams = st.sampled_from((*STREAMS[:2], *STREAMS) if "streams" in features else STREAMS[:1])
     graphs = st.sampled_from(GRAPHS if "named" in features else GRAPHS[:1])
-    events = [Event(time, draw(given), draw(streams), graph=draw(graphs)) for time in times]
+    events = [Event(time, draw(fact_tuples), draw(streams), graph=draw(graphs)) for time in times]
     if "reports" in features:
         events = [heartbeat(event.time) if not event.facts and draw(st.booleans()) else event for event in events]
     return draw(_removing(events)) if "removals" in features else events
@@ -40,14 +40,14 @@ def event_streams(draw: st.DrawFn, least: int = 7, most: int = 12, features: fro
 @st.composite
 def _removing(draw: st.DrawFn, events: Sequence[Event]) -> list[Event]:
     """The events, of which some remove what came before them, or what never came."""
-    found: list[Event] = []
-    came: list[Fact] = []
+    changed_events: list[Event] = []
+    past_facts: list[Fact] = []
     for event in events:
         removes = event.stream != HEARTBEAT and draw(one_in(4))
-        removed = draw(st.lists(st.sampled_from((*came, *FACTS[:2])), max_size=2)) if removes else []
-        found.append(event._replace(removed=tuple(removed)))
-        came += event.facts
-    return found
+        removals = draw(st.lists(st.sampled_from((*past_facts, *FACTS[:2])), max_size=2)) if removes else []
+        changed_events.append(event._replace(removed=tuple(removals)))
+        past_facts += event.facts
+    return changed_events
 
 
 def static_data(most: int = 3, features: frozenset[str] = CORE) -> st.SearchStrategy[list[Event]]:
@@ -74,21 +74,21 @@ def reports() -> st.SearchStrategy[Report]:
 
 def sources_of(stream: str, features: frozenset[str]) -> st.SearchStrategy[Source]:
     windows = _windows(features)
-    own = st.lists(windows, min_size=2, max_size=2).map(lambda found: tuple(zip(STREAMS[1:], found, strict=True)))
+    own = st.lists(windows, min_size=2, max_size=2).map(lambda pair: tuple(zip(STREAMS[1:], pair, strict=True)))
     apart = st.one_of(st.just(()), own) if stream == "" and "streams" in features else st.just(())
     strict = st.booleans() if "named" in features else st.just(False)
-    return st.builds(Source, st.just(stream), windows, apart, st.just("removals" in features), apart=strict)
+    return st.builds(Source, st.just(stream), windows, apart, st.just("removals" in features), sparql_dataset=strict)
 
 
 def graphs_of(features: frozenset[str]) -> st.SearchStrategy[Graph]:
     """Sources of a named graph, of all streams or within one."""
-    found = sources_of("", features)
-    within = st.sampled_from(("", "", STREAMS[1], *(MADE_STREAMS if "tellings" in features else ())))
+    sources = sources_of("", features)
+    within = st.sampled_from(("", "", STREAMS[1], *(DERIVED_STREAMS if "output specs" in features else ())))
 
     def graph(source: Source, name: str, within: str) -> Graph:
         return Graph(name[1:-1], source.window, source.windows, source.removals, within=within)
 
-    return st.builds(graph, found, st.sampled_from(GRAPHS[2:4]), within)
+    return st.builds(graph, sources, st.sampled_from(GRAPHS[2:4]), within)
 
 
 @cache

@@ -12,8 +12,8 @@ def jena_text(system: System) -> str:
 
 def _jena_rule(rule: System) -> str:
     body = [*map(_jena_pattern, rule.joinables), *map(_jena_predicate, rule.predicates)]
-    made = [one for one in rule.consequences if isinstance(one, Construct)]
-    heads = [_jena_pattern(template) for construct in made for template in construct.template]
+    constructs = [consequence for consequence in rule.consequences if isinstance(consequence, Construct)]
+    heads = [_jena_pattern(template) for construct in constructs for template in construct.template]
     return f"[{rule.name}: {' '.join(body)} -> {' '.join(heads)}]"
 
 

@@ -25,7 +25,7 @@ LEVELS = tuple(tuple(iri(f"http://example.org/{name}") for name in names) for na
 MEASURE = iri("http://example.org/n")
 """A predicate whose objects are numbers; no rule makes it."""
 STREAMS = ("", "http://example.org/one", "http://example.org/two")
-MADE_STREAMS = ("http://example.org/made", "http://example.org/more")
+DERIVED_STREAMS = ("http://example.org/made", "http://example.org/more")
 """Streams that programs make."""
 GRAPHS = ("", "", "<http://example.org/one>", "<http://example.org/named>", "_:named")
 """Named graphs, of which one has the name of a stream."""
@@ -63,7 +63,7 @@ FEATURES = {
     "keeps": "values that solutions may do without",
     "ask": "queries that ask whether there is any solution",
     "internal": "facts that are no part of the answer",
-    "tellings": "rules that say how their answer is told, and such as make streams that others read",
+    "output specs": "rules that say how their answer is told, and such as make streams that others read",
 }
 """What a made-up program may have, by the name under which it is switched on."""
 ALL = frozenset(FEATURES)
@@ -108,12 +108,12 @@ class Shape:
     def readable(self) -> tuple[Slot, ...]:
         """A variable for a predicate reads every level: only what nothing negates may depend on it."""
         own = LEVELS[self.level] if self.level < TOP else ()
-        known = (*BASE, *BASE, *self.below, *own)
-        return (*known, NAMES[-1]) if not self.features & WHOLE or self.level >= TOP - 1 else known
+        scope = (*BASE, *BASE, *self.below, *own)
+        return (*scope, NAMES[-1]) if not self.features & WHOLE or self.level >= TOP - 1 else scope
 
 
 @dataclass(frozen=True)
-class Known:
+class Scope:
     """The variables of a body: bound in each solution; of these, those that are never literals; maybe unbound."""
 
     bound: tuple[Variable, ...] = ()
@@ -124,8 +124,8 @@ class Known:
     def all(self) -> tuple[Variable, ...]:
         return (*self.bound, *self.maybe)
 
-    def plus(self, other: Known) -> Known:
-        return Known(
+    def plus(self, other: Scope) -> Scope:
+        return Scope(
             each_once(self.bound, other.bound),
             each_once(self.subjects, other.subjects),
             tuple(name for name in each_once(self.maybe, other.maybe) if name not in (*self.bound, *other.bound)),
@@ -135,9 +135,9 @@ class Known:
         """Whether all variables of a pattern are known."""
         return set(self.bound).issuperset(variables(pattern))
 
-    def only(self, names: Collection[Variable]) -> Known:
+    def only(self, names: Collection[Variable]) -> Scope:
         parts = (self.bound, self.subjects, self.maybe)
-        return Known(*(tuple(name for name in part if name in names) for part in parts))
+        return Scope(*(tuple(name for name in part if name in names) for part in parts))
 
 
 def each_once(*parts: Sequence[Variable]) -> tuple[Variable, ...]:
