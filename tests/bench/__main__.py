@@ -48,8 +48,8 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def pair(text: str) -> str:
-    planner, _, rest = text.partition(":")
-    builder, _, form = rest.partition(":")
+    planner, _, remainder = text.partition(":")
+    builder, _, form = remainder.partition(":")
     for group, name in ((plugins.PLANNERS, planner), (plugins.BUILDERS, builder)):
         if name not in plugins.names(group):
             raise argparse.ArgumentTypeError(f"no `{name}` among {', '.join(plugins.names(group))}")
@@ -78,36 +78,36 @@ def compare(
     why is told. Raises Failed where it is one of our own runs."""
     with tempfile.TemporaryDirectory() as folder:
         WORKS[name].write(Path(folder), size)
-        found: dict[str, list[Measured]] = {run: [] for run in runs}
+        measureds: dict[str, list[Measured]] = {run: [] for run in runs}
         for _ in range(repeat):
-            for run in [run for run, measured in found.items() if _goes_on(run, measured)]:
+            for run in [run for run, measured in measureds.items() if _goes_on(run, measured)]:
                 command = [sys.executable, "-m", "tests.bench.child", name, run, folder]
                 try:
-                    found[run].append(measure(command, ROOT, limit))
+                    measureds[run].append(measure(command, ROOT, limit))
                 except Failed as error:
                     if run not in peers.PEERS:
                         raise
                     tell(run, str(error))
-                    del found[run]
-    return [row(name, size, run, measured, found[runs[0]]) for run, measured in found.items()]
+                    del measureds[run]
+    return [row(name, size, run, measured, measureds[runs[0]]) for run, measured in measureds.items()]
 
 
 def _goes_on(run: str, measured: Sequence[Measured]) -> bool:
     """Whether a run is done once more."""
-    return run not in peers.PEERS or all(one.total < LONG for one in measured)
+    return run not in peers.PEERS or all(item.total < LONG for item in measured)
 
 
 def row(name: str, size: int, run: str, measured: Sequence[Measured], first: Sequence[Measured]) -> dict[str, Any]:
     """The figures of a run, the ratios being those of its rates to the first run's."""
-    wall, cpu = median(one.wall for one in measured), median(one.cpu for one in measured)
-    said = {key: median(one.said[key] for one in measured) for key in measured[0].said if key.endswith("_us")}
+    wall, cpu = median(item.wall for item in measured), median(item.cpu for item in measured)
+    message = {key: median(item.said[key] for item in measured) for key in measured[0].said if key.endswith("_us")}
     return {
-        "work": name, "run": run, "triples": size, "repetitions": len(measured), **measured[0].said, **said,
-        "wall_s": wall, "cpu_s": cpu, "total_s": median(one.total for one in measured),
-        "peak_mb": median(one.peak for one in measured) / 1e6, "triples_per_s": size / wall,
-        "triples_per_cpu_s": size / max(cpu, 1e-6), "ratio": median(one.wall for one in first) / wall,
-        "cpu_ratio": median(one.cpu for one in first) / max(cpu, 1e-6),
-        "same": None if run == peers.PARSING else len({one.said["digest"] for one in (*measured, *first)}) == 1,
+        "work": name, "run": run, "triples": size, "repetitions": len(measured), **measured[0].said, **message,
+        "wall_s": wall, "cpu_s": cpu, "total_s": median(item.total for item in measured),
+        "peak_mb": median(item.peak for item in measured) / 1e6, "triples_per_s": size / wall,
+        "triples_per_cpu_s": size / max(cpu, 1e-6), "ratio": median(item.wall for item in first) / wall,
+        "cpu_ratio": median(item.cpu for item in first) / max(cpu, 1e-6),
+        "same": None if run == peers.PARSING else len({item.said["digest"] for item in (*measured, *first)}) == 1,
     }  # fmt: skip
 
 
@@ -133,40 +133,40 @@ def show(rows: Sequence[dict[str, Any]], console: Console) -> None:
     columns = COLUMNS | (WAITS if "median_us" in rows[0] else {})
     for column in columns:
         table.add_column(column, justify="left" if column in ("run", "same answer") else "right")
-    for one in rows:
-        table.add_row(*(write(one) for write in columns.values()))
+    for item in rows:
+        table.add_row(*(write(item) for write in columns.values()))
     console.print(table)
 
 
 def show_sizes(rows: Sequence[dict[str, Any]], console: Console) -> None:
-    operators = list(dict.fromkeys(name for one in rows for name in one["operators"]))
+    operators = list(dict.fromkeys(name for item in rows for name in item["operators"]))
     table = Table(title=f"nodes of the plan of {rows[0]['rules']} rules that share their prefix")
     for column in ("planner", "nodes", *operators):
         table.add_column(column, justify="left" if column == "planner" else "right")
-    for one in rows:
-        table.add_row(one["planner"], str(one["nodes"]), *(str(one["operators"].get(name, 0)) for name in operators))
+    for item in rows:
+        table.add_row(item["planner"], str(item["nodes"]), *(str(item["operators"].get(name, 0)) for name in operators))
     console.print(table)
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    asked = arguments(given)
+    request = arguments(given)
     console = Console(width=None if sys.stdout.isatty() else 120)
     rows: list[dict[str, Any]] = []
-    for name in asked.work:
+    for name in request.work:
         if name == PLANS:
-            found = sizes(asked.size or 100)
-            show_sizes(found, console)
+            result = sizes(request.size or 100)
+            show_sizes(result, console)
         else:
-            runs = [*(asked.run or [WORKS[name].run]), *able(asked.peer, name)]
+            runs = [*(request.run or [WORKS[name].run]), *able(request.peer, name)]
             try:
-                found = compare(name, runs, asked.size or WORKS[name].size, asked.repeat, asked.limit)
+                result = compare(name, runs, request.size or WORKS[name].size, request.repeat, request.limit)
             except Failed as error:
                 print(f"a run of `{name}` failed:\n{error}", file=sys.stderr)
                 return 1
-            show(found, console)
-        rows += found
-    if asked.json:
-        asked.json.write_text(json.dumps(rows, indent=2) + "\n")
+            show(result, console)
+        rows += result
+    if request.json:
+        request.json.write_text(json.dumps(rows, indent=2) + "\n")
     return 0
 
 

@@ -29,7 +29,7 @@ def main(given: Iterable[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m tests.bench.driver", description="Memory of the driver over time.")
     parser.add_argument("--triples", type=int, default=1_000_000, help="of the stream (1,000,000)")
     parser.add_argument("--batch", type=int, default=10_000, help="triples of a micro-batch (10,000)")
-    asked = parser.parse_args(None if given is None else list(given))
+    arguments = parser.parse_args(None if given is None else list(given))
     spark = session([(FILES_PER_BATCH, "1")])
     java = spark._jvm.java.lang  # type: ignore[union-attr]
     python, heap = [], []
@@ -40,17 +40,17 @@ def main(given: Iterable[str] | None = None) -> int:
         heap.append(java.Runtime.getRuntime().totalMemory() - java.Runtime.getRuntime().freeMemory())
 
     with tempfile.TemporaryDirectory() as place:
-        folder, lines = Path(place, "in"), data.sensors(asked.triples)
-        write_parts(folder, iter(lambda: list(islice(lines, asked.batch)), []))
-        step = length(asked.batch)
+        folder, lines = Path(place, "in"), data.sensors(arguments.triples)
+        write_parts(folder, iter(lambda: list(islice(lines, arguments.batch)), []))
+        step = length(arguments.batch)
         triggers(spark, lambda: ours(Q3, f"RANGE {step} STEP {step}", folder, Path(place)), look)
     grows = False
-    for name, found in (("Python", python), ("Java", heap)):
-        size = len(found) // 4
-        quarters = [median(found[first : first + size]) for first in range(0, 4 * size, size)]
+    for name, result in (("Python", python), ("Java", heap)):
+        size = len(result) // 4
+        quarters = [median(result[first : first + size]) for first in range(0, 4 * size, size)]
         grows |= quarters[3] > GROWTH * quarters[1]
-        shown = ", ".join(f"{one / 1e6:,.1f} MB" for one in quarters)
-        print(f"{name:8} {shown}: medians by quarters of {4 * size} micro-batches")
+        text = ", ".join(f"{quarter / 1e6:,.1f} MB" for quarter in quarters)
+        print(f"{name:8} {text}: medians by quarters of {4 * size} micro-batches")
     return 1 if grows else 0
 
 

@@ -48,12 +48,12 @@ def rate(work: str, executors: int, data: Path, triples: int) -> float:
 
 def bind(driver: int, cores: Sequence[int]) -> None:
     """Binds each executor of a driver, and what it has started, to a core of its own."""
-    found = [
+    results = [
         id for id in descendants(driver) if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{id}/cmdline").read_bytes()
     ]
-    if len(found) != len(cores):
-        raise AssertionError(f"there are {len(found)} executors, not {len(cores)}")
-    for core, executor in zip(cores, found, strict=True):
+    if len(results) != len(cores):
+        raise AssertionError(f"there are {len(results)} executors, not {len(cores)}")
+    for core, executor in zip(cores, results, strict=True):
         for process in (executor, *descendants(executor)):
             for thread in Path(f"/proc/{process}/task").iterdir():
                 os.sched_setaffinity(int(thread.name), [core])
@@ -63,7 +63,7 @@ def descendants(process: int) -> list[int]:
     """The processes that a process has started, and those that these have started."""
     threads = Path(f"/proc/{process}/task").iterdir()
     children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
-    return [*children, *(found for child in children for found in descendants(child))]
+    return [*children, *(descendant for child in children for descendant in descendants(child))]
 
 
 def seconds(files: Files) -> float:
@@ -84,29 +84,29 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeat", type=int, default=3, help="times that each is run, in turns (3)")
     parser.add_argument("--only", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
-    asked = parser.parse_args(given)
-    if asked.only:
-        print(rate(f"spark-{asked.work[0]}", asked.only, asked.data, asked.triples))
+    arguments = parser.parse_args(given)
+    if arguments.only:
+        print(rate(f"spark-{arguments.work[0]}", arguments.only, arguments.data, arguments.triples))
         return 0
     print("work  one executor  two executors  times as many triples per second")
-    for name in asked.work:
+    for name in arguments.work:
         with tempfile.TemporaryDirectory() as folder:
-            WORKS[f"spark-{name}"].write(Path(folder), asked.triples)
-            again = ["--triples", str(asked.triples), "--data", folder]
+            WORKS[f"spark-{name}"].write(Path(folder), arguments.triples)
+            again = ["--triples", str(arguments.triples), "--data", folder]
             rates: dict[int, list[float]] = {1: [], 2: []}
-            for _ in range(asked.repeat):
-                for executors, found in rates.items():
-                    found.append(_elsewhere([name, "--only", str(executors), *again]))
-            one, two = (median(found) for found in rates.values())
-            print(f"{name:4} {one:13,.0f} {two:14,.0f} {two / one:10.2f}", flush=True)
+            for _ in range(arguments.repeat):
+                for executors, result in rates.items():
+                    result.append(_elsewhere([name, "--only", str(executors), *again]))
+            item, two = (median(result) for result in rates.values())
+            print(f"{name:4} {item:13,.0f} {two:14,.0f} {two / item:10.2f}", flush=True)
     return 0
 
 
 def _elsewhere(given: Sequence[str]) -> float:
     """What this module prints in a process of its own."""
     command = [sys.executable, "-m", "tests.bench.executors", *given]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
-    return float(done.stdout)
+    outputs = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    return float(outputs.stdout)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def triggers(spark: SparkSession, run: Callable[[], None], look: Callable[[], No
         StreamingQueryListener,
     )
 
-    found: list[float] = []
+    results: list[float] = []
 
     class Listener(StreamingQueryListener):
         def onQueryStarted(self, event: QueryStartedEvent) -> None:
@@ -53,7 +53,7 @@ def triggers(spark: SparkSession, run: Callable[[], None], look: Callable[[], No
 
         def onQueryProgress(self, event: QueryProgressEvent) -> None:
             if "addBatch" in event.progress.durationMs:
-                found.append(event.progress.durationMs["triggerExecution"] / 1000)
+                results.append(event.progress.durationMs["triggerExecution"] / 1000)
                 if look is not None:
                     look()
 
@@ -66,7 +66,7 @@ def triggers(spark: SparkSession, run: Callable[[], None], look: Callable[[], No
     jvm: Any = spark.sparkContext._jsc
     jvm.sc().listenerBus().waitUntilEmpty()
     spark.streams.removeListener(listener)
-    return found
+    return results
 
 
 def nothing(spark: SparkSession, shuffles: int, folder: Path, state: Path) -> None:
@@ -129,35 +129,35 @@ def main(given: Iterable[str] | None = None) -> int:
     parser.add_argument("--batches", type=int, default=8, help=f"that are measured, behind the first {FIRST} (8)")
     parser.add_argument("--live", type=int, action="append", help="live facts of a continuous window (50,000)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write an SVG there")
-    asked = parser.parse_args(None if given is None else list(given))
+    arguments = parser.parse_args(None if given is None else list(given))
     spark = session([(FILES_PER_BATCH, "1")])
-    rule = RULES[asked.rule]
+    rule = RULES[arguments.rule]
     panels: list[tuple[str, dict[str, float]]] = []
     with tempfile.TemporaryDirectory() as place:
 
         def measured(name: str, run: Callable[[Path, Path], None], triples: int, before: int = 0) -> None:
             state = Path(tempfile.mkdtemp(dir=place))
             folder = state / "in"
-            lines = list(data.sensors(before + triples * (FIRST + asked.batches)))
+            lines = list(data.sensors(before + triples * (FIRST + arguments.batches)))
             write_parts(folder, [*parted(lines[:before], PART), *parted(lines[before:], triples)])
-            seconds = median(triggers(spark, lambda: run(folder, state))[-asked.batches :])
+            seconds = median(triggers(spark, lambda: run(folder, state))[-arguments.batches :])
             memory, files = in_workers() / 1e6, in_files(state / "checkpoint") / 1e6
             print(f"{name:35} {seconds:6.2f} s {memory:7.1f} MB {files:6.1f} MB", flush=True)
             panels[-1][1][name] = seconds
 
-        for triples in asked.triples or [10_000]:
-            title, step = f"{asked.rule}, micro-batches of {triples:,} triples", length(triples)
+        for triples in arguments.triples or [10_000]:
+            title, step = f"{arguments.rule}, micro-batches of {triples:,} triples", length(triples)
             panels.append((title, {}))
             print(f"{title:35} a micro-batch  in workers  in files")
             measured("nothing, 3 shuffles", partial(nothing, spark, 3), triples)
             measured("squall, stepped", partial(ours, rule, f"RANGE {step} STEP {step}"), triples)
-            for live in asked.live or [50_000]:
+            for live in arguments.live or [50_000]:
                 run = partial(ours, rule, f"RANGE {length(live)}")
                 measured(f"squall, continuous, {live:,} live", run, triples, live)
-    if asked.plot:
+    if arguments.plot:
         from tests.bench import plots  # matplotlib is an extra
 
-        plots.seconds(panels, asked.plot)
+        plots.seconds(panels, arguments.plot)
     return 0
 
 

@@ -59,7 +59,7 @@ def timed(path: Path) -> Iterator[Event]:
     """The events of a timed stream: all that is said at one time."""
     lines = (line.split(" ", 1) for line in path.read_text().splitlines())
     for time_, group in groupby(lines, key=lambda line: line[0]):
-        yield Event(int(time_), tuple(triple(statement(rest)) for _, rest in group))
+        yield Event(int(time_), tuple(triple(statement(remainder)) for _, remainder in group))
 
 
 def batched(task: Task, columns: bool = False) -> Iterator[Sequence[Event]]:

@@ -13,11 +13,11 @@ from tests.bench.works import many
 def sizes(rules: int) -> list[dict[str, Any]]:
     """For each planner its nodes, in all and by operator."""
     system = squall.compile(many(rules).text, lexer="jena")
-    found = []
+    results = []
     for planner in plugins.names(plugins.PLANNERS):
         nodes = squall.plan(system, planner).nodes
         counts = Counter(type(node.op).__name__ for node in nodes)
-        found.append(
+        results.append(
             {"work": "plans", "rules": rules, "planner": planner, "nodes": len(nodes), "operators": dict(counts)}
         )
-    return found
+    return results

@@ -51,8 +51,8 @@ def bars(panels: Sequence[Panel], label: str, path: Path) -> None:
     places = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     for place, (title, values) in zip(places, panels, strict=True):
         names = [*values][::-1]
-        found = place.barh(names, [values[name] for name in names], color=[_colour(name) for name in names])
-        place.bar_label(found, [f" {_written(values[name])}" for name in names])
+        result = place.barh(names, [values[name] for name in names], color=[_colour(name) for name in names])
+        place.bar_label(result, [f" {_written(values[name])}" for name in names])
         place.set_title(title, loc="left", fontsize=9)
         if apart:
             place.set_xscale("log")
@@ -76,10 +76,10 @@ def soak(samples: Sequence[tuple[int, int, float]], path: Path) -> None:
     """Memory in use, and state per live fact, over events. samples: (events, bytes, bytes per live fact)."""
     figure = Figure(figsize=(8, 4), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
-    events = [one[0] for one in samples]
-    above.plot(events, [one[1] / 1e6 for one in samples], color=OURS)
+    events = [sample[0] for sample in samples]
+    above.plot(events, [sample[1] / 1e6 for sample in samples], color=OURS)
     above.set_ylabel("memory in use, MB")
-    below.plot(events, [one[2] for one in samples], color=OURS)
+    below.plot(events, [sample[2] for sample in samples], color=OURS)
     below.set_ylabel("bytes per live fact")
     below.set_xlabel("events (eight triples each)")
     for panel in (above, below):

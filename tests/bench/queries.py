@@ -40,31 +40,31 @@ def main(given: Iterable[str] | None = None) -> int:
     parser.add_argument("--planner", action="append", help="what plans them (rete)")
     parser.add_argument("--count", type=int, action="append", help="how many queries (4, 16, 64)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write an SVG there")
-    asked = parser.parse_args(None if given is None else list(given))
+    arguments = parser.parse_args(None if given is None else list(given))
     session()
     panels: list[tuple[str, dict[str, float]]] = []
     with tempfile.TemporaryDirectory() as folder:
         stream = Path(folder, "stream.ntt")
-        stream.write_text("".join(f"{line}\n" for line in data.sensors(asked.triples)))
-        for planner in asked.planner or ["rete"]:
+        stream.write_text("".join(f"{line}\n" for line in data.sensors(arguments.triples)))
+        for planner in arguments.planner or ["rete"]:
             print(f"{planner}\nqueries  one job  separate jobs  one of these (median)")
             timed(many(1).rules, planner, stream)
-            for count in asked.count or (4, 16, 64):
+            for count in arguments.count or (4, 16, 64):
                 rules = many(count).rules
-                once, found = timed(rules, planner, stream)
+                once, result = timed(rules, planner, stream)
                 seconds, outputs = zip(*(timed([rule], planner, stream) for rule in rules), strict=True)
                 again, _ = timed(rules, planner, stream)
-                if found != sum(outputs):
-                    print(f"{found} facts of one job, {sum(outputs)} of {count}", file=sys.stderr)
+                if result != sum(outputs):
+                    print(f"{result} facts of one job, {sum(outputs)} of {count}", file=sys.stderr)
                     return 1
-                one = (once + again) / 2  # before and behind the others: the machine may have other work
-                print(f"{count:7} {one:7.2f}s {sum(seconds):12.2f}s {median(seconds):6.2f}s", flush=True)
-                bars = {"squall, one job": one, "as many jobs": sum(seconds)}
+                item = (once + again) / 2  # before and behind the others: the machine may have other work
+                print(f"{count:7} {item:7.2f}s {sum(seconds):12.2f}s {median(seconds):6.2f}s", flush=True)
+                bars = {"squall, one job": item, "as many jobs": sum(seconds)}
                 panels.append((f"{count} queries, {planner}", bars))
-    if asked.plot:
+    if arguments.plot:
         from tests.bench import plots  # matplotlib is an extra
 
-        plots.seconds(panels, asked.plot)
+        plots.seconds(panels, arguments.plot)
     return 0
 
 

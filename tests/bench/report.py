@@ -127,12 +127,12 @@ def figures(chapter: Chapter, only: Collection[str], kept: Path, repeat: int, sc
     )
     if before["machine"] != here:
         raise SystemExit(f"{kept} is of another machine: run all of `{chapter.name}`, or write another page (`--page`)")
-    known = {part["title"]: part for part in before["parts"]}
-    found = [
-        measured(part, repeat, scale, chapter.limit) if not only or part.work in only else known.get(part.title)
+    existing = {part["title"]: part for part in before["parts"]}
+    results = [
+        measured(part, repeat, scale, chapter.limit) if not only or part.work in only else existing.get(part.title)
         for part in chapter.parts
     ]
-    return {"machine": here, "parts": [part for part in found if part]}
+    return {"machine": here, "parts": [part for part in results if part]}
 
 
 def measured(part: Part, repeat: int, scale: float, limit: float) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def write(chapter: Chapter, found: Mapping[str, Any], page: Path) -> None:
 
 def tables(chapter: Chapter, found: Mapping[str, Any]) -> str:
     """The part of the page that is written by this module."""
-    sections = "\n".join("\n".join(section(one)) for one in found["parts"])
+    sections = "\n".join("\n".join(section(item)) for item in found["parts"])
     return f"{found['machine']}\n\n![Triples per second of CPU](benchmarks/{chapter.name}.svg)\n\n{sections}\n"
 
 
@@ -190,9 +190,9 @@ def table(part: Part, rows: Sequence[Row]) -> Iterator[str]:
     waits = "median_us" in rows[0]
     yield from header(["engine", "triples/s", "triples/s of CPU", "squall by time", "by CPU", "aim", "peak MB",
                        *(("median µs", "99 % µs") if waits else ()), "same answer"])  # fmt: skip
-    for one in rows:
-        yield line(cells(one, part.peers.get(one["run"]), waits))
-    yield from (line(one) for one in published(part, rows, 9 + 2 * waits - 1))
+    for row in rows:
+        yield line(cells(row, part.peers.get(row["run"]), waits))
+    yield from (line(row) for row in published(part, rows, 9 + 2 * waits - 1))
     yield ""
 
 
@@ -227,7 +227,7 @@ def times(ratio: float) -> str:
 
 def published(part: Part, rows: Sequence[Row], width: int) -> Iterator[list[str]]:
     """Rows of engines that were not run, by what they made of Jena's rate when they were."""
-    jena = next((one for one in rows if one["run"] == "jena"), None)
+    jena = next((row for row in rows if row["run"] == "jena"), None)
     if jena is None:
         return
     for name, (fraction, aim) in part.published.items():
@@ -249,8 +249,8 @@ def machine(scale: float) -> str:
 
 def put(path: Path, text: str, marks: tuple[str, str]) -> None:
     """Puts a text between two marks of a page."""
-    before, begin, rest = path.read_text().partition(marks[0])
-    _, end, after = rest.partition(marks[1])
+    before, begin, remainder = path.read_text().partition(marks[0])
+    _, end, after = remainder.partition(marks[1])
     if not begin or not end:
         raise SystemExit(f"{path} has no marks {marks[0].strip()} and {marks[1]}")
     path.write_text(f"{before}{begin}\n{text}\n{end}{after}")
@@ -265,19 +265,21 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="part of the sizes, for a quick look (1)")
     parser.add_argument("--kept", action="store_true", help="run nothing, write the figures that are there")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page; figures and plots go beside it")
-    asked = parser.parse_args(given)
-    if unknown := {*asked.chapter} - {*names}:
+    arguments = parser.parse_args(given)
+    if unknown := {*arguments.chapter} - {*names}:
         parser.error(f"no `{min(unknown)}` among {', '.join(names)}")
     answered = True
-    for chapter in [chapter for chapter in CHAPTERS if not asked.chapter or chapter.name in asked.chapter]:
-        kept = asked.page.with_suffix("") / f"{chapter.name}.json"
-        if asked.kept:
-            found = json.loads(kept.read_text())
+    for chapter in [chapter for chapter in CHAPTERS if not arguments.chapter or chapter.name in arguments.chapter]:
+        state = arguments.page.with_suffix("") / f"{chapter.name}.json"
+        if arguments.kept:
+            document = json.loads(state.read_text())
         else:
-            found = figures(chapter, [*filter(None, asked.only.split(","))], kept, asked.repeat, asked.scale)
-        write(chapter, found, asked.page)
-        rows = [one for part in found["parts"] for one in part["rows"]]
-        answered &= all(part["rows"] for part in found["parts"]) and all(one["same"] is not False for one in rows)
+            document = figures(
+                chapter, [*filter(None, arguments.only.split(","))], state, arguments.repeat, arguments.scale
+            )
+        write(chapter, document, arguments.page)
+        rows = [item for part in document["parts"] for item in part["rows"]]
+        answered &= all(part["rows"] for part in document["parts"]) and all(item["same"] is not False for item in rows)
     return 0 if answered else 1
 
 

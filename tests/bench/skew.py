@@ -37,10 +37,10 @@ def busiest(plan: Plan, events: Sequence[Event], head: Sequence[Event], tasks: i
     hot = hottest(arriving.keys, share) if share else {}
     program = PhysicalPlan(plan, levels(plan, hot=hot), hot=hot)
     counts: Counter[int] = Counter()
-    for made in source_messages(program, ALWAYS, [Parsed(0, events, [], len(events))]):
-        if isinstance(made, RowBatch) and made.level == 1:
-            places = range(tasks) if made.bucket == EVERY else [made.bucket % tasks]
-            counts.update(dict.fromkeys(places, len(made.entries)))
+    for message in source_messages(program, ALWAYS, [Parsed(0, events, [], len(events))]):
+        if isinstance(message, RowBatch) and message.level == 1:
+            places = range(tasks) if message.bucket == EVERY else [message.bucket % tasks]
+            counts.update(dict.fromkeys(places, len(message.entries)))
     return max(counts.values()) / (counts.total() / tasks)
 
 
@@ -63,8 +63,8 @@ def main() -> None:
     args = parser.parse_args()
     print("tasks", *TASKS, sep="\t")
     for name in args.works:
-        for how, found in measured(WORKS[name], args.size):
-            print(f"{name} {how}", *(f"{times:.2f}" for times in found), sep="\t")
+        for how, result in measured(WORKS[name], args.size):
+            print(f"{name} {how}", *(f"{times:.2f}" for times in result), sep="\t")
 
 
 if __name__ == "__main__":

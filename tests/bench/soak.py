@@ -53,7 +53,7 @@ class Soak:
     def quarter(self, number: int) -> int:
         """The most bytes in use in a quarter of the samples, from 0."""
         size = len(self.samples) / 4
-        return max(one[1] for one in self.samples[int(number * size) : max(int((number + 1) * size), 1)])
+        return max(sample[1] for sample in self.samples[int(number * size) : max(int((number + 1) * size), 1)])
 
     @property
     def growth(self) -> float:
@@ -63,7 +63,7 @@ class Soak:
     @property
     def state(self) -> float:
         """Bytes per live fact, at the most, once the window was full."""
-        return max((one[2] for one in self.samples if one[0] >= self.window), default=0.0)
+        return max((sample[2] for sample in self.samples if sample[0] >= self.window), default=0.0)
 
 
 def events() -> Iterator[Event]:
@@ -73,8 +73,8 @@ def events() -> Iterator[Event]:
 
 
 def fact(line: str) -> Triple:
-    subject, predicate, rest = line.split(" ", 2)
-    return Triple(Term(subject), Term(predicate), Term(rest[:-2]))
+    subject, predicate, words = line.split(" ", 2)
+    return Triple(Term(subject), Term(predicate), Term(words[:-2]))
 
 
 def soak(count: int, window: int, work: str, run: str, looks: int = 200) -> Soak:
@@ -85,21 +85,21 @@ def soak(count: int, window: int, work: str, run: str, looks: int = 200) -> Soak
     job = squall.build(squall.plan(system, planner), builder)
     static = [Event(ALWAYS, (fact(line),)) for line in WORKS[work].static()]
     gc.collect()
-    found = Soak(window)
-    for _ in job.run(batches(count, found, max(1, count // looks)), static):
+    result = Soak(window)
+    for _ in job.run(batches(count, result, max(1, count // looks)), static):
         pass
-    return found
+    return result
 
 
 def batches(count: int, found: Soak, interval: int) -> Iterator[Sequence[Event]]:
     """The events in batches. What was handed on before has been worked off when the next batch is asked for."""
     coming = events()
-    due = interval
+    expected = interval
     for sent in range(0, count, BATCH):
         yield list(islice(coming, min(BATCH, count - sent)))
-        if sent + BATCH >= due:
+        if sent + BATCH >= expected:
             found.look(min(count, sent + BATCH))
-            due += interval
+            expected += interval
 
 
 def main(given: Iterable[str] | None = None) -> int:
@@ -109,18 +109,18 @@ def main(given: Iterable[str] | None = None) -> int:
     parser.add_argument("--work", choices=["q3", "q4", "q9"], default="q9", help="the rules (q9)")
     parser.add_argument("--run", default="rete:iterator", metavar="PLANNER:BUILDER")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write an SVG there")
-    asked = parser.parse_args(None if given is None else list(given))
+    arguments = parser.parse_args(None if given is None else list(given))
     began = time.perf_counter()
-    found = soak(asked.events, asked.window, asked.work, asked.run)
+    result = soak(arguments.events, arguments.window, arguments.work, arguments.run)
     seconds = time.perf_counter() - began
-    print(f"{asked.events:,} events in {seconds:,.0f} s, {asked.window * OBSERVATION:,} live facts")
-    print(f"{found.samples[-1][1] / 1e6:,.0f} MB in use, {found.before / 1e6:,.0f} MB of it before the first event")
-    print(f"{found.state:,.0f} bytes per live fact; last quarter / second quarter: {found.growth:.3f}")
-    if asked.plot:
+    print(f"{arguments.events:,} events in {seconds:,.0f} s, {arguments.window * OBSERVATION:,} live facts")
+    print(f"{result.samples[-1][1] / 1e6:,.0f} MB in use, {result.before / 1e6:,.0f} MB of it before the first event")
+    print(f"{result.state:,.0f} bytes per live fact; last quarter / second quarter: {result.growth:.3f}")
+    if arguments.plot:
         from tests.bench import plots  # matplotlib is an extra
 
-        plots.soak(found.samples, asked.plot)
-    return 0 if found.growth <= GROWTH and found.state <= LARGEST else 1
+        plots.soak(result.samples, arguments.plot)
+    return 0 if result.growth <= GROWTH and result.state <= LARGEST else 1
 
 
 if __name__ == "__main__":

@@ -110,23 +110,23 @@ def measure(command: list[str], cwd: Path, limit: float = 3600) -> Measured:
         raise Failed(f"no end after {limit:,.0f} s")
     if process.returncode or [mark["at"] for mark in marks] != ["start", "end", "found"]:
         raise Failed(_last("".join(complaints)) or f"exit code {process.returncode}")
-    start, end, found = marks
+    start, end, result = marks
     wall, cpu = end.get("wall", end["time"] - start["time"]), end.get("cpu", end["used"] - start["used"])
-    said = {name: value for name, value in found.items() if name not in ("at", "time", "used", "peak")}
-    return Measured(wall, cpu, time.perf_counter() - began, end["peak"], said)
+    message = {name: value for name, value in result.items() if name not in ("at", "time", "used", "peak")}
+    return Measured(wall, cpu, time.perf_counter() - began, end["peak"], message)
 
 
 def _last(complaint: str) -> str:
     """The last traceback, or else all of what was written to standard error; no more than 30 lines of it."""
-    _, traceback, rest = complaint.rpartition("Traceback (most recent call last)")
-    return "\n".join((traceback + rest if traceback else rest).splitlines()[:30])
+    _, traceback, remainder = complaint.rpartition("Traceback (most recent call last)")
+    return "\n".join((traceback + remainder if traceback else remainder).splitlines()[:30])
 
 
 def _mark(line: str, usage: Usage) -> dict[str, Any]:
     now = time.perf_counter()
     usage.look()
-    said: dict[str, Any] = json.loads(line)
-    return said | {"time": now, "used": usage.seconds, "peak": usage.peak}
+    message: dict[str, Any] = json.loads(line)
+    return message | {"time": now, "used": usage.seconds, "peak": usage.peak}
 
 
 def _keep_looking(usage: Usage, stop: threading.Event) -> None:

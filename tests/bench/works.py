@@ -174,8 +174,8 @@ def written(path: Path) -> Lines:
 
 
 def statement(line: str) -> Statement:
-    subject, predicate, rest = line.split(" ", 2)
-    return sys.intern(subject), sys.intern(predicate), sys.intern(rest[:-2])
+    subject, predicate, words = line.split(" ", 2)
+    return sys.intern(subject), sys.intern(predicate), sys.intern(words[:-2])
 
 
 @dataclass(frozen=True)

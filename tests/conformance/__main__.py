@@ -31,8 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for suite in suites:
             print(f"{suite}: {counted([outcome for outcome in outcomes if outcome.suite == suite])}")
     if options.json:
-        found = [asdict(outcome) for outcome in outcomes]
-        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        results = [asdict(outcome) for outcome in outcomes]
+        options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print(counted(outcomes))
     return 1 if any(outcome.status == "failed" for outcome in outcomes) else 0
 

@@ -35,12 +35,12 @@ def _run(entry: dict[str, Any], stages: Stages) -> None:
     """One evaluation for each triple that arrives."""
     system = query(entry["query"], "cqels", "cqels")
     (stream,) = streams(system)
-    (given,) = entry["stream"].values()
-    events = [Event(1000 * place, (_triple(one),), stream) for place, one in enumerate(given, 1)]
-    found = answers(system, events, stages)
-    due = [_terms(row) for row in entry.get("expected") or entry["expected_graph"]]
-    assert sorted(found) == [event.time for event in events], f"answers at {sorted(found)}"
-    assert bag(_all(found.values())) == bag(due), f"{found}, not {due}"
+    (inputs,) = entry["stream"].values()
+    events = [Event(1000 * place, (_triple(item),), stream) for place, item in enumerate(inputs, 1)]
+    result = answers(system, events, stages)
+    expected = [_terms(row) for row in entry.get("expected") or entry["expected_graph"]]
+    assert sorted(result) == [event.time for event in events], f"answers at {sorted(result)}"
+    assert bag(_all(result.values())) == bag(expected), f"{result}, not {expected}"
 
 
 def _all(found: Iterable[list[Row]]) -> list[Row]:
@@ -58,11 +58,11 @@ def _terms(texts: Iterable[str]) -> tuple[Term, ...]:
 def _run_averages(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     """The average of what arrives now is what arrives; that of all that has come is CQELS's sequence, if the triples
     come in the order in which CQELS has read them: those of a resource together, and each the last one first."""
-    found = sorted(triples(folder / entry["stream_file"]), key=lambda one: (one.subject, one.object), reverse=True)
-    arriving = sorted(found, key=lambda one: one.subject)
-    assert _averages(entry["query"], arriving, stages) == [value_key(one.object) for one in arriving]
-    due = [value_key(literal(str(value), XSD + "decimal")) for value in entry["expected_sequence"]]
-    assert _averages(entry["query"].replace("[NOW]", "[ALL]"), arriving, stages) == due
+    results = sorted(triples(folder / entry["stream_file"]), key=lambda item: (item.subject, item.object), reverse=True)
+    arriving = sorted(results, key=lambda item: item.subject)
+    assert _averages(entry["query"], arriving, stages) == [value_key(item.object) for item in arriving]
+    expected = [value_key(literal(str(value), XSD + "decimal")) for value in entry["expected_sequence"]]
+    assert _averages(entry["query"].replace("[NOW]", "[ALL]"), arriving, stages) == expected
     raise KnownBad("the averages are those of all that has come, although the window is [NOW]")
 
 
@@ -70,24 +70,25 @@ def _averages(text: str, arriving: list[Triple], stages: Stages) -> list[object]
     """The values that are told, in the order of time."""
     system = query(text, "cqels", "cqels")
     (stream,) = streams(system)
-    events = [Event(1000 * place, (one,), stream) for place, one in enumerate(arriving, 1)]
-    found = answers(system, events, stages, until=1000 * len(events))
-    return [value_key(cell) for _, rows in sorted(found.items()) for (cell,) in rows if cell is not None]
+    events = [Event(1000 * place, (item,), stream) for place, item in enumerate(arriving, 1)]
+    result = answers(system, events, stages, until=1000 * len(events))
+    return [value_key(cell) for _, rows in sorted(result.items()) for (cell,) in rows if cell is not None]
 
 
 def _run_named(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     """Of each stream of the data set a triple: what is told of the streams that the query asks for."""
     static = triples(folder / "dataset.ttl")
-    known = {one.object[1:-1]: one.subject for one in static if one.predicate == HAS_STREAM}
+    existing = {item.object[1:-1]: item.subject for item in static if item.predicate == HAS_STREAM}
     system = query(entry["text"], "cqels", "cqels")
-    arriving = [Triple(owner, HAS_VALUE, literal(stream)) for stream, owner in known.items()]
+    arriving = [Triple(owner, HAS_VALUE, literal(stream)) for stream, owner in existing.items()]
     events = [
-        Event(1000 * place, (one,), stream) for place, (stream, one) in enumerate(zip(known, arriving, strict=True), 1)
+        Event(1000 * place, (item,), stream)
+        for place, (stream, item) in enumerate(zip(existing, arriving, strict=True), 1)
     ]
-    found = answers(system, events, stages, [Event(ALWAYS, static)])
-    asked = [
+    result = answers(system, events, stages, [Event(ALWAYS, static)])
+    request = [
         event
-        for event, one in zip(events, arriving, strict=True)
-        if one.subject in entry["text"] or "[]" in entry["text"]
+        for event, item in zip(events, arriving, strict=True)
+        if item.subject in entry["text"] or "[]" in entry["text"]
     ]
-    assert found == {event.time: [tuple(event.facts[0])] for event in asked}
+    assert result == {event.time: [tuple(event.facts[0])] for event in request}

@@ -27,9 +27,9 @@ def cases(folder: Path) -> Iterator[Case]:
 
 
 def _counts(folder: Path) -> Iterator[Case]:
-    found = json.loads((folder / "external_timestamp_window_counts.json").read_text(encoding="utf-8"))
-    for entry in found["cases"]:
-        yield Case(entry["id"], partial(_run, found["query_template"], entry))
+    document = json.loads((folder / "external_timestamp_window_counts.json").read_text(encoding="utf-8"))
+    for entry in document["cases"]:
+        yield Case(entry["id"], partial(_run, document["query_template"], entry))
 
 
 def _run(template: str, entry: dict[str, Any], stages: Stages) -> None:
@@ -38,8 +38,8 @@ def _run(template: str, entry: dict[str, Any], stages: Stages) -> None:
     (stream,) = streams(system)
     times = entry["timestamps_ms"]
     events = [Event(time, (_triple(place),), stream) for place, time in enumerate(times)]
-    found = {time: rows for time, rows in answers(system, events, stages).items() if times[0] < time <= times[-1]}
-    counts = [int(parts(cell).lexical) for _, rows in sorted(found.items()) for (cell,) in rows if cell is not None]
+    results = {time: rows for time, rows in answers(system, events, stages).items() if times[0] < time <= times[-1]}
+    counts = [int(parts(cell).lexical) for _, rows in sorted(results.items()) for (cell,) in rows if cell is not None]
     if int(entry["id"].rpartition(".")[2]) in DEFECTS:
         assert counts == _plain(times, 1000 * entry["range_s"], 1000 * entry["step_s"])
         raise KnownBad(f"the engine counts {entry['expected_counts'][:6]} ..., the windows hold {counts[:6]} ...")

@@ -84,11 +84,11 @@ def cases(folder: Path) -> Iterator[Case]:
 
 def _properties(folder: Path) -> Iterator[Case]:
     for file in PROPERTIES:
-        found = _read_properties(folder / file)
-        for name, text in found.items():
+        result = _read_properties(folder / file)
+        for name, text in result.items():
             prefix, _, kind = name.rpartition(".")
             if kind in LANGUAGES:
-                window = HoppingWindow(int(found[f"{prefix}.window.size"]), int(found[f"{prefix}.window.slide"]))
+                window = HoppingWindow(int(result[f"{prefix}.window.size"]), int(result[f"{prefix}.window.slide"]))
                 run = partial(_run_text, folder, _number(prefix), text, LANGUAGES[kind], window=window)
                 yield Case(f"{file}/{name}", partial(_refuse, text) if f"{file}/{name}" in REFUSED else run)
             elif kind in OTHERS:
@@ -106,21 +106,21 @@ def _leave_out(reason: str, stages: Stages) -> None:
 
 
 def _number(name: str) -> int:
-    found = re.search(r"(?:query|Q)(\d+)", name)
-    assert found, f"no number of a query in {name}"
-    return int(found[1])
+    match = re.search(r"(?:query|Q)(\d+)", name)
+    assert match, f"no number of a query in {name}"
+    return int(match[1])
 
 
 def _read_properties(path: Path) -> dict[str, str]:
     """The values of a file of properties. A line that begins no property goes on with the one before."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     name = ""
     for line in path.read_text(encoding="utf-8").splitlines():
         entry = re.match(r"(#|srb\.[\w.]+) ?=? ?(.*)", line)
         if entry:
             name, line = entry.groups()
-        found[name] = found.get(name, "") + line.rstrip().removesuffix("\\").replace("\\n", "\n") + "\n"
-    return {name: text.strip() for name, text in found.items() if name.startswith("srb.")}
+        results[name] = results.get(name, "") + line.rstrip().removesuffix("\\").replace("\\n", "\n") + "\n"
+    return {name: text.strip() for name, text in results.items() if name.startswith("srb.")}
 
 
 # The oracle's answers
@@ -128,15 +128,15 @@ def _read_properties(path: Path) -> dict[str, str]:
 
 @cache
 def _expected(path: Path) -> Expected:
-    found = json.loads(path.read_text(encoding="utf-8"))
-    selected = re.sub(r"\([^)]*\)\s+AS", "", found["sparql"].partition("WHERE")[0])
+    document = json.loads(path.read_text(encoding="utf-8"))
+    selected = re.sub(r"\([^)]*\)\s+AS", "", document["sparql"].partition("WHERE")[0])
     names = tuple(re.findall(r"\?(\w+)", selected))
     by_t0 = {
-        int(t0): {one["to"]: [_row(binding, names) for binding in one["bindings"]] for one in windows}
-        for t0, windows in found["expected_by_t0"].items()
+        int(t0): {window["to"]: [_row(binding, names) for binding in window["bindings"]] for window in windows}
+        for t0, windows in document["expected_by_t0"].items()
     }
-    size, slide = found["window_size_ms"], found["window_slide_ms"]
-    return Expected(_number(found["query"]), size, slide, found["sparql"], names, by_t0)
+    size, slide = document["window_size_ms"], document["window_slide_ms"]
+    return Expected(_number(document["query"]), size, slide, document["sparql"], names, by_t0)
 
 
 def _row(binding: dict[str, Any], names: tuple[str, ...]) -> Row:
@@ -159,11 +159,11 @@ def _due(folder: Path, number: int, window: HoppingWindow) -> Expected | None:
 @cache
 def _snapshots(folder: Path) -> tuple[tuple[int, Triple], ...]:
     """The triples of all snapshots, each with its time in ms."""
-    found = []
+    results = []
     for path in sorted((folder / "data").glob("data_*.ttl")):
         time = 1000 * int(path.stem.rpartition("_")[2])
-        found += [(time, triple) for triple in triples(path)]
-    return tuple(found)
+        results += [(time, triple) for triple in triples(path)]
+    return tuple(results)
 
 
 def _run_oracle(folder: Path, path: Path, t0: int, stages: Stages) -> None:
@@ -177,10 +177,10 @@ def _run_oracle(folder: Path, path: Path, t0: int, stages: Stages) -> None:
 def _check(
     system: System, events: list[Event], window: HoppingWindow, expected: Expected, t0: int, stages: Stages
 ) -> None:
-    found = answers(system, events, stages, names=expected.names)
+    result = answers(system, events, stages, names=expected.names)
     late = int(window.closed)
-    told = with_content(found, events, lambda to: (to - window.size + late, to + late))
-    compare(told, expected.by_t0[t0])
+    outputs = with_content(result, events, lambda to: (to - window.size + late, to + late))
+    compare(outputs, expected.by_t0[t0])
 
 
 def _run_text(
@@ -190,14 +190,14 @@ def _run_text(
     for profile in ("default", "csparql") if language == "csparql" else ("default",):
         outer = window if language == "sparql" and window is not None else SlidingWindow(1)
         system = query(text, language, profile, outer, "rstream", WHOLE)
-        (own,) = {one for source in sources(system) for one in source.all_windows if isinstance(one, HoppingWindow)}
+        (own,) = {item for source in sources(system) for item in source.all_windows if isinstance(item, HoppingWindow)}
         (stream,) = streams(system) or ("",)
-        due = _due(folder, number, own)
-        if due is None:
+        expected = _due(folder, number, own)
+        if expected is None:
             compare_steps(system, own, text, _snapshots(folder), stages)
             raise KnownBad(f"nobody says what query {number} answers through {own}; pyoxigraph answers the same")
         events = as_events(((time + own.closed, fact) for time, fact in _snapshots(folder)), stream)
-        _check(system, events, own, due, 0, stages)
+        _check(system, events, own, expected, 0, stages)
 
 
 def _run_csparql(folder: Path, place: Path, stages: Stages) -> None:
@@ -223,8 +223,8 @@ _ALL = "SELECT ?s WHERE { ?s ?p ?o }"
 
 
 def _contents(window: Window, events: list[Event], stages: Stages) -> dict[int, set[Term | None]]:
-    found = answers(query(_ALL, "sparql", window=window, output="rstream", report=WHOLE), events, stages)
-    return {time: {row[0] for row in rows} for time, rows in found.items()}
+    result = answers(query(_ALL, "sparql", window=window, output="rstream", report=WHOLE), events, stages)
+    return {time: {row[0] for row in rows} for time, rows in result.items()}
 
 
 def _subjects(events: list[Event], begin: int, end: int) -> set[Term]:
@@ -236,11 +236,11 @@ def _run_window_close(entry: dict[str, Any], stages: Stages) -> None:
     scopes, t0, size = entry["expected_scopes"], entry["t0_ms"], entry["size_ms"]
     times = sorted({max(edge + beside, t0) for scope in scopes for edge in scope for beside in (-1, 0, 1)})
     events = as_events(_facts(times))
-    found = _contents(HoppingWindow(size, entry["slide_ms"], origin=t0 + size), events, stages)
-    ends = [time for time in sorted(found) if time >= t0 + size][: len(scopes)]
+    result = _contents(HoppingWindow(size, entry["slide_ms"], origin=t0 + size), events, stages)
+    ends = [time for time in sorted(result) if time >= t0 + size][: len(scopes)]
     assert ends == [end for _, end in scopes]
     for begin, end in scopes:
-        assert found[end] == _subjects(events, begin, end), f"[{begin}, {end}): {found[end]}"
+        assert result[end] == _subjects(events, begin, end), f"[{begin}, {end}): {result[end]}"
 
 
 def _run_content_change(entry: dict[str, Any], stages: Stages) -> None:
@@ -250,10 +250,10 @@ def _run_content_change(entry: dict[str, Any], stages: Stages) -> None:
     times = [time for time in entry["data_timestamps_ms"] if time >= entry["t0_ms"]]
     events = as_events(_facts(times))
     system = query(_ALL, "sparql", window=SlidingWindow(entry["size_ms"]), output="rstream", report=Report("change"))
-    found = {time: {row[0] for row in rows} for time, rows in answers(system, events, stages).items()}
-    assert [time for time in found if time in times] == [end - entry["time_unit_ms"] for _, end in scopes]
+    results = {time: {row[0] for row in rows} for time, rows in answers(system, events, stages).items()}
+    assert [time for time in results if time in times] == [end - entry["time_unit_ms"] for _, end in scopes]
     for begin, end in scopes:
-        content = found[end - entry["time_unit_ms"]]
+        content = results[end - entry["time_unit_ms"]]
         assert content == _subjects(events, begin, end), f"[{begin}, {end}): {content}"
 
 

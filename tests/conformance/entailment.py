@@ -48,11 +48,11 @@ def check(
         raise KnownBad("the conclusion is an empty document")
     come = found(premises, conclusion or (), sets, stages, exact)
     follows = bool(come.violated) or (conclusion is not None and come.entailed)
-    wanted = kind in ("PositiveEntailmentTest", "InconsistencyTest")
+    expected = kind in ("PositiveEntailmentTest", "InconsistencyTest")
     if beyond:
-        assert follows is not wanted, "is as it should be: it does not lie beyond the rules"
+        assert follows is not expected, "is as it should be: it does not lie beyond the rules"
         raise LeftOut(beyond)
-    assert follows is wanted, f"violated: {', '.join(come.violated)}" if come.violated else f"follows: {follows}"
+    assert follows is expected, f"violated: {', '.join(come.violated)}" if come.violated else f"follows: {follows}"
 
 
 def document(path: Path, base: str) -> tuple[Triple, ...]:

@@ -33,23 +33,23 @@ _TIMED = re.compile(r'<([^>]*)>\s+<([^>]*)>\s+(?:<([^>]*)>|"?([^"<>^]*)"?\^\^<([
 
 def timed_lines(path: Path) -> list[tuple[int, Triple]]:
     """The triples of a stream in the form of YABench, each with its time in ms."""
-    found = []
+    results = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.strip():
             parts = _TIMED.fullmatch(line.strip())
             assert parts, f"no triple with a time: {line}"
             subject, predicate, object, lexical, datatype, plain, time = parts.groups()
             last = iri(object) if object is not None else literal(plain if datatype is None else lexical, datatype)
-            found.append((int(time), Triple(iri(subject), iri(predicate), last)))
-    return found
+            results.append((int(time), Triple(iri(subject), iri(predicate), last)))
+    return results
 
 
 def as_events(timed: Iterable[tuple[int, Fact]], stream: str = "") -> list[Event]:
     """An event for each time, in the order of time."""
-    found: dict[int, list[Fact]] = defaultdict(list)
+    results: dict[int, list[Fact]] = defaultdict(list)
     for time, fact in timed:
-        found[time].append(fact)
-    return [Event(time, tuple(facts), stream) for time, facts in sorted(found.items())]
+        results[time].append(fact)
+    return [Event(time, tuple(facts), stream) for time, facts in sorted(results.items())]
 
 
 def query(
@@ -61,7 +61,7 @@ def query(
     report: Report | None = None,
 ) -> System:
     """The system of a query as it is to be run. Raises LeftOut where it asks for too much."""
-    return profiles.apply(compiled(text, language), profile, window, report=report, output=output)
+    return profiles.apply_profile(compiled(text, language), profile, window, report=report, output=output)
 
 
 def streams(system: System) -> tuple[str, ...]:
@@ -90,11 +90,11 @@ def answers(
     until: the time in ms after which nothing is asked for any more. names: of the variables that are; None: all.
     """
     plan = squall.plan(system, stages.planner)
-    found: Answers = defaultdict(list)
+    result: Answers = defaultdict(list)
     for out in squall.build(plan, stages.builder, Options()).run([events], static):
         if until is not None and out.time > until:
             break
-        rows = found[out.time]
+        rows = result[out.time]
         match out.fact:
             case Solution(names=variables, values=values):
                 bound = dict(zip(variables, values, strict=True))
@@ -105,7 +105,7 @@ def answers(
                 pass
             case other:
                 raise AssertionError(f"neither a solution nor a triple: {other}")
-    return dict(found)
+    return dict(result)
 
 
 WHOLE = Report("close", empty=True)

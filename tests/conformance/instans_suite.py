@@ -107,7 +107,7 @@ def _compiled(path: Path, name: str) -> System:
     try:
         return translated(program, translator)
     except SquallError as error:
-        reasons = [one.message for one in (error.errors if isinstance(error, Errors) else (error,))]
+        reasons = [item.message for item in (error.errors if isinstance(error, Errors) else (error,))]
         if not all(reason.startswith(OWN) for reason in reasons):
             raise
         raise LeftOut(", ".join(dict.fromkeys(reasons))) from error
@@ -148,10 +148,12 @@ def _events(documents: Iterable[Path]) -> Iterator[Event]:
 def _compare(outputs: Iterable[Output], correct: Path) -> None:
     """The solutions against a table whose cells are text, blank nodes, or ``UNBOUND``."""
     names, *rows = csv.reader(correct.read_text(encoding="utf-8").splitlines())
-    found = [out.fact for out in outputs if isinstance(out.fact, Solution)]
-    came = [tuple(_cell(dict(zip(one.names, one.values, strict=True)).get(name)) for name in names) for one in found]
-    due = [tuple(map(_text, row)) for row in rows]
-    assert isomorphic(came, due), f"came: {came}, not {due}"
+    facts = [out.fact for out in outputs if isinstance(out.fact, Solution)]
+    results = [
+        tuple(_cell(dict(zip(item.names, item.values, strict=True)).get(name)) for name in names) for item in facts
+    ]
+    expected = [tuple(map(_text, row)) for row in rows]
+    assert isomorphic(results, expected), f"came: {results}, not {expected}"
 
 
 def _cell(value: Term | None) -> Term:

@@ -81,15 +81,15 @@ def _left_out(reason: str, stages: Stages) -> None:
 def _entails(folder: Path, entry: dict[str, Any], rules: str, stages: Stages) -> None:
     manifest = folder.parent / entry["manifest"]
     graph = graph_of(manifest)
-    for kind, due in (("PositiveEntailmentTest", True), ("NegativeEntailmentTest", False)):
+    for kind, expected in (("PositiveEntailmentTest", True), ("NegativeEntailmentTest", False)):
         for test in (fact.subject for fact in graph if fact.object == iri(OTEST + kind)):
             documents = {
                 role: [_document(folder, iri_text(fact.object)) for fact in graph if _says(fact, test, role)]
                 for role in ("premiseDocument", "conclusionDocument")
             }
-            held = _held(folder, rules, documents["premiseDocument"], stages)
+            buffer = _held(folder, rules, documents["premiseDocument"], stages)
             for path in documents["conclusionDocument"]:
-                assert _is_entailed(held, graph_of(path)) is due, f"{path.name}: {not due}"
+                assert _is_entailed(buffer, graph_of(path)) is expected, f"{path.name}: {not expected}"
             return
     raise LeftOut("it asks for neither an entailment nor that there is none")
 
@@ -104,12 +104,12 @@ def _document(folder: Path, address: str) -> Path:
 
 
 def _is_consistent(folder: Path, entry: dict[str, Any], rules: str, stages: Stages) -> None:
-    held = _held(folder, rules, [folder / entry["tbox"], folder / entry["data"]], stages, VALIDATION)
-    reasons = [parts(fact.object).lexical for fact in held if fact.predicate == iri("urn:x-test:why")]
-    found = {kind for kind in ("error", "warn") if any(text.startswith(iri(FUNCTORS + kind)) for text in reasons)}
-    kind = "error" if "error" in found else "".join(found)
-    due = {"CLEAN": "", "INCONSISTENT": "error", "WARNINGS": "warn"}[entry["expected"]]
-    assert kind == due, f"found {kind or 'nothing'}, not {due or 'nothing'}"
+    buffer = _held(folder, rules, [folder / entry["tbox"], folder / entry["data"]], stages, VALIDATION)
+    reasons = [parts(fact.object).lexical for fact in buffer if fact.predicate == iri("urn:x-test:why")]
+    results = {kind for kind in ("error", "warn") if any(text.startswith(iri(FUNCTORS + kind)) for text in reasons)}
+    kind = "error" if "error" in results else "".join(results)
+    expected = {"CLEAN": "", "INCONSISTENT": "error", "WARNINGS": "warn"}[entry["expected"]]
+    assert kind == expected, f"found {kind or 'nothing'}, not {expected or 'nothing'}"
 
 
 def _held(folder: Path, rules: str, paths: list[Path], stages: Stages, more: str = "") -> set[Triple]:
@@ -124,7 +124,7 @@ def _held(folder: Path, rules: str, paths: list[Path], stages: Stages, more: str
 def _plan(folder: Path, rules: str, more: str, stages: Stages) -> Plan:
     program = (folder / "rulesets" / rules).read_text(encoding="utf-8")
     system: System = compiled(f"{program}\n{CLOSURE}{HOOKS}{more}", "jena", PROFILE)
-    return squall.plan(profiles.apply(system, PROFILE), stages.planner)
+    return squall.plan(profiles.apply_profile(system, PROFILE), stages.planner)
 
 
 def _is_entailed(held: set[Triple], conclusion: frozenset[Triple]) -> bool:

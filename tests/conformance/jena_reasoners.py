@@ -70,23 +70,23 @@ def _left_out(stages: Stages) -> None:
 
 def _files(graph: frozenset[Triple], test: Term, folder: Path) -> dict[str, list[Path]]:
     """The files of a test by their kinds."""
-    found: dict[str, list[Path]] = {"tbox": [], "data": [], "query": [], "result": []}
+    paths: dict[str, list[Path]] = {"tbox": [], "data": [], "query": [], "result": []}
     for fact in graph:
         kind = iri_text(fact.predicate).removeprefix(TEST)
-        if fact.subject == test and kind in found:
-            found[kind].append(folder / parts(fact.object).lexical)
-    return found
+        if fact.subject == test and kind in paths:
+            paths[kind].append(folder / parts(fact.object).lexical)
+    return paths
 
 
 def _run(files: dict[str, list[Path]], folder: Path, rules: str, stages: Stages) -> None:
     facts = [fact for path in (*files["tbox"], *files["data"]) for fact in graph_of(path)]
-    found = model(_rules(folder, rules), [Event(0, tuple(facts))], stages)
-    held = found.derived | (found.held & set(facts))
-    wanted = [pattern for path in files["query"] for pattern in graph_of(path)]
-    came = {fact for fact in held if any(_fits(fact, pattern) for pattern in wanted)}
-    due = {fact for path in files["result"] for fact in graph_of(path)}
-    missing, surplus = sorted(map(str, due - came)), sorted(map(str, came - due))
-    assert same(came, due), f"missing {missing}, surplus {surplus}"
+    result = model(_rules(folder, rules), [Event(0, tuple(facts))], stages)
+    buffer = result.derived | (result.held & set(facts))
+    expected = [pattern for path in files["query"] for pattern in graph_of(path)]
+    results = {fact for fact in buffer if any(_fits(fact, pattern) for pattern in expected)}
+    expectation = {fact for path in files["result"] for fact in graph_of(path)}
+    missing, surplus = sorted(map(str, expectation - results)), sorted(map(str, results - expectation))
+    assert same(results, expectation), f"missing {missing}, surplus {surplus}"
 
 
 @cache
@@ -108,4 +108,4 @@ def _rules(folder: Path, name: str) -> System:
     program = (folder / "rulesets" / name).read_text(encoding="utf-8") if name else ""
     closure = CLOSURE if "tgc" in name or not name else ""
     system = compiled(f"{program}\n{closure}{MEMBERSHIP if name else ''}", "jena", PROFILE)
-    return profiles.apply(system, PROFILE)
+    return profiles.apply_profile(system, PROFILE)

@@ -82,19 +82,19 @@ def _reads(path: Path, stages: Stages) -> None:
 
 
 def _entail(entry: Entry, stages: Stages) -> None:
-    due = [_triple(triple) for triple in entry["expected"]]
-    wanted = _pattern(entry["query"])
-    came = _matching(entry, wanted, stages)
-    _check_goals(entry, wanted)
-    are_same = same(came, due, by_value='"compare": "value"' in json.dumps(entry["expected"]))
+    expected = [_triple(triple) for triple in entry["expected"]]
+    expectation = _pattern(entry["query"])
+    actual = _matching(entry, expectation, stages)
+    _check_goals(entry, expectation)
+    are_same = same(actual, expected, by_value='"compare": "value"' in json.dumps(entry["expected"]))
     _check_heads(entry, are_same)
-    assert are_same, _difference(came, due)
+    assert are_same, _difference(actual, expected)
 
 
 def _check_heads(entry: Entry, is_right: bool) -> None:
     """Leaves a case out that fails and has a head with a variable that only a goal of a backward chainer would bind."""
-    if not is_right and (told := warnings(_compiled(entry))):
-        raise LeftOut(", ".join(one.message for one in told))
+    if not is_right and (outputs := warnings(_compiled(entry))):
+        raise LeftOut(", ".join(item.message for item in outputs))
 
 
 def _check_goals(entry: Entry, wanted: Pattern) -> None:
@@ -111,8 +111,8 @@ def _asks_goal(rule: Rule, place: int, wanted: Pattern) -> bool:
     if not isinstance(call, Call) or call.name not in ("bound", "unbound"):
         return False
     slots = [pair for head in rule.head if isinstance(head, Clause) for pair in zip(head.nodes, wanted, strict=True)]
-    asked = {node.value for node in call.nodes} & {node.value for node, given in slots if given is None}
-    return bool(asked & _values(rule.body[place + 1 :]) - _values(rule.body[:place]))
+    request = {node.value for node in call.nodes} & {node.value for node, slot in slots if slot is None}
+    return bool(request & _values(rule.body[place + 1 :]) - _values(rule.body[:place]))
 
 
 def _values(clauses: Sequence[object]) -> set[object]:
@@ -120,21 +120,21 @@ def _values(clauses: Sequence[object]) -> set[object]:
 
 
 def _contains(entry: Entry, stages: Stages) -> None:
-    found = bool(_matching(entry, _pattern(entry["triple"]), stages))
-    assert found is entry["expected"], f"{'found' if found else 'not found'}: {_pattern(entry['triple'])}"
+    result = bool(_matching(entry, _pattern(entry["triple"]), stages))
+    assert result is entry["expected"], f"{'found' if result else 'not found'}: {_pattern(entry['triple'])}"
 
 
 def _count(entry: Entry, stages: Stages) -> None:
-    found, due = _matching(entry, _pattern(entry["query"]), stages), entry["expected_count"]
-    _check_heads(entry, len(found) == due)
-    assert len(found) == due, f"{len(found)}, not {due}: {found}"
+    result, expected = _matching(entry, _pattern(entry["query"]), stages), entry["expected_count"]
+    _check_heads(entry, len(result) == expected)
+    assert len(result) == expected, f"{len(result)}, not {expected}: {result}"
 
 
 def _skolem_equal(entry: Entry, stages: Stages) -> None:
     values = []
     for side in ("data_left", "data_right"):
-        (found,) = _matching({**entry, "data": entry[side]}, _pattern(entry["query"]), stages)
-        values.append(found.object)
+        (result,) = _matching({**entry, "data": entry[side]}, _pattern(entry["query"]), stages)
+        values.append(result.object)
     assert (values[0] == values[1]) is entry["expected"], f"made {values}"
 
 
@@ -142,8 +142,8 @@ def _script(entry: Entry, stages: Stages) -> None:
     """One node is made, the same whenever it is; and it has the class that the text names."""
     nodes = set()
     for _ in range(2):
-        (found,) = _matching(entry, (iri("a"), iri("p"), None), stages)
-        nodes.add(found.object)
+        (result,) = _matching(entry, (iri("a"), iri("p"), None), stages)
+        nodes.add(result.object)
     assert len(nodes) == 1, f"made {nodes}"
     if "rdf:type" in entry["expected_text"]:
         types = _matching(entry, (nodes.pop(), iri(RDF + "type"), None), stages)
@@ -179,13 +179,13 @@ def _incremental(entry: Entry, stages: Stages) -> None:
             case "remove":
                 events.append(Event(time, (), removed=(_triple(arguments[0]),)))
             case "contains" | "deductions_contain":
-                found = model(system, events, stages)
-                facts = found.held if step == "contains" else found.derived
+                result = model(system, events, stages)
+                facts = result.held if step == "contains" else result.derived
                 assert (_triple(arguments[0]) in facts) is arguments[1], f"step {number}: {facts}"
             case "find":
                 found_ones = _fitting(model(system, events, stages).held, _pattern(arguments[0]))
-                due = [_triple(triple) for triple in arguments[1]]
-                assert same(found_ones, due), f"step {number}: {_difference(found_ones, due)}"
+                expected = [_triple(triple) for triple in arguments[1]]
+                assert same(found_ones, expected), f"step {number}: {_difference(found_ones, expected)}"
             case _:
                 raise AssertionError(f"not a step: {step}")
 
@@ -224,13 +224,13 @@ _COMPARISONS = ("equal", "notEqual", "le", "lessThan", "ge", "greaterThan")
 def _builtin_compare(entry: Entry, stages: Stages) -> None:
     rules = [f"[(?x value ?a) (?y value ?b) {name}(?a, ?b) -> (?x {name} ?y)]" for name in _COMPARISONS]
     data = [Triple(iri(name), iri("value"), _term(entry[name])) for name in ("low", "high")]
-    came = answer(compiled("\n".join(rules), "jena"), data, stages)
-    due = {
+    actual = answer(compiled("\n".join(rules), "jena"), data, stages)
+    expected = {
         Triple(iri(left), iri(name), iri(right))
         for name in _COMPARISONS
         for left, right in _pairs(name, entry["expected"])
     }
-    assert came == due, _difference(list(came), list(due))  # type: ignore[arg-type]
+    assert actual == expected, _difference(list(actual), list(expected))  # type: ignore[arg-type]
 
 
 def _pairs(name: str, expected: dict[str, list[list[str]]]) -> set[tuple[str, str]]:

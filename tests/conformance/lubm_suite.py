@@ -58,10 +58,12 @@ def cases(folder: Path) -> Iterator[Case]:
 
 def _run(folder: Path, query: Path, form: str, stages: Stages) -> None:
     path = folder / "answers" / f"answers_query{query.stem[1:]}.csv"
-    _, *due = csv.reader(path.read_text(encoding="utf-8").splitlines())
-    wanted = {tuple(map(csv_cell, row)) for row in due}
-    came = _answers(folder, form, stages).get(query.stem, set())
-    assert came == wanted, f"{len(came)} rows, not {len(wanted)}: missing {sorted(wanted - came)[:3]}"
+    _, *expected = csv.reader(path.read_text(encoding="utf-8").splitlines())
+    expectation = {tuple(map(csv_cell, row)) for row in expected}
+    actual = _answers(folder, form, stages).get(query.stem, set())
+    assert actual == expectation, (
+        f"{len(actual)} rows, not {len(expectation)}: missing {sorted(expectation - actual)[:3]}"
+    )
 
 
 @cache
@@ -73,28 +75,28 @@ def _answers(folder: Path, form: str, stages: Stages) -> Rows:
         outputs = job.run([], [ontology, Event(ALWAYS, _data(folder))])
     else:
         outputs = job.run(_departments(_data(folder)), [ontology])
-    found: Rows = defaultdict(set)
+    rows: Rows = defaultdict(set)
     for out in outputs:
         assert isinstance(out.fact, Solution)
-        found[out.rule].update(lexical([out.fact.values]))
-    return found
+        rows[out.rule].update(lexical([out.fact.values]))
+    return rows
 
 
 def _program(folder: Path) -> System:
     """The rules, and each query under the name of its file."""
-    made = [*rules(squall.compile(rulesets.path("rhodf"))), *rules(compiled(OWL, "jena"))]
-    made = [replace(rule, consequences=tuple(_internal(rule))) for rule in made]
+    results = [*rules(squall.compile(rulesets.path("rhodf"))), *rules(compiled(OWL, "jena"))]
+    results = [replace(rule, consequences=tuple(_internal(rule))) for rule in results]
     for path in sorted((folder / "queries").glob("q*.rq")):
         system = compiled(path.read_text(encoding="utf-8"), "sparql")
-        made += [replace(rule, name=path.stem) for rule in rules(system)]
-    return System(subsystems=tuple(made))
+        results += [replace(rule, name=path.stem) for rule in rules(system)]
+    return System(subsystems=tuple(results))
 
 
 def _internal(rule: System) -> Iterator[Consequence]:
     """What a rule makes, for the queries only."""
-    for one in rule.consequences:
-        assert isinstance(one, Construct)
-        yield replace(one, internal=True)
+    for consequence in rule.consequences:
+        assert isinstance(consequence, Construct)
+        yield replace(consequence, internal=True)
 
 
 @cache
@@ -109,7 +111,7 @@ def _data(folder: Path) -> tuple[Triple, ...]:
 def _departments(data: Iterable[Triple]) -> list[list[Event]]:
     """A batch for each department, of one event; what is of no department is the first."""
     parts: dict[int, list[Triple]] = defaultdict(list)
-    for one in data:
-        found = DEPARTMENT.search(one.subject)
-        parts[int(found[1]) if found else -1].append(one)
+    for datum in data:
+        match = DEPARTMENT.search(datum.subject)
+        parts[int(match[1]) if match else -1].append(datum)
     return [[Event(1000 * time, tuple(facts))] for time, (_, facts) in enumerate(sorted(parts.items()))]

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from squall.model import Exists, Pattern, Slot, Source, System, Variable, Without, documents, rules
-from squall.model.windows import NOTHING
+from squall.model.windows import EMPTY
 from squall.planners.lowering.walk import Part, inside
 from squall.rdf import ALWAYS, XSD, Event, Term, Triple, iri, literal
 
@@ -33,10 +33,10 @@ def events(system: System) -> tuple[list[Event], list[Event]]:
     that of the documents that it names, and, where it reads nothing else, that of no stream."""
     reads = [read for rule in rules(system) for read in _reads(rule, (), False)]
     nodes = {slot for read in reads for slot in read.pattern.slots[:2]}
-    named = {document.iri for document in documents(system)}
-    found = list(chain.from_iterable(_events(read, nodes, named) for read in reads))
-    arriving = sorted((event for event in found if event.time != ALWAYS), key=lambda event: event.time)
-    return arriving, [event for event in found if event.time == ALWAYS]
+    names = {document.iri for document in documents(system)}
+    results = list(chain.from_iterable(_events(read, nodes, names) for read in reads))
+    arriving = sorted((event for event in results if event.time != ALWAYS), key=lambda event: event.time)
+    return arriving, [event for event in results if event.time == ALWAYS]
 
 
 def _reads(part: Part, sources: tuple[Source, ...], absent: bool) -> Iterator[Read]:
@@ -49,7 +49,7 @@ def _reads(part: Part, sources: tuple[Source, ...], absent: bool) -> Iterator[Re
 
 def _events(read: Read, nodes: Container[Slot], named: Container[str]) -> Iterator[Event]:
     for source in read.sources:
-        background = not source.iri and source.window == NOTHING
+        background = not source.iri and source.window == EMPTY
         if not background or read.sources == (source,):
             for copy in range(1 if read.absent else COPIES):
                 triple = Triple(*(_value(slot, slot in nodes, copy) for slot in read.pattern.slots))

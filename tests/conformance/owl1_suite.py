@@ -145,14 +145,16 @@ def _core_document(folder: Path, node: Node) -> tuple[Triple, ...]:
 
 def _closed(folder: Path, places: Iterable[str]) -> Iterator[Triple]:
     """The triples of documents, and of those that they import."""
-    due, read = list(places), set()
-    while due:
-        place = due.pop()
+    expected, read = list(places), set()
+    while expected:
+        place = expected.pop()
         if place not in read:
             read.add(place)
             facts = _document(folder, place)
             yield from facts
-            due += [f"wg/{iri_text(fact.object).removeprefix(BASE)}.rdf" for fact in facts if fact.predicate == IMPORTS]
+            expected += [
+                f"wg/{iri_text(fact.object).removeprefix(BASE)}.rdf" for fact in facts if fact.predicate == IMPORTS
+            ]
 
 
 def _document(folder: Path, place: str) -> tuple[Triple, ...]:

@@ -11,7 +11,7 @@ from squall import plugins
 from squall.contracts import Options, Translator
 from squall.errors import Errors, LexerError, SquallError, TranslatorError
 from squall.functions.values import value_key
-from squall.model import AtomPattern, Construct, Pattern, System, Variable, over
+from squall.model import AtomPattern, Construct, Pattern, System, Variable, with_windows
 from squall.rdf import ALWAYS, Atom, Event, Fact, Term, Triple, iri, is_literal
 from squall.rdf.compounds import is_compound
 from squall.testing import isomorphic
@@ -37,7 +37,7 @@ def _supported(make: Callable[[], System]) -> System:
     try:
         return make()
     except SquallError as error:
-        reasons = [one.message for one in _each(error) if isinstance(one, LexerError | TranslatorError)]
+        reasons = [item.message for item in _each(error) if isinstance(item, LexerError | TranslatorError)]
         if reasons and all(any(phrase in reason for phrase in UNSUPPORTED) for reason in reasons):
             raise LeftOut(", ".join(dict.fromkeys(reasons))) from error
         raise
@@ -75,14 +75,14 @@ class Model(NamedTuple):
 def model(system: System, events: Sequence[Event], stages: Stages, static: Iterable[Fact] = ()) -> Model:
     """What holds after the last event, when all updates are done. Triples with a literal as subject do not count, nor
     do those with a term built of terms."""
-    probed = over(System(subsystems=(system, _PROBE), output="rstream"), removals=True)
+    probed = with_windows(System(subsystems=(system, _PROBE), output="rstream"), removals=True)
     job = squall.build(squall.plan(probed, stages.planner), stages.builder, Options())
     outputs = list(job.run([events], [Event(ALWAYS, (fact,)) for fact in static]))
     last = max([event.time for event in events] + [out.time for out in outputs], default=0)
     facts = [out.fact for out in outputs if out.time == last]
     atoms = [Triple(*fact.arguments) for fact in facts if isinstance(fact, Atom) and fact.relation == HELD]
-    held = {fact for fact in atoms if fact.subject[0] != '"' and not is_compound(fact.object)}
-    return Model(held, {fact for fact in facts if isinstance(fact, Triple)})
+    buffer = {fact for fact in atoms if fact.subject[0] != '"' and not is_compound(fact.object)}
+    return Model(buffer, {fact for fact in facts if isinstance(fact, Triple)})
 
 
 def same(left: Iterable[Sequence[Term]], right: Iterable[Sequence[Term]], by_value: bool = False) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 import pyoxigraph
 
 import squall
-from squall.errors import BuilderError, SourceError, SquallError, TranslatorError, each
+from squall.errors import BuilderError, SourceError, SquallError, TranslatorError, single_errors
 from squall.lexers.rif import exchange, presentation, printing, tree
 from squall.rdf import Atom, Event, iri
 from squall.streams.sources.documents import load
@@ -69,9 +69,9 @@ def _read(path: Path, stages: Stages) -> None:
     try:
         system = squall.compile(path, lexer="rifps" if path.suffix == ".rifps" else "rif")
     except SquallError as error:
-        wrong = [one.message for one in each(error)]
-        known = [message for message in wrong if any(reason in message for reason in REFUSED)]
-        assert wrong == known, f"refused: {wrong}"
+        wrong = [item.message for item in single_errors(error)]
+        messages = [message for message in wrong if any(reason in message for reason in REFUSED)]
+        assert wrong == messages, f"refused: {wrong}"
         raise LeftOut(wrong[0]) from error
     squall.plan(system, stages.planner)
 
@@ -102,8 +102,8 @@ def _rejected(folder: Path, name: str, syntax: str, stages: Stages) -> None:
         for _ in load(system, places(folder, name)):
             pass
     except SquallError as error:
-        said = " | ".join(one.message for one in each(error))
-        assert any(reason in said for reason in REASONS[name]), f"refused for another reason: {said}"
+        text = " | ".join(item.message for item in single_errors(error))
+        assert any(reason in text for reason in REASONS[name]), f"refused for another reason: {text}"
         return
     raise AssertionError("it is not refused")
 
@@ -161,8 +161,8 @@ def _each_line(folder: Path, name: str, syntax: str, stages: Stages) -> None:
     assert isinstance(rule.condition, tree.And)
     lines = [line for line in rule.condition.formulas if not _holds(line, stages)]
     wrong = [str(printing.node(line)) for line in lines]
-    known = [line for line in wrong if any(re.search(part, line) for part in DEFECTS[name])]
-    assert wrong == known, f"does not hold: {[line for line in wrong if line not in known]}"
+    existing = [line for line in wrong if any(re.search(part, line) for part in DEFECTS[name])]
+    assert wrong == existing, f"does not hold: {[line for line in wrong if line not in existing]}"
     if wrong:
         raise KnownBad(f"wrong or doubtful: {' '.join(wrong)}")
 
@@ -236,17 +236,17 @@ def _term(term: Any) -> tree.Term:
 def _entails(folder: Path, name: str, conclusion: tree.Formula, syntax: str, stages: Stages) -> bool:
     premise = _file(folder, name, ("premise",), syntax)
     goal = tree.Implies(tree.Atom(tree.Const(GOAL, tree.IRI)), conclusion)
-    given = {**places(folder, name), "urn:premise": str(premise)}
+    inputs = {**places(folder, name), "urn:premise": str(premise)}
     with TemporaryDirectory() as temporary:
         path = Path(temporary, "goal.rifps")
         path.write_text(str(tree.Document((tree.Import("urn:premise"),), tree.Group((goal,)))), encoding="utf-8")
         try:
-            found = _facts(path, given, stages)
+            result = _facts(path, inputs, stages)
         except LeftOut:  # what cannot be asked follows nevertheless from what is inconsistent by itself
-            if _facts(premise, given, stages) is not None:
+            if _facts(premise, inputs, stages) is not None:
                 raise
             return True
-    return found is None or Atom(iri(GOAL), ()) in found
+    return result is None or Atom(iri(GOAL), ()) in result
 
 
 def _facts(path: Path, given: dict[str, str], stages: Stages) -> set[object] | None:
@@ -273,11 +273,11 @@ def imported(system: squall.System, given: dict[str, str]) -> list[Event]:
 
 def places(folder: Path, name: str) -> dict[str, str]:
     """The files of a case by the IRIs under which they are imported, with and without the ending."""
-    found = {}
+    result = {}
     for path in sorted(folder.glob("*-import*")):
-        found[f"{PLACE}{name}/{path.name}"] = str(path)
-        found[f"{PLACE}{name}/{path.stem}"] = str(path)
-    return found
+        result[f"{PLACE}{name}/{path.name}"] = str(path)
+        result[f"{PLACE}{name}/{path.stem}"] = str(path)
+    return result
 
 
 def compiled(path: Path, given: dict[str, str]) -> squall.System:
@@ -285,7 +285,7 @@ def compiled(path: Path, given: dict[str, str]) -> squall.System:
     try:
         return squall.compile(path, documents=given)
     except SquallError as error:
-        for one in each(error):
-            if "there is no external" in one.message or "the rule is not safe" in one.message:
-                raise LeftOut(one.message) from error
+        for item in single_errors(error):
+            if "there is no external" in item.message or "the rule is not safe" in item.message:
+                raise LeftOut(item.message) from error
         raise

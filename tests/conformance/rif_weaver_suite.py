@@ -49,10 +49,10 @@ def _run(path: Path, stages: Stages) -> None:
     system = translator(document)
     squall.plan(system, stages.planner)
     if path.name in FOLLOWS:
-        data, due = FOLLOWS[path.name]
+        data, expected = FOLLOWS[path.name]
         quads = pyoxigraph.parse((path.parent / data).read_bytes(), format=pyoxigraph.RdfFormat.N_TRIPLES)
         facts = [rdf.triple(quad.subject, quad.predicate, quad.object) for quad in quads]
-        assert due in answer(system, facts, stages), f"{due} does not follow"
+        assert expected in answer(system, facts, stages), f"{expected} does not follow"
 
 
 def _wrapped(text: str) -> str:

@@ -34,15 +34,15 @@ EMPTY = "test.otherunion.csparql"
 
 def cases(folder: Path) -> Iterator[Case]:
     """One case per file of rules or query, and per answer of a query."""
-    asked: set[str] = set()
+    request: set[str] = set()
     for entry in json.loads((folder / EXPECTED).read_text(encoding="utf-8"))["cases"]:
         name = entry.get("rules") or entry["query"]
-        asked.add((folder / name).read_text(encoding="utf-8"))
+        request.add((folder / name).read_text(encoding="utf-8"))
         yield Case(name, partial(_run if "rules" in entry else _run_query, folder, entry))
         if entry.get("orig_incremental") and "query" in entry:
             yield Case(f"{name} (squall2013)", partial(_run_as_2013, folder, entry))
     for path in sorted(folder.rglob("*.csparql")):
-        if path.read_text(encoding="utf-8") not in asked:
+        if path.read_text(encoding="utf-8") not in request:
             yield Case(str(path.relative_to(folder)), partial(_run_text, path))
 
 
@@ -50,11 +50,11 @@ def _run(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     system = compiled(
         (folder / entry["rules"]).read_text(encoding="utf-8"), LANGUAGES.get(entry["lang"], entry["lang"])
     )
-    came = answer(system, _facts(folder / path for path in entry["data"]), stages)
-    due = [*map(_triple, entry["triples"]), *map(_triple, entry["axioms"])]
+    actual = answer(system, _facts(folder / path for path in entry["data"]), stages)
+    expected = [*map(_triple, entry["triples"]), *map(_triple, entry["axioms"])]
     # Variables of the bodies join by term, so that what a rule makes has the literals of the data in their own form.
-    missing, surplus = sorted(map(str, set(due) - came)), sorted(map(str, came - set(due)))
-    assert same(_triples(came), due), f"missing {missing}, surplus {surplus}"
+    missing, surplus = sorted(map(str, set(expected) - actual)), sorted(map(str, actual - set(expected)))
+    assert same(_triples(actual), expected), f"missing {missing}, surplus {surplus}"
 
 
 def _triples(facts: Iterable[Fact]) -> list[Triple]:
@@ -88,9 +88,11 @@ def _run_query(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     (stream,) = streams(system)
     arriving = Event(0, tuple(_facts(folder / path for path in entry["stream"])), stream)
     static = Event(ALWAYS, tuple(_facts(folder / path for path in entry["static"])))
-    (step,) = {one.step for source in sources(system) for one in source.all_windows if isinstance(one, HoppingWindow)}
-    found = answers(system, [arriving], stages, [static], until=step)
-    _compare(found[step], entry["expected"])
+    (step,) = {
+        window.step for source in sources(system) for window in source.all_windows if isinstance(window, HoppingWindow)
+    }
+    result = answers(system, [arriving], stages, [static], until=step)
+    _compare(result[step], entry["expected"])
 
 
 def _run_as_2013(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
@@ -99,13 +101,17 @@ def _run_as_2013(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     (stream,) = streams(system)
     facts = list(_facts(folder / path for path in entry["stream"]))
     events = [Event(1000 * place, (fact,), stream) for place, fact in enumerate(facts, 1)]
-    found = answers(system, events, stages, until=events[-1].time)
-    _compare([row for time, rows in sorted(found.items()) if time != ALWAYS for row in rows], entry["orig_incremental"])
+    result = answers(system, events, stages, until=events[-1].time)
+    _compare(
+        [row for time, rows in sorted(result.items()) if time != ALWAYS for row in rows], entry["orig_incremental"]
+    )
 
 
 def _compare(rows: Iterable[Row], expected: Iterable[Iterable[str]]) -> None:
-    came, due = Counter(tuple(map(_shown, row)) for row in rows), Counter(map(tuple, expected))
-    assert came == due, f"missing {list((due - came).elements())}, surplus {list((came - due).elements())}"
+    actual, expectation = Counter(tuple(map(_shown, row)) for row in rows), Counter(map(tuple, expected))
+    assert actual == expectation, (
+        f"missing {list((expectation - actual).elements())}, surplus {list((actual - expectation).elements())}"
+    )
 
 
 def _shown(cell: Term | None) -> str:

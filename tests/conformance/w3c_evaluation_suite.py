@@ -91,13 +91,13 @@ def _run(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     assert action is not None
     query = graph.value(action, QT + "query") or action
     default = [iri(node.value) for node in graph.values(action, QT + "data")]
-    named = [iri(node.value) for node in graph.values(action, QT + "graphData")]
+    names = [iri(node.value) for node in graph.values(action, QT + "graphData")]
     regimes = {node.value for node in (*graph.members(test, REGIME), *graph.members(action, REGIME))}
     by_owl = bool(regimes) and regimes <= OWL_REGIMES
     if by_owl and (reason := BEYOND_RL.get(test.value.rpartition("#")[2])):
         raise LeftOut(reason)
     rules, facts = _rules(folder, default, regimes)
-    outputs = answers(path_of(query), default, named, stages, rules, facts)
+    outputs = answers(path_of(query), default, names, stages, rules, facts)
     if by_owl:
         outputs = [out for out in outputs if not _has_unnamed(out)]
     lax = graph.value(test, MF + "resultCardinality") == NamedNode(MF + "LaxCardinality")
@@ -146,9 +146,9 @@ def answers(
     (statement,) = program.statements
     body = statement.body
     assert not isinstance(body, q.Operation)
-    given = body.dataset or (*map(q.From, default), *map(q.FromNamed, named))
-    program = replace(program, statements=(replace(statement, body=replace(body, dataset=given)),))
-    graphs = dict.fromkeys(clause.graph for clause in given if isinstance(clause, q.From | q.FromNamed))
+    inputs = body.dataset or (*map(q.From, default), *map(q.FromNamed, named))
+    program = replace(program, statements=(replace(statement, body=replace(body, dataset=inputs)),))
+    graphs = dict.fromkeys(clause.graph for clause in inputs if isinstance(clause, q.From | q.FromNamed))
     return evaluated(program, graphs, stages, rules, facts)
 
 
@@ -178,8 +178,8 @@ def compare(outputs: Sequence[Output], path: Path, lax: bool) -> None:
         return
     expected = solutions(path)
     if isinstance(expected, bool):
-        found = [out.fact.value for out in outputs if isinstance(out.fact, Boolean)]
-        assert found == [expected], f"{found}, not {expected}"
+        results = [out.fact.value for out in outputs if isinstance(out.fact, Boolean)]
+        assert results == [expected], f"{results}, not {expected}"
         return
     rows = [_row(out.fact, expected.names) for out in outputs if isinstance(out.fact, Solution)]
     _compare(rows, expected, lax)
@@ -193,19 +193,21 @@ def _row(solution: Solution, names: Sequence[str]) -> tuple[Term | None, ...]:
 
 
 def _compare(rows: Sequence[tuple[Term | None, ...]], expected: Solutions, lax: bool) -> None:
-    due: Sequence[tuple[Term | None, ...]] = expected.rows
+    expectation: Sequence[tuple[Term | None, ...]] = expected.rows
     if lax:
-        rows, due = list(dict.fromkeys(rows)), list(dict.fromkeys(due))
-    assert _same(rows, due), f"{len(rows)} solutions, not {len(due)}: {_shown(rows)}, not {_shown(due)}"
-    if expected.ordered and not any(cell and cell[0] == "_" for row in due for cell in row):
-        assert list(rows) == list(due), f"in another order: {_shown(rows)}, not {_shown(due)}"
+        rows, expectation = list(dict.fromkeys(rows)), list(dict.fromkeys(expectation))
+    assert _same(rows, expectation), (
+        f"{len(rows)} solutions, not {len(expectation)}: {_shown(rows)}, not {_shown(expectation)}"
+    )
+    if expected.ordered and not any(cell and cell[0] == "_" for row in expectation for cell in row):
+        assert list(rows) == list(expectation), f"in another order: {_shown(rows)}, not {_shown(expectation)}"
 
 
 def _compare_csv(outputs: Sequence[Output], path: Path) -> None:
-    names, *due = csv.reader(path.read_text(encoding="utf-8").splitlines())
+    names, *expected = csv.reader(path.read_text(encoding="utf-8").splitlines())
     rows = [_row(out.fact, names) for out in outputs if isinstance(out.fact, Solution)]
-    wanted = [tuple(map(csv_cell, row)) for row in due]
-    assert isomorphic(list(lexical(rows)), wanted), f"{_shown(rows)}, not {_shown(wanted)}"
+    expectation = [tuple(map(csv_cell, row)) for row in expected]
+    assert isomorphic(list(lexical(rows)), expectation), f"{_shown(rows)}, not {_shown(expectation)}"
 
 
 _Rows = Sequence[tuple[Term | None, ...]]

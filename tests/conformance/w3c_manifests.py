@@ -46,22 +46,22 @@ class Graph:
 
     def members(self, subject: Node, predicate: str) -> list[Node]:
         """The values of a property, those of a list by themselves."""
-        found: list[Node] = []
+        nodes: list[Node] = []
         for value in self.values(subject, predicate):
             first = self.value(value, f"{RDF}first")
             if first is None:
-                found.append(value)
+                nodes.append(value)
             while first is not None:
-                found.append(first)
+                nodes.append(first)
                 value = self.values(value, f"{RDF}rest")[0]
                 first = self.value(value, f"{RDF}first")
-        return found
+        return nodes
 
     def test(self, name: str) -> Node:
         """The test with this name, in whatever namespace it is."""
         action = NamedNode(MF + "action")
-        found = [quad.subject for quad in self.quads if quad.predicate == action]
-        (test,) = [one for one in found if isinstance(one, NamedNode) and one.value.endswith(f"#{name}")]
+        results = [quad.subject for quad in self.quads if quad.predicate == action]
+        (test,) = [item for item in results if isinstance(item, NamedNode) and item.value.endswith(f"#{name}")]
         return test
 
     def subjects(self, predicate: str, object: Node) -> list[Node]:
@@ -76,9 +76,9 @@ def manifest(folder: Path) -> Graph:
 
 
 def _format(path: Path) -> RdfFormat:
-    found = RdfFormat.from_extension(path.suffix[1:])
-    assert found is not None, f"no format of {path.name}"
-    return found
+    result = RdfFormat.from_extension(path.suffix[1:])
+    assert result is not None, f"no format of {path.name}"
+    return result
 
 
 def path_of(node: Node) -> Path:
@@ -97,11 +97,11 @@ def solutions(path: Path) -> Solutions | bool:
     if path.suffix in (".ttl", ".rdf"):
         return _result_set(path)
     form = pyoxigraph.QueryResultsFormat.from_extension(path.suffix[1:])
-    found = pyoxigraph.parse_query_results(path=str(path), format=form)
-    if isinstance(found, pyoxigraph.QueryBoolean):
-        return bool(found)
-    names = tuple(variable.value for variable in found.variables)
-    rows = [tuple(None if cell is None else term(cell) for cell in row) for row in found]
+    result = pyoxigraph.parse_query_results(path=str(path), format=form)
+    if isinstance(result, pyoxigraph.QueryBoolean):
+        return bool(result)
+    names = tuple(variable.value for variable in result.variables)
+    rows = [tuple(None if cell is None else term(cell) for cell in row) for row in result]
     return Solutions(names, tuple(rows))
 
 
@@ -118,12 +118,12 @@ def _result_set(path: Path) -> Solutions | bool:
     if boolean is not None:
         return boolean.value == "true"
     names = tuple(sorted(name.value for name in graph.values(result, RS + "resultVariable")))
-    found = graph.values(result, RS + "solution")
-    places = [graph.value(one, RS + "index") for one in found]
-    ordered = bool(found) and None not in places
+    value = graph.values(result, RS + "solution")
+    places = [graph.value(item, RS + "index") for item in value]
+    ordered = bool(value) and None not in places
     if ordered:
-        found = [one for _, one in sorted(zip(places, found, strict=True), key=lambda pair: int(pair[0].value))]  # type: ignore[union-attr]
-    return Solutions(names, tuple(_solution(graph, one, names) for one in found), ordered)
+        value = [item for _, item in sorted(zip(places, value, strict=True), key=lambda pair: int(pair[0].value))]  # type: ignore[union-attr]
+    return Solutions(names, tuple(_solution(graph, item, names) for item in value), ordered)
 
 
 def _solution(graph: Graph, solution: Node, names: Iterable[str]) -> tuple[Term | None, ...]:

@@ -23,9 +23,9 @@ def rules(suite: Path, data: Iterable[Triple]) -> tuple[list[System], list[Event
     systems: list[System] = []
     facts: list[Event] = []
     for document in _documents(suite, data):
-        given = rif_suite.places(document.parent, document.parent.name)
-        systems.append(rif_suite.compiled(document, given))
-        facts += rif_suite.imported(systems[-1], given)
+        inputs = rif_suite.places(document.parent, document.parent.name)
+        systems.append(rif_suite.compiled(document, inputs))
+        facts += rif_suite.imported(systems[-1], inputs)
     return systems, facts
 
 

@@ -34,23 +34,27 @@ def _run(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     assert result is not None
     request = graph.value(action, UT + "request")
     assert request is not None
-    found = updated(_data(graph, action), path_of(request), planner=stages.planner, builder=stages.builder)
-    due = _data(graph, result)
-    assert set(found.named) == set(due.named), f"named graphs: {sorted(found.named)}, not {sorted(due.named)}"
-    assert isomorphic(found.quads(), due.quads()), f"left: {[*found.quads()][:4]}, not {[*due.quads()][:4]}"
+    outputs = updated(_data(graph, action), path_of(request), planner=stages.planner, builder=stages.builder)
+    expected = _data(graph, result)
+    assert set(outputs.named) == set(expected.named), (
+        f"named graphs: {sorted(outputs.named)}, not {sorted(expected.named)}"
+    )
+    assert isomorphic(outputs.quads(), expected.quads()), (
+        f"left: {[*outputs.quads()][:4]}, not {[*expected.quads()][:4]}"
+    )
 
 
 def _data(graph: Graph, node: Node) -> Dataset:
     """The data set of an action or a result. A file is read once: what is in two graphs has the same blank nodes."""
-    known: dict[Path, tuple[Triple, ...]] = {}
+    existing: dict[Path, tuple[Triple, ...]] = {}
 
     def facts(documents: list[Node]) -> frozenset[Triple]:
         paths = [path_of(document) for document in documents]
-        return frozenset(triple for path in paths for triple in known.setdefault(path, triples(path)))
+        return frozenset(triple for path in paths for triple in existing.setdefault(path, triples(path)))
 
-    named: dict[Term, frozenset[Triple]] = {}
-    for one in graph.values(node, UT + "graphData"):
-        label = graph.value(one, RDFS_LABEL.value)
+    names: dict[Term, frozenset[Triple]] = {}
+    for item in graph.values(node, UT + "graphData"):
+        label = graph.value(item, RDFS_LABEL.value)
         assert label is not None
-        named[iri(label.value)] = facts(graph.values(one, UT + "graph"))
-    return Dataset(facts(graph.values(node, UT + "data")), named)
+        names[iri(label.value)] = facts(graph.values(item, UT + "graph"))
+    return Dataset(facts(graph.values(node, UT + "data")), names)

@@ -59,10 +59,10 @@ def _run_windows(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     place = folder / entry["dir"]
     events = as_events(timed_lines(place / "input.stream"))
     window = HoppingWindow(entry["size"], entry["slide"], entry["t0"])
-    found = answers(query(ALL, "sparql", window=window, output="rstream", report=WHOLE), events, stages)
-    due = {one["to"]: [tuple(fact) for _, fact in timed_lines(place / one["file"])] for one in entry["windows"]}
+    result = answers(query(ALL, "sparql", window=window, output="rstream", report=WHOLE), events, stages)
+    expected = {item["to"]: [tuple(fact) for _, fact in timed_lines(place / item["file"])] for item in entry["windows"]}
     assert entry["then"] == "no further window"
-    compare({time: rows for time, rows in found.items() if rows}, due)
+    compare({time: rows for time, rows in result.items() if rows}, expected)
 
 
 def _run_calls(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
@@ -71,9 +71,9 @@ def _run_calls(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     times = [time for time, _ in entry["calls"]]
     events = [Event(time, (Triple(iri(f"urn:at:{time}"), iri("urn:p"), iri("urn:o")),)) for time in times]
     system = query(ALL, "sparql", window=SlidingWindow(entry["size"]), output="rstream", report=Report("change"))
-    found = {time: rows for time, rows in answers(system, events, stages).items() if time in times}
-    due = {time: [tuple(fact) for fact in held(events, begin, end + 1)] for time, (begin, end) in entry["calls"]}
-    compare(found, due)
+    results = {time: rows for time, rows in answers(system, events, stages).items() if time in times}
+    expected = {time: [tuple(fact) for fact in held(events, begin, end + 1)] for time, (begin, end) in entry["calls"]}
+    compare(results, expected)
 
 
 # Queries
@@ -115,10 +115,10 @@ def compare_steps(
     empty, and at others that are told."""
     (stream,) = streams(system) or ("",)
     events = as_events(timed, stream)
-    found = {to: rows for to, rows in answers(system, events, stages).items() if to != ALWAYS}
+    results = {to: rows for to, rows in answers(system, events, stages).items() if to != ALWAYS}
     grid = range(window.step, events[-1].time + window.size + 1, window.step)
     steps = {to for to in grid if held(events, to - window.size, to)}
-    compare(found, {to: peer(oracle, held(events, to - window.size, to)) for to in steps.union(found)})
+    compare(results, {to: peer(oracle, held(events, to - window.size, to)) for to in steps.union(results)})
 
 
 def _run_cqels(place: Path, stream: Path, stages: Stages) -> None:
@@ -132,14 +132,14 @@ def compare_as_cqels(place: Path, timed: Sequence[tuple[int, Fact]], stages: Sta
     size = values["WSIZE"]
     events = as_events(timed)
     instants = sorted({time for event in events for time in (event.time, event.time + size)})
-    whole = [bag(peer(oracle, held(events, time - size + 1, time + 1))) for time in instants]
-    changes = list(zip(instants, [bag(peer(oracle, ())), *whole], whole, strict=False))
+    total = [bag(peer(oracle, held(events, time - size + 1, time + 1))) for time in instants]
+    changes = list(zip(instants, [bag(peer(oracle, ())), *total], total, strict=False))
     new = {time: after - before for time, before, after in changes if after - before}
-    gone = {time: before - after for time, before, after in changes if before - after}
-    for output, due in (("istream", new), ("dstream", gone)):
+    removed_items = {time: before - after for time, before, after in changes if before - after}
+    for output, expected in (("istream", new), ("dstream", removed_items)):
         system = query(text, "cqels", "cqels", output=output)
         (name,) = streams(system)
-        told = answers(system, [event._replace(stream=name) for event in events], stages)
-        found = {time: bag(rows) for time, rows in told.items() if time in instants}
-        wrong = [time for time in instants if found.get(time) != due.get(time)]
-        assert not wrong, f"{output} at {wrong[0]}: {found.get(wrong[0])}, not {due.get(wrong[0])}"
+        outputs = answers(system, [event._replace(stream=name) for event in events], stages)
+        results = {time: bag(rows) for time, rows in outputs.items() if time in instants}
+        wrong = [time for time in instants if results.get(time) != expected.get(time)]
+        assert not wrong, f"{output} at {wrong[0]}: {results.get(wrong[0])}, not {expected.get(wrong[0])}"

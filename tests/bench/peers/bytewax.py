@@ -31,30 +31,30 @@ def prepare(task: Task) -> Evaluate:
     stream: list[Item] = [(number, number, triple) for number, triple in enumerate(task.triples())]
 
     def evaluate() -> Answer:
-        found: list[Statement] = []
+        statements: list[Statement] = []
         flow = Dataflow("bench")
         source = op.input("stream", flow, TestingSource(static + stream, task.slide))
-        op.output("out", heads(rule, source, task.work.window), TestingSink(found))
+        op.output("out", heads(rule, source, task.work.window), TestingSink(statements))
         run_main(flow)
-        return Answer(f"{' '.join(statement)} ." for statement in found)
+        return Answer(f"{' '.join(statement)} ." for statement in statements)
 
     return evaluate
 
 
 def heads(rule: Rule, source: Stream[Item], window: int) -> Stream[Statement]:
     """The dataflow: the patterns joined from the left, then the facts."""
-    first, *others = rule.body
+    first, *other_items = rule.body
     names = variables(first)
     rows = op.flat_map_batch("first", source, matcher(first))
-    for number, pattern in enumerate(others):
+    for number, pattern in enumerate(other_items):
         (on,) = set(names) & set(variables(pattern))
         left = op.flat_map_batch(f"left{number}", rows, keyed(0, names.index(on)))
         matched = op.flat_map_batch(f"match{number}", source, matcher(pattern))
         right = op.flat_map_batch(f"right{number}", matched, keyed(1, variables(pattern).index(on)))
         both: KeyedStream[Sided] = op.merge(f"both{number}", left, right)
         keep = [i for i, name in enumerate(variables(pattern)) if name != on]
-        found = op.stateful_batch(f"join{number}", both, lambda _, keep=keep: Join(window, keep))
-        rows = op.map(f"rows{number}", found, lambda pair: pair[1])
+        result = op.stateful_batch(f"join{number}", both, lambda _, keep=keep: Join(window, keep))
+        rows = op.map(f"rows{number}", result, lambda pair: pair[1])
         names += [variables(pattern)[i] for i in keep]
     return op.flat_map_batch("heads", rows, maker(rule.head, names))
 
@@ -98,7 +98,7 @@ class Join(StatefulBatchLogic):  # type: ignore[misc]
         self.ages: tuple[deque[tuple[int, str]], deque[tuple[int, str]]] = (deque(), deque())
 
     def on_batch(self, values: list[Sided]) -> tuple[Iterable[Item], bool]:
-        found: list[Item] = []
+        items: list[Item] = []
         for side, key, item in values:
             self.rows[side].setdefault(key, []).append(item)
             self.ages[side].append((item[0], key))
@@ -107,10 +107,10 @@ class Join(StatefulBatchLogic):  # type: ignore[misc]
                 oldest, latest = min(item[0], other[0]), max(item[1], other[1])
                 if latest - oldest < self.window:
                     left, right = (item[2], other[2]) if side == 0 else (other[2], item[2])
-                    found.append((oldest, latest, left + tuple([right[i] for i in self.keep])))
+                    items.append((oldest, latest, left + tuple([right[i] for i in self.keep])))
         self.expire(0)
         self.expire(1)
-        return found, self.RETAIN
+        return items, self.RETAIN
 
     def expire(self, side: int) -> None:
         rows, ages = self.rows[side], self.ages[side]

@@ -14,29 +14,29 @@ def prepare(task: Task) -> Evaluate:
     dictionary = Dictionary()
     derived = "d" if task.work.window else "t"  # where nothing is read again, what is derived is kept apart
     program = "".join(clause(rule, derived, dictionary) for rule in task.work.rules)
-    static, stream = ([dictionary.encode(one) for one in given] for given in (task.static(), task.triples()))
+    static, stream = ([dictionary.encode(item) for item in inputs] for inputs in (task.static(), task.triples()))
     if task.work.window:
         parts = [static + stream[first:last] for first, last in task.windows(len(stream))]
     else:
         parts = [static + stream]
     controls = [control(program, part) for part in parts]
-    given = set() if task.work.window else set(parts[0])
+    inputs = set() if task.work.window else set(parts[0])
 
     def evaluate() -> Answer:
-        found: list[Symbol] = []
-        for one in controls:
-            one.ground([("base", [])])
-            found += [atom.symbol for atom in one.symbolic_atoms.by_signature(derived, 3)]
-        return Answer(dictionary.lines(triple for triple in numbers(found) if triple not in given))
+        symbols: list[Symbol] = []
+        for item in controls:
+            item.ground([("base", [])])
+            symbols += [atom.symbol for atom in item.symbolic_atoms.by_signature(derived, 3)]
+        return Answer(dictionary.lines(triple for triple in numbers(symbols) if triple not in inputs))
 
     return evaluate
 
 
 def control(program: str, facts: Sequence[Numbers]) -> Control:
-    made = Control(["--warn=none"])
-    made.add("base", [], program)
-    made.add("base", [], "".join(f"t({s},{p},{o})." for s, p, o in facts))
-    return made
+    result = Control(["--warn=none"])
+    result.add("base", [], program)
+    result.add("base", [], "".join(f"t({s},{p},{o})." for s, p, o in facts))
+    return result
 
 
 def clause(rule: Rule, derived: str, dictionary: Dictionary) -> str:

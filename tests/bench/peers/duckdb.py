@@ -17,7 +17,7 @@ VALUES = 1000
 
 def prepare(task: Task) -> Evaluate:
     dictionary, base = Dictionary(), duckdb.connect()
-    static, stream = ([dictionary.encode(one) for one in given] for given in (task.static(), task.triples()))
+    static, stream = ([dictionary.encode(item) for item in inputs] for inputs in (task.static(), task.triples()))
     match task.work.kind:
         case "join":
             (rule,) = task.work.rules
@@ -41,18 +41,18 @@ def load(base: DuckDBPyConnection, table: str, triples: list[Numbers]) -> None:
 
 
 def read(base: DuckDBPyConnection, query: str) -> list[Numbers]:
-    found: list[Numbers] = base.execute(query).fetchall()
-    return found
+    numbers: list[Numbers] = base.execute(query).fetchall()
+    return numbers
 
 
 # -- windows -----------------------------------------------------------------------------------------------------------
 
 
 def over_windows(base: DuckDBPyConnection, query: str, task: Task, size: int) -> list[Numbers]:
-    found: list[Numbers] = []
+    numbers: list[Numbers] = []
     for first, last in task.windows(size):
-        found += read(base, f"WITH recent AS (FROM stream WHERE n >= {first} AND n < {last}) {query}")
-    return found
+        numbers += read(base, f"WITH recent AS (FROM stream WHERE n >= {first} AND n < {last}) {query}")
+    return numbers
 
 
 def select(rule: Rule, dictionary: Dictionary, static: set[int]) -> str:
@@ -80,10 +80,10 @@ def columns(statement: Statement, places: dict[str, str], dictionary: Dictionary
 
 def rounds(base: DuckDBPyConnection, rules: Iterable[str]) -> None:
     """Puts into the table `known` what follows from it; the rules read the table `new`."""
-    found = " UNION ".join(rules)
+    text = " UNION ".join(rules)
     base.execute("CREATE OR REPLACE TEMP TABLE new AS FROM known")
     while read(base, "SELECT 1 FROM new LIMIT 1"):
-        base.execute(f"CREATE OR REPLACE TEMP TABLE new AS ({found}) EXCEPT FROM known")
+        base.execute(f"CREATE OR REPLACE TEMP TABLE new AS ({text}) EXCEPT FROM known")
         base.execute("INSERT INTO known FROM new")
 
 

@@ -20,11 +20,11 @@ class Dictionary:
         self.terms: dict[int, str] = {}
 
     def number(self, term: str) -> int:
-        known = self.numbers.get(term)
-        if known is None:
-            known = self.numbers[term] = len(self.numbers) + (LITERAL if term[0] == '"' else 0)
-            self.terms[known] = term
-        return known
+        existing = self.numbers.get(term)
+        if existing is None:
+            existing = self.numbers[term] = len(self.numbers) + (LITERAL if term[0] == '"' else 0)
+            self.terms[existing] = term
+        return existing
 
     def encode(self, statement: Statement) -> Numbers:
         subject, predicate, object = statement

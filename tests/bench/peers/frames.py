@@ -20,10 +20,10 @@ COLUMNS = ["s", "p", "o"]
 
 def prepare(task: Task) -> Evaluate:
     session = spark.start(task.work)
-    made = _rdfs if task.work.kind == "rdfs" else _joined
+    result = _rdfs if task.work.kind == "rdfs" else _joined
 
     def evaluate() -> Answer:
-        made(session, task).write.text(str(emptied(task.files)))
+        result(session, task).write.text(str(emptied(task.files)))
         return Answer(written(task.files))
 
     return evaluate
@@ -52,26 +52,26 @@ def parsed(lines: DataFrame, timed: bool) -> DataFrame:
     )
 
 
-def selected(pattern: Statement, triples: DataFrame, *others: str) -> DataFrame:
+def selected(pattern: Statement, triples: DataFrame, *text: str) -> DataFrame:
     """The triples that match a pattern: a column for each variable, and the `others`."""
     slots = list(zip(COLUMNS, pattern, strict=True))
     for name, slot in slots:
         if slot[0] != "?":
             triples = triples.where(f.col(name) == slot)
-    return triples.select(*others, *(f.col(name).alias(slot) for name, slot in slots if slot[0] == "?"))
+    return triples.select(*text, *(f.col(name).alias(slot) for name, slot in slots if slot[0] == "?"))
 
 
-def joined(rule: Rule, stream: DataFrame, static: DataFrame, *others: str) -> DataFrame:
+def joined(rule: Rule, stream: DataFrame, static: DataFrame, *text: str) -> DataFrame:
     """The patterns joined from the left. Those that only static data match are broadcast. others: columns of the
     stream on which patterns are joined besides."""
-    first, *rest = rule.body
-    known = {row.p for row in static.select("p").distinct().collect()}
-    found = selected(first, stream, *others)
-    for pattern in rest:
-        is_static = pattern[1] in known
-        right = f.broadcast(selected(pattern, static)) if is_static else selected(pattern, stream, *others)
-        found = found.join(right, [name for name in found.columns if name in right.columns])
-    return found
+    first, *remainder = rule.body
+    existing = {row.p for row in static.select("p").distinct().collect()}
+    result = selected(first, stream, *text)
+    for pattern in remainder:
+        is_static = pattern[1] in existing
+        right = f.broadcast(selected(pattern, static)) if is_static else selected(pattern, stream, *text)
+        result = result.join(right, [name for name in result.columns if name in right.columns])
+    return result
 
 
 def lines(rule: Rule, rows: DataFrame) -> DataFrame:
@@ -107,18 +107,18 @@ def _rdfs(session: SparkSession, task: Task) -> DataFrame:
     data to what was new in the last one."""
     schema = parsed(session.read.text(str(task.files.static)), timed=False)
     stream = parsed(session.read.text(str(task.files.stream)), timed=False)
-    given = {predicate: _pairs(schema, predicate) for predicate in (SUBCLASS, SUBPROPERTY, DOMAIN, RANGE)}
-    tables = given | {predicate: _closed(given[predicate]) for predicate in (SUBCLASS, SUBPROPERTY)}
-    closed = [(a, p, b) for p in (SUBCLASS, SUBPROPERTY) for a, b in tables[p] - given[p]]
+    inputs = {predicate: _pairs(schema, predicate) for predicate in (SUBCLASS, SUBPROPERTY, DOMAIN, RANGE)}
+    tables = inputs | {predicate: _closed(inputs[predicate]) for predicate in (SUBCLASS, SUBPROPERTY)}
+    closed = [(a, p, b) for p in (SUBCLASS, SUBPROPERTY) for a, b in tables[p] - inputs[p]]
     by = {p: f.broadcast(session.createDataFrame(list(pairs), ["x", "y"])) for p, pairs in tables.items()}
-    new = known = stream.distinct().localCheckpoint()
-    found = session.createDataFrame(closed, COLUMNS)
+    new = existing = stream.distinct().localCheckpoint()
+    frame = session.createDataFrame(closed, COLUMNS)
     while True:
-        made = reduce(DataFrame.union, _round(new, by)).distinct()
-        new = made.join(known, COLUMNS, "left_anti").localCheckpoint()
+        result = reduce(DataFrame.union, _round(new, by)).distinct()
+        new = result.join(existing, COLUMNS, "left_anti").localCheckpoint()
         if new.isEmpty():
-            return found.select(f.concat_ws(" ", *COLUMNS, f.lit(".")).alias("value"))
-        known, found = known.union(new), found.union(new)
+            return frame.select(f.concat_ws(" ", *COLUMNS, f.lit(".")).alias("value"))
+        existing, frame = existing.union(new), frame.union(new)
 
 
 def _round(new: DataFrame, by: dict[Term, DataFrame]) -> Iterator[DataFrame]:
@@ -139,8 +139,8 @@ def _pairs(schema: DataFrame, predicate: Term) -> Pairs:
 
 def _closed(pairs: Pairs) -> Pairs:
     """The transitive closure."""
-    known = new = pairs
+    existing = new = pairs
     while new:
-        new = {(a, c) for a, b in new for via, c in pairs if b == via} - known
-        known = known | new
-    return known
+        new = {(a, c) for a, b in new for via, c in pairs if b == via} - existing
+        existing = existing | new
+    return existing

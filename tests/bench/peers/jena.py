@@ -38,26 +38,26 @@ def start(task: Task, engine: str, how: str, program: Path) -> Evaluate:
         [*command, *sizes, str(files.out)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert java.stdout
-    said = java.stdout.readline()
-    if said != "ready\n":
+    message = java.stdout.readline()
+    if message != "ready\n":
         raise RuntimeError(f"Jena ended with exit code {java.wait()}")
 
     def evaluate() -> Answer:
         wall, cpu = (int(part) / 1e9 for part in java.communicate("go\n")[0].split())
         latencies = Path(f"{files.out}.latencies").read_text().split()
-        return Answer(files.out.read_text().splitlines(), wall, cpu, tuple(int(one) / 1e9 for one in latencies))
+        return Answer(files.out.read_text().splitlines(), wall, cpu, tuple(int(latency) / 1e9 for latency in latencies))
 
     return evaluate
 
 
 def classes() -> str:
     """The class path: our class, compiled when its source is newer, and Jena's archives."""
-    found = find_spec("owlready2")
-    assert found
-    assert found.origin
-    jars = f"{Path(found.origin).parent / 'pellet'}/*"
-    made = COMPILED / "Jena.class"
-    if not made.exists() or made.stat().st_mtime < SOURCE.stat().st_mtime:
+    result = find_spec("owlready2")
+    assert result
+    assert result.origin
+    jars = f"{Path(result.origin).parent / 'pellet'}/*"
+    value = COMPILED / "Jena.class"
+    if not value.exists() or value.stat().st_mtime < SOURCE.stat().st_mtime:
         COMPILED.mkdir(parents=True, exist_ok=True)
         command = ["javac", "-nowarn", "-cp", jars, "-d", str(COMPILED), str(SOURCE)]
         subprocess.run(command, check=True, capture_output=True, text=True)

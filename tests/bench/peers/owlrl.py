@@ -15,10 +15,10 @@ def prepare(task: Task) -> Evaluate:
     graph = rdflib.Graph()
     for triple in map(nodes, task.static() + task.triples()):
         graph.add(triple)
-    given = set(graph)
+    inputs = set(graph)
 
     def evaluate() -> Answer:
         DeductiveClosure(RDFS_Semantics).expand(graph)
-        return Answer(plain(triple for triple in graph if triple not in given))
+        return Answer(plain(triple for triple in graph if triple not in inputs))
 
     return evaluate

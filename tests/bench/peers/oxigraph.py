@@ -35,34 +35,34 @@ def lines(triples: Iterable[Triple]) -> Iterator[str]:
 
 
 def ask(store: Store, query: str) -> QueryTriples:
-    found = store.query(query)
-    assert isinstance(found, QueryTriples)
-    return found
+    result = store.query(query)
+    assert isinstance(result, QueryTriples)
+    return result
 
 
 def over_windows(store: Store, stream: Iterable[Quad], queries: list[str], task: Task) -> list[Triple]:
     """Whenever a slide has come: in with what is new, out with what is old, and the queries again."""
     window: deque[Quad] = deque()
     coming = iter(stream)
-    found: list[Triple] = []
+    triples: list[Triple] = []
     while new := list(islice(coming, task.slide)):
         store.extend(new)
         window.extend(new)
         while len(window) > task.work.window:
             store.remove(window.popleft())
         for query in queries:
-            found.extend(ask(store, query))
-    return found
+            triples.extend(ask(store, query))
+    return triples
 
 
 def fixpoint(store: Store, queries: list[str]) -> list[Triple]:
     """The queries again and again, until they add nothing."""
-    given, size = set(store), 0
+    inputs, size = set(store), 0
     while size != len(store):
         size = len(store)
         for query in queries:
             store.extend([Quad(*triple) for triple in ask(store, query)])
-    return [quad.triple for quad in store if quad not in given]
+    return [quad.triple for quad in store if quad not in inputs]
 
 
 def from_file_to_file(task: Task, queries: list[str]) -> Answer:
@@ -70,10 +70,10 @@ def from_file_to_file(task: Task, queries: list[str]) -> Answer:
     store = Store()
     store.extend(quads(task.files.static))
     if task.work.window:
-        found = dict.fromkeys(over_windows(store, quads(task.files.plain), queries, task))
+        names = dict.fromkeys(over_windows(store, quads(task.files.plain), queries, task))
     else:
         store.extend(quads(task.files.plain))
-        found = dict.fromkeys(fixpoint(store, queries))
+        names = dict.fromkeys(fixpoint(store, queries))
     with task.files.out.open("w") as out:
-        out.writelines(f"{line}\n" for line in lines(found))
+        out.writelines(f"{line}\n" for line in lines(names))
     return Answer(written(task.files.out))

@@ -17,7 +17,7 @@ COLUMNS = ("s", "p", "o")
 
 def prepare(task: Task) -> Evaluate:
     dictionary = Dictionary()
-    static, stream = (frame(map(dictionary.encode, given)) for given in (task.static(), task.triples()))
+    static, stream = (frame(map(dictionary.encode, inputs)) for inputs in (task.static(), task.triples()))
     match task.work.kind:
         case "join":
             (rule,) = task.work.rules
@@ -46,17 +46,17 @@ def rows(part: DataFrame) -> Iterator[Numbers]:
 def over_windows(
     rule: Rule, static: DataFrame, stream: DataFrame, task: Task, dictionary: Dictionary
 ) -> list[DataFrame]:
-    found: list[DataFrame] = []
+    data_frames: list[DataFrame] = []
     for first, last in task.windows(len(stream)):
         window = polars.concat([static, stream.slice(first, last - first)])
-        found += joined(rule, window, dictionary)
-    return found
+        data_frames += joined(rule, window, dictionary)
+    return data_frames
 
 
 def joined(rule: Rule, window: DataFrame, dictionary: Dictionary) -> Iterator[DataFrame]:
     """The patterns joined from the left, then the facts."""
-    first, *others = (matched(pattern, window, dictionary) for pattern in rule.body)
-    for other in others:
+    first, *other_items = (matched(pattern, window, dictionary) for pattern in rule.body)
+    for other in other_items:
         first = first.join(other, on=[name for name in first.columns if name in other.columns])
     for subject, predicate, object in rule.head:
         number = polars.lit(dictionary.number(predicate), polars.Int32)
@@ -76,13 +76,13 @@ def closure(triples: DataFrame, predicate: int) -> DataFrame:
     """What follows from a property being transitive."""
     steps = triples.filter(col("p") == predicate).select(b="s", c="o")
     new = steps.select(a="b", b="c")
-    known = new
+    existing = new
     while len(new):
-        made = new.join(steps, on="b").select("a", b="c").unique()
-        new = made.join(known, on=["a", "b"], how="anti")
-        known = polars.concat([known, new])
-    given = steps.select(a="b", b="c")
-    derived = known.join(given, on=["a", "b"], how="anti")
+        result = new.join(steps, on="b").select("a", b="c").unique()
+        new = result.join(existing, on=["a", "b"], how="anti")
+        existing = polars.concat([existing, new])
+    inputs = steps.select(a="b", b="c")
+    derived = existing.join(inputs, on=["a", "b"], how="anti")
     return derived.select(s="a", p=polars.lit(predicate, polars.Int32), o="b")
 
 
@@ -90,18 +90,18 @@ def rdfs(given: DataFrame, dictionary: Dictionary) -> DataFrame:
     """The schema is closed first; then each round applies the four rules about data to what was new."""
     names = {name: dictionary.number(iri(RDFS + name)) for name in ("subClassOf", "subPropertyOf", "domain", "range")}
     type_ = dictionary.number(iri(RDF + "type"))
-    known = polars.concat([given, *(closure(given, names[name]) for name in ("subClassOf", "subPropertyOf"))])
-    schema = {name: known.filter(col("p") == number).select(x="s", y="o") for name, number in names.items()}
+    existing = polars.concat([given, *(closure(given, names[name]) for name in ("subClassOf", "subPropertyOf"))])
+    schema = {name: existing.filter(col("p") == number).select(x="s", y="o") for name, number in names.items()}
     typed = polars.lit(type_, polars.Int32)
-    new = known
+    new = existing
     while len(new):
         things, types = new.filter(col("o") < LITERAL), new.filter(col("p") == type_)
-        found = [
+        results = [
             new.join(schema["subPropertyOf"], left_on="p", right_on="x").select("s", p="y", o="o"),
             new.join(schema["domain"], left_on="p", right_on="x").select("s", p=typed, o="y"),
             things.join(schema["range"], left_on="p", right_on="x").select(s="o", p=typed, o="y"),
             types.join(schema["subClassOf"], left_on="o", right_on="x").select("s", "p", o="y"),
         ]
-        new = polars.concat(found).unique().join(known, on=COLUMNS, how="anti")
-        known = polars.concat([known, new])
-    return known.slice(len(given))
+        new = polars.concat(results).unique().join(existing, on=COLUMNS, how="anti")
+        existing = polars.concat([existing, new])
+    return existing.slice(len(given))

@@ -30,7 +30,7 @@ def prepare(task: Task) -> Evaluate:
 
 
 def nodes(statement: Statement) -> Nodes:
-    subject, predicate, object = (to_rdflib(Term(one)) for one in statement)
+    subject, predicate, object = (to_rdflib(Term(item)) for item in statement)
     return subject, predicate, object
 
 
@@ -43,24 +43,24 @@ def ask(graph: rdflib.Graph, query: Query) -> list[Nodes]:
 
 
 def over_windows(graph: rdflib.Graph, stream: list[Nodes], queries: list[Query], task: Task) -> list[Nodes]:
-    found: list[Nodes] = []
-    known = 0, 0
+    results: list[Nodes] = []
+    existing = 0, 0
     for first, last in task.windows(len(stream)):
-        for triple in stream[known[1] : last]:
+        for triple in stream[existing[1] : last]:
             graph.add(triple)
-        for triple in stream[known[0] : first]:
+        for triple in stream[existing[0] : first]:
             graph.remove(triple)
-        known = first, last
+        existing = first, last
         for query in queries:
-            found += ask(graph, query)
-    return found
+            results += ask(graph, query)
+    return results
 
 
 def fixpoint(graph: rdflib.Graph, queries: list[Query]) -> list[Nodes]:
-    given, size = set(graph), 0
+    inputs, size = set(graph), 0
     while size != len(graph):
         size = len(graph)
         for query in queries:
             for triple in ask(graph, query):
                 graph.add(triple)
-    return [triple for triple in graph if triple not in given]
+    return [triple for triple in graph if triple not in inputs]

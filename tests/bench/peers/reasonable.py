@@ -23,25 +23,25 @@ SCHEMA = frozenset((SUBPROPERTY, f"<{RDFS}subClassOf>"))
 def prepare(task: Task) -> Evaluate:
     reasoner = PyReasoner()
     text = task.files.static.read_text() + task.files.plain.read_text()
-    extra = [f"{' '.join(one)} ." for one in hierarchy(set(task.static()))]
-    whole = task.files.plain.with_suffix(".ttl")
-    whole.write_text(text + "\n".join(extra))
-    reasoner.load_file(str(whole))
-    given = set(text.splitlines())
+    extra = [f"{' '.join(item)} ." for item in hierarchy(set(task.static()))]
+    total = task.files.plain.with_suffix(".ttl")
+    total.write_text(text + "\n".join(extra))
+    reasoner.load_file(str(total))
+    lines = set(text.splitlines())
 
     def evaluate() -> Answer:
-        found = reasoner.reason()
-        return Answer(line for line in chain(extra, plain(found)) if line not in given)
+        result = reasoner.reason()
+        return Answer(line for line in chain(extra, plain(result)) if line not in lines)
 
     return evaluate
 
 
 def hierarchy(static: set[Statement]) -> set[Statement]:
     """The closure of the subproperties."""
-    found = {one for one in static if one[1] == SUBPROPERTY}
-    while made := {(a, p, d) for a, p, b in found for c, _, d in found if b == c} - found:
-        found |= made
-    return found
+    results = {item for item in static if item[1] == SUBPROPERTY}
+    while result := {(a, p, d) for a, p, b in results for c, _, d in results if b == c} - results:
+        results |= result
+    return results
 
 
 def plain(triples: Iterable[tuple[Node, Node, Node]]) -> Iterator[str]:
