@@ -168,6 +168,14 @@ def test_the_links_of_a_page_lead_somewhere(path: Path) -> None:
     assert broken_links(path) == []
 
 
+def test_the_list_of_decisions_has_all_of_them_by_their_titles() -> None:
+    folder = ROOT / "docs/decisions"
+    listed = re.findall(r"^\| \[(\d+)\]\((\S+)\) \| (.+?) \|", (folder / "README.md").read_text(), re.MULTILINE)
+    assert [file for _, file, _ in listed] == sorted(path.name for path in folder.glob("[0-9]*.md"))
+    for number, file, title in listed:
+        assert (folder / file).read_text().startswith(f"# {int(number):04}: {title}\n"), file
+
+
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
     (tmp_path / "other.md").write_text("# A title, with `code`\n\n## The same\n\n## The same\n")
     page = tmp_path / "page.md"
