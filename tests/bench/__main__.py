@@ -63,7 +63,7 @@ def left_out(peer: str, reason: str) -> None:
 
 
 def able(asked: Sequence[str], name: str, tell: Tell = left_out) -> list[str]:
-    """The peers that can run a workload here. Why others cannot is told."""
+    """The peers that can run a workload here. Prints why the others cannot."""
     reasons = {peer: peers.reason(peer, WORKS[name]) for peer in asked}
     for peer, reason in reasons.items():
         if reason:
@@ -75,7 +75,7 @@ def compare(
     name: str, runs: Sequence[str], size: int, repeat: int, limit: float = 3600, tell: Tell = left_out
 ) -> list[dict[str, Any]]:
     """The medians of each run of a workload. A peer that fails or takes longer than `limit` seconds is left out, and
-    why is told. Raises Failed where it is one of our own runs."""
+    prints the reason. Raises Failed where it is one of our own runs."""
     with tempfile.TemporaryDirectory() as folder:
         WORKS[name].write(Path(folder), size)
         measureds: dict[str, list[Measured]] = {run: [] for run in runs}

@@ -2,7 +2,7 @@
 
     python -m tests.bench.executors q3 q9 --triples 2000000 --repeat 3
 
-Executors are processes (`local-cluster`), each bound to its core with its Python workers; Java is told of one core. All
+Executors are processes (`local-cluster`), each bound to its core with its Python workers; Java sees one core. All
 of a run, the driver too, has as many cores as there are executors. The Java machines are warm: the same job
 has run twice, which is left out. Facts are written by the executors, into a folder.
 """
@@ -73,7 +73,7 @@ def seconds(files: Files) -> float:
         job = squall.build(plan, "spark", Options(sink=FolderSink("out/", Path(place, "out"), "nt")))
         began = time.perf_counter()
         for _ in job.run(Sources([open_source(str(files.stream))]), open_static(str(files.static))):
-            raise AssertionError("what goes into a folder is not handed on")
+            raise AssertionError("a folder sink yields no outputs")
         return time.perf_counter() - began
 
 

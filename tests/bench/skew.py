@@ -2,7 +2,7 @@
 
     python -m tests.bench.skew spark-q4-skewed-streams --size 80000
 
-With hot keys as they are found at the beginning of the stream, and without. Buckets are dealt out to tasks in turns;
+With skewed keys split as they are sampled at the beginning of the stream, and without. Buckets are dealt out to tasks in turns;
 a row that goes to all tasks is one of each. No engine is started.
 """
 
@@ -45,7 +45,7 @@ def busiest(plan: Plan, events: Sequence[Event], head: Sequence[Event], tasks: i
 
 
 def measured(work: Work, size: int) -> list[tuple[str, list[float]]]:
-    """Of a workload, without and with hot keys, for each number of tasks."""
+    """Measures a workload, without and with split keys, for each number of tasks."""
     plan = squall.plan(squall.compile(work.text, lexer="jena"))
     lines = "".join(f"{line}\n" for line in work.stream(size)).encode()
     document = Document("stream.ntt")

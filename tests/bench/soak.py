@@ -92,7 +92,7 @@ def soak(count: int, window: int, work: str, run: str, looks: int = 200) -> Soak
 
 
 def batches(count: int, found: Soak, interval: int) -> Iterator[Sequence[Event]]:
-    """The events in batches. What was handed on before has been worked off when the next batch is asked for."""
+    """The events in batches. The batch before has been processed when the next one is requested."""
     coming = events()
     expected = interval
     for sent in range(0, count, BATCH):

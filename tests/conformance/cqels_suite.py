@@ -67,7 +67,7 @@ def _run_averages(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
 
 
 def _averages(text: str, arriving: list[Triple], stages: Stages) -> list[object]:
-    """The values that are told, in the order of time."""
+    """Returns the emitted values, in the order of time."""
     system = query(text, "cqels", "cqels")
     (stream,) = streams(system)
     events = [Event(1000 * place, (item,), stream) for place, item in enumerate(arriving, 1)]
@@ -76,7 +76,7 @@ def _averages(text: str, arriving: list[Triple], stages: Stages) -> list[object]
 
 
 def _run_named(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
-    """Of each stream of the data set a triple: what is told of the streams that the query asks for."""
+    """Returns a triple for each stream of the data set: the emitted ones of the streams that the query reads."""
     static = triples(folder / "dataset.ttl")
     existing = {item.object[1:-1]: item.subject for item in static if item.predicate == HAS_STREAM}
     system = query(entry["text"], "cqels", "cqels")

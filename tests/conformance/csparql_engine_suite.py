@@ -1,7 +1,7 @@
 """The suite ``csparql-engine``: how many triples the windows of C-SPARQL's engine count, and its query texts.
 
 An engine that takes its time from the triples sees a window close when a triple comes at its end or later; so windows
-that close behind the last triple are left out. A window that is told at T holds [T - range, T), there and here.
+that close behind the last triple are left out. A window that is reported at T holds [T - range, T), there and here.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def found(
 
 @cache
 def background(name: str) -> System:
-    """A rule set of which nothing is told."""
+    """A rule set whose conclusions are not emitted."""
     return rulesets.prepared(squall.compile(rulesets.path(name)), background=True)
 
 

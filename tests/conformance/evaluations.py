@@ -109,7 +109,7 @@ def answers(
 
 
 WHOLE = Report("close", empty=True)
-"""Every step is told, an empty one as well."""
+"""Every step is reported, an empty one as well."""
 
 
 def held(events: Iterable[Event], begin: int, end: int) -> list[Triple]:

@@ -33,7 +33,7 @@ PREFIXES = "".join(
     f"PREFIX {name}: <http://www.w3.org/{place}#>\n"
     for name, place in (("rdf", "1999/02/22-rdf-syntax-ns"), ("rdfs", "2000/01/rdf-schema"), ("xsd", "2001/XMLSchema"))
 )
-"""INSTANS knows these without being told."""
+"""INSTANS declares these implicitly."""
 
 INPUTS = {
     "cep2sparql/queries/EPA3_local.rq": ["cep2sparql/data/CEP2SPARQL_SampleEvents.trig"],

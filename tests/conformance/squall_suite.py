@@ -1,7 +1,7 @@
 """The suite ``squall``: rule files over a data file, and the set of triples that follow; queries in C-SPARQL.
 
 A query sees all data in one window: they arrive at once, and the first step counts. Values are given as texts. Where
-the original engine has told something else, triple by triple, the profile ``squall2013`` has to tell that. Queries
+the original engine has emitted something else, triple by triple, the profile ``squall2013`` must emit that. Queries
 without an answer are run over streams made up for them.
 """
 
@@ -96,7 +96,7 @@ def _run_query(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
 
 
 def _run_as_2013(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
-    """What is told at the arrival of each triple, one a second; unbound is an empty text for the original."""
+    """Returns what is emitted at the arrival of each triple, one a second; unbound is an empty text for the original."""
     system = query(_text(folder / entry["query"]), "csparql", "squall2013")
     (stream,) = streams(system)
     facts = list(_facts(folder / path for path in entry["stream"]))

@@ -111,8 +111,8 @@ def _run_csparql(place: Path, stream: Path, stages: Stages) -> None:
 def compare_steps(
     system: System, window: HoppingWindow, oracle: str, timed: Sequence[tuple[int, Fact]], stages: Stages
 ) -> None:
-    """Holds what is told at each step against the oracle's query over [to - size, to): at each at which that is not
-    empty, and at others that are told."""
+    """Compares what is emitted at each step with the oracle's query over [to - size, to): at each at which that is not
+    empty, and at others that are emitted."""
     (stream,) = streams(system) or ("",)
     events = as_events(timed, stream)
     results = {to: rows for to, rows in answers(system, events, stages).items() if to != ALWAYS}

@@ -1,4 +1,4 @@
-"""Apache Jena 2.10, as it comes with owlready2: its rule engine (RETE), told every triple that comes and goes."""
+"""Apache Jena 2.10, as it comes with owlready2: its rule engine (RETE), fed with every added and removed triple."""
 
 from __future__ import annotations
 
