@@ -34,18 +34,18 @@ from squall.plan.operators import (
     Union,
     Update,
     is_stateful,
-    is_timed,
+    is_time_dependent,
 )
 from squall.plan.partitioning import (
     Columns,
     inputs_by_kind,
     is_sequence,
     is_whole,
-    places,
-    read_again,
-    subject_in,
+    positions,
+    derived_stream_columns,
+    subject_column,
     template_of,
-    through,
+    output_columns,
 )
 
 
@@ -80,7 +80,7 @@ class _Grouping:
     def _key(self, node: Node) -> Columns | None:
         match node.op:
             case Join(on=on) | LeftJoin(on=on):
-                return places(node.op.keep, tuple(left for left, _ in self._join(node, on)))
+                return positions(node.op.keep, tuple(left for left, _ in self._join(node, on)))
             case AntiJoin(on=on):
                 return tuple(left for left, _ in self._join(node, on))
             case Distinct():
@@ -96,10 +96,10 @@ class _Grouping:
                 return self._want(node, ())
             case DerivedStream():
                 return self._want(node, ()) if is_whole(node.op) else self._feed(node, node.op)
-            case Filter() | Extend() if is_timed(node.op):
+            case Filter() | Extend() if is_time_dependent(node.op):
                 return self._within(node, tuple(range(self.widths[node.inputs[0].node])))
             case ConstantFilter() | Filter() | Extend() | TableFunction() | Project():
-                return through(node.op, self.keys[node.inputs[0].node])
+                return output_columns(node.op, self.keys[node.inputs[0].node])
             case Union():
                 first, *others = (self.keys[edge.node] for edge in node.inputs)
                 return first if all(key == first for key in others) else None
@@ -108,7 +108,7 @@ class _Grouping:
         return None
 
     def _group(self, node: Node, keys: Columns) -> Columns | None:
-        return places(keys, self._within(node, keys))
+        return positions(keys, self._within(node, keys))
 
     def _within(self, node: Node, keys: Columns) -> Columns:
         """By all keys, or by those of them by which the rows lie together already."""
@@ -124,7 +124,7 @@ class _Grouping:
         """By what the facts of a stream that is made lie as they are read."""
         self._told(node, op)
         templates = (template_of(edge.node, self.by_id) for edge in node.inputs)
-        read = {read_again(op, one, self.wanted[node.id, port]) for port, one in enumerate(templates)}
+        read = {derived_stream_columns(op, one, self.wanted[node.id, port]) for port, one in enumerate(templates)}
         return read.pop() if len(read) == 1 else None
 
     def _told(self, node: Node, op: DerivedStream | Sink) -> None:
@@ -146,14 +146,14 @@ class _Grouping:
         """By what rows that are told lie already, if that is known."""
         if not isinstance(node.op, Select | Construct):
             return self.keys[node.id]
-        lies = through(node.op, self._settled(node.inputs[0].node))
+        lies = output_columns(node.op, self._settled(node.inputs[0].node))
         return self._facts_key(node.id) if lies is None else lies
 
     def _apart(self, made: Sequence[Node]) -> Columns:
         """By what rows of one kind that are told can be told apart."""
         if isinstance(made[0].op, Select):
             return tuple(range(1, len(made[0].op.columns) + 1))
-        return (min(subject_in(template_of(node.id, self.by_id)) for node in made),)
+        return (min(subject_column(template_of(node.id, self.by_id)) for node in made),)
 
     def _settled(self, id: str) -> Columns | None:
         """By what the rows of a node lie, once a set for which nobody has decided lies by all of its columns."""
@@ -162,7 +162,7 @@ class _Grouping:
             case Distinct(by=by) if self.keys[id] is None:
                 self.keys[id] = tuple(range(by))
             case ConstantFilter() | Filter() | Extend() | TableFunction() | Project() if not is_stateful(node.op):
-                self.keys[id] = through(node.op, self._settled(node.inputs[0].node))
+                self.keys[id] = output_columns(node.op, self._settled(node.inputs[0].node))
         return self.keys[id]
 
     def _join(self, node: Node, on: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
@@ -181,7 +181,7 @@ class _Grouping:
         if template is None:
             return None
         varying = [column for column, cell in enumerate(template) if isinstance(cell, int)]
-        subject = subject_in(template)
+        subject = subject_column(template)
         return (subject,) if subject in varying or not varying else (varying[0],)
 
 

@@ -37,7 +37,7 @@ from squall.model import (
     variables,
     visible,
 )
-from squall.model.stratification import is_timed
+from squall.model.stratification import is_time_dependent
 from squall.plan import Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.operators import Match
@@ -307,7 +307,7 @@ def _is_ready(part: Predicate, earlier: Sequence[Predicate], sure: Names) -> boo
 def _of_time(one: Predicate, other: Predicate) -> bool:
     return any(
         isinstance(timed, Filter | Bind)
-        and is_timed(timed.expression)
+        and is_time_dependent(timed.expression)
         and isinstance(ends, Without | Optional | Exists)
         for timed, ends in ((one, other), (other, one))
     )

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from squall import plugins
-from squall.compiling import read, together
+from squall.compiling import read_program, combine
 from squall.contracts import Builder, Job, Lexer, Options, Output, Planner, R
 from squall.errors import SquallError, UsageError, raise_all
-from squall.model import System, over
+from squall.model import System, with_windows
 from squall.model.windows import LANDMARK, Window, as_window
 from squall.plan import Plan
 from squall.plan.validation import check
@@ -39,7 +39,7 @@ __version__ = "0.1.0"
 
 def parse(program: str | Path, lexer: str | None = None) -> tuple[str, object]:
     """The name of the language of a program, and the program's tree. Arguments and errors as for `compile`."""
-    text, name, language = read(program, lexer)
+    text, name, language = read_program(program, lexer)
     lex = cast(Lexer, plugins.load("squall.lexers", language))
     return language, lex(text, name)
 
@@ -62,26 +62,26 @@ def compile(
 
     rules: names of rule sets (`squall.rulesets`) whose conclusions the programs read; what follows from them alone is
     part of the answer only where no program is given. window: through which streams are read whose window no program
-    names: a window, or a text such as ``RANGE 10s`` (`squall.model.windows.parse`); windows: the same for each stream of its
+    names: a window, or a text such as ``RANGE 10s`` (`squall.model.windows.parse_window`); windows: the same for each stream of its
     own, by IRI. removals: whether streams may carry removals (`Event.removed`). documents: the files of programs that
     programs import, by their IRIs. Documents of data that a program names are loaded by
     `squall.streams.sources.documents.load`. profile: by whose definition rules with negation can be put in order, if
-    `squall.model.profiles.apply` makes the system one of that engine.
+    `squall.model.profiles.apply_profile` makes the system one of that engine.
 
     Raises UsageError (no such file, rule set or window, unknown extension), LexerError, TranslatorError, or Errors with
     all of a program's errors.
     """
-    from squall.model.profiles import named
+    from squall.model.profiles import by_name
     from squall.model.stratification import stratify
 
     if not programs and not rules:
         raise UsageError("no program is given")
     errors: list[SquallError] = []
-    system = together([read(program, lexer) for program in programs], rules, errors, documents)
+    system = combine([read_program(program, lexer) for program in programs], rules, errors, documents)
     raise_all(errors)
-    stratify(system if profile == "default" else named(profile).system(system))
+    stratify(system if profile == "default" else by_name(profile).system(system))
     each = {stream: as_window(one) for stream, one in (windows or {}).items()}
-    return over(system, as_window(window), each, removals)
+    return with_windows(system, as_window(window), each, removals)
 
 
 @no_collection()
@@ -109,11 +109,12 @@ def _loaded(statistics: Statistics | str | Path) -> Statistics:
 @no_collection()
 def build(plan: Plan, builder: str | Builder = "iterator", options: Options | None = None) -> Job:
     """The plan made ready to run. `builder` is a name or a builder itself. Raises BuilderError."""
-    from squall.rdf.compounds import MAX_DEPTH, limited
+    from squall.plan.nesting_limit import limit_nesting
+    from squall.rdf.compounds import MAX_NESTING_DEPTH
 
     make = cast(Builder, plugins.load("squall.builders", builder)) if isinstance(builder, str) else builder
     told = options or Options()
-    return make(plan if told.max_depth == MAX_DEPTH else limited(plan, told.max_depth), told)
+    return make(plan if told.max_depth == MAX_NESTING_DEPTH else limit_nesting(plan, told.max_depth), told)
 
 
 @overload

@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 from squall import plugins
 from squall.contracts import Lexer
-from squall.errors import SquallError, UsageError, each
+from squall.errors import SquallError, UsageError, single_errors
 from squall.model import System
 
 
@@ -21,7 +21,7 @@ class Program(NamedTuple):
     language: str
 
 
-def together(
+def combine(
     programs: Sequence[Program],
     rules: Sequence[str],
     errors: list[SquallError],
@@ -40,7 +40,7 @@ def together(
 def _rule_set(name: str, background: bool, errors: list[SquallError]) -> System:
     from squall import rulesets
 
-    return rulesets.prepared(translated(read(rulesets.path(name)), errors), background)
+    return rulesets.prepared(translated(read_program(rulesets.path(name)), errors), background)
 
 
 def translated(program: Program, errors: list[SquallError], documents: Mapping[str, str] | None = None) -> System:
@@ -55,18 +55,18 @@ def translated(program: Program, errors: list[SquallError], documents: Mapping[s
     try:
         tree = lex(text, name)
     except SquallError as error:
-        errors += each(error)
+        errors += single_errors(error)
         tree = error.partial
     if tree is None:
         return System()
     try:
         return translate(tree, **more)
     except SquallError as error:
-        errors += each(error)
+        errors += single_errors(error)
         return System()
 
 
-def read(program: str | Path, lexer: str | None = None) -> Program:
+def read_program(program: str | Path, lexer: str | None = None) -> Program:
     """A program by its path, or (with `lexer`) by its text. Raises UsageError: no such file, or no language of its."""
     if lexer is not None and isinstance(program, str) and not _names_file(program):
         return Program(program, "<text>", lexer)

@@ -75,10 +75,10 @@ class SquallError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return printed(f"{self.stage} {self.severity}", self.message, self.origin, self.hint)
+        return format_message(f"{self.stage} {self.severity}", self.message, self.origin, self.hint)
 
 
-def printed(kind: str, message: str, origin: Origin | None, hint: str | None) -> str:
+def format_message(kind: str, message: str, origin: Origin | None, hint: str | None) -> str:
     """A message of some kind (``syntax error``) as text: with its place, the line there, and a hint."""
     place = f"{origin}: " if origin else ""
     lines = [f"{place}{kind}: {message}"]
@@ -167,7 +167,7 @@ def _place(error: SquallError, names: Sequence[str]) -> tuple[int, int, int]:
     return (names.index(origin.name), origin.line, origin.column) if origin else (-1, 0, 0)
 
 
-def each(error: SquallError) -> tuple[SquallError, ...]:
+def single_errors(error: SquallError) -> tuple[SquallError, ...]:
     """The single errors of an error."""
     return error.errors if isinstance(error, Errors) else (error,)
 
@@ -180,7 +180,7 @@ def raise_all(errors: Sequence[SquallError], partial: Any = None) -> None:
         raise error
 
 
-def near(word: str, known: Iterable[str]) -> str | None:
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """The hint "did you mean ...?" where something known is spelt like the word."""
     close = difflib.get_close_matches(word, sorted(known), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(f'`{name}`' for name in close)}?" if close else None

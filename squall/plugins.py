@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from squall.errors import PluginError, UsageError, near
+from squall.errors import PluginError, UsageError, did_you_mean
 
 LEXERS = "squall.lexers"
 TRANSLATORS = "squall.translators"
@@ -118,7 +118,7 @@ def _find(group: str, name: str) -> _Plugin:
     if name not in registered:
         available = ", ".join(f"`{known}`" for known in sorted(registered)) or "none"
         raise PluginError(
-            f"there is no {kind(group)} `{name}`", hint=near(name, registered) or f"there are: {available}"
+            f"there is no {kind(group)} `{name}`", hint=did_you_mean(name, registered) or f"there are: {available}"
         )
     claims = registered[name]
     if len({plugin.entry.value for plugin in claims}) > 1:

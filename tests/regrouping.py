@@ -18,7 +18,7 @@ from squall.plan.operators import (
     Sink,
     Slice,
     is_stateful,
-    is_timed,
+    is_time_dependent,
 )
 from squall.plan.partitioning import Columns, inputs_by_kind, is_sequence, is_whole
 from squall.plan.validation import check
@@ -49,7 +49,7 @@ def _keys(draw: Random, node: Node, plan: Plan) -> list[Columns]:
             return [_some(draw, range(by))] * len(node.inputs)
         case DerivedStream() | Sink():
             return _told(draw, node, node.op, plan)
-        case op if is_timed(op):
+        case op if is_time_dependent(op):
             return [_some(draw, range(plan.widths[node.inputs[0].node]))]
     return [()] * len(node.inputs)
 

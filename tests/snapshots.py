@@ -18,12 +18,12 @@ from squall.model import Source
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER, XSD, iri, literal
-from squall.rdf.row_tags import relation_mark
+from squall.rdf.row_tags import relation_tag
 
 INSTANTS = range(8)
 A, B, C = (iri(f"urn:{name}") for name in "abc")
 ONE, ALSO_ONE, TWO = literal("1", XSD + "int"), literal("01", XSD + "integer"), literal("2", XSD + "integer")
-REL = relation_mark(C)
+REL = relation_tag(C)
 
 Bag = Counter[Row]
 Snapshot = Callable[[Bag, Bag], Bag]

@@ -34,7 +34,7 @@ from squall.model import (
     Union,
     Variable,
     Without,
-    over,
+    with_windows,
 )
 from squall.model import Filter as Holds
 from squall.model.stratification import stratify
@@ -107,12 +107,12 @@ def test_a_solution_without_a_value_is_dropped_or_kept() -> None:
     call = Call(function_iri("sum"), (Y, term("1")))
     data = ":a :p 1 . :b :p :c ."
     assert answers(query(X, V, then=(Bind(V, call),)), data) == once((A, TWO))
-    assert answers(query(X, V, then=(Bind(V, call, keeps=True),)), data) == once((A, TWO), (B, None))
+    assert answers(query(X, V, then=(Bind(V, call, keep_unbound=True),)), data) == once((A, TWO), (B, None))
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_what_surely_has_a_value_may_be_joined_on_as_ever(planner: str) -> None:
-    system = query(X, V, then=(Bind(V, Y, keeps=True), Optional(part(Pattern(V, Q, Z)))))
+    system = query(X, V, then=(Bind(V, Y, keep_unbound=True), Optional(part(Pattern(V, Q, Z)))))
     plan = squall.plan(system, planner)
     assert (kinds(plan)["LeftJoin"], kinds(plan)["Union"]) == (1, 0)
 
@@ -341,7 +341,7 @@ def test_other_atoms_are_no_relation() -> None:
 
 
 def test_asking_has_one_answer_at_each_instant() -> None:
-    system = over(System("q", joinables=(XPY,), consequences=(Ask(),)), SlidingWindow(5))
+    system = with_windows(System("q", joinables=(XPY,), consequences=(Ask(),)), SlidingWindow(5))
     events = stream("1 :a :p :b\n3 :b :p :c\n20 :a :q :c")
     told = {
         "istream": [(ALWAYS, False), (1, True), (8, False)],
@@ -371,7 +371,7 @@ def test_evaluations_are_told_even_if_they_are_empty() -> None:
     makes = System("makes", joinables=(XPY,), consequences=(Construct((Pattern(Y, Q, X),)),), reentrant=False)
     rule = System("rule", joinables=(XPY,), consequences=(Construct((Pattern(Y, R, X),)),))
     program = System(subsystems=(query(X), asks, makes, rule), output="rstream", report=Report(empty=True))
-    system, events = over(program, SlidingWindow(5)), stream("1 :a :p :b")
+    system, events = with_windows(program, SlidingWindow(5)), stream("1 :a :p :b")
     for planner in PLANNERS:
         outputs = list(squall.run(squall.plan(system, planner), events))
         assert_as_oracle(system, outputs, events)
@@ -382,7 +382,7 @@ def test_evaluations_are_told_even_if_they_are_empty() -> None:
 
 
 def test_nothing_is_said_where_only_what_there_is_is_told() -> None:
-    system = over(query(X, output="rstream", report=Report("nonempty", empty=True)), SlidingWindow(5))
+    system = with_windows(query(X, output="rstream", report=Report("nonempty", empty=True)), SlidingWindow(5))
     outputs = list(squall.run(squall.plan(system), stream("1 :a :p :b")))
     assert [(out.time, type(out.fact)) for out in outputs] == [(1, Solution), (1, Evaluated)]
 
@@ -418,7 +418,7 @@ def test_a_named_graph_is_a_source_and_a_name() -> None:
 def test_it_is_shown() -> None:
     inner = exists(Pattern(X, Q, term("1"), exact=True))
     then = (
-        Bind(V, Y, keeps=True),
+        Bind(V, Y, keep_unbound=True),
         Without((Pattern(X, R, Y),), minus=True),
         Exists(None, inner, False),
         Optional(inner, calls.condition(W), (Exists(W, inner),)),
@@ -429,32 +429,32 @@ def test_it_is_shown() -> None:
 
 
 _SHOWN = """\
-output istream, each to its end
+output istream, with end markers
 
 rule q
-  if      ?x :p ?y
-  let     ?v = ?y, if it has a value
-  minus   ?x :r ?y
-  exists  there is none
-            if      ?x :q "1"^^xsd:integer (literals as they are)
-  maybe   if      ?x :q "1"^^xsd:integer (literals as they are)
-          exists  ?w = whether there is
-                    if      ?x :q "1"^^xsd:integer (literals as they are)
-          where   ebv(?w)
-  select  ?x
+  match       ?x :p ?y
+  bind        ?v = ?y, or unbound
+  minus       ?x :r ?y
+  exists      no solution
+                match       ?x :q "1"^^xsd:integer (literals match by term)
+  optional    match       ?x :q "1"^^xsd:integer (literals match by term)
+              exists      ?w = whether a solution exists
+                            match       ?x :q "1"^^xsd:integer (literals match by term)
+              condition   ebv(?w)
+  select      ?x
 
 rule a
-  if      ?x :p ?y
-  ask     whether there is any
+  match       ?x :p ?y
+  ask         whether any solution exists
 
 rule step
-  if      ?x :p ?y
-  inside  <path p+>(?x, ?y)
+  match       ?x :p ?y
+  internal    <path p+>(?x, ?y)
 
 rule steps
-  if      <path p+>(?x, ?y)
-          <path p+>(?y, ?z)
-  inside  <path p+>(?x, ?z)
+  match       <path p+>(?x, ?y)
+              <path p+>(?y, ?z)
+  internal    <path p+>(?x, ?z)
 """
 
 
@@ -465,7 +465,7 @@ def kept(plan: Plan, *types: type) -> list[Any]:
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_ask_is_a_left_join_of_one_row(planner: str) -> None:
     plan = squall.plan(System("q", joinables=(XPY,), consequences=(Ask(),)), planner)
-    assert [op.asks for op in kept(plan, ops.Select)] == [True]
+    assert [op.ask for op in kept(plan, ops.Select)] == [True]
     assert kept(plan, LeftJoin)[0].on == ()
     assert len(kept(plan, Extend)) == 2
     assert Distinct(0) in kept(plan, Distinct)

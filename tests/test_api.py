@@ -12,7 +12,7 @@ import pytest
 import squall
 from squall.builders.local.job import IteratorJob
 from squall.contracts import Output
-from squall.errors import BuilderError, Errors, PluginError, UsageError, each
+from squall.errors import BuilderError, Errors, PluginError, UsageError, single_errors
 from squall.model import rules
 from squall.rdf import Columns, Event, Triple, iri
 
@@ -54,14 +54,14 @@ def test_all_errors_of_all_programs_are_told_at_once(tmp_path: Path) -> None:
     second.write_text("[c: (?x rdf:type ?y) sum(?y ?v ?w) -> (?x rdf:type ?w)]\n")
     with pytest.raises(Errors) as caught:
         squall.compile(first, second)
-    found = [(error.origin.name, error.origin.line, error.stage) for error in each(caught.value) if error.origin]
+    found = [(error.origin.name, error.origin.line, error.stage) for error in single_errors(caught.value) if error.origin]
     assert found == [(str(first), 1, "translation"), (str(first), 2, "syntax"), (str(second), 1, "translation")]
 
 
 def test_a_rule_that_cannot_be_read_is_not_judged_further() -> None:
     with pytest.raises(squall.SquallError) as caught:
         squall.compile("[a: (?x exx:p ?y) -> (?x rdf:type ?nothing)]", lexer="jena")
-    assert [error.stage for error in each(caught.value)] == ["syntax"]
+    assert [error.stage for error in single_errors(caught.value)] == ["syntax"]
 
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:

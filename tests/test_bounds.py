@@ -11,8 +11,8 @@ from click.testing import CliRunner
 import squall
 from squall import cli
 from squall.errors import Errors, UsageError
-from squall.model import Stream, over, streams
-from squall.model.unbounded_state import unbounded
+from squall.model import Stream, with_windows, streams
+from squall.model.unbounded_state import unbounded_state_warnings
 from squall.model.windows import CountWindow, HoppingWindow, SlidingWindow
 from squall.streams.sources.documents import check_streams
 
@@ -23,7 +23,7 @@ S, T = "http://example.org/s", "http://example.org/t"
 def found(query: str, given: Sequence[str] | None = None, lexer: str = "csparql", **windows: object) -> list[str]:
     """Why queries keep more and more."""
     system = squall.compile(PREFIX + query, lexer=lexer, **windows)  # type: ignore[arg-type]
-    warnings = unbounded(system, given)
+    warnings = unbounded_state_warnings(system, given)
     assert all(one.origin and one.hint for one in warnings)
     return [one.message.partition(" keeps all that ")[2] for one in warnings]
 
@@ -83,12 +83,12 @@ def test_what_is_bounded(query: str) -> None:
 
 def test_each_query_is_warned_of_once() -> None:
     query = "SELECT (COUNT(*) AS ?n) FROM STREAM :s { ?x :p ?y . ?y :q ?z OPTIONAL { ?x :r ?w } }"
-    warnings = unbounded(squall.compile(PREFIX + query, lexer="csparql"))
+    warnings = unbounded_state_warnings(squall.compile(PREFIX + query, lexer="csparql"))
     assert [one.message.split()[0] for one in warnings] == ["`query`"]
 
 
 def test_the_place_is_that_of_the_pattern() -> None:
-    (warning,) = unbounded(
+    (warning,) = unbounded_state_warnings(
         squall.compile(f"{PREFIX}SELECT * FROM STREAM :s {{ ?x :p ?y .\n  ?y :q ?z }}", lexer="csparql")
     )
     assert warning.origin is not None
@@ -116,7 +116,7 @@ def test_windows_that_are_given_from_outside() -> None:
 
 def test_rules_are_there_to_keep_what_they_derive() -> None:
     system = squall.compile("@prefix : <urn:>.\n[r: (?x :p ?y) (?y :q ?z) noValue(?x, :r) -> (?x :s ?z)]", lexer="jena")
-    assert unbounded(over(system), [""]) == ()
+    assert unbounded_state_warnings(with_windows(system), [""]) == ()
 
 
 # Streams that are named

@@ -47,7 +47,7 @@ from squall.model import (
     Union,
     Variable,
     Without,
-    over,
+    with_windows,
 )
 from squall.model import Filter as Holds
 from squall.model.windows import CountWindow, HoppingWindow, SlidingWindow
@@ -278,7 +278,7 @@ CASES = {
         ops.Join, told(lambda port, entries: [e for e in entries if port or e[-3] < 2]), rule(P, Q, then=ALL)
     ),
     "a join whose rows never end": Case(
-        ops.Join, answering(for_ever), over(replace(rule(P, Q), output="dstream"), SlidingWindow(4)),
+        ops.Join, answering(for_ever), with_windows(replace(rule(P, Q), output="dstream"), SlidingWindow(4)),
     ),
     "a left join that has only pairs": Case(
         ops.LeftJoin, answering(lambda entries: [e for e in entries if None not in e]),
@@ -294,7 +294,7 @@ CASES = {
     ),
     "an anti-join that never lets back": Case(
         ops.AntiJoin, told(lambda port, entries: for_ever(entries) if port else entries),
-        over(rule(P, predicates=(Without((Q,)),)), windows={"urn:s": SlidingWindow(2)}),
+        with_windows(rule(P, predicates=(Without((Q,)),)), windows={"urn:s": SlidingWindow(2)}),
         "1 :a :p :b\n2 @<urn:s> :b :q :c\n9 :a :p :c",
     ),
     "a union of one row at a time": Case(
@@ -314,7 +314,7 @@ CASES = {
     ),
     "an extension that keeps nothing without a value": Case(
         ops.Extend, answering(lambda entries: [e for e in entries if e[-4] is not None]),
-        rule(P, predicates=(Bind(Z, Call(function_iri("sum"), (Y, Y)), keeps=True),), then=ALL),
+        rule(P, predicates=(Bind(Z, Call(function_iri("sum"), (Y, Y)), keep_unbound=True),), then=ALL),
     ),
     "an extension by what is there where nothing is": Case(
         ops.Extend, answering(lambda entries: [(*e[:-4], TRUE, *e[-3:]) for e in entries]),
@@ -340,14 +340,14 @@ CASES = {
         rule(P, predicates=(TableFunction((Z, Variable("w")), "urn:test:both", (Y,)),), then=Select((X, Variable("w")))),
     ),
     "a growing set that knows a row for good": Case(
-        ops.Distinct, works_as(_Deaf), over(rule(P), SlidingWindow(2))
+        ops.Distinct, works_as(_Deaf), with_windows(rule(P), SlidingWindow(2))
     ),
     "a growing set that is none": Case(
         ops.Distinct, lambda op: setattr(op, "apply", lambda port, entries: list(entries)),
         rule(P, then=Select((X,))), "1 :a :p :b\n2 :a :p :b",
     ),
     "a set that counts only once": Case(
-        ops.Distinct, works_as(_Hasty), replace(over(rule(P), CountWindow(2)), output="dstream"),
+        ops.Distinct, works_as(_Hasty), replace(with_windows(rule(P), CountWindow(2)), output="dstream"),
         "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d\n5 :e :p :f",
     ),
     "a set in a recursion that only counts": Case(
@@ -363,7 +363,7 @@ CASES = {
     ),
     "a group that rows never leave": Case(
         ops.Group, told(lambda port, entries: for_ever(entries)),
-        over(COUNTED, SlidingWindow(2)),
+        with_windows(COUNTED, SlidingWindow(2)),
     ),
     "a group of nothing that is none": Case(
         ops.Group, advancing(lambda entries: [e for e in entries if e[-3] >= 0]),
@@ -411,7 +411,7 @@ CASES = {
         ops.DerivedStream, advancing(for_ever), replace(STREAMED, output="dstream"), "1 :a :p :b\n5 :a :q :b",
     ),
     "a delivery that tells facts twice": Case(
-        ops.Sink, _forgetful, over(rule(P), SlidingWindow(4)), "1 :a :p :b\n5 :a :p :b"
+        ops.Sink, _forgetful, with_windows(rule(P), SlidingWindow(4)), "1 :a :p :b\n5 :a :p :b"
     ),
     "a delivery that never ends what it tells": Case(
         ops.Sink, lambda op: op.queries.clear(),
@@ -463,11 +463,11 @@ def _since_the_epoch(patch: pytest.MonkeyPatch) -> None:
 
 
 PATCHES: dict[str, tuple[type, Callable[[pytest.MonkeyPatch], None], System, str]] = {
-    "a window that never ends": (ops.Scan, _endless, over(replace(rule(P), output="dstream"), SlidingWindow(3)), CHAIN),
-    "a step that never ends": (ops.Scan, _endless, over(replace(rule(P), output="rstream"), HoppingWindow(4, 2)), CHAIN),
-    "a count that lets go too late": (ops.Scan, _miscounted, over(replace(rule(P), output="dstream"), CountWindow(2)), CHAIN),
+    "a window that never ends": (ops.Scan, _endless, with_windows(replace(rule(P), output="dstream"), SlidingWindow(3)), CHAIN),
+    "a step that never ends": (ops.Scan, _endless, with_windows(replace(rule(P), output="rstream"), HoppingWindow(4, 2)), CHAIN),
+    "a count that lets go too late": (ops.Scan, _miscounted, with_windows(replace(rule(P), output="dstream"), CountWindow(2)), CHAIN),
     "a removal that removes nothing": (
-        ops.Scan, _nothing_removed, over(replace(rule(P), output="dstream"), removals=True), "1 :a :p :b\n4 - :a :p :b",
+        ops.Scan, _nothing_removed, with_windows(replace(rule(P), output="dstream"), removals=True), "1 :a :p :b\n4 - :a :p :b",
     ),
     "a match that compares nothing": (ops.Match, _blind, rule(pattern(X, "p", X), then=Select((X,))), CHAIN),
     "an axiom of yesterday": (ops.Unit, _since_the_epoch, rule(then=Construct((pattern("a", "p", "b"),))), CHAIN),

@@ -675,8 +675,8 @@ def programs() -> Iterator[tuple[str, str, str]]:
 
 
 def test_nothing_is_said_of_the_cases() -> None:
-    found = {title: codes(lint(text, lexer=lexer)) for title, lexer, text in programs()}
-    assert {title: said for title, said in found.items() if said} == {
+    findings = ((title, codes(lint(text, lexer=lexer))) for title, lexer, text in programs())
+    assert {title: reported for title, reported in findings if reported} == {
         "traps: trap 19: a product gives each result once": ["cross-product"],
         "jena: a fact of which nothing binds a variable is never made": ["translation"],
         "jena: hidden nodes are in no answer, wherever they stand": ["unread"],

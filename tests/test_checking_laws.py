@@ -18,7 +18,7 @@ from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.testing.suites import permuted, renamed
 from tests.laws import examples, hold
 
-FLAT = ALL - {"tellings"}
+FLAT = ALL - {"output specs"}
 """Programs whose rules all belong to one answer."""
 
 

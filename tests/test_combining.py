@@ -19,7 +19,7 @@ from squall.builders.distributed.plan.stages import levels
 from squall.builders.runtime.operators.event_time import Slice, combiner, sieve
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Output
-from squall.model.profiles import apply
+from squall.model.profiles import apply_profile
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.plan import Plan
 from squall.plan.operators import Aggregate, Column, Group, Invoke
@@ -150,7 +150,7 @@ def test_it_comes_to_the_same(name: str, window: Window, monkeypatch: pytest.Mon
     monkeypatch.setattr(micro_batch, "COMPACT", 2)
     system = squall.compile(PREFIX + QUERIES[name], lexer="sparql")
     for seed, output in enumerate(("istream", "dstream", "rstream", "istream")):
-        told = apply(system, window=window, output=output)
+        told = apply_profile(system, window=window, output=output)
         draw = Random(seed)
         came = events(draw, 40)
         cuts = [draw.randrange(len(came)) for _ in range(4)]
@@ -192,7 +192,7 @@ def test_few_rows_move_and_few_are_kept(
 ) -> None:
     """Three batches of a hundred instants, in three tasks."""
     monkeypatch.setattr(micro_batch, "COMPACT", 1)
-    system = apply(squall.compile(PREFIX + query, lexer="sparql"), window=window)
+    system = apply_profile(squall.compile(PREFIX + query, lexer="sparql"), window=window)
     plan = squall.plan(system)
     exchange = Counting(plan)
     job = micro_batch.MicroBatches(exchange, exchange.files, PhysicalPlan(plan, levels(plan)), 0, most=0)

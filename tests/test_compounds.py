@@ -14,8 +14,9 @@ from squall import functions
 from squall.contracts import Options
 from squall.errors import BuilderError
 from squall.model import AtomPattern, Bind, Construct, System, Variable
+from squall.plan.nesting_limit import limit_nesting
 from squall.rdf import XSD, Atom, Event, Term, blank, iri, literal
-from squall.rdf.compounds import DATATYPE, LIST, compound, depth, is_compound, limited, made_node, taken_apart
+from squall.rdf.compounds import DATATYPE, LIST, compound, depth, is_compound, derived_node, parse_compound
 from squall.testing import run
 from squall.testing.oracle import outputs
 from squall.translators.common import Built, made, unfolded
@@ -40,7 +41,7 @@ TERMS = st.recursive(
 def test_a_compound_is_taken_apart_into_what_it_was_built_of(name: Term, arguments: list[Term]) -> None:
     built = compound(name, arguments)
     assert is_compound(built)
-    assert taken_apart(built) == (name, tuple(arguments))
+    assert parse_compound(built) == (name, tuple(arguments))
     assert depth(built) == 1 + max(map(depth, arguments), default=0)
 
 
@@ -54,7 +55,7 @@ def test_what_is_nested_is_escaped_once() -> None:
 @given(st.text('<urn:f>()" _:b1\\^@'))
 def test_other_forms_are_plain_literals(text: str) -> None:
     term = literal(text, DATATYPE)
-    found = taken_apart(term)
+    found = parse_compound(term)
     assert found is None or compound(found.name, found.arguments) == term
 
 
@@ -74,7 +75,7 @@ def test_a_compound_in_quotes_within_a_compound_is_none() -> None:
 
 def test_hostile_depth_is_no_compound_and_no_crash() -> None:
     deep = "<urn:f>(" * 100_000 + ")" * 100_000
-    assert taken_apart(literal(deep, DATATYPE)) is None
+    assert parse_compound(literal(deep, DATATYPE)) is None
 
 
 def call(name: str, *arguments: Term) -> object:
@@ -167,7 +168,7 @@ def test_the_limit_itself_is_allowed() -> None:
     assert len(list(squall.run(squall.plan(once), [event], options=Options(max_depth=2)))) == 1
     with pytest.raises(BuilderError):
         list(squall.run(squall.plan(once), [event], options=Options(max_depth=1)))
-    assert limited(squall.plan(once), 2) != squall.plan(once)
+    assert limit_nesting(squall.plan(once), 2) != squall.plan(once)
 
 
 @pytest.mark.parametrize("call", ["makeSkolem(?y ?x)", "makeTemp(?y)"])
@@ -178,9 +179,9 @@ def test_nodes_that_are_made_of_nodes_have_the_same_limit(call: str) -> None:
 
 
 def test_a_node_says_how_deep_it_is_only_if_it_is_made_of_others() -> None:
-    first = made_node("s" + "0" * 32, [ONE, None])
+    first = derived_node("s" + "0" * 32, [ONE, None])
     assert first == "_:s" + "0" * 32
-    second = made_node("s" + "1" * 32, [first, blank("s")])
+    second = derived_node("s" + "1" * 32, [first, blank("s")])
     assert second == "_:s" + "1" * 32 + "n2"
     assert [depth(term) for term in (first, second, compound(F, [second]), blank("s"))] == [1, 2, 3, 0]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from squall.errors import UsageError
 from squall.plan import Input, Node, Plan
-from squall.plan.node_metrics import PlanMetrics, NodeMetric, load, save
+from squall.plan.node_metrics import NodeMetric, PlanMetrics, load, save
 from squall.plan.operators import Sink, Unit
 
 PLAN = Plan((Node("u", Unit()), Node("end", Sink(), (Input("u"),))))

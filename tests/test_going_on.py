@@ -43,7 +43,7 @@ from squall.builders.runtime.state import State, compacted, lasting
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.functions.jena import function_iri
-from squall.model import Bind, Call, Delete, Insert, Optional, Report, Select, Source, System, Variable, Without, over
+from squall.model import Bind, Call, Delete, Insert, Optional, Report, Select, Source, System, Variable, Without, with_windows
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Triple, iri
@@ -153,7 +153,7 @@ def undisturbed(
 W = Variable("w")
 THREE = rule(P, pattern(X, "q", Z), pattern(X, "r", W), then=Select((Y, Z, W)))
 STEPS = HoppingWindow(40, 20)
-TWO_MAKERS = over(
+TWO_MAKERS = with_windows(
     System(subsystems=(replace(rule(P), name="r"), replace(rule(pattern(X, "q", Y)), name="s"))), STEPS, removals=True
 )
 """Two rules that make one fact, which is told before it begins."""
@@ -172,9 +172,9 @@ STAYS = System(
 NOT_Q = Without((pattern(X, "q", Y),))
 INSERTS = rule(P, then=Insert((pattern(Y, "q", X),)))
 OPTIONAL = rule(P, predicates=(Optional(part(Q)),), then=Select((X, Y, Z)))
-COUNTED_SET = replace(over(rule(P), CountWindow(2)), output="dstream")
+COUNTED_SET = replace(with_windows(rule(P), CountWindow(2)), output="dstream")
 ON_CHANGE = replace(rule(P), output="rstream", report=Report("change"))
-REMOVED = over(replace(rule(P), output="dstream"), removals=True)
+REMOVED = with_windows(replace(rule(P), output="dstream"), removals=True)
 NOW_UNLESS = replace(
     rule(P, predicates=(NOT_Q, Bind(Z, Call(function_iri("now"), ()))), then=Select((X, Y, Z))), output="dstream"
 )
@@ -230,25 +230,25 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
     "who made a fact": (without(RetractableDistinct, 2), TWO_MAKERS, "1 :a :p :b\n1 :a :q :b\n5 - :a :p :b\n90 :a :p :b"),
     "the counts of a recursive set": (without(DRedDistinct, 0), replace(OPEN, output="dstream"), SHUT),
     "what a recursive set has told": (without(DRedDistinct, 1), replace(OPEN, output="dstream"), SHUT),
-    "since when a row holds": (without(TimedDistinct, 0), over(NOW, SlidingWindow(4)), "1 :a :p :b\n3 :a :p :b"),
+    "since when a row holds": (without(TimedDistinct, 0), with_windows(NOW, SlidingWindow(4)), "1 :a :p :b\n3 :a :p :b"),
     "the time of what always holds": (idle(Dataflow, "begin"), NOW_UNLESS, "3 :a :q :b\n5 :a :p :b"),
     "a closure": (without(TransitiveClosureOperator, 0), PATHS, CHAIN),
     "a group": (without(Group, 0), COUNTED, "1 :a :p :b\n2 :a :p :c"),
     "a slice": (without(Slice, 0), replace(FIRST, output="dstream"), "1 :a :p :b\n2 :c :p :c\n3 :b :p :b"),
     "the time that has passed": (idle(EventTimeOperator, "resume"), COUNTED, "1 :a :p :b\n2 :a :p :c"),
-    "an answer": (without(OutputOperator, 0), replace(over(rule(P), SlidingWindow(4)), output="dstream"), CHAIN),
+    "an answer": (without(OutputOperator, 0), replace(with_windows(rule(P), SlidingWindow(4)), output="dstream"), CHAIN),
     "an answer that was reported": (without(OutputOperator, 1), ON_CHANGE, "1 :a :p :b\n2 :a :p :b\n3 :a :q :b"),
-    "an answer that grows": (without(AppendOnlyOutput, 0), over(rule(P), SlidingWindow(4)), "1 :a :p :b\n5 :a :p :b"),
-    "an answer that waits": (without(AppendOnlyOutput, 1), over(rule(P), STEPS), "1 :a :p :b\n2 :a :p :c"),
+    "an answer that grows": (without(AppendOnlyOutput, 0), with_windows(rule(P), SlidingWindow(4)), "1 :a :p :b\n5 :a :p :b"),
+    "an answer that waits": (without(AppendOnlyOutput, 1), with_windows(rule(P), STEPS), "1 :a :p :b\n2 :a :p :c"),
     "what a stream has told": (without(DerivedStreamOperator, 0), streamed("rstream", SlidingWindow(2)), "1 :a :p :b\n5 :c :p :d\n9 :e :p :f"),
     "what is in a stream's window": (without(DerivedStreamOperator, 3), streamed("istream", CountWindow(2)), CHAIN),
     "what may be deleted of a stream": (without(DerivedStreamOperator, 2), deleted(), "1 :a :p :b\n5 :a :stop :b\n6 :b :stop :a"),
-    "what an update has seen": (without(Update, 0), over(INSERTS, STEPS), "1 :a :p :b\n2 :a :p :c"),
+    "what an update has seen": (without(Update, 0), with_windows(INSERTS, STEPS), "1 :a :p :b\n2 :a :p :c"),
     "what was inserted": (without(Working, 0), STAYS, "1 :a :p :b\n5 :b :stop :a\n9 :a :p :b"),
     "what is to be inserted": (idle(Updating, "take"), INSERTS, "1 :a :p :b\n2 :c :p :d"),
     "what may be removed": (without(ScanOperator, 0), REMOVED, "1 :a :p :b\n4 - :a :p :b"),
     "what is counted": (without(ScanOperator, 1), COUNTED_SET, "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d\n5 :e :p :f"),
-    "evaluation instants": (idle(Instants, "take"), replace(over(rule(P), SlidingWindow(4)), output="rstream"), CHAIN),
+    "evaluation instants": (idle(Instants, "take"), replace(with_windows(rule(P), SlidingWindow(4)), output="rstream"), CHAIN),
     "events that are held back": (idle(_Held, "take"), rule(P, predicates=(NOT_Q,)), SHUT),
 }  # fmt: skip
 

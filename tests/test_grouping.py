@@ -37,7 +37,7 @@ from squall.plan.operators import (
     Slice,
     Update,
     is_stateful,
-    is_timed,
+    is_time_dependent,
 )
 from squall.plan.partitioning import kind_of
 from squall.planners import rete
@@ -137,9 +137,9 @@ def test_a_negation_is_grouped_by_what_it_compares() -> None:
 
 def test_a_function_of_time_looks_at_each_row_by_itself() -> None:
     made = plan("[r: (?x :p ?y) now(?t) -> (?x :at ?t)]")
-    assert [node.inputs[0].columns for node in made.nodes if is_timed(node.op)] == [(0, 1)]
+    assert [node.inputs[0].columns for node in made.nodes if is_time_dependent(node.op)] == [(0, 1)]
     made = plan("[r: (?x :p ?y) (?y :q ?z) now(?t) -> (?x :at ?t)]")
-    (columns,) = [node.inputs[0].columns for node in made.nodes if is_timed(node.op)]
+    (columns,) = [node.inputs[0].columns for node in made.nodes if is_time_dependent(node.op)]
     assert columns is not None
     assert len(columns) == 1, "where the join has put it"
 
@@ -183,7 +183,7 @@ def test_rows_that_have_to_meet_are_grouped_alike(planner: str, system: squall.S
                         "rules are no part of it"
                     )
             case op:
-                assert set(columns) <= ({()} if is_timed(op) else {None})
+                assert set(columns) <= ({()} if is_time_dependent(op) else {None})
 
 
 X, Y, Z, W = map(Variable, "xyzw")

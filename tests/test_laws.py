@@ -244,7 +244,7 @@ def test_rete_gives_one_plan_to_one_meaning(system: System, data: st.DataObject)
     assert squall.plan(shuffled(renamed(system), data), "rete") == squall.plan(system, "rete")
 
 
-SEEN = ALL - {"reports", "tellings"}
+SEEN = ALL - {"reports", "output specs"}
 """Without report policies, by which an instant may be passed over in silence, and told in one way."""
 
 

@@ -13,7 +13,7 @@ from squall.builders.distributed.exec.worker import source_step
 from squall.builders.distributed.io.parsing import Document, Parsed, lines_parser
 from squall.builders.distributed.io.records import COUNT, INSTANT, LOST, ROW, TIME, Record, from_arrow
 from squall.builders.distributed.plan.stages import levels
-from squall.model import over
+from squall.model import with_windows
 from squall.model.windows import SlidingWindow
 from squall.rdf import ALWAYS, Columns
 
@@ -74,7 +74,7 @@ def test_what_a_worker_tells_of_lines() -> None:
 
 
 def test_a_worker_tells_each_instant_of_what_is_told_whole() -> None:
-    system = over(replace(squall.compile(RULE, lexer="jena"), output="rstream"), SlidingWindow(10))
+    system = with_windows(replace(squall.compile(RULE, lexer="jena"), output="rstream"), SlidingWindow(10))
     plan = squall.plan(system)
     step = source_step(PhysicalPlan(plan, levels(plan)), ALWAYS, lines_parser((Document("/in", folder=True),)))
     lines = [line(1, P), line(2, OTHER), line(3, OTHER), line(4, P)]

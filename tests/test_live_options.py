@@ -148,7 +148,7 @@ def test_a_name_a_window_and_a_property_for_the_time(feed: Feed, tmp_path: Path)
         source: Any = open_source(uri)
         sources = Sources([source])
         system = squall.compile(PROGRAM, lexer="jena", windows=windows([uri]))
-        job = squall.build(squall.plan(profiles.apply(system, output="dstream")))
+        job = squall.build(squall.plan(profiles.apply_profile(system, output="dstream")))
         found: list[tuple[int, str]] = []
         run = threading.Thread(target=lambda: found.extend((out.time, str(out.fact[0])) for out in job.run(sources)))
         run.start()

@@ -21,7 +21,7 @@ from squall.builders.distributed.plan.stages import describe, ending, hops, leve
 from squall.contracts import Output
 from squall.errors import PlannerError
 from squall.model import (
-    CAME,
+    ARRIVAL,
     GRAPH,
     Arrivals,
     AtomPattern,
@@ -34,15 +34,15 @@ from squall.model import (
     Variable,
     rules,
 )
-from squall.model.profiles import apply
+from squall.model.profiles import apply_profile
 from squall.model.windows import HoppingWindow, SlidingWindow
 from squall.plan import Input, Node, Plan
 from squall.plan.operators import Column, DerivedStream, Join, Match, Scan, Select, Sink, Unit
-from squall.plan.partitioning import read_again, subject_in, through
+from squall.plan.partitioning import derived_stream_columns, subject_column, output_columns
 from squall.plan.validation import check
 from squall.planners.partitioning import group
 from squall.rdf import QUAD, Event, Term, Triple, iri
-from squall.rdf.row_tags import QUAD_MARK
+from squall.rdf.row_tags import QUAD_TAG
 from squall.testing import assert_as_oracle, stream
 from tests import in_memory
 
@@ -54,12 +54,12 @@ CHANGE = Report("change")
 
 
 def plan_of(query: str, output: str = "istream") -> Plan:
-    return squall.plan(apply(squall.compile(PREFIX + query, lexer="sparql"), output=output))
+    return squall.plan(apply_profile(squall.compile(PREFIX + query, lexer="sparql"), output=output))
 
 
 def told_by(plan: Plan) -> list[COLUMNS | None]:
     """By which columns the inputs of what ends a plan are grouped."""
-    return [edge.columns for node, _ in plan.deliveries for edge in node.inputs]
+    return [edge.columns for node, _ in plan.sinks for edge in node.inputs]
 
 
 # What is told
@@ -120,7 +120,7 @@ def makes(subject: Variable, predicate: Term, object: Variable) -> tuple[Constru
 def test_whether_all_of_an_answer_has_changed_is_known_before_the_end(report: Report) -> None:
     rule = System("r", (Source(),), (Pattern(X, P, Y), Pattern(Y, Q, Z)), consequences=makes(Y, R, Z), reentrant=False)
     plan = squall.plan(System(subsystems=(rule,), output="rstream", report=report))
-    assert [op.report for _, op in plan.deliveries] == [report]
+    assert [op.report for _, op in plan.sinks] == [report]
     assert bool(ending(plan, levels(plan))) == (report == Report())
 
 
@@ -174,11 +174,11 @@ def test_what_is_alike_goes_to_one_place_wherever_it_comes_from() -> None:
 )
 def test_what_is_told_if_its_order_has_changed_meets_where_that_does_not_show(query: str, columns: COLUMNS) -> None:
     plan = squall.plan(squall.compile(PREFIX + query, lexer="sparql"))
-    assert {op.report.policy for _, op in plan.deliveries} == {"change"}
+    assert {op.report.policy for _, op in plan.sinks} == {"change"}
     assert told_by(plan) == [columns]
     assert check(plan) == plan
     if not columns:
-        (end,) = (node for node, _ in plan.deliveries)
+        (end,) = (node for node, _ in plan.sinks)
         apart = replace(end, inputs=(replace(end.inputs[0], columns=(1,)),))
         with pytest.raises(PlannerError, match="not in one place, where its order"):
             check(replace(plan, nodes=(*plan.nodes[:-1], apart)))
@@ -230,7 +230,7 @@ MANY = "".join(f"{time} :n{time} :p :one\n{time} :one :q {time}\n" for time in r
 def test_all_tasks_tell(shown: str, output: str) -> None:
     grouping = " GROUP BY ?y" if "COUNT" in shown else ""
     query = f"{PREFIX}SELECT {shown} {{ ?x :p ?y . ?y :q ?z }}{grouping}"
-    system = apply(squall.compile(query, lexer="sparql"), output=output)
+    system = apply_profile(squall.compile(query, lexer="sparql"), output=output)
     events = stream(PEOPLE)
     found, by = told(squall.plan(system), events)
     assert_as_oracle(system, found, events)
@@ -250,7 +250,7 @@ def test_all_tasks_tell(shown: str, output: str) -> None:
 @pytest.mark.parametrize("report", [Report(), Report("change"), Report("nonempty"), Report("periodic", 7)])
 def test_what_has_an_order_all_tasks_tell_in_it(query: str, report: Report) -> None:
     """One of them where nobody else could say whether it is in another order than before."""
-    system = apply(squall.compile(PREFIX + query, lexer="sparql"), output="rstream", report=report)
+    system = apply_profile(squall.compile(PREFIX + query, lexer="sparql"), output="rstream", report=report)
     plan = squall.plan(system)
     events = stream(PEOPLE)
     found, by = told(plan, events)
@@ -268,7 +268,7 @@ def test_queries_of_one_name_may_have_different_orders(report: Report, others: s
     asked = ("{ ?x :p ?y . ?y :q ?z } ORDER BY ?x", f"{{ ?x :p ?y . FILTER(STR(?x) > STR(?y)) }} {others}")
     queries = [squall.compile(f"{PREFIX}SELECT ?x {body}", lexer="sparql") for body in asked]
     alike = [replace(rule, name="q") for query in queries for rule in rules(query)]
-    system = apply(System(subsystems=tuple(alike)), output="rstream", report=report)
+    system = apply_profile(System(subsystems=tuple(alike)), output="rstream", report=report)
     plan = squall.plan(system)
     events = stream(PEOPLE)
     found, by = told(plan, events)
@@ -353,7 +353,7 @@ def of_quads(source: Source, reads: Pattern | AtomPattern, window: SlidingWindow
 
 QUADS = Pattern(Y, S, X)
 IN_GRAPHS = AtomPattern(GRAPH, (X, Y, S, X))
-CAME_SO = AtomPattern(CAME, (Variable("g"), Variable("t"), Y, S, X))
+CAME_SO = AtomPattern(ARRIVAL, (Variable("g"), Variable("t"), Y, S, X))
 
 
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
@@ -387,44 +387,44 @@ def test_quads_that_are_read_again_are_spread_by_their_subject(
 
 def quads(events: Iterable[Event]) -> Iterable[tuple[str, ...]]:
     triples = [fact for event in events for fact in event.facts if isinstance(fact, Triple)]
-    return [(QUAD_MARK, one.subject, one.object, S, one.subject) for one in triples if one.predicate == P]
+    return [(QUAD_TAG, one.subject, one.object, S, one.subject) for one in triples if one.predicate == P]
 
 
 def test_where_subjects_are() -> None:
-    assert subject_in(None) == subject_in((0, P, 1)) == subject_in((P, P, 1)) == 0
-    assert subject_in((QUAD_MARK, P, 0, P, 1)) == 2
-    assert subject_in((Term("@urn:r"), 0)) == 1
-    assert subject_in((Term("@urn:r"),)) == 0
+    assert subject_column(None) == subject_column((0, P, 1)) == subject_column((P, P, 1)) == 0
+    assert subject_column((QUAD_TAG, P, 0, P, 1)) == 2
+    assert subject_column((Term("@urn:r"), 0)) == 1
+    assert subject_column((Term("@urn:r"),)) == 0
 
 
 def test_where_columns_are_as_a_stream_is_read() -> None:
     def read(source: Source, template: COLUMNS | tuple[int | Term, ...], *columns: int) -> COLUMNS | None:
-        return read_again(DerivedStream(source, "istream", Report(), ()), template, columns)
+        return derived_stream_columns(DerivedStream(source, "istream", Report(), ()), template, columns)
 
-    triple, quad = (0, P, 1), (QUAD_MARK, 2, 0, P, 1)
+    triple, quad = (0, P, 1), (QUAD_TAG, 2, 0, P, 1)
     assert read(Source("s"), triple, 0, 2) == (0, 2)
     assert read(Source("s"), quad, 2, 4) == (0, 2)
     assert read(Source("s"), quad, 1) is None, "the graph is not read"
     assert read(Graphs("s"), triple, 0) == (2,)
     assert read(Graphs("s"), quad, 2) == (2,)
     assert read(Arrivals("s"), quad, 2) == (3,)
-    assert read_again(DerivedStream(Source("s"), "istream", Report(), ()), None, (0,)) is None
+    assert derived_stream_columns(DerivedStream(Source("s"), "istream", Report(), ()), None, (0,)) is None
 
 
 def test_where_columns_are_behind_an_operator_without_memory() -> None:
-    assert through(Select(("x", "y"), (1, 0)), (0, 1)) == (2, 1)
-    assert through(Select(("x",), (1,)), (0,)) is None
-    assert through(Match((1, P, 0)), (0, 2)) == (1, 0)
-    assert through(Match((1, P, 0)), (1,)) is None
-    assert through(Unit(), (0,)) is None
-    assert through(Match((0, P, 1)), None) is None
+    assert output_columns(Select(("x", "y"), (1, 0)), (0, 1)) == (2, 1)
+    assert output_columns(Select(("x",), (1,)), (0,)) is None
+    assert output_columns(Match((1, P, 0)), (0, 2)) == (1, 0)
+    assert output_columns(Match((1, P, 0)), (1,)) is None
+    assert output_columns(Unit(), (0,)) is None
+    assert output_columns(Match((0, P, 1)), None) is None
 
 
 @pytest.mark.parametrize("tasks", [(3, 2), (2, 5)], ids=str)
 def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
     """Also where the last level and the end are one step; a run goes on with another number of tasks."""
     query = "SELECT ?x ?y ?z { ?x :p ?y . ?y :q ?z }"
-    system = apply(squall.compile(PREFIX + query, lexer="sparql"), window=HoppingWindow(10, 10), output="istream")
+    system = apply_profile(squall.compile(PREFIX + query, lexer="sparql"), window=HoppingWindow(10, 10), output="istream")
     plan = squall.plan(system)
     spread = frozenset(address for address in spreadable(plan) if address[1] == 1)
     assert spread

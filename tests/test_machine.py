@@ -91,7 +91,7 @@ def test_deletions_lead_to_what_would_be_computed_anew(planner: str, rules: str,
     """A graph grows and is shut edge by edge; after each batch, what is valid is what follows from what is there."""
     made = plan(rules, planner)
     machine = Dataflow(made)
-    deliver = machine.operators[made.delivery[0].id]
+    deliver = machine.operators[made.sink[0].id]
     assert isinstance(deliver, OutputOperator)
     machine.start()
     edges: set[tuple[str, str]] = set()
@@ -307,7 +307,7 @@ def test_two_machines_that_exchange_their_outboxes_do_the_same_as_one(events: li
                 sent, one.outbox = one.outbox, {}
                 for address, rows in sent.items():
                     other.receive(address, rows)
-        deliver = made.delivery[0].id
+        deliver = made.sink[0].id
         assert not any(part.inbox or part.outbox for part in parts)
         last = next(part.operators[deliver] for part in parts if deliver in part.operators)
         assert _counts(last) == _counts(whole.operators[deliver])
@@ -340,7 +340,7 @@ def test_what_is_kept_is_told_once_and_restores_a_machine() -> None:
     whole.run()
     whole.read(after)
     whole.run()
-    assert _counts(second.operators[made.delivery[0].id]) == _counts(whole.operators[made.delivery[0].id])
+    assert _counts(second.operators[made.sink[0].id]) == _counts(whole.operators[made.sink[0].id])
 
 
 def test_the_right_side_of_a_negation_is_worked_off_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import squall
 from squall.errors import TranslatorError
-from squall.model import System, over
+from squall.model import System, with_windows
 from squall.model.windows import CountWindow, SlidingWindow
 from squall.rdf import ALWAYS, Event, Solution, Triple, iri, iri_text
 from squall.streams import LedgerFile, open_source, open_static
@@ -161,7 +161,7 @@ def test_graphs_are_streams_and_what_they_bring() -> None:
 
 def test_a_graph_is_read_through_the_windows_of_its_streams() -> None:
     query = falling("SELECT ?x { GRAPH :one { ?x :p ?y } }")
-    system = over(query, window=SlidingWindow(2), windows={f"{E}s": SlidingWindow(10)})
+    system = with_windows(query, window=SlidingWindow(2), windows={f"{E}s": SlidingWindow(10)})
     assert found_by(system, STREAM) == [(5, "b"), (7, "d"), (11, "a")]
 
 
@@ -186,7 +186,7 @@ def test_graphs_inside_of_the_streams_of_a_query(query: str, expected: list[tupl
 
 def test_a_window_of_triples_counts_those_of_all_graphs() -> None:
     events = [event(1, "a p b", "s", "one"), event(2, "b p b", "s"), event(3, "c p b", "s", "two")]
-    system = over(falling("SELECT ?x { GRAPH :one { ?x :p ?y } }"), windows={f"{E}s": CountWindow(2)})
+    system = with_windows(falling("SELECT ?x { GRAPH :one { ?x :p ?y } }"), windows={f"{E}s": CountWindow(2)})
     assert found_by(system, events) == [(3, "a")]
 
 
@@ -256,7 +256,7 @@ def test_a_removal_ends_what_is_in_its_graph() -> None:
         event(1, "a p b", graph="two"),
         event(2, "a p b")._replace(facts=(), removed=event(2, "a p b").facts, graph=f"<{E}one>"),
     ]
-    system = over(falling("SELECT ?g { GRAPH ?g { ?x :p ?y } }"), removals=True)
+    system = with_windows(falling("SELECT ?g { GRAPH ?g { ?x :p ?y } }"), removals=True)
     assert found_by(system, events) == [(2, "one")]
 
 

@@ -34,7 +34,7 @@ from squall.model import (
     Union,
     Variable,
     Without,
-    over,
+    with_windows,
 )
 from squall.model import Filter as Condition
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
@@ -86,7 +86,7 @@ COPY = part("?x :p ?y", **makes("?x :q ?y"))
 
 def through(window: Window, **rest: Any) -> System:
     """A copy of what a window shows."""
-    return over(replace(COPY, **rest), window)
+    return with_windows(replace(COPY, **rest), window)
 
 
 X, Y, Z = names("x y z")
@@ -188,7 +188,7 @@ def test_each_stream_is_counted_by_itself() -> None:
 
 
 def test_streams_through_windows_of_their_own() -> None:
-    system = over(COPY, SlidingWindow(2), {term(":s")[1:-1]: SlidingWindow(9)})
+    system = with_windows(COPY, SlidingWindow(2), {term(":s")[1:-1]: SlidingWindow(9)})
     assert lines(system, "1 @:s :a :p :b\n1 :c :p :d", output="dstream") == ["3 :c :q :d", "10 :a :q :b"]
 
 
@@ -228,12 +228,12 @@ def test_what_rules_make_is_read_through_the_default_graph_alone() -> None:
     ):
         system = System(subsystems=(first, replace(COPY, sources=(source,))))
         assert lines(system, "1 @:s :a :r :b") == expected
-    gone = System(subsystems=(first, over(COPY, SlidingWindow(1))), output="dstream")
+    gone = System(subsystems=(first, with_windows(COPY, SlidingWindow(1))), output="dstream")
     assert lines(gone, "1 @:s :a :r :b") == ["4 :a :p :b", "4 :a :q :b"]
 
 
 def test_recursion_over_a_window_holds_as_long_as_its_weakest_step() -> None:
-    closure = over(part("?x :p ?y. ?y :p ?z", **makes("?x :p ?z")), SlidingWindow(5))
+    closure = with_windows(part("?x :p ?y. ?y :p ?z", **makes("?x :p ?z")), SlidingWindow(5))
     events = "0 :a :p :b\n3 :b :p :c\n4 :a :p :b"
     assert lines(closure, events) == ["3 :a :p :c"]
     assert lines(closure, events, output="dstream") == ["8 :a :p :c"]
@@ -243,7 +243,7 @@ def test_recursion_over_a_window_holds_as_long_as_its_weakest_step() -> None:
 
 
 def removing(window: Window = LANDMARK) -> System:
-    return over(COPY, window, removals=True)
+    return with_windows(COPY, window, removals=True)
 
 
 def test_a_removal_ends_what_came_before_it() -> None:
@@ -348,7 +348,7 @@ def test_without_agrees_on_shared_variables() -> None:
 
 
 def test_without_shared_variables_anything_counts() -> None:
-    system = over(part("?x :p ?y", predicates=(Without(patterns(":k :r ?z")),), **makes("?x :q ?y")), SlidingWindow(5))
+    system = with_windows(part("?x :p ?y", predicates=(Without(patterns(":k :r ?z")),), **makes("?x :q ?y")), SlidingWindow(5))
     events = "1 :a :p :b\n2 :k :r :c"
     assert lines(system, events, output="dstream") == ["2 :a :q :b"]
     assert lines(system, "1 :k :r :c\n2 :a :p :b") == ["6 :a :q :b"], "it begins when what stood against it ends"
@@ -376,7 +376,7 @@ def test_now_is_since_when_a_solution_holds() -> None:
     timed = part("?x :p ?y", predicates=(Bind(Z, call("now")),), **makes("?x :at ?z"))
     events = "0 :a :p :b\n4 :a :p :b\n20 :a :p :b"
     at = '"1970-01-01T00:00:00.02Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
-    assert lines(over(timed, SlidingWindow(5)), events)[1:] == [f"20 :a :at {at}"]
+    assert lines(with_windows(timed, SlidingWindow(5)), events)[1:] == [f"20 :a :at {at}"]
 
 
 # Aggregates
@@ -447,7 +447,7 @@ def test_distinct_aggregates(kind: str, distinct: bool, expected: str) -> None:
 
 def test_without_keys_there_is_one_group_of_nothing_too() -> None:
     many = Grouping((), (Aggregate(Y, "count"), Aggregate(Z, "min", X), Aggregate(Variable("s"), "avg", X)))
-    system = over(part("?x :p ?o", grouping=many, **selects("y z s")), SlidingWindow(5))
+    system = with_windows(part("?x :p ?o", grouping=many, **selects("y z s")), SlidingWindow(5))
     zero, one = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' for number in (0, 1))
     nothing = f"?y={zero} ?z= ?s={zero}"
     assert lines(system, "1 :a :p :b") == [f"always {nothing}", f"1 ?y={one} ?z=:a ?s=", f"6 {nothing}"]
@@ -455,7 +455,7 @@ def test_without_keys_there_is_one_group_of_nothing_too() -> None:
 
 def test_with_keys_there_is_no_group_of_nothing() -> None:
     counted = Grouping((X,), (Aggregate(Z, "count"),))
-    system = over(part("?x :p ?y", grouping=counted, **makes("?x :n ?z")), SlidingWindow(5))
+    system = with_windows(part("?x :p ?y", grouping=counted, **makes("?x :n ?z")), SlidingWindow(5))
     one = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
     assert lines(system, "1 :a :p :b\n2 :a :p :c") == [
         f"1 :a :n {one}",
@@ -477,7 +477,7 @@ def test_what_is_unbound_is_a_key_like_others() -> None:
 
 def test_a_slice_at_every_instant() -> None:
     least = Slice((Order(Y),), limit=1)
-    system = over(part("?x :p ?y", slice=least, **selects("x y")), SlidingWindow(5))
+    system = with_windows(part("?x :p ?y", slice=least, **selects("x y")), SlidingWindow(5))
     events = "1 :a :p 5\n2 :b :p 10\n3 :c :p 1.5\n9 :d :p 2"
     assert [line.split()[:2] for line in lines(system, events)] == [["1", "?x=:a"], ["3", "?x=:c"], ["9", "?x=:d"]]
     assert [line.split()[:2] for line in lines(system, events, output="dstream")] == [
@@ -536,7 +536,7 @@ def test_delete_ends_a_fact_at_the_next_instant() -> None:
 
 def test_delete_acts_when_its_solution_begins() -> None:
     """What comes while the fact is asked away anyhow stays; asked away anew, it goes."""
-    done = over(part(":k :done ?y", consequences=(Delete(patterns(":a :p :b")),)), SlidingWindow(4))
+    done = with_windows(part(":k :done ?y", consequences=(Delete(patterns(":a :p :b")),)), SlidingWindow(4))
     system = System(subsystems=(COPY, done))
     events = "1 :k :done :c\n3 :a :p :b\n10 :k :done :c"
     assert lines(system, events) == ["3 :a :q :b"]
@@ -578,7 +578,7 @@ def inserting(*rules: System, where: str = "?x :p ?y", **fields: Any) -> System:
 def test_insert_puts_facts_there_until_they_are_deleted() -> None:
     """Whatever becomes of the solution; and what is inserted again goes as a whole."""
     done = part(":k :done ?y. ?x :q ?z", name="done", consequences=(Delete(patterns("?x :q ?z")),))
-    system = over(inserting(done), SlidingWindow(4))
+    system = with_windows(inserting(done), SlidingWindow(4))
     events = "1 :a :p :b\n7 :a :p :b\n20 :k :done :c"
     assert lines(system, events) == ["2 :a :q :b"]
     assert lines(system, events, output="dstream") == ["21 :a :q :b"]
@@ -587,10 +587,10 @@ def test_insert_puts_facts_there_until_they_are_deleted() -> None:
 def test_insert_is_read_whatever_the_windows_and_in_its_graph_alone() -> None:
     reads = part("?x :q ?y", name="reads", reentrant=False, **makes("?x :r ?y"))
     own = part("?x :q ?y", sources=(Source(iri_text(term(":g"))),), reentrant=False, **makes("?x :s ?y"))
-    default = over(inserting(reads, own), SlidingWindow(4))
+    default = with_windows(inserting(reads, own), SlidingWindow(4))
     assert lines(default, "1 :a :p :b") == ["2 :a :q :b", "2 :a :r :b"]
     named = inserting(reads, own, consequences=(Insert(patterns("?x :q ?y"), X),))
-    assert lines(over(named, SlidingWindow(4)), "1 :g :p :b\n9 :h :p :b") == [
+    assert lines(with_windows(named, SlidingWindow(4)), "1 :g :p :b\n9 :h :p :b") == [
         "2 :g :q :b", "2 :g :r :b", "2 :g :s :b", "10 :h :q :b", "10 :h :r :b",
     ]  # fmt: skip
 
@@ -600,7 +600,7 @@ def test_all_is_deleted_before_anything_is_inserted() -> None:
     was, now = patterns(":k :swap ?z. :a :p ?x. :b :p ?y"), patterns(":a :p ?y. :b :p ?x")
     swap = part(*was, consequences=(Insert(now), Delete(was)))
     assert lines(swap, "1 :a :p :c\n1 :b :p :d\n5 :k :swap :k") == ["6 :a :p :d", "6 :b :p :c"]
-    stays = over(
+    stays = with_windows(
         part(":a :p ?x", consequences=(Insert(patterns(":a :p ?x")), Delete(patterns(":a :p ?x")))), SlidingWindow(4)
     )
     assert lines(stays, "1 :a :p :c") == ["2 :a :p :c"]
@@ -651,7 +651,7 @@ def test_deletions_lead_to_deletions() -> None:
 
 
 def reporting(policy: str, output: str, period: int = 0) -> list[str]:
-    system = over(replace(COPY, report=Report(policy, period), output=output), SlidingWindow(4))
+    system = with_windows(replace(COPY, report=Report(policy, period), output=output), SlidingWindow(4))
     return lines(system, "1 :a :p :b\n2 :z :z :z\n3 :c :p :d\n20 :e :p :f")
 
 

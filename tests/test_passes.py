@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall import explain
-from squall.model import Source, System, over
+from squall.model import Source, System, with_windows
 from squall.model.windows import LANDMARK, EmptyWindow, HoppingWindow, SlidingWindow, Window
 from squall.plan import Plan
 from squall.plan import operators as ops
@@ -63,7 +63,7 @@ EXAMPLES = 8
 
 
 def program(text: str, window: Window = LANDMARK) -> System:
-    return over(squall.compile(PREFIX + text, lexer="jena"), window)
+    return with_windows(squall.compile(PREFIX + text, lexer="jena"), window)
 
 
 def plan(text: str, *passes: rete.Pass, window: Window = LANDMARK, statistics: Statistics | None = None) -> Plan:
@@ -209,7 +209,7 @@ def test_a_step_that_was_given_is_derived_only_if_there_is_another_way() -> None
 @settings(max_examples=examples_of(15), deadline=None)
 @given(event_streams())
 def test_with_what_other_rules_make(other: str, window: Window, events: list[Event]) -> None:
-    system = over(program(f"{TRANSITIVE} {other}"), window)
+    system = with_windows(program(f"{TRANSITIVE} {other}"), window)
     made = squall.plan(system, partial(rete.plan, passes=(close,)))
     assert kinds(made)["TransitiveClosure"] == 1 + ("t2" in other)
     assert_as_oracle(system, list(squall.run(made, events)), events)
@@ -264,7 +264,7 @@ def test_what_is_no_closure(text: str) -> None:
 
 
 def test_what_a_stream_may_take_back_is_not_closed() -> None:
-    system = over(squall.compile(PREFIX + TRANSITIVE, lexer="jena"), removals=True)
+    system = with_windows(squall.compile(PREFIX + TRANSITIVE, lexer="jena"), removals=True)
     assert kinds(squall.plan(system))["TransitiveClosure"] == 0
 
 
@@ -456,7 +456,7 @@ def test_solutions_are_counted() -> None:
     from squall.model import Pattern, Select, Variable
 
     x, y = map(Variable, "xy")
-    rule = over(System("q", joinables=(Pattern(x, P, y),), consequences=(Select((x,)),)), SlidingWindow(10))
+    rule = with_windows(System("q", joinables=(Pattern(x, P, y),), consequences=(Select((x,)),)), SlidingWindow(10))
     made = squall.plan(rule, partial(rete.plan, passes=(drop_checks,)))
     assert found(made, Distinct) == [Distinct(2)]
     assert found(made, ops.Select) == [ops.Select(("x",), (0,))]

@@ -167,7 +167,7 @@ def test_what_a_patch_takes_back_ends(tmp_path: Path) -> None:
     path.write_text(f'H time "1000" .\nA {A}\nH time "3000" .\nD {A}\n')
     system = squall.compile(f"[r: (?a <{E}p> ?b) -> (?b <{E}q> ?a)]", lexer="jena")
     sources = Sources([open_source(str(path))])
-    system = profiles.apply(system, removals=sources.removals, output="dstream")
+    system = profiles.apply_profile(system, removals=sources.removals, output="dstream")
     (out,) = squall.build(squall.plan(system)).run(sources)
     assert out.time == 3000
 

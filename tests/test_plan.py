@@ -45,7 +45,7 @@ from squall.plan.operators import (
 from squall.plan.operators import Filter as Condition
 from squall.plan.validation import check
 from squall.rdf import iri
-from squall.rdf.row_tags import QUAD_MARK, relation_mark
+from squall.rdf.row_tags import QUAD_TAG, relation_tag
 
 P, Q = iri("urn:p"), iri("urn:q")
 NOW = Invoke("urn:x-squall:jena:now", ())
@@ -329,7 +329,7 @@ def test_rule_5_there_is_a_deliver() -> None:
 
 def test_there_may_be_a_deliver_for_each_way_of_telling() -> None:
     plan = Plan((READ, node("end", Sink(), "read"), node("other", Sink("dstream"), "read")))
-    assert [op.output for _, op in check(plan).deliveries] == ["istream", "dstream"]
+    assert [op.output for _, op in check(plan).sinks] == ["istream", "dstream"]
 
 
 def test_rule_6_a_feed_is_not_fed_by_itself() -> None:
@@ -456,7 +456,7 @@ def telling(end: Operator, *made: tuple[Operator, tuple[int, ...] | None]) -> tu
     return (READ, MATCH_ALONE, *nodes, Node("it", end, inputs), *last)
 
 
-QUADS, ATOMS = Construct((QUAD_MARK, P, 0, P, 1)), Construct((relation_mark(P), 0, 1))
+QUADS, ATOMS = Construct((QUAD_TAG, P, 0, P, 1)), Construct((relation_tag(P), 0, 1))
 
 
 @pytest.mark.parametrize("end", [Sink(), DerivedStream(Source("urn:s"))])

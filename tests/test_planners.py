@@ -70,7 +70,7 @@ from squall.plan.operators import Slice as SliceOf
 from squall.planners import canonical_order, rete
 from squall.planners.lowering.plan_builder import digest
 from squall.rdf import XSD, Term, iri, literal
-from squall.rdf.row_tags import relation_mark
+from squall.rdf.row_tags import relation_tag
 from squall.testing.check import assert_as_oracle, assert_outputs
 from squall.testing.strategies import systems
 from squall.testing.streams import stream
@@ -140,8 +140,8 @@ def test_no_name_of_a_variable_is_in_a_plan(planner: str) -> None:
 def test_an_atom_is_matched_by_its_relation_first(planner: str) -> None:
     rule = System("r", joinables=(AtomPattern(P, (X, Y)),), consequences=(Construct((AtomPattern(Q, (Y,)),)),))
     made = planned(System(subsystems=(rule,)), planner)
-    assert found(made, Match) == [Match((relation_mark(P), 0, 1))]
-    assert found(made, ops.Construct) == [ops.Construct((relation_mark(Q), 1))]
+    assert found(made, Match) == [Match((relation_tag(P), 0, 1))]
+    assert found(made, ops.Construct) == [ops.Construct((relation_tag(Q), 1))]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)

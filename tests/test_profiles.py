@@ -39,31 +39,31 @@ def answers(system: System, *times: int) -> list[tuple[int, str]]:
 
 
 def test_the_default_is_the_definition() -> None:
-    assert profiles.apply(RULE) == RULE
+    assert profiles.apply_profile(RULE) == RULE
 
 
 def test_csparql_has_the_instant_of_its_step_in_the_window() -> None:
     window = HoppingWindow(20, 10)
-    assert answers(profiles.apply(RULE, window=window, output="rstream"), 10) == [(20, "10"), (30, "10")]
-    assert answers(profiles.apply(RULE, "csparql", window), 10) == [(10, "10"), (20, "10")]
+    assert answers(profiles.apply_profile(RULE, window=window, output="rstream"), 10) == [(20, "10"), (30, "10")]
+    assert answers(profiles.apply_profile(RULE, "csparql", window), 10) == [(10, "10"), (20, "10")]
 
 
 def test_csparql_counts_by_blocks() -> None:
-    system = profiles.apply(RULE, "csparql", CountWindow(2))
+    system = profiles.apply_profile(RULE, "csparql", CountWindow(2))
     assert system.sources == (Source("", CountWindow(2, 2)),)
     assert system.output == "rstream"
     assert {answer for _, answer in answers(system, 1, 2, 3)} == {"1", "2"}
 
 
 def test_cqels_slides_without_steps() -> None:
-    system = profiles.apply(RULE, "cqels", HoppingWindow(20, 10))
+    system = profiles.apply_profile(RULE, "cqels", HoppingWindow(20, 10))
     assert system.sources == (Source("", SlidingWindow(20)),)
     assert (system.output, system.report) == ("istream", Report("change"))
-    assert profiles.apply(RULE, "cqels", CountWindow(3)).sources == (Source("", CountWindow(3)),)
+    assert profiles.apply_profile(RULE, "cqels", CountWindow(3)).sources == (Source("", CountWindow(3)),)
 
 
 def test_csparql_leaves_other_windows_as_they_are() -> None:
-    assert profiles.apply(RULE, "csparql", SlidingWindow(5)).sources == (Source("", SlidingWindow(5)),)
+    assert profiles.apply_profile(RULE, "csparql", SlidingWindow(5)).sources == (Source("", SlidingWindow(5)),)
 
 
 def test_a_profile_reaches_every_window() -> None:
@@ -76,7 +76,7 @@ def test_a_profile_reaches_every_window() -> None:
         without = Without((part,))
         return System(subsystems=(System(joinables=(part, Union((part,))), predicates=(Optional(part), without)),))
 
-    found = profiles.apply(program(part), "csparql", LANDMARK, {"s": HoppingWindow(4, 2)}, output="istream")
+    found = profiles.apply_profile(program(part), "csparql", LANDMARK, {"s": HoppingWindow(4, 2)}, output="istream")
     windows = (("s", HoppingWindow(4, 2, closed=True)),)
     assert found.subsystems[0].joinables == (changed, Union((changed,)))
     assert found.subsystems[0].predicates == (Optional(changed), Without((changed,)))
@@ -84,13 +84,13 @@ def test_a_profile_reaches_every_window() -> None:
 
 
 def test_cqels_tells_what_is_new() -> None:
-    system = profiles.apply(RULE, "cqels", SlidingWindow(5))
+    system = profiles.apply_profile(RULE, "cqels", SlidingWindow(5))
     assert (system.report, system.output) == (Report("change"), "istream")
 
 
 def assert_told(text: str, arriving: str, expected: str, profile: str = "squall2013") -> None:
     """What a query in C-SPARQL over the stream <urn:s> tells, until its last event."""
-    system = profiles.apply(squall.compile(f"PREFIX : <http://example.org/>\n{text}", lexer="csparql"), profile)
+    system = profiles.apply_profile(squall.compile(f"PREFIX : <http://example.org/>\n{text}", lexer="csparql"), profile)
     made = [event._replace(stream="urn:s") for event in stream(arriving)]
     found = run(system, made)
     assert_as_oracle(system, found, made)
@@ -155,7 +155,7 @@ OPTIONAL = CORE | {"maybe", "either", "parts", "unsure", "exists", "windows"}
 @settings(max_examples=examples_of(25), deadline=None)
 @given(systems(features=OPTIONAL), event_streams(features=OPTIONAL))
 def test_squall2013_leaves_no_optional_part(system: System, arriving: list[Event]) -> None:
-    changed = profiles.apply(system, "squall2013")
+    changed = profiles.apply_profile(system, "squall2013")
     assert not any(isinstance(part, Optional) for rule in rules(changed) for part in walk(rule))
     assert_as_oracle(changed, run(changed, arriving), arriving)
 
@@ -163,7 +163,7 @@ def test_squall2013_leaves_no_optional_part(system: System, arriving: list[Event
 def as_jena(program: str, events: str, **more: Any) -> list[str]:
     """What a program of Jena rules hands on over a stream, as the oracle has it, too."""
     text = f"@prefix : <http://example.org/> .\n{program}"
-    system = profiles.apply(squall.compile(text, lexer="jena", profile="jena"), "jena", **more)
+    system = profiles.apply_profile(squall.compile(text, lexer="jena", profile="jena"), "jena", **more)
     arriving = stream(events)
     found = run(system, arriving)
     assert_as_oracle(system, found, arriving)
@@ -214,19 +214,19 @@ def test_in_jena_functors_and_hidden_nodes_stay_hidden() -> None:
 @settings(max_examples=examples_of(40), deadline=None)
 @given(systems(features=CORE), event_streams(features=CORE), st.sampled_from([LANDMARK, SlidingWindow(4)]))
 def test_jena_agrees_with_the_oracle(system: System, arriving: list[Event], window: Window) -> None:
-    changed = profiles.apply(system, "jena", window=window)
+    changed = profiles.apply_profile(system, "jena", window=window)
     stratify(changed)
     for planner in ("rete", "greedy"):
         assert_as_oracle(changed, run(changed, arriving, planner=planner), arriving)
 
 
 def test_what_the_user_says_comes_before_the_profile() -> None:
-    system = profiles.apply(RULE, "cqels", report=Report("periodic", 5), output="dstream")
+    system = profiles.apply_profile(RULE, "cqels", report=Report("periodic", 5), output="dstream")
     assert (system.report, system.output) == (Report("periodic", 5), "dstream")
 
 
 def test_removals_and_windows_by_stream() -> None:
-    (source,) = profiles.apply(RULE, window=SlidingWindow(5), windows={"s": CountWindow(3)}, removals=True).sources
+    (source,) = profiles.apply_profile(RULE, window=SlidingWindow(5), windows={"s": CountWindow(3)}, removals=True).sources
     assert source == Source("", SlidingWindow(5), (("s", CountWindow(3)),), removals=True)
 
 
@@ -239,7 +239,7 @@ def test_removals_and_windows_by_stream() -> None:
 )
 def test_a_profile_that_there_is_not(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        profiles.apply(RULE, name)
+        profiles.apply_profile(RULE, name)
 
 
 def test_report_policies() -> None:

@@ -14,8 +14,8 @@ from squall.builders.runtime.operators.scan import Facts, ScanOperator
 from squall.builders.runtime.operators.state import SWEPT
 from squall.builders.runtime.zset import Delta, fact_row
 from squall.errors import SourceError
-from squall.model import CAME, GRAPH, Arrivals, Graphs, Source
-from squall.model.windows import LANDMARK, NOTHING, CountWindow, HoppingWindow, SlidingWindow, Window
+from squall.model import ARRIVAL, GRAPH, Arrivals, Graphs, Source
+from squall.model.windows import LANDMARK, EMPTY, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import ALWAYS, FOREVER, WORKING, XSD, Atom, Columns, Event, Fact, Term, Triple, heartbeat, iri, literal
 from tests.laws import examples_of
 from tests.snapshots import ONE, A, B, Bag, C, at
@@ -196,7 +196,7 @@ def _told(kind: type[Source], stay: Stay) -> Iterator[Stay]:
     if isinstance(stay.fact, Triple) and kind is Graphs and stay.stream:
         yield replace(stay, fact=Atom(GRAPH, (stream, *stay.fact)))
     if isinstance(stay.fact, Triple) and kind is Arrivals and not is_static:
-        yield replace(stay, fact=Atom(CAME, (stream, literal(str(stay.came), XSD + "integer"), *stay.fact)))
+        yield replace(stay, fact=Atom(ARRIVAL, (stream, literal(str(stay.came), XSD + "integer"), *stay.fact)))
 
 
 def test_a_window_that_no_instant_falls_into_has_no_facts() -> None:
@@ -304,8 +304,8 @@ def test_a_rule_takes_out_static_data_before_all_events() -> None:
     ("source", "stream", "is_read"),
     [
         (Source("", SlidingWindow(3)), S, True), (Source("", SlidingWindow(3)), WORKING, True), (Source(S, HoppingWindow(4, 2)), S, True),
-        (Source(S), T, False), (Source(S), WORKING, False), (Source("", NOTHING), S, False),
-        (Source("", NOTHING), WORKING, True), (Source("", NOTHING, ((S, CountWindow(2)),)), S, True),
+        (Source(S), T, False), (Source(S), WORKING, False), (Source("", EMPTY), S, False),
+        (Source("", EMPTY), WORKING, True), (Source("", EMPTY, ((S, CountWindow(2)),)), S, True),
     ],
 )  # fmt: skip
 def test_windows_do_not_end_what_rules_insert(source: Source, stream: str, is_read: bool) -> None:
@@ -317,7 +317,7 @@ def test_what_rules_insert_is_read_with_where_and_when_it_came() -> None:
     fact = Triple(A, iri("urn:p"), B)
     arrivals, graphs = reader(Arrivals("")), reader(Graphs(""))
     (entry,) = arrivals.written(S, fact, 5, 9, -1)
-    assert entry == (*fact_row(Atom(CAME, (iri(S), literal("5", XSD + "integer"), *fact))), 9, FOREVER, -1)
+    assert entry == (*fact_row(Atom(ARRIVAL, (iri(S), literal("5", XSD + "integer"), *fact))), 9, FOREVER, -1)
     (entry,) = arrivals.written(WORKING, fact, 5, 5, 1)
     assert entry[1] == literal("")
     assert [entry[:2] for entry in graphs.written(S, fact, 5, 5, 1)] == [(f"@{GRAPH}", iri(S))]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.checking import lint
-from squall.errors import BuilderError, SquallError, each
+from squall.errors import BuilderError, SquallError, single_errors
 from squall.model import warnings
 from squall.rdf import Term, iri
 from squall.rdf.compounds import compound, is_compound
@@ -163,7 +163,7 @@ def test_what_cannot_be_asked_is_refused_with_its_place(sentences: Sequence[str]
     program = text(*sentences)
     with pytest.raises(SquallError) as caught:
         squall.compile(program, lexer="rifps")
-    wrong = [one for one in each(caught.value) if f"gives a value to `?{variable}`" in one.message]
+    wrong = [one for one in single_errors(caught.value) if f"gives a value to `?{variable}`" in one.message]
     assert wrong
     origin = wrong[0].origin
     assert origin is not None

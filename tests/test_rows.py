@@ -256,7 +256,7 @@ CASES = {
         (1,), linear(lambda row: (ONE, literal("2", XSD + "int")) if row[0] == ONE else None), cells=(A, ONE, None),
     ),
     "extend, and keep what has no value": Case(
-        lambda: ready(ops.Extend(ADD_ONE, keeps=True), 1), (1,),
+        lambda: ready(ops.Extend(ADD_ONE, keep_unbound=True), 1), (1,),
         linear(lambda row: (*row, literal("2", XSD + "int") if row[0] == ONE else None)), cells=(A, ONE, None),
     ),
     "apply": Case(
@@ -651,7 +651,7 @@ def test_a_solution_comes_back_from_its_row() -> None:
 @pytest.mark.parametrize("value", [True, False])
 def test_the_answer_of_ask_comes_back_from_its_row(value: bool) -> None:
     term = literal(str(value).lower(), XSD + "boolean")
-    ((*row, rule, _, _, _),) = ready(ops.Select((), (0,), rules=("q",), asks=True), 1).apply(0, [(term, 1, 2, 1)])
+    ((*row, rule, _, _, _),) = ready(ops.Select((), (0,), rules=("q",), ask=True), 1).apply(0, [(term, 1, 2, 1)])
     assert (row_fact(row), rule, is_rdf(row)) == (Boolean(value), "q", True)
 
 

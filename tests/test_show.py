@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 
 from squall import explain
 from squall import model as tps
-from squall.explain.words import heat, metrics_text, served
+from squall.explain.words import heat, metrics_text
 from squall.model import AtomPattern, Bind, Call, Construct, Filter, Pattern, Source, System, Variable, Without
 from squall.model.windows import CountWindow, HoppingWindow, SlidingWindow
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
 from squall.plan import operators as pps
 from squall.plan.node_metrics import NodeMetric
+from squall.plan.node_rules import rules_by_node
 from squall.plan.operators import (
     AntiJoin,
     Column,
@@ -314,11 +315,11 @@ def test_every_format_shows_the_figures(format: str) -> None:
 
 
 def test_a_node_serves_the_rules_that_it_leads_to_or_comes_from() -> None:
-    rules = served(PLAN)
+    rules = rules_by_node(PLAN)
     assert sorted(rules["j"]) == ["axiom", "first", "second"]
     assert rules["e"] == ("first", "second")
     assert rules["d"] == rules["u"] == ("axiom",)
-    assert served(QUERY_PLAN)["c"] == ("end",)
+    assert rules_by_node(QUERY_PLAN)["c"] == ("end",)
 
 
 # Pictures and pages

@@ -705,7 +705,7 @@ def test_a_listener_of_sparks_hears_what_nodes_have_done(tmp_path: Path) -> None
     finally:
         spark.streams.removeListener(listener)
     figures: PlanMetrics = job.figures()  # type: ignore[attr-defined]
-    node, _ = plan.delivery
+    node, _ = plan.sink
     assert figures[node.id].rows == 8 + 1 + 1
     last = heard[-1]
     assert last["batch"] == 3, "static data, and three files"

@@ -108,7 +108,7 @@ def test_lines_are_those_of_a_file(tmp_path: Path) -> None:
 
 def test_an_evaluation_that_is_complete_is_no_row_of_a_plan_that_one_task_runs(tmp_path: Path) -> None:
     told = Report("close", empty=True)
-    system = profiles.apply(squall.compile(AGES, lexer="sparql"), window=CountWindow(2), output="rstream", report=told)
+    system = profiles.apply_profile(squall.compile(AGES, lexer="sparql"), window=CountWindow(2), output="rstream", report=told)
     plan = squall.plan(system)
     outputs = list(squall.run(plan, EVENTS))
     answers = [output for output in outputs if not isinstance(output.fact, Evaluated)]
@@ -132,7 +132,7 @@ def by_several(text: str, folder: Path, format: str) -> list[tuple[int, Solution
     """Runs a query whose answers are told whole by several tasks; its outputs in process."""
     from squall.builders.spark import session
 
-    plan = squall.plan(profiles.apply(squall.compile(text, lexer="sparql"), output="rstream", report=Report()))
+    plan = squall.plan(profiles.apply_profile(squall.compile(text, lexer="sparql"), output="rstream", report=Report()))
     conf = session().conf
     settings = {ROWS_TOGETHER: "0", "spark.sql.adaptive.enabled": "false"}  # else so little would be put together
     for name, value in settings.items():

@@ -11,7 +11,7 @@ import pytest
 import squall
 from squall.contracts import Options
 from squall.model import Report
-from squall.model.profiles import apply
+from squall.model.profiles import apply_profile
 from squall.plan import Plan
 from squall.testing import stream
 from tests.conftest import Squall
@@ -65,7 +65,7 @@ def test_few_rows_and_many_are_worked_off_in_different_jobs() -> None:
 
 def test_an_answer_that_is_told_where_it_has_changed_is_asked_first() -> None:
     system = squall.compile(GRANDPARENTS, lexer="jena")
-    text = physical(squall.plan(apply(system, output="rstream", report=Report("change"))))
+    text = physical(squall.plan(apply_profile(system, output="rstream", report=Report("change"))))
     assert heads(text)[-2:] == ["job 3: what has changed", "job 4: end"]
 
 
@@ -88,7 +88,7 @@ def test_what_is_taken_in_turn_is_a_step_in_front_of_the_levels() -> None:
 
 @pytest.mark.usefixtures("always_by_levels")
 def test_the_plans_are_those_of_the_jobs_that_run(spark_jobs: list[str]) -> None:
-    plan = squall.plan(apply(squall.compile(ORPHANS, lexer="jena"), output="rstream"))
+    plan = squall.plan(apply_profile(squall.compile(ORPHANS, lexer="jena"), output="rstream"))
     shown = physical(plan)
     facts = stream("1 :a :parent :b\n2 :b :parent :c\n3 :d :gone :yes")
     assert list(squall.build(plan, "spark", Options()).run([facts]))

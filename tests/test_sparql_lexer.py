@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall.contracts import Lexer
-from squall.errors import Errors, LexerError, SquallError, each
+from squall.errors import Errors, LexerError, SquallError, single_errors
 from squall.lexers import cqels, csparql, rspql, sparql, sparqlstream
 from squall.lexers.sparql import tree as q
 from squall.model import Variable
@@ -60,7 +60,7 @@ def messages(text: str, lexer: sparql.SparqlLexer = sparql.lexer) -> list[str]:
     with pytest.raises((LexerError, Errors)) as caught:
         lexer(PREFIX + text, "test")
     assert isinstance(caught.value, SquallError)
-    return [error.message for error in each(caught.value)]
+    return [error.message for error in single_errors(caught.value)]
 
 
 @pytest.mark.parametrize(("ending", "lexer"), LEXERS.items())

@@ -507,7 +507,7 @@ def test_data_that_are_deleted_whenever_they_come(place: str) -> None:
     fact, read = place.format(":a :p 1"), place.format("?x :p ?y")
     system = compiled(f"DELETE DATA {{ {fact} }} ; SELECT ?y {{ {read} }}")
     events = stream("1 @:g :a :p 1\n3 @:g :a :p 2\n5 @:g :a :p 1")
-    outputs = squall.run(squall.plan(profiles.apply(system, output="dstream")), events)
+    outputs = squall.run(squall.plan(profiles.apply_profile(system, output="dstream")), events)
     assert [out.time for out in outputs] == [2, 6]
 
 

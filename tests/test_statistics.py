@@ -10,7 +10,7 @@ from hypothesis import given, settings
 import squall
 from squall.errors import UsageError
 from squall.model import (
-    CAME,
+    ARRIVAL,
     GRAPH,
     Aggregate,
     AtomPattern,
@@ -27,10 +27,10 @@ from squall.model import (
 )
 from squall.plan import Plan
 from squall.plan import operators as ops
-from squall.plan.cardinality import MOST, NOTHING, Counts, Guess, Statistics, estimates
+from squall.plan.cardinality import MAX_FREQUENT_VALUES, NO_COUNTS, Counts, DefaultCounts, Statistics, estimates
 from squall.plan.operators import Group, Join, Match, Operator
 from squall.rdf import Atom, Event, Term, Triple, iri
-from squall.rdf.row_tags import relation_mark
+from squall.rdf.row_tags import relation_tag
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from tests.laws import examples_of
 
@@ -67,23 +67,23 @@ def test_facts_are_counted_once() -> None:
     assert DATA.counts(None) == Counts(199, 100, 101)
     assert DATA.counts(P).triples == 100
     assert (DATA.counts(Q).subjects, DATA.counts(Q).objects) == (50, 50)
-    assert DATA.counts(R) == NOTHING
+    assert DATA.counts(R) == NO_COUNTS
 
 
 def test_frequent_objects_are_counted_one_by_one() -> None:
     assert DATA.counts(Q).of_object(iri("urn:s0")) == 50
     assert DATA.counts(Q).of_object(iri("urn:s7")) == 1
-    many = Statistics.of([Event(0, triples(R, [(n, n) for n in range(MOST + 40)] + [(n, 0) for n in range(50)]))])
-    assert len(many.counts(R).values) == MOST
-    rare = [value for value in (iri(f"urn:s{n}") for n in range(MOST + 40)) if value not in dict(many.counts(R).values)]
+    many = Statistics.of([Event(0, triples(R, [(n, n) for n in range(MAX_FREQUENT_VALUES + 40)] + [(n, 0) for n in range(50)]))])
+    assert len(many.counts(R).values) == MAX_FREQUENT_VALUES
+    rare = [value for value in (iri(f"urn:s{n}") for n in range(MAX_FREQUENT_VALUES + 40)) if value not in dict(many.counts(R).values)]
     assert many.counts(R).of_object(rare[0]) == pytest.approx(1)
 
 
 def test_atoms_are_counted_by_relation() -> None:
     counted = Statistics.of([Event(0, (Atom(R, (P, Q, K)), Atom(R, (P, K, Q)), Atom(Q, ())))])
-    assert counted.counts(relation_mark(R)).triples == 2
-    assert counted.counts(relation_mark(R)).subjects == 1
-    assert counted.counts(None) == NOTHING
+    assert counted.counts(relation_tag(R)).triples == 2
+    assert counted.counts(relation_tag(R)).subjects == 1
+    assert counted.counts(None) == NO_COUNTS
 
 
 # Kept
@@ -136,9 +136,9 @@ def test_patterns(pattern: Pattern, count: float) -> None:
         (AtomPattern(GRAPH, (N, X, P, Y)), 100),
         (AtomPattern(GRAPH, (N, X, Q, iri("urn:s0"))), 50),
         (AtomPattern(GRAPH, (K, X, P, Y)), 10),
-        (AtomPattern(CAME, (N, Z, X, P, Y)), 100),
-        (AtomPattern(CAME, (N, Z, iri("urn:s1"), Q, X)), 2),
-        (AtomPattern(CAME, (N, Z, X, R, Y)), 0),
+        (AtomPattern(ARRIVAL, (N, Z, X, P, Y)), 100),
+        (AtomPattern(ARRIVAL, (N, Z, iri("urn:s1"), Q, X)), 2),
+        (AtomPattern(ARRIVAL, (N, Z, X, R, Y)), 0),
     ],
 )
 def test_patterns_of_where_and_when(pattern: AtomPattern, count: float) -> None:
@@ -190,9 +190,9 @@ def test_guesses_put_patterns_in_order() -> None:
 
 
 def test_a_functional_predicate_has_one_object_for_each_subject() -> None:
-    counts = Guess(frozenset((P,))).counts(P)
+    counts = DefaultCounts(frozenset((P,))).counts(P)
     assert counts.triples == counts.subjects
-    assert Guess().counts(P).triples > Guess().counts(P).subjects
+    assert DefaultCounts().counts(P).triples > DefaultCounts().counts(P).subjects
 
 
 @settings(max_examples=examples_of(25), deadline=None)

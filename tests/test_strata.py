@@ -32,7 +32,9 @@ from squall.model import (
     Variable,
     Without,
 )
-from squall.model.stratification import Shape, components, overlap, shape, stratify
+from squall.model.fact_shapes import Shape, overlaps, shape
+from squall.model.graphs import components
+from squall.model.stratification import stratify
 from squall.model.windows import CountWindow, SlidingWindow
 from squall.rdf import RDF, XSD, iri, literal
 
@@ -100,8 +102,8 @@ def test_the_shape_of(pattern: FactPattern, found: Shape) -> None:
     ],
 )
 def test_shapes_that_have_a_fact_in_common(left: FactPattern, right: FactPattern, meet: bool) -> None:
-    assert overlap(shape(left), shape(right)) is meet
-    assert overlap(shape(right), shape(left)) is meet
+    assert overlaps(shape(left), shape(right)) is meet
+    assert overlaps(shape(right), shape(left)) is meet
 
 
 # Refused

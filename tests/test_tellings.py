@@ -23,12 +23,12 @@ from squall.model import (
     Source,
     System,
     Variable,
-    made_streams,
+    derived_streams,
     output_specs,
-    over,
+    with_windows,
     warnings,
 )
-from squall.model.windows import NOTHING, CountWindow, SlidingWindow
+from squall.model.windows import EMPTY, CountWindow, SlidingWindow
 from squall.plan import Plan
 from squall.plan.operators import DerivedStream, Sink
 from squall.rdf import ALWAYS, FOREVER, XSD, Evaluated, Event, Quad, Term, Triple, heartbeat, iri, literal
@@ -99,7 +99,7 @@ def test_a_system_is_told_as_what_is_around_it_unless_it_says_how() -> None:
 def test_what_is_told_whole_is_told_at_what_no_rule_reads_in_a_file_too(tmp_path: Path) -> None:
     """A reader of files may leave out what no rule reads, but not the instant at which it comes."""
     (tmp_path / "in.ntt").write_text(f"1 {P} {P} {Q} .\n2 {P} {R} {Q} .\n3 {S} {P} {Q} .\n")
-    system = over(replace(rule((Pattern(X, P, Y),), Pattern(Y, Q, X)), output="rstream"), SlidingWindow(10))
+    system = with_windows(replace(rule((Pattern(X, P, Y),), Pattern(Y, Q, X)), output="rstream"), SlidingWindow(10))
     job = squall.build(squall.plan(system))
     found = [output.time for output in job.run(Sources([open_source(str(tmp_path / "in.ntt"))]))]
     assert found == [1, 2, 3, 3, 11, 12]
@@ -109,7 +109,7 @@ def test_a_query_is_told_under_its_name() -> None:
     query = System("query", subsystems=(rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="query"),), output="istream")
     several = System("several", subsystems=(*query.subsystems, replace(query.subsystems[0], name="b")), stream=EX)
     assert [one.name for one in output_specs(System(subsystems=(query, several)))] == ["", "query", ""]
-    assert made_streams(System(subsystems=(query, several))) == (EX,)
+    assert derived_streams(System(subsystems=(query, several))) == (EX,)
 
 
 def test_answers_are_told_apart_by_identity() -> None:
@@ -276,7 +276,7 @@ def test_the_plan_feeds_a_stream_once_for_each_window(tmp_path: Path) -> None:
     feeds = [node.op for node in plan.nodes if isinstance(node.op, DerivedStream)]
     assert sorted(str(op.source.window) for op in feeds) == ["RANGE 5s", "RANGE 6s"]
     assert {op.source.iri for op in feeds} == {EX + "hot"}
-    assert sorted(op.output for _, op in plan.deliveries) == ["istream", "rstream"]
+    assert sorted(op.output for _, op in plan.sinks) == ["istream", "rstream"]
 
 
 def test_no_stream_is_fed_to_what_cannot_fit_it(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_facts_of_a_stream_are_told_once_where_two_rules_make_them() -> None:
 
 def test_the_background_holds_no_stream_that_is_made() -> None:
     made = System(subsystems=(replace(rule((Pattern(X, P, Y),), Pattern(X, Q, Y)), reentrant=False),), stream=EX + "s")
-    reader = rule((Pattern(X, Q, Y),), Pattern(X, R, Y), name="reader", source=Source("", NOTHING))
+    reader = rule((Pattern(X, Q, Y),), Pattern(X, R, Y), name="reader", source=Source("", EMPTY))
     a = iri(EX + "a")
     system = System(subsystems=(made, reader))
     assert [rule for _, rule, _ in told(system, events=[Event(1, (Triple(a, P, a),))])] == [""]

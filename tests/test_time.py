@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import squall
 from squall.contracts import Ledger
 from squall.errors import BuilderError, SourceError, UsageError
-from squall.model import over, profiles
+from squall.model import with_windows, profiles
 from squall.model.windows import SlidingWindow, Window
 from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Solution, Term, Triple, iri, literal
 from squall.streams import LedgerFile, Source, Sources, open_source, windows
@@ -420,8 +420,8 @@ def test_time_goes_on_when_nothing_that_arrives_can_be_used(stamps: bool) -> Non
 def test_windows_close_by_timer_when_nothing_arrives() -> None:
     """Trap 29: what a window has lost is told without a later event."""
     live, clock = Scripted(), VirtualClock(1000, stamps=True)
-    system = over(squall.compile(f"[r: (?a <{E}p> ?b) -> (?b <{E}q> ?a)]", lexer="jena"), SlidingWindow(250))
-    job = squall.build(squall.plan(profiles.apply(system, output="dstream")))
+    system = with_windows(squall.compile(f"[r: (?a <{E}p> ?b) -> (?b <{E}q> ?a)]", lexer="jena"), SlidingWindow(250))
+    job = squall.build(squall.plan(profiles.apply_profile(system, output="dstream")))
     seen: Queue[int] = Queue()
     told: Queue[int] = Queue()
 
@@ -490,8 +490,8 @@ def test_windows_are_said_by_address_in_python_as_well(tmp_path: Path) -> None:
     path.write_text(f"1000 {t('a')}\n")
     uri = f"obs={path}?window=RANGE 2s"
     found: dict[str, Window] = windows([uri])
-    system = over(squall.compile(f"[r: (?a <{E}p> ?b) -> (?b <{E}q> ?a)]", lexer="jena"), windows=found)
-    plan = squall.plan(profiles.apply(system, output="dstream"))
+    system = with_windows(squall.compile(f"[r: (?a <{E}p> ?b) -> (?b <{E}q> ?a)]", lexer="jena"), windows=found)
+    plan = squall.plan(profiles.apply_profile(system, output="dstream"))
     (out,) = squall.build(plan).run(Sources([open_source(uri)]))
     assert out.time == 3000
 

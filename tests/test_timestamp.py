@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.errors import Errors, TranslatorError
-from squall.model import CAME, Arrivals, Graphs, Source, over
+from squall.model import ARRIVAL, Arrivals, Graphs, Source, with_windows
 from squall.model.windows import CountWindow, EmptyWindow, SlidingWindow
 from squall.rdf import ALWAYS, Event, Solution, Triple, iri, parts
 from squall.testing import oracle
@@ -93,7 +93,7 @@ def test_an_arrival_that_its_window_does_not_hold_any_more_is_forgotten() -> Non
     assert last(query, data=f"{DATA} . 8 :x :p :y :s") == [("a", "3"), ("x", "8"), ("z", "")]
     system = squall.compile(f"{PREFIX}SELECT (timestamp(?x, :p, ?y) AS ?t) {{ ?x :p ?y }}", lexer="csparql")
     outputs = squall.run(
-        squall.plan(over(system, SlidingWindow(3), {name("t"): SlidingWindow(9)})),
+        squall.plan(with_windows(system, SlidingWindow(3), {name("t"): SlidingWindow(9)})),
         events("1 :a :p :b :s . 2 :a :p :b :t"),
     )
     assert [(out.time, short(out.fact.values[0])) for out in outputs if isinstance(out.fact, Solution)] == [
@@ -370,15 +370,15 @@ def test_refused(query: str, expected: str) -> None:
 
 def test_arrivals_have_a_stream_and_a_time() -> None:
     triple = Triple(*[iri("urn:a")] * 3)
-    (seen,) = Arrivals().seen(triple, "urn:s", 5)
-    assert seen == (CAME, (iri("urn:s"), '"5"^^<http://www.w3.org/2001/XMLSchema#integer>', *triple))
-    assert Arrivals().seen(triple, "urn:s", ALWAYS) == ()
-    assert Arrivals().seen(triple, "", 5) == ((CAME, ('""', *seen[1][1:])),)
+    (seen,) = Arrivals().facts_read(triple, "urn:s", 5)
+    assert seen == (ARRIVAL, (iri("urn:s"), '"5"^^<http://www.w3.org/2001/XMLSchema#integer>', *triple))
+    assert Arrivals().facts_read(triple, "urn:s", ALWAYS) == ()
+    assert Arrivals().facts_read(triple, "", 5) == ((ARRIVAL, ('""', *seen[1][1:])),)
 
 
 def test_sources_that_tell_more_than_triples_are_of_their_own_kind() -> None:
     assert len({Source(), Graphs(), Arrivals(), Source("s"), Graphs("s"), Arrivals("s")}) == 6
-    assert [source.derives for source in (Source(), Source("s"), Graphs(), Arrivals())] == [True, False, False, False]
+    assert [source.reads_derived_facts for source in (Source(), Source("s"), Graphs(), Arrivals())] == [True, False, False, False]
     assert [source.reads("") for source in (Source(), Source("s"), Graphs(), Arrivals())] == [True, False, False, True]
     assert not Arrivals("", EmptyWindow()).reads("s")
 
@@ -386,7 +386,7 @@ def test_sources_that_tell_more_than_triples_are_of_their_own_kind() -> None:
 @pytest.mark.parametrize("kind", [Source, Graphs, Arrivals])
 def test_windows_from_outside(kind: type[Source]) -> None:
     system = squall.System(sources=(kind(), kind("s"), kind("t"), kind("t", SlidingWindow(7))))
-    windowed = over(system, SlidingWindow(5), {"s": CountWindow(3)}, removals=True)
+    windowed = with_windows(system, SlidingWindow(5), {"s": CountWindow(3)}, removals=True)
     assert windowed.sources == (
         kind("", SlidingWindow(5), (("s", CountWindow(3)),), removals=True),
         kind("s", CountWindow(3), removals=True),

@@ -22,8 +22,8 @@ from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.state import Differences
 from squall.contracts import Output
 from squall.errors import BuilderError, SourceError
-from squall.model import Ask, AtomPattern, Construct, Pattern, Report, Source, System, Variable, over
-from squall.model.profiles import apply
+from squall.model import Ask, AtomPattern, Construct, Pattern, Report, Source, System, Variable, with_windows
+from squall.model.profiles import apply_profile
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow
 from squall.plan import Node, Plan
 from squall.plan.operators import DerivedStream
@@ -112,12 +112,12 @@ def _law(concerns: Any, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
 def test_streams_are_told_and_read_in_all_ways(told: str, output: str, report: Report | None) -> None:
     system = replace(made(told, report, SlidingWindow(4)), output=output)
-    plan = squall.plan(over(system, window=SlidingWindow(5)))
+    plan = squall.plan(with_windows(system, window=SlidingWindow(5)))
     assert as_a_whole(plan) is None
     events = stream("".join(f"{time} :n{time % 3} :p :n{time * 7 % 3}\n" for time in range(12)))
     for size in (1, 5, 12):
         batches = [events[at : at + size] for at in range(0, 12, size)]
-        assert_as_oracle(over(system, window=SlidingWindow(5)), in_memory.run(plan, batches), events)
+        assert_as_oracle(with_windows(system, window=SlidingWindow(5)), in_memory.run(plan, batches), events)
 
 
 def test_a_stream_that_is_made_of_another_is_told_in_time() -> None:
@@ -158,7 +158,7 @@ def test_a_stream_that_is_made_of_another_is_told_in_time() -> None:
 )
 def test_an_answer_is_evaluated_when_a_window_of_triples_moves_on(window: CountWindow, few: int) -> None:
     query = PREFIX + "SELECT ?y (COUNT(*) AS ?often) { ?x :p ?y } GROUP BY ?y"
-    system = apply(squall.compile(query, lexer="sparql"), window=window, output="rstream")
+    system = apply_profile(squall.compile(query, lexer="sparql"), window=window, output="rstream")
     events = stream("".join(f"{time} :n{time} :p :m{time % 2}\n" for time in range(11)))
     for size in (1, 3, 11):
         batches = [events[at : at + size] for at in range(0, 11, size)]
@@ -181,7 +181,7 @@ def test_removals_find_what_came_before_with_whoever_kept_it(few: int) -> None:
 @pytest.mark.parametrize("few", [-1, 1_000_000])
 def test_time_has_passed_the_end_of_what_was_made_when_all_sources_have_ended(few: int) -> None:
     """What comes later is late: it would change what has been told."""
-    plan = squall.plan(over(made("istream", window=SlidingWindow(50)), window=SlidingWindow(2)))
+    plan = squall.plan(with_windows(made("istream", window=SlidingWindow(50)), window=SlidingWindow(2)))
     files = in_memory.MemoryFiles()
     job = micro_batch.MicroBatches(
         in_memory.MemoryExchange(files), files, PhysicalPlan(plan, levels(plan)), 0, most=0, few=few
@@ -326,7 +326,7 @@ def test_what_begins_later_in_a_stream_that_is_made_is_told_then(
 
 QUERY = PREFIX + "SELECT ?what (COUNT(*) AS ?often) { ?room :says ?what } GROUP BY ?what ORDER BY ?what"
 PROGRAMS = {
-    "the last three triples": apply(squall.compile(QUERY, lexer="sparql"), window=CountWindow(3), output="rstream"),
+    "the last three triples": apply_profile(squall.compile(QUERY, lexer="sparql"), window=CountWindow(3), output="rstream"),
     "a stream that is read again": stream_of_triples(CountWindow(4), "dstream"),
     "a stream that is read by steps": stream_of_triples(CountWindow(4, 3), "rstream"),
     "a stream that is read later": read_later(HoppingWindow(4, 2, delay=3), SAYS),

@@ -28,7 +28,7 @@ from squall.model import (
     System,
     Variable,
     Without,
-    over,
+    with_windows,
 )
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.plan import operators as ops
@@ -274,7 +274,7 @@ def _programs(draw: st.DrawFn) -> System:
     windows: tuple[Window, ...] = (LANDMARK, SlidingWindow(3), HoppingWindow(4, 2), CountWindow(2))
     window = draw(st.sampled_from(windows))
     return replace(
-        over(System(subsystems=(*several, *more)), window),
+        with_windows(System(subsystems=(*several, *more)), window),
         output=draw(st.sampled_from(("istream", "dstream", "rstream"))),
     )
 

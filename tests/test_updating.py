@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from squall.errors import Errors, LexerError, SquallError, TranslatorError, UpdateError, UsageError, each
+from squall.errors import Errors, LexerError, SquallError, TranslatorError, UpdateError, UsageError, single_errors
 from squall.rdf import Term, Triple, is_blank
 from squall.sparql_update import check, parse, updated
 from squall.sparql_update.datasets import Dataset, Quad
@@ -235,12 +235,12 @@ def test_all_errors_of_a_request_are_told_before_anything_is_done() -> None:
                     "WHERE { ?s ?p ?o SERVICE :s { } GRAPH ?g { SERVICE :s { } } GRAPH :h { SERVICE :s { } } } ; "
                     "DROP GRAPH :nowhere")  # fmt: skip
     assert isinstance(error, Errors)
-    assert [one.message for one in each(error)] == [
+    assert [one.message for one in single_errors(error)] == [
         "`SELECT` is no update",
         "a literal cannot be the subject of a triple",
         *["`SERVICE` is not supported: a run asks no other servers"] * 3,
     ]
-    assert all(isinstance(one, TranslatorError) and one.origin for one in each(error))
+    assert all(isinstance(one, TranslatorError) and one.origin for one in single_errors(error))
 
 
 def test_a_text_that_is_none() -> None:

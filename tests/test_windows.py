@@ -16,7 +16,7 @@ from squall.model.windows import (
     Window,
     duration,
     milliseconds,
-    parse,
+    parse_window,
 )
 from squall.rdf import FOREVER
 
@@ -74,7 +74,7 @@ def test_the_content_of_a_stepped_window_changes_at_its_instants_only(window: Ho
     ],
 )  # fmt: skip
 def test_a_text_names_a_window(text: str, window: Window) -> None:
-    assert parse(text) == window
+    assert parse_window(text) == window
 
 
 DURATIONS = st.integers(1, 10**10)
@@ -92,8 +92,8 @@ NAMED = st.one_of(
 
 @given(NAMED)
 def test_a_window_prints_as_the_text_that_names_it(window: Window) -> None:
-    assert parse(str(window)) == window
-    assert parse(f"[{window}]".lower() if window != LANDMARK else "landmark") == window
+    assert parse_window(str(window)) == window
+    assert parse_window(f"[{window}]".lower() if window != LANDMARK else "landmark") == window
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_window_prints_as_the_text_that_names_it(window: Window) -> None:
 )
 def test_what_is_no_window_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a window") as caught:
-        parse(text)
+        parse_window(text)
     assert "RANGE 10s STEP 5s" in (caught.value.hint or "")
 
 
@@ -121,7 +121,7 @@ def test_what_is_no_window_is_refused(text: str) -> None:
 )
 def test_an_empty_window_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is empty"):
-        parse(text)
+        parse_window(text)
 
 
 @given(st.integers(0, 10**12))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from squall import functions
-from squall.errors import Origin, TranslatorError, near
+from squall.errors import Origin, TranslatorError, did_you_mean
 from squall.functions import Builtin, Mode
 from squall.functions.sparql.names import test_iri
 from squall.model import Bind, Call, Expression, Filter, Predicate, Slot, TableFunction, Variable
@@ -47,7 +47,7 @@ def find(name: str, known: Mapping[str, Builtin], count: int, where: str, origin
     """
     builtin = known.get(name)
     if builtin is None:
-        raise TranslatorError(f"there is no built-in `{name}`", origin, near(name, known))
+        raise TranslatorError(f"there is no built-in `{name}`", origin, did_you_mean(name, known))
     if count < builtin.least or (builtin.most is not None and count > builtin.most):
         raise TranslatorError(f"`{name}` takes {_count(builtin)}, not {count}", origin)
     if builtin.where not in (where, "both"):
@@ -207,13 +207,13 @@ def _unbound(
 def _apart(slot: Slot, part: Built, names: tuple[Variable, ...]) -> TableFunction:
     count = literal(str(len(part.arguments)), XSD + "integer")
     if part.rest is None:
-        return TableFunction(names, compounds.TAKE_APART, (slot, part.name, count))
+        return TableFunction(names, compounds.DECOMPOSE, (slot, part.name, count))
     return TableFunction(names, compounds.SPLIT, (slot, count))
 
 
 def unsafe(variable: Variable, origin: Origin | None, bound: Sequence[Variable]) -> TranslatorError:
     """The error for a variable of a head that nothing in the body binds."""
-    close = near(str(variable), map(str, bound))
+    close = did_you_mean(str(variable), map(str, bound))
     hint = f"{close} " if close else ""
     return TranslatorError(
         f"`{variable}` is in the head, but nothing in the body binds it",

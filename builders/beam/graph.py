@@ -58,7 +58,7 @@ def graph(plan: Plan) -> Graph:
         sources, end = Step("sources", (), ()), Step(_all(plan), nodes, (), why=f"{found.node.id} {found.what}")
         return Graph(sources, (), end, {end.name: (sources.name,)})
     first = chain(plan, (node.id for node in plan.nodes if not node.inputs))
-    last = tuple(node.id for node, _ in plan.deliveries)
+    last = tuple(node.id for node, _ in plan.sinks)
     moving = [hop for hop in hops(plan) if hop.moves]
     inner = (step for level in levels(plan) for step in _of_level(plan, level, moving))
     steps = (Step(_named("sources", first), (), first), *inner, Step(_named("end", last), last, ()))

@@ -140,7 +140,7 @@ class _Run:
 
     def _outputs(self, said: Sequence[Record]) -> Iterator[Output]:
         numbers = self.program.addressing().numbers
-        deliveries = {numbers[node.id]: op for node, op in self.program.plan.deliveries}
+        deliveries = {numbers[node.id]: op for node, op in self.program.plan.sinks}
         found = ((one.start, one.node, one.row) for one in answers(self.folder))
         yield from told_whole(found, deliveries, evaluations(self.program, said))
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
 from squall.builders.beam.beam_import import beam, logging_kept
-from squall.errors import BuilderError, near
+from squall.errors import BuilderError, did_you_mean
 
 LOCAL = "FnApiRunner"
 """The runner if none is named: in this process. (Beam's own default would fetch a program from the network.)"""
@@ -36,7 +36,7 @@ class Runner:
             _check_runner(self.name)
         unknown = [name for name in every if name not in known]
         if unknown and self.name.rpartition(".")[2] in _LOCAL:
-            hint = near(unknown[0], known) or "Beam's documentation lists them: `--conf NAME=VALUE`"
+            hint = did_you_mean(unknown[0], known) or "Beam's documentation lists them: `--conf NAME=VALUE`"
             raise BuilderError(f"Beam has no option `{unknown[0]}`", hint=hint)
 
     def check_live(self) -> None:
@@ -74,5 +74,5 @@ def _check_runner(name: str) -> None:
     try:
         beam.runners.create_runner(name)
     except (ValueError, ImportError, AttributeError) as error:
-        hint = near(name, _SETUP.StandardOptions.KNOWN_RUNNER_NAMES)
+        hint = did_you_mean(name, _SETUP.StandardOptions.KNOWN_RUNNER_NAMES)
         raise BuilderError(f"there is no runner `{name}`: {error}", hint=hint) from None

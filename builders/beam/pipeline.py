@@ -203,7 +203,7 @@ class Layout:
     def _end(self, rows: Any, instants: Any) -> None:
         """Makes the answers. When those that are told whole are told, only all of the streams can say."""
         name, program, folder = self.graph.end.name, self.program, self.given.folder
-        tells_whole = any(op.output == "rstream" for _, op in program.plan.deliveries)
+        tells_whole = any(op.output == "rstream" for _, op in program.plan.sinks)
         if tells_whole and rows is not None:
             _ = rows | name >> beam.FlatMap(_delivering(program, folder), self._known(rows, instants))
         elif tells_whole:
@@ -216,7 +216,7 @@ class Layout:
         each group says first where its part has."""
         name, program = self.graph.end.name, self.program
         came = [instants]
-        if any(changes_only(op) for _, op in program.plan.deliveries):
+        if any(changes_only(op) for _, op in program.plan.sinks):
             at = _side(_grouped(came, f"{name}: evaluated"), f"{name}: when evaluated", program, _evaluated)
             came.append(rows | f"{name}: changes" >> beam.FlatMap(_changing(program), at))
         grouped = _grouped(came, _INSTANTS)
@@ -242,7 +242,7 @@ def evaluations(program: PhysicalPlan, told: Collection[Record]) -> ReportTimes:
 def _evaluated(program: PhysicalPlan, told: Collection[Record]) -> ReportTimes:
     """When they are evaluated."""
     plan, numbers = program.plan, program.addressing().numbers
-    instants = {numbers[node.id]: Instants(op) for node, op in plan.deliveries if op.output == "rstream"}
+    instants = {numbers[node.id]: Instants(op) for node, op in plan.sinks if op.output == "rstream"}
     came = {(one.row, one.node, one.start) for one in told if one.kind == INSTANT and one.row}
     note(instants, came)
     return ReportTimes.upto(instants, ALL.now)

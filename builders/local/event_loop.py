@@ -80,7 +80,7 @@ class Running:
     @cached_property
     def delivers(self) -> Sequence[OutputOperator | AppendOnlyOutput]:
         """The ends of the plan."""
-        operators = (self.machine.operators[node.id] for node, _ in self.plan.deliveries)
+        operators = (self.machine.operators[node.id] for node, _ in self.plan.sinks)
         return [op for op in operators if isinstance(op, OutputOperator | AppendOnlyOutput)]
 
     # What comes in

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterator, Mapping
 
 from squall.builders.local.migration import described
-from squall.explain.words import served
 from squall.plan import Plan
+from squall.plan.node_rules import rules_by_node
 
 Names = Mapping[str, Mapping[str, str]]
 """Names by kind, with a digest of each."""
@@ -18,7 +18,7 @@ LESS = "without rules "
 def rules(plan: Plan) -> dict[str, str]:
     """A digest of the nodes that work for each rule."""
     found: dict[str, list[str]] = {}
-    by_node = served(plan)
+    by_node = rules_by_node(plan)
     for node in plan.nodes:
         for rule in by_node[node.id] or ("",):
             found.setdefault(rule, []).append(described(node))

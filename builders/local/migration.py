@@ -34,7 +34,7 @@ def kinds(running: Running) -> dict[str, str]:
     found = {id: type(memory).__name__ for id, memory in running.memories.items()}
     found |= {id: f"Star {memory.shape}" for id, memory in running.memories.items() if isinstance(memory, MultiwayJoin)}
     found[HELD] = "whole instants" if running.whole_instants else ""
-    for node, op in running.plan.deliveries:
+    for node, op in running.plan.sinks:
         memory = running.memories[node.id]
         forgets = _FORGETS if isinstance(memory, AppendOnlyOutput) and not memory.remembers else ""
         found[node.id] = f"{_END}{type(memory).__name__} {end(op)}{forgets}"

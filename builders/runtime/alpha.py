@@ -16,7 +16,7 @@ from squall.functions.values import value_key
 from squall.plan import Node, Plan
 from squall.plan.operators import Cell, Construct, Distinct, Match, Value
 from squall.rdf import Term
-from squall.rdf.row_tags import mark_of
+from squall.rdf.row_tags import relation_tag_of
 
 Cells = tuple[Cell, ...]
 Matched = tuple[str, list[Delta]]
@@ -71,7 +71,7 @@ class Alpha:
                 self._add(consumer, op.cells)
 
     def _add(self, id: str, cells: Cells) -> None:
-        mark = mark_of(cells)
+        mark = relation_tag_of(cells)
         if mark is not None:
             self.atoms.setdefault((mark, len(cells)), self._tests((0,))).add(id, cells)
         elif len(cells) != 3 or not isinstance(cells[1], str):
@@ -227,7 +227,7 @@ def _shapes(plan: Plan, id: str) -> set[tuple[Kind, Term | None]]:
     """The kinds of the facts that a node makes, each with their predicate where it is always the same."""
     made: set[tuple[Kind, Term | None]] = set()
     for emit in _emits(plan, plan.by_id[id]):
-        mark = mark_of(emit.template)
+        mark = relation_tag_of(emit.template)
         second = emit.template[1] if len(emit.template) > 1 else None
         predicate = second if isinstance(second, str) and mark is None else None
         made.add(((mark, len(emit.template)), predicate))

@@ -92,7 +92,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.instants = list(whole.values())
         """Those of what is told whole."""
         feeds = [(node, node.op) for node in reversed(plan.nodes) if isinstance(node.op, FeedNode)]
-        made = {(op.way, *(edge.node for edge in node.inputs)): node.id for node, op in feeds}
+        made = {(op.output_key, *(edge.node for edge in node.inputs)): node.id for node, op in feeds}
         self.heralds = set(made.values())
         """Of the nodes that read what is told of the same facts in one way, each through a window, the first one: it
         says when the stream has events, before any of them hands them on."""
@@ -163,7 +163,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         updated = self.plan.deletes
         remembers = op.source.removals or updated
         wanted = alpha.predicates if alpha else ()
-        return ScanOperator(op.source, wanted, every, atoms, remembers, updated, own=op.made)
+        return ScanOperator(op.source, wanted, every, atoms, remembers, updated, own=op.derived_streams)
 
     # What comes in
 

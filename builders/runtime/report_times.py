@@ -50,7 +50,7 @@ class Instants:
         for event in events:
             is_instant = event.stream != HEARTBEAT and event.time != ALWAYS
             for source in self.sources if is_instant else ():
-                if source.hears(event):
+                if source.is_affected_by(event):
                     self.first = event.time if self.first is None else self.first
                     self._add(event, source)
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 from squall.builders.runtime.intervals import Steps, add_step, levels
 from squall.functions.sparql.names import TRUE
 from squall.rdf import ALWAYS, FOREVER, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple
-from squall.rdf.row_tags import ASKED, NAMED, QUAD_MARK, SOLUTION, solution_mark
+from squall.rdf.row_tags import ASK_TAG, QUERY_SEPARATOR, QUAD_TAG, SOLUTION_TAG, solution_tag
 
 Row = tuple[str | None, ...]
 Delta = tuple[Any, ...]
@@ -35,13 +35,13 @@ def row_fact(row: Sequence[Any]) -> Fact | Quad | Solution | Boolean:
     """The fact, solution or answer of a row, without the name of a rule behind it."""
     first = row[0]
     if first[0] == "@":
-        if first == QUAD_MARK:
+        if first == QUAD_TAG:
             graph, subject, predicate, object = row[1:]
             return Quad(subject, predicate, object, graph)
         return Atom(Term(first[1:]), tuple(row[1:]))
-    if first[0] == SOLUTION:
-        return Solution(tuple(first[1:].partition(NAMED)[0].split()), tuple(row[1:]))
-    if first[0] == ASKED:
+    if first[0] == SOLUTION_TAG:
+        return Solution(tuple(first[1:].partition(QUERY_SEPARATOR)[0].split()), tuple(row[1:]))
+    if first[0] == ASK_TAG:
         return Boolean(row[1] == TRUE)
     return triple(row)
 
@@ -50,11 +50,11 @@ def answer_row(answer: Fact | Quad | Solution | Boolean | Evaluated) -> Row:
     """The row of which `row_fact` makes the answer; a solution's without the name of its query."""
     match answer:
         case Quad(subject, predicate, object, graph):
-            return (QUAD_MARK, graph, subject, predicate, object)
+            return (QUAD_TAG, graph, subject, predicate, object)
         case Solution(names, values):
-            return (solution_mark(names, ""), *values)
+            return (solution_tag(names, ""), *values)
         case Boolean(value):
-            return (ASKED, TRUE if value else "")
+            return (ASK_TAG, TRUE if value else "")
         case Triple() | Atom():
             return fact_row(answer)[:-1]
         case Evaluated():
@@ -65,7 +65,7 @@ def is_rdf(row: Sequence[Any]) -> bool:
     """Whether a row may be in an answer. What is no RDF triple (a literal as its subject, anything but an IRI as its
     predicate) or quad (a literal as its graph) can be read by rules, but stays inside (generalised RDF: RDF 1.1
     Concepts, section 7)."""
-    if row[0] == QUAD_MARK:
+    if row[0] == QUAD_TAG:
         return row[1][0] != '"' and is_rdf(row[2:])
     first = row[0][0]
     return first in "@?!" or (first != '"' and row[1][0] == "<")

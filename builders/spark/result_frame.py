@@ -13,7 +13,7 @@ from squall.builders.distributed.io.records import Failed, from_arrow
 from squall.builders.distributed.io.task_output import ORDER
 from squall.builders.runtime.serde import unpack_output
 from squall.contracts import Output
-from squall.errors import BuilderError, near
+from squall.errors import BuilderError, did_you_mean
 from squall.plan import Plan
 from squall.plan.operators import Distinct, Select, Slice, Union
 from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Quad, Solution, Term, iri_text, is_blank, is_iri, parts
@@ -68,7 +68,7 @@ class Shape:
 def shape(plan: Plan) -> Shape:
     """The columns of a plan's answers. Raises BuilderError where its programs answer in different ones, or where two
     columns have the same name to Spark."""
-    found = {_shape(plan, end) for node, _ in plan.deliveries for end in _ends(plan, node.id)}
+    found = {_shape(plan, end) for node, _ in plan.sinks for end in _ends(plan, node.id)}
     if len(found) != 1:
         raise BuilderError(
             f"a DataFrame has the columns of one query: {' and '.join(sorted(map(_told, found)))} are different ones",
@@ -94,7 +94,7 @@ def _ends(plan: Plan, id: str) -> Iterator[str]:
 
 def _shape(plan: Plan, id: str) -> Shape:
     match plan.by_id[id].op:
-        case Select(asks=True):
+        case Select(ask=True):
             return Shape(("answer",), asks=True)
         case Select(names=names):
             return Shape(names)
@@ -107,7 +107,7 @@ def _told(one: Shape) -> str:
 
 def is_ordered(plan: Plan) -> bool:
     """Whether a plan answers in an order."""
-    told = (end for node, op in plan.deliveries if op.output == "rstream" for end in _ends(plan, node.id))
+    told = (end for node, op in plan.sinks if op.output == "rstream" for end in _ends(plan, node.id))
     return any(isinstance(op := plan.by_id[id].op, Select) and op.order for id in told)
 
 
@@ -168,7 +168,7 @@ def check_types(columns: Shape, types: Mapping[str, str]) -> None:
     """Raises BuilderError for a name that is no column, or a type that no column can have."""
     for name, type in types.items():
         if name not in (*columns.names, OTHERS):
-            raise BuilderError(f"there is no column `{name}` to be typed", hint=near(name, columns.names))
+            raise BuilderError(f"there is no column `{name}` to be typed", hint=did_you_mean(name, columns.names))
         if not re.fullmatch(rf"({'|'.join(TYPES)})|decimal\(\d+, ?\d+\)", type):
             raise BuilderError(f"a column cannot have the type `{type}`", hint=f"types: {', '.join(TYPES)}")
 

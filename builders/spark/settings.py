@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from squall.errors import UsageError, near
+from squall.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +69,7 @@ def settings(conf: Iterable[tuple[str, str]]) -> Settings:
         if not name.startswith(PREFIX):
             continue
         if name not in _KNOWN:
-            raise UsageError(f"squall has no setting `{name}`", hint=near(name, _KNOWN) or f"it has {_listed()}")
+            raise UsageError(f"squall has no setting `{name}`", hint=did_you_mean(name, _KNOWN) or f"it has {_listed()}")
         field, read = _KNOWN[name]
         if value.strip():
             found[field] = read(name, value)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from squall.errors import Origin, near
+from squall.errors import Origin, did_you_mean
 from squall.lexers.jena.text import IRI, Text, lines
 from squall.lexers.jena.tree import SCHEMES, WORD, Call, Clause, Functor, Node, Pattern, Rule
 from squall.lexers.jena.words import Words
@@ -150,7 +150,7 @@ class Trees:
         if prefix in self.text.prefixes:
             return self._checked(self.text.prefixes[prefix] + local, origin)
         if prefix not in SCHEMES:
-            hint = near(prefix, self.text.prefixes) or f"declare it: `@prefix {prefix}: <http://example.org/>`"
+            hint = did_you_mean(prefix, self.text.prefixes) or f"declare it: `@prefix {prefix}: <http://example.org/>`"
             self.text.fail(f"the prefix `{prefix}:` is not declared", origin, hint)
         return self._checked(word, origin)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from lark import Token, Tree, v_args
 from lark.visitors import Transformer_NonRecursive
 
-from squall.errors import Origin, near
+from squall.errors import Origin, did_you_mean
 from squall.lexers.rif import tree
 from squall.lexers.sparql.terms import unquoted
 from squall.lexers.text import Text
@@ -185,7 +185,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
             return self.prefixes[prefix] + rest
         if prefix not in self.unknown:
             self.unknown.add(prefix)
-            hint = near(f"{prefix}:", [f"{known}:" for known in self.prefixes])
+            hint = did_you_mean(f"{prefix}:", [f"{known}:" for known in self.prefixes])
             origin = self.source.origin(token.start_pos or 0, token.end_pos or 0)
             hint = hint or f"declare it: `Prefix({prefix} <http://example.org/>)`"
             self.source.fail(f"the prefix `{prefix}:` is not declared", origin, hint)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 from xml.sax.saxutils import escape, quoteattr
 
-from squall.errors import LexerError, near, raise_all
+from squall.errors import LexerError, did_you_mean, raise_all
 from squall.lexers.rif import hints, tree
 from squall.lexers.rif.elements import XML, Element, read
 from squall.rdf.iris import resolved
@@ -96,7 +96,7 @@ class _Reader:
             hint = f'RIF\'s elements are in the namespace `{tree.RIF}`: say `xmlns="{tree.RIF}"` at the root'
             raise self._fail(f"`{element.name}` is no element of RIF", element, hint)
         if element.name not in expected:
-            hint = hints.production(element.name) or near(element.name, expected) or f"expected {_listed(expected)}"
+            hint = hints.production(element.name) or did_you_mean(element.name, expected) or f"expected {_listed(expected)}"
             raise self._fail(f"`{element.name}` cannot stand here", element, hint)
 
     def _attributes(self, element: Element, allowed: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from lark import Lark, Token, Tree
 
-from squall.errors import Origin, near
+from squall.errors import Origin, did_you_mean
 from squall.lexers.reading import Phrase, Reader, in_words, listed
 from squall.lexers.rif import hints
 from squall.lexers.text import Text
@@ -79,7 +79,7 @@ class _Reader(Reader):
         if hint or not found.isalpha() or found in _KEYWORDS:
             return hint
         words = [word for word in _KEYWORDS if f"_{word.upper()}" in accepted]
-        return near(found, words) or (hints.name(found) if "CURIE" in accepted else None)
+        return did_you_mean(found, words) or (hints.name(found) if "CURIE" in accepted else None)
 
     def expected(self) -> str:
         phrases, left = in_words(self.accepted(), _SIGNS, _PHRASES)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from lark import Token, Tree
 
-from squall.errors import Origin, near
+from squall.errors import Origin, did_you_mean
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.terms import Names, number, unquoted
 from squall.lexers.text import Text
@@ -226,7 +226,7 @@ class Expressions(ABC):
         name = str(function).upper()
         if name not in FUNCTIONS:
             others = "a function that is not built in is called by its IRI: `ex:name(?x)`"
-            hint = near(name, [*FUNCTIONS, *_SET_FUNCTIONS]) or others
+            hint = did_you_mean(name, [*FUNCTIONS, *_SET_FUNCTIONS]) or others
             self.text.fail(f"there is no function `{function}`", self.origin(function), hint)
             return
         least, most = FUNCTIONS[name]

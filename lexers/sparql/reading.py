@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from lark import Lark, Token, Tree
 
-from squall.errors import Origin, near
+from squall.errors import Origin, did_you_mean
 from squall.lexers.reading import Phrase, Reader, in_words, listed
 from squall.lexers.text import Text
 
@@ -116,7 +116,7 @@ class _Reader(Reader):
     def _misspelt(self, word: str, origin: Origin) -> None:
         """A word that is not of the language, or not here."""
         accepted = self.accepted()
-        hint = near(word.upper(), filter(None, map(_keyword, accepted)))
+        hint = did_you_mean(word.upper(), filter(None, map(_keyword, accepted)))
         self.text.fail(f"`{word}` cannot stand here", origin, hint or self._advice(word, accepted))
 
     def _advice(self, word: str, accepted: set[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import count
 
-from squall.errors import Origin, near
+from squall.errors import Origin, did_you_mean
 from squall.lexers.text import Text
 from squall.rdf import OWL, RDF, RDFS, XSD, Term, iri, literal
 from squall.rdf.iris import resolved
@@ -43,7 +43,7 @@ class Names:
             self.unknown.add(prefix)
             namespace = _NAMESPACES.get(prefix, "http://example.org/")
             hint = (
-                near(f"{prefix}:", [f"{known}:" for known in self.prefixes])
+                did_you_mean(f"{prefix}:", [f"{known}:" for known in self.prefixes])
                 or f"declare it: `PREFIX {prefix}: <{namespace}>`"
             )
             self.text.fail(f"the prefix `{prefix}:` is not declared", origin, hint)

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from squall.errors import PlannerError
 from squall.model import AtomPattern, Call, Expression, FactPattern, Slot, System, Variable
-from squall.model.stratification import is_timed
+from squall.model.stratification import is_time_dependent
 from squall.plan import operators as ops
 from squall.plan.operators import Cell, Column, Invoke, Match, Value
 from squall.planners.lowering.plan_builder import Draft, Rows
 from squall.rdf import Term, is_literal
-from squall.rdf.row_tags import relation_mark
+from squall.rdf.row_tags import relation_tag
 
 
 def match_of(pattern: FactPattern) -> tuple[Match, tuple[Variable, ...]]:
@@ -20,7 +20,7 @@ def match_of(pattern: FactPattern) -> tuple[Match, tuple[Variable, ...]]:
     numbers: dict[Variable, int] = {}
     cells: list[Cell] = []
     if isinstance(pattern, AtomPattern):
-        cells.append(relation_mark(pattern.relation))
+        cells.append(relation_tag(pattern.relation))
     for slot in pattern.slots:
         if isinstance(slot, Variable):
             cells.append(numbers.setdefault(slot, len(numbers)))
@@ -33,7 +33,7 @@ def template_of(template: FactPattern, rows: Rows, rule: System) -> tuple[int | 
     """The cells of a template: see `cells_of`."""
     cells = cells_of(template.slots, rows, rule)
     if isinstance(template, AtomPattern) and cells is not None:
-        return (relation_mark(template.relation), *cells)
+        return (relation_tag(template.relation), *cells)
     return cells
 
 
@@ -76,7 +76,7 @@ def condition_of(expression: Expression, names: Sequence[Variable]) -> Invoke:
 
 def untimed(expressions: Iterable[Expression | None], what: str, rule: System) -> None:
     """Raises PlannerError if one of the expressions depends on the time: only tests and binds may."""
-    if any(expression is not None and is_timed(expression) for expression in expressions):
+    if any(expression is not None and is_time_dependent(expression) for expression in expressions):
         raise PlannerError(
             f"rule `{rule.name}` takes the time (`now`) in {what}", rule.origin, "bind it to a variable before"
         )

@@ -230,7 +230,7 @@ def agreeing(draft: Draft, rows: Rows, left: Rows, theirs: Mapping[Variable, Var
         if name not in left.sure:
             made[name] = Own(f"of both {name.name}")
             value = Invoke(COALESCE, tuple(Column(rows.names.index(one)) for one in (name, other)))
-            node = draft.add(ops.Extend(value, keeps=True), rows.node)
+            node = draft.add(ops.Extend(value, keep_unbound=True), rows.node)
             rows = replace(rows, node=node, names=(*rows.names, made[name]))
         if other not in maybe or name not in maybe:
             maybe -= {name}

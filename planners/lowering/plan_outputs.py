@@ -19,11 +19,12 @@ from squall.model import (
     Source,
     System,
     Without,
-    made_streams,
+    derived_streams,
     output_specs,
 )
-from squall.model.stratification import Shape, Shapes, as_read, may_hear, may_read, needs, overlap, read_of
-from squall.model.windows import NOTHING
+from squall.model.fact_shapes import Shape, Shapes, shapes_read, may_affect, may_read, overlaps, stream_shapes
+from squall.model.stratification import dependencies
+from squall.model.windows import EMPTY
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
 from squall.plan.operators import Cell, Match, Scan, Update, Value
@@ -66,7 +67,7 @@ def ended(draft: Draft, system: System, ends: Iterable[End], planner: str, order
     last = last or [draft.add(_deliver(_way_of(output_specs(system)[0], {}), [], False))]
     draft.keep([*last, *(id for id, _ in found if isinstance(draft.nodes[id].op, Update))])
     _read_unread(draft, made, set(ways.values()))
-    _mark_made(draft, made_streams(system))
+    _mark_made(draft, derived_streams(system))
     nodes = inputs_first(draft.nodes.values())
     return arranged(nodes, planner) if ordered else Plan(tuple(nodes), planner)
 
@@ -93,7 +94,7 @@ def _ways(system: System, ends: Iterable[End]) -> dict[OutputSpec, _Way]:
     made: dict[str, Shapes[str | None]] = {}
     for telling in output_specs(system):
         for rule in telling.rules if telling.stream else ():
-            for shape, graph in read_of(rule, telling.stream):
+            for shape, graph in stream_shapes(rule, telling.stream):
                 made.setdefault(telling.stream, Shapes()).add(shape, graph)
     return {telling: _way_of(telling, made) for telling in dict.fromkeys(end.telling for end in ends)}
 
@@ -115,7 +116,7 @@ def _with_instants(telling: OutputSpec, made: Mapping[str, Shapes[str | None]]) 
     """The sources whose events say when an answer is evaluated. Those of a stream that the program makes only do where
     some of them may fit a pattern: or else a stream would be evaluated whenever it is."""
     found = sources(telling.rules)
-    needed = [need for rule in telling.rules for need in needs(rule)] if made else []
+    needed = [need for rule in telling.rules for need in dependencies(rule)] if made else []
     for stream, shapes in made.items():
         if not any(need.reads_stream(stream, one) for need in needed for one in shapes.overlapping(need.shape)):
             found = tuple(_silenced(source, stream) for source in found if not _reads_only(source, stream))
@@ -130,7 +131,7 @@ def _silenced(source: Source, stream: str) -> Source:
     if not may_read(source, stream, None):
         return source
     others = (window for window in source.windows if window[0] != stream)
-    return replace(source, windows=tuple(sorted((*others, (stream, NOTHING)), key=_STREAM)))
+    return replace(source, windows=tuple(sorted((*others, (stream, EMPTY)), key=_STREAM)))
 
 
 def _delivered(draft: Draft, told: Iterable[End], made: Sequence[Facts], ways: Mapping[OutputSpec, _Way]) -> list[str]:
@@ -237,7 +238,7 @@ def feed_back(draft: Draft, made: Iterable[Facts]) -> None:
 
 
 def _reads_all(draft: Draft, node: Node) -> bool:
-    return any(source.derives for source in _sources_of(draft, node))
+    return any(source.reads_derived_facts for source in _sources_of(draft, node))
 
 
 def _sources_of(draft: Draft, node: Node) -> list[Source]:
@@ -258,8 +259,8 @@ def _feed_streams(draft: Draft, made: Sequence[Facts]) -> None:
             sources = [one for one in _sources_of(draft, node) if may_read(one, way.stream, None)]
             fitting = [
                 one
-                for one in dict.fromkeys(source.alone(way.stream) for source in sources)
-                if any(overlap(shape, wanted) for facts in told for shape in as_read(facts.shape, one))
+                for one in dict.fromkeys(source.for_stream(way.stream) for source in sources)
+                if any(overlaps(shape, wanted) for facts in told for shape in shapes_read(facts.shape, one))
             ]
             feeds = (ops.DerivedStream(source, way.output, way.report, way.sources) for source in fitting)
             draft.read_again(node.id, sorted(draft.add(feed, *every) for feed in feeds))
@@ -277,15 +278,15 @@ def _read_unread(draft: Draft, made: Sequence[Facts], ways: Iterable[_Way]) -> N
     fed: dict[tuple[object, ...], list[Source]] = {}
     for node in draft.nodes.values():
         if isinstance(node.op, ops.DerivedStream):
-            place = (node.op.way, *(edge.node for edge in node.inputs))
+            place = (node.op.output_key, *(edge.node for edge in node.inputs))
             fed.setdefault(place, []).append(node.op.source)
     for way, told in _streams(made).items():
         every = sorted(facts.node for facts in told)
         known = fed.setdefault((way.told, *every), [])
         for one in evaluated:
             counted = one.step_of(way.stream) <= 1 or any(one.counts_as(its, way.stream) for its in known)
-            if may_hear(one, way.stream) and not (known and counted):
-                known.append(one.alone(way.stream))
+            if may_affect(one, way.stream) and not (known and counted):
+                known.append(one.for_stream(way.stream))
                 draft.add(ops.DerivedStream(known[-1], way.output, way.report, way.sources), *every)
 
 
@@ -293,8 +294,8 @@ def _mark_made(draft: Draft, streams: Sequence[str]) -> None:
     """Nodes know which of the streams that they read the program makes."""
     for id, node in draft.nodes.items() if streams else ():
         op = node.op
-        if isinstance(op, Scan) and (made := tuple(one for one in streams if may_hear(op.source, one))):
-            draft.nodes[id] = replace(node, op=replace(op, made=made))
+        if isinstance(op, Scan) and (made := tuple(one for one in streams if may_affect(op.source, one))):
+            draft.nodes[id] = replace(node, op=replace(op, derived_streams=made))
 
 
 def _is_counted(source: Source, read: Sequence[Source]) -> bool:

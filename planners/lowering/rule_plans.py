@@ -44,7 +44,7 @@ from squall.model import (
     variables,
     visible,
 )
-from squall.model.stratification import is_timed
+from squall.model.stratification import is_time_dependent
 from squall.plan import operators as ops
 from squall.plan.operators import Column, Invoke
 from squall.planners.lowering.columns import (
@@ -167,7 +167,7 @@ def holds(system: System) -> bool:
     """Whether a memory will hold the rows of the system's patterns, so that they have to be sets: if not, facts that
     come again and again would fill it."""
     return len(system.joinables) > 1 or any(
-        isinstance(part, Without | Optional | Exists) or (isinstance(part, Filter | Bind) and is_timed(part.expression))
+        isinstance(part, Without | Optional | Exists) or (isinstance(part, Filter | Bind) and is_time_dependent(part.expression))
         for part in system.predicates
     )
 
@@ -229,7 +229,7 @@ def apply_predicate(
     match part:
         case Filter(expression=expression):
             condition = condition_of(expression, rows.names)
-            return replace(rows, node=draft.add(ops.Filter(condition, is_timed(expression)), rows.node))
+            return replace(rows, node=draft.add(ops.Filter(condition, is_time_dependent(expression)), rows.node))
         case Bind(variable=variable):
             held = _fresh((variable,), rows, rule, seed)
             found = _extended(draft, rows, replace(part, variable=held[variable]))
@@ -254,8 +254,8 @@ def apply_predicate(
 
 def _extended(draft: Draft, rows: Rows, part: Bind) -> Rows:
     value = expression_of(part.expression, rows.names)
-    node = draft.add(ops.Extend(value, is_timed(part.expression), part.keeps), rows.node)
-    unsure = {part.variable} if part.keeps and not _is_sure(part.expression, rows) else set()
+    node = draft.add(ops.Extend(value, is_time_dependent(part.expression), part.keep_unbound), rows.node)
+    unsure = {part.variable} if part.keep_unbound and not _is_sure(part.expression, rows) else set()
     return replace(rows, node=node, names=(*rows.names, part.variable), maybe=rows.maybe | unsure)
 
 
@@ -468,7 +468,7 @@ def _asked(draft: Draft, rows: Rows, rule: System) -> str:
     """Whether there is any row."""
     there = draft.add(ops.Distinct(0), draft.add(ops.Project(()), rows.node))
     told = _told(draft, unit(draft), there, (), Variable("there is any"))
-    return draft.add(ops.Select((), (0,), (rule.name,), asks=True), told.node)
+    return draft.add(ops.Select((), (0,), (rule.name,), ask=True), told.node)
 
 
 def _answer(draft: Draft, rows: Rows, names: Sequence[Variable], rule: System) -> str:

@@ -101,7 +101,7 @@ def _bound(joinables: Iterable[Joinable]) -> Names:
 def _made(predicate: Predicate) -> Names:
     """The variables to which a predicate gives a value in every solution."""
     match predicate:
-        case Bind(variable=variable, keeps=False):
+        case Bind(variable=variable, keep_unbound=False):
             return frozenset((variable,))
         case TableFunction(variables=made):
             return frozenset(made)

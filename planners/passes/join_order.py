@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from squall.plan import Node, Plan
-from squall.plan.cardinality import Profile, Statistics, joined, profiles
+from squall.plan.cardinality import Profile, Statistics, join_profile, profiles
 from squall.plan.operators import Join, Project
 from squall.planners.passes.rewrite import Rewrite
 
@@ -103,7 +103,7 @@ class _Kinds:
         left, right = self.profiles[one], self.profiles[other]
         width, taken = len(left.distinct), {column for _, column in on}
         keep = (*range(width), *(width + column for column in range(len(right.distinct)) if column not in taken))
-        profile = joined(left, right, on, keep)
+        profile = join_profile(left, right, on, keep)
         return self.number(profile), keep, left.rows + right.rows + profile.rows
 
 

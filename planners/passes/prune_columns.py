@@ -25,7 +25,7 @@ from squall.plan.operators import (
     LeftJoin,
     Match,
     Operator,
-    Places,
+    ColumnMap,
     Project,
     Scan,
     Select,
@@ -37,9 +37,9 @@ from squall.plan.operators import (
     Unit,
     Update,
     columns_of,
-    is_timed,
-    moved,
-    moved_call,
+    is_time_dependent,
+    remap_columns,
+    remap_call,
 )
 from squall.planners.passes.multiplicity import counted
 from squall.planners.passes.rewrite import Rewrite
@@ -57,7 +57,7 @@ class Rows:
 
     node: str
     width: int
-    places: Places
+    places: ColumnMap
 
     def at(self, column: int) -> int:
         """The place of a column that is not unbound."""
@@ -96,7 +96,7 @@ class _Narrowing(Rewrite):
                 return [left, {column - widths[0] for column in both - left}.union(pair[1] for pair in on)]
             case AntiJoin(on=on):
                 return [read.union(left for left, _ in on), {right for _, right in on}]
-            case ConstantFilter() | Filter() | Extend() | TableFunction() if not is_timed(node.op):
+            case ConstantFilter() | Filter() | Extend() | TableFunction() if not is_time_dependent(node.op):
                 return [{column for column in read if column < widths[0]} | _computed(node.op)]
             case Project(columns=columns):
                 return [{place for column in read if (place := columns[column]) is not None}]
@@ -131,7 +131,7 @@ class _Narrowing(Rewrite):
                 on = tuple((left.at(one), right.at(other)) for one, other in on)
                 return replace(left, node=self.put(node, AntiJoin(on), left.node, right.node))
             case ConstantFilter() | Filter() | Extend() | TableFunction():
-                rows = self.only(node, 0) if is_timed(node.op) else self.rows[node.inputs[0].node]
+                rows = self.only(node, 0) if is_time_dependent(node.op) else self.rows[node.inputs[0].node]
                 return self.computed(node, node.op, rows)
             case Project(columns=columns):
                 rows = self.rows[node.inputs[0].node]
@@ -166,7 +166,7 @@ class _Narrowing(Rewrite):
         places = {column: place for place, column in enumerate(out)}
         if isinstance(op, Join):
             return _laid(self.put(node, Join(on, keep), left.node, right.node), out)
-        condition = op.condition and moved_call(op.condition, places)
+        condition = op.condition and remap_call(op.condition, places)
         return _laid(self.put(node, LeftJoin(on, keep, condition), left.node, right.node), out)
 
     def computed(self, node: Node, op: ConstantFilter | Filter | Extend | TableFunction, rows: Rows) -> Rows:
@@ -179,11 +179,11 @@ class _Narrowing(Rewrite):
                 assert place is not None, "what is unbound in all rows is no term"
                 new: Operator = op if place == column else replace(op, column=place)
             case Filter(expression=test):
-                new = replace(op, expression=moved_call(test, rows.places))
+                new = replace(op, expression=remap_call(test, rows.places))
             case Extend(expression=value):
-                new = replace(op, expression=moved(value, rows.places))
+                new = replace(op, expression=remap_columns(value, rows.places))
             case TableFunction(arguments=arguments):
-                new = replace(op, arguments=tuple(moved(one, rows.places) for one in arguments))
+                new = replace(op, arguments=tuple(remap_columns(one, rows.places) for one in arguments))
         return Rows(self.put(node, new, rows.node), rows.width + len(made), places)
 
     def exactly(self, node: Node, op: Operator, read: Sequence[int]) -> Rows:
@@ -214,7 +214,7 @@ class _Narrowing(Rewrite):
         return any(places[column] is None for column in self.wants[node.id][0])
 
 
-def _through(column: int | None, places: Places) -> int | None:
+def _through(column: int | None, places: ColumnMap) -> int | None:
     return None if column is None else places[column]
 
 
@@ -244,7 +244,7 @@ def _computed(op: Operator) -> set[int]:
     return {column for expression in expressions for column in columns_of(expression)}
 
 
-def _over(op: Group | Construct | Select, places: Places) -> Operator:
+def _over(op: Group | Construct | Select, places: ColumnMap) -> Operator:
     """The operator over rows in which the columns are at other places."""
 
     def at(column: int) -> int:
@@ -254,11 +254,11 @@ def _over(op: Group | Construct | Select, places: Places) -> Operator:
 
     match op:
         case Group(keys=keys, aggregates=aggregates):
-            made = tuple(replace(one, expression=moved(one.expression, places)) for one in aggregates)
+            made = tuple(replace(one, expression=remap_columns(one.expression, places)) for one in aggregates)
             return Group(tuple(map(at, keys)), made)
         case Construct(template=cells):
             template = tuple([at(cell) if isinstance(cell, int) else cell for cell in cells])
             return op if template == cells else replace(op, template=template)
         case Select(columns=columns, order=order):
-            by = tuple((moved(value, places), falls) for value, falls in order)
+            by = tuple((remap_columns(value, places), falls) for value, falls in order)
             return replace(op, columns=tuple(map(at, columns)), order=by)

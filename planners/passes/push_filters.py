@@ -23,13 +23,13 @@ from squall.plan.operators import (
     Join,
     LeftJoin,
     Operator,
-    Places,
+    ColumnMap,
     Project,
     TableFunction,
     Union,
     columns_of,
-    is_timed,
-    moved_call,
+    is_time_dependent,
+    remap_call,
 )
 from squall.planners.passes.rewrite import Rewrite
 
@@ -93,7 +93,7 @@ class _Pushing(Rewrite):
                 return {}
 
 
-def _sides(op: Join, width: int) -> dict[int, Places]:
+def _sides(op: Join, width: int) -> dict[int, ColumnMap]:
     """The columns of a join that its left input has, and those that its right one has."""
     lefts, rights = ({pair[side]: pair[1 - side] for pair in op.on} for side in (1, 0))
     left = {place: lefts.get(column - width, column) for place, column in enumerate(op.keep)}
@@ -104,14 +104,14 @@ def _sides(op: Join, width: int) -> dict[int, Places]:
     }
 
 
-def _fitting(test: Invoke, inputs: Mapping[int, Places]) -> dict[int, Invoke]:
+def _fitting(test: Invoke, inputs: Mapping[int, ColumnMap]) -> dict[int, Invoke]:
     """The inputs that have all columns of the test."""
     needed = set(columns_of(test))
-    return {port: moved_call(test, places) for port, places in inputs.items() if needed <= set(places)}
+    return {port: remap_call(test, places) for port, places in inputs.items() if needed <= set(places)}
 
 
 def _moves(node: Node) -> bool:
-    return isinstance(node.op, Filter) and not is_timed(node.op) and _is_pure(node.op)
+    return isinstance(node.op, Filter) and not is_time_dependent(node.op) and _is_pure(node.op)
 
 
 def _is_pure(op: Operator) -> bool:

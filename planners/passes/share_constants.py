@@ -16,7 +16,7 @@ from squall.plan.cardinality import Statistics
 from squall.plan.operators import Cell, ConstantFilter, Distinct, Join, Match, Project
 from squall.planners.passes.rewrite import Rewrite
 from squall.rdf import Term
-from squall.rdf.row_tags import mark_of
+from squall.rdf.row_tags import relation_tag_of
 
 FEW = 4
 """So many patterns are not too many to be joined each by itself: it stores less than a join that fits any constant."""
@@ -86,7 +86,7 @@ def _kinds(plan: Plan, node: Node) -> Iterator[tuple[_Kind, Term]]:
 
 def _varied(op: Match, column: int) -> Iterator[tuple[tuple[Cell, ...], Term]]:
     """The cells with a variable in the place of each constant that may vary, with the constant."""
-    fixed = 1 if mark_of(op.cells) is None else 0
+    fixed = 1 if relation_tag_of(op.cells) is None else 0
     for place, cell in enumerate(op.cells):
         if isinstance(cell, str) and place != fixed:
             yield (*op.cells[:place], column, *op.cells[place + 1 :]), cell

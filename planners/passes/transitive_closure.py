@@ -17,7 +17,7 @@ from squall.plan.cardinality import Statistics
 from squall.plan.operators import Cell, Construct, Distinct, Join, Match, TransitiveClosure
 from squall.planners.lowering.plan_builder import digest
 from squall.planners.passes.rewrite import Rewrite
-from squall.rdf.row_tags import mark_of
+from squall.rdf.row_tags import relation_tag_of
 
 
 def close(plan: Plan, statistics: Statistics | None = None) -> Plan:
@@ -45,7 +45,7 @@ def _is_relation(cells: Sequence[Cell]) -> bool:
     """Whether cells take all pairs of one predicate, or of one relation of two arguments."""
     if len(cells) != 3:
         return False
-    if mark_of(cells) is not None:
+    if relation_tag_of(cells) is not None:
         return cells[1:] == (0, 1)
     return isinstance(cells[1], str) and (cells[0], cells[2]) == (0, 1)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from squall import plugins, rulesets
 from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, arranged, told
 from squall.checking.program import Check, Program
-from squall.compiling import read, together
+from squall.compiling import read_program, combine
 from squall.errors import SquallError, UsageError
-from squall.model import over, warnings
-from squall.model.profiles import named
+from squall.model import with_windows, warnings
+from squall.model.profiles import by_name
 from squall.model.stratification import stratify
 from squall.model.windows import LANDMARK, Window, as_window
 from squall.plan.cardinality import Statistics
@@ -52,15 +52,15 @@ def lint(
     """
     if not programs:
         raise UsageError("no program is given")
-    texts = tuple(read(program, lexer) for program in programs)
+    texts = tuple(read_program(program, lexer) for program in programs)
     names = [text.name for text in texts]
     errors: list[SquallError] = []
-    system = together(texts, rules, errors, documents)
+    system = combine(texts, rules, errors, documents)
     if errors:
         return arranged((finding for error in errors for finding in told(error)), names)
     each = {stream: as_window(one) for stream, one in (windows or {}).items()}
     program = Program(
-        over(system, as_window(window), each),
+        with_windows(system, as_window(window), each),
         texts,
         given=None if streams is None else frozenset((*streams, *static)),
         growing=None if streams is None else frozenset(streams),
@@ -80,7 +80,7 @@ def checks() -> dict[str, Check]:
 
 def _refused(program: Program, profile: str = "default") -> list[Finding]:
     """Why a program that could be translated is refused nevertheless."""
-    ordered = named(profile).system(program.system)
+    ordered = by_name(profile).system(program.system)
     refusing: tuple[tuple[str, Callable[[], object]], ...] = (
         ("not-stratified", lambda: stratify(ordered)),
         ("not-given", lambda: None if program.given is None else check_streams(program.system, program.given)),

@@ -20,7 +20,7 @@ from squall.model import (
     Without,
     documents,
 )
-from squall.model.unbounded_state import written
+from squall.model.unbounded_state import pattern_text
 from squall.planners.lowering.walk import walk
 
 _HINT = "let them share a variable, compare their values, or say each in a rule or query of its own"
@@ -108,7 +108,7 @@ def _is_of_document(part: Joinable, system: System, named: frozenset[str]) -> bo
 
 def _finding(rule: Rule, system: System, groups: Sequence[Sequence[Joinable]]) -> Finding:
     first, second = (next((_patterns(group)), None) for group in groups[:2])
-    each, other = (("something" if one is None else written(one)) for one in (first, second))
+    each, other = (("something" if one is None else pattern_text(one)) for one in (first, second))
     message = f"`{rule.name}` joins each solution of {each} with each of {other}: they have no variable in common"
     origin = (second and second.origin) or (first and first.origin) or system.origin or rule.origin
     return Finding("cross-product", WARNING, message, origin, _HINT)

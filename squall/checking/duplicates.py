@@ -8,7 +8,7 @@ from typing import Any
 from squall.checking.findings import INFO, WARNING, Finding
 from squall.checking.program import Program, Rule
 from squall.model import AtomPattern, Call, Construct, FactPattern, Filter, System, Variable
-from squall.model.stratification import shape
+from squall.model.fact_shapes import shape
 
 _Given = dict[Variable, Any]
 """What stands in one rule for the variables of another."""

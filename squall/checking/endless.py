@@ -16,7 +16,8 @@ from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, mentions, origin_of, readings
 from squall.errors import Origin
 from squall.model import Bind, Call, Construct, Exists, Expression, Filter, System, Variable, Without
-from squall.model.stratification import Shape, components, overlap, shape, shortest_path
+from squall.model.fact_shapes import Shape, overlaps, shape
+from squall.model.graphs import components, shortest_path
 from squall.rdf import iri_text
 from squall.rdf.compounds import BUILD, JOIN, LIMIT
 
@@ -165,7 +166,7 @@ def _given(
 def _stands(reading: Reading, name: Variable, made: Shape, place: int) -> bool:
     """Whether a pattern finds, as the value of a variable, what stands in a cell of the facts of a shape: surely, since
     they have its constants, and not only if data wish."""
-    if not overlap(reading.shape, made):
+    if not overlaps(reading.shape, made):
         return False
     slots = reading.pattern.slots
     at = place - (len(reading.shape) - len(slots))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from squall.errors import Origin, SquallError, each, printed
+from squall.errors import Origin, SquallError, single_errors, format_message
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
@@ -28,7 +28,7 @@ class Finding:
     hint: str | None = None
 
     def __str__(self) -> str:
-        return printed(f"{self.code} {self.severity}", self.message, self.origin, self.hint)
+        return format_message(f"{self.code} {self.severity}", self.message, self.origin, self.hint)
 
     def as_data(self) -> dict[str, Any]:
         """The finding as JSON has it: a ``place`` has lines and columns from 1."""
@@ -47,7 +47,7 @@ def _place(origin: Origin) -> dict[str, Any]:
 
 def told(error: SquallError, code: str = "") -> list[Finding]:
     """What a stage says, as findings: an error, all of several, or a warning."""
-    return [Finding(code or one.stage, one.severity, one.message, one.origin, one.hint) for one in each(error)]
+    return [Finding(code or one.stage, one.severity, one.message, one.origin, one.hint) for one in single_errors(error)]
 
 
 def arranged(found: Iterable[Finding], names: Iterable[str]) -> tuple[Finding, ...]:

@@ -8,7 +8,7 @@ from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, Rule
 from squall.checking.spelling import near_terms
 from squall.model import (
-    CAME,
+    ARRIVAL,
     GRAPH,
     AtomPattern,
     Construct,
@@ -20,7 +20,7 @@ from squall.model import (
     System,
     Union,
 )
-from squall.model.unbounded_state import written
+from squall.model.unbounded_state import pattern_text
 from squall.rdf import DEFAULT_STREAM, is_iri
 
 
@@ -80,7 +80,7 @@ class _Firing:
     def _why(self, reading: Reading) -> str | None:
         """Why no stream and no data bring what a pattern finds; None: they may."""
         program, pattern, present = self.program, reading.pattern, self.program.present
-        if isinstance(pattern, AtomPattern) and pattern.relation not in (GRAPH, CAME):
+        if isinstance(pattern, AtomPattern) and pattern.relation not in (GRAPH, ARRIVAL):
             return "streams and data bring triples only"
         named = {source.stream for source in reading.sources}
         if named <= program.own_streams and not (program.graphs and reading.of_graphs):
@@ -105,7 +105,7 @@ class _Firing:
             if waiting
             else "no rule makes it"
         )
-        message = f"`{rule.name}` never fires, for want of {written(reading.pattern)}: {self._why(reading)}, and {made}"
+        message = f"`{rule.name}` never fires, for want of {pattern_text(reading.pattern)}: {self._why(reading)}, and {made}"
         return Finding("never-fires", WARNING, message, reading.pattern.origin or rule.origin, self._hint(reading))
 
     def _written(self, reading: Reading) -> Reading:

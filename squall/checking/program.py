@@ -24,10 +24,10 @@ from squall.model import (
     System,
     Variable,
     documents,
-    made_streams,
+    derived_streams,
     output_specs,
 )
-from squall.model.stratification import Shape, Shapes, made_of, may_read, read_of, shape
+from squall.model.fact_shapes import Shape, Shapes, derived_shapes, may_read, stream_shapes, shape
 from squall.model.windows import Window
 from squall.plan.cardinality import Statistics
 from squall.planners.lowering.walk import Part, inside, walk
@@ -77,7 +77,7 @@ class Reading(NamedTuple):
     @property
     def derives(self) -> bool:
         """Whether it reads what rules derive."""
-        return any(source.derives for source in self.sources)
+        return any(source.reads_derived_facts for source in self.sources)
 
 
 P = TypeVar("P", Pattern, AtomPattern)
@@ -151,7 +151,7 @@ class Program:
     @cached_property
     def own_streams(self) -> frozenset[str]:
         """The streams that the program makes."""
-        return frozenset(made_streams(self.system))
+        return frozenset(derived_streams(self.system))
 
     @cached_property
     def present(self) -> frozenset[str] | None:
@@ -174,9 +174,9 @@ Check = Callable[[Program], Iterator[Finding]]
 
 def _made(rule: Rule) -> Iterator[tuple[Shape, str | None, str | None]]:
     if rule.system.reentrant:
-        yield from ((made, None, "") for made in made_of(rule.system))
+        yield from ((made, None, "") for made in derived_shapes(rule.system))
     if rule.stream:
-        yield from ((made, rule.stream, graph) for made, graph in read_of(rule.system, rule.stream))
+        yield from ((made, rule.stream, graph) for made, graph in stream_shapes(rule.system, rule.stream))
     for one in rule.system.consequences:
         if isinstance(one, Insert):
             yield from ((shape(template), _graph(one), "") for template in one.template)

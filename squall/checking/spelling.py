@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from squall.errors import near
+from squall.errors import did_you_mean
 from squall.rdf import Term, iri_text
 
 LEAST = 3
@@ -46,4 +46,4 @@ def parted(term: Term) -> tuple[str, str]:
 def near_terms(term: Term, known: Iterable[Term]) -> str | None:
     """The hint "did you mean ...?" where a term of the same namespace is spelt like this one."""
     space, local = parted(term)
-    return near(local, {other for there, other in map(parted, known) if there == space and other != local})
+    return did_you_mean(local, {other for there, other in map(parted, known) if there == space and other != local})

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from squall.checking.findings import WARNING, Finding, told
 from squall.checking.program import Program
-from squall.model.unbounded_state import unbounded
+from squall.model.unbounded_state import unbounded_state_warnings
 from squall.model.windows import CountWindow, HoppingWindow
 
 
 def check(program: Program) -> Iterator[Finding]:
     """A finding for each query that keeps all that streams ever bring (`squall.model.unbounded_state`), and for each window that was
     given from outside whose steps are longer than its size. (Of those in programs, translators warn.)"""
-    for warning in unbounded(program.system, program.growing):
+    for warning in unbounded_state_warnings(program.system, program.growing):
         yield from told(warning, "unbounded-state")
     for window in dict.fromkeys(program.windows):
         if isinstance(window, HoppingWindow | CountWindow) and window.step > window.size:

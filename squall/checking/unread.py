@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Rule, readings
 from squall.model import Construct, FactPattern
-from squall.model.stratification import Shapes, shape
-from squall.model.unbounded_state import written
+from squall.model.fact_shapes import Shapes, shape
+from squall.model.unbounded_state import pattern_text
 
 
 def check(program: Program) -> Iterator[Finding]:
@@ -24,7 +24,7 @@ def check(program: Program) -> Iterator[Finding]:
         read = {made.slots for made in _templates(rule, True) if any(reads.overlapping(shape(made)))}
         for made in _templates(rule, True):
             if (rule.name, made) not in shown and made.slots not in read:
-                message = f"`{rule.name}` makes {written(made)}, which the answer does not show and no rule reads"
+                message = f"`{rule.name}` makes {pattern_text(made)}, which the answer does not show and no rule reads"
                 hint = "leave it out, or let it be shown"
                 yield Finding("unread", WARNING, message, made.origin or rule.origin, hint)
 

@@ -10,7 +10,7 @@ from squall.checking.program import Program, Rule, is_silent, mentions, origin_o
 from squall.checking.spelling import is_slip
 from squall.errors import Origin
 from squall.model import Bind, Call, Variable
-from squall.model.unbounded_state import written
+from squall.model.unbounded_state import pattern_text
 from squall.planners.lowering.walk import walk
 
 
@@ -56,7 +56,7 @@ def _misspelt(rule: Rule, once: set[Variable], others: list[Variable]) -> Iterat
             if isinstance(slot, Variable) and slot in once:
                 meant = [f"`{other}`" for other in others if is_slip(slot.name, other.name)]
                 if meant:
-                    message = f"`{slot}` occurs here only, in {written(reading.pattern)}"
+                    message = f"`{slot}` occurs here only, in {pattern_text(reading.pattern)}"
                     hint = f"did you mean {' or '.join(meant)}? If not, name it `?_{slot.name}`"
                     origin = reading.pattern.origin or rule.origin
                     yield Finding("misspelt-variable", WARNING, message, origin, hint)

@@ -9,10 +9,10 @@ from functools import cache
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Rule, readings
 from squall.checking.spelling import is_slip, parted
-from squall.errors import Origin, near
+from squall.errors import Origin, did_you_mean
 from squall.model import Construct, Delete, FactPattern, Insert, Pattern
-from squall.model.stratification import made_of
-from squall.model.unbounded_state import written
+from squall.model.fact_shapes import derived_shapes
+from squall.model.unbounded_state import pattern_text
 from squall.rdf import OWL, RDF, RDFS, XSD, Term, iri, iri_text, is_iri, is_literal, parts
 
 _VOCABULARIES = {RDF: "rdf", RDFS: "rdfs", OWL: "owl", XSD: "xsd"}
@@ -75,7 +75,7 @@ def _is_unknown(term: Term) -> bool:
 def _unknown(term: Term, origin: Origin | None) -> Finding:
     namespace, local = _split(term)
     prefix = _VOCABULARIES[namespace]
-    hint = near(f"{prefix}:{local}", [f"{prefix}:{known}" for known in _vocabulary(namespace)])
+    hint = did_you_mean(f"{prefix}:{local}", [f"{prefix}:{known}" for known in _vocabulary(namespace)])
     return Finding("unknown-term", WARNING, f"there is no term `{prefix}:{local}`", origin, hint)
 
 
@@ -91,7 +91,7 @@ def _misspelt(program: Program) -> Iterator[Finding]:
         if isinstance(pattern, Pattern) and isinstance(pattern.predicate, str) and reads[pattern.predicate] == 1:
             meant = _meant(program, rule, pattern.predicate)
             if meant:
-                message = f"{written(pattern)} reads {pattern.predicate}, which no rule makes or reads elsewhere"
+                message = f"{pattern_text(pattern)} reads {pattern.predicate}, which no rule makes or reads elsewhere"
                 hint = f"did you mean {' or '.join(meant)}, which rules make?"
                 yield Finding("misspelt-predicate", WARNING, message, pattern.origin or rule.origin, hint)
 
@@ -101,7 +101,7 @@ def _meant(program: Program, rule: Rule, predicate: Term) -> list[Term]:
     counted = program.statistics is not None and program.statistics.counts(predicate).triples
     if counted or any(program.made.overlapping((None, predicate, None))):
         return []
-    own = {made[1] for made in made_of(rule.system)}
+    own = {made[1] for made in derived_shapes(rule.system)}
     return sorted(other for other in program.predicates - own if _is_like(predicate, other))
 
 

@@ -281,7 +281,7 @@ def _documents(system: System, graphs: Sequence[str], given: Sequence[str], ledg
 def _check_streams(system: System, sources: Sources, given: Sequence[str], statics: Sequence[str]) -> None:
     """Says which streams are missing, and which queries would keep all that streams ever bring. What a file holds whose
     statements have no times is there at once, and no more than that."""
-    from squall.model.unbounded_state import unbounded
+    from squall.model.unbounded_state import unbounded_state_warnings
     from squall.rdf import ALWAYS
     from squall.streams import address
     from squall.streams.sources.documents import check_streams
@@ -290,7 +290,7 @@ def _check_streams(system: System, sources: Sources, given: Sequence[str], stati
     if all(place.scheme in ("file", "stdin") for place in places):  # a plug-in's streams are not known beforehand
         check_streams(system, {place.get("stream") for place in places})
     goes_on = [source.live or source.earliest == ALWAYS for source in sources.sources]
-    for warning in unbounded(system, {place.get("stream") for place, on in zip(places, goes_on, strict=False) if on}):
+    for warning in unbounded_state_warnings(system, {place.get("stream") for place, on in zip(places, goes_on, strict=False) if on}):
         click.echo(str(warning), err=True)
 
 

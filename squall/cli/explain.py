@@ -24,7 +24,7 @@ from squall.cli.programs import (
     with_semantics,
 )
 from squall.cli.shared import LEXER, RULES
-from squall.errors import UsageError, near
+from squall.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from squall.contracts import Job
@@ -109,7 +109,7 @@ def _is_given(option: str) -> bool:
 def _profile(name: str) -> str:
     from squall.model import profiles
 
-    return f"{profiles.named(name)}\n"
+    return f"{profiles.by_name(name)}\n"
 
 
 def _removals(sources: Sequence[str]) -> bool:
@@ -174,7 +174,7 @@ def _check_format(stage: str, format: str) -> None:
         raise UsageError(f"`--format {format}` draws plans: it goes with `--stage pps`")
     if format not in DRAWINGS and stage != "tree":
         raise UsageError(
-            f"`--format {format}` does not go with `--stage {stage}`", hint=near(format, ("text", "json", *DRAWINGS))
+            f"`--format {format}` does not go with `--stage {stage}`", hint=did_you_mean(format, ("text", "json", *DRAWINGS))
         )
 
 

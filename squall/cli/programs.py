@@ -61,10 +61,10 @@ def meaning(
     from squall import streams
     from squall.model import profiles, windows
 
-    profiles.named(profile)
+    profiles.by_name(profile)
     policy = profiles.parse_report(report) if report else None
-    default, named = windows.parse(window), streams.windows(sources)
-    return partial(profiles.apply, profile=profile, window=default, windows=named, report=policy, output=output)
+    default, named = windows.parse_window(window), streams.windows(sources)
+    return partial(profiles.apply_profile, profile=profile, window=default, windows=named, report=policy, output=output)
 
 
 def check_given(programs: Sequence[str], rules: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from squall.cli.shared import FAILED
-from squall.errors import SquallError, UsageError, each, raise_all
+from squall.errors import SquallError, UsageError, single_errors, raise_all
 
 if TYPE_CHECKING:
     from squall.lexers.sparql.tree import Program
@@ -84,7 +84,7 @@ def _programs(requests: Sequence[str]) -> list[Program]:
                 click.echo(str(warning), err=True)
             programs.append(program)
         except SquallError as error:
-            errors += each(error)
+            errors += single_errors(error)
     raise_all(errors)
     return programs
 

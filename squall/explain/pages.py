@@ -7,9 +7,10 @@ from typing import Any
 
 from squall.explain.page_parts import SCRIPT, STYLE
 from squall.explain.pictures import quoted, svg
-from squall.explain.words import edge_label, metric_texts, node_labels, served
+from squall.explain.words import edge_label, metric_texts, node_labels
 from squall.plan import Input, Plan
 from squall.plan.node_metrics import PlanMetrics
+from squall.plan.node_rules import rules_by_node
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -70,7 +71,7 @@ def _embedded(data: Any) -> str:
 
 def _data(plan: Plan, metrics: PlanMetrics, labels: dict[str, str]) -> dict[str, Any]:
     """Returns the data of the nodes for the script. Rules are numbers in a list of all names."""
-    rules = served(plan)
+    rules = rules_by_node(plan)
     names = {name: number for number, name in enumerate(dict.fromkeys(name for own in rules.values() for name in own))}
     nodes = [
         {

@@ -75,7 +75,7 @@ def _predicate(predicate: tps.Predicate) -> Iterator[str]:
     match predicate:
         case tps.Filter(expression=expression):
             return _labelled("filter", [_expression(expression)])
-        case tps.Bind(variable=variable, expression=expression, keeps=keeps):
+        case tps.Bind(variable=variable, expression=expression, keep_unbound=keeps):
             value = f"{variable} = {_expression(expression)}"
             return _labelled("bind", [f"{value}, or unbound" if keeps else value])
         case tps.TableFunction(variables=names, function=iri, arguments=arguments):

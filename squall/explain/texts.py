@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from squall.explain import systems
-from squall.explain.names import header, prefixes, shorten, with_prefixes
 from squall.explain.words import edge_label, metrics_text, operator_label
 from squall.model import System
 from squall.plan import Node, Plan
 from squall.plan.node_metrics import PlanMetrics
+from squall.rdf.prefixes import header, prefixes, shorten, with_prefixes
 
 MAX_METRICS_COLUMN = 110
 """Metrics begin at this column at the latest, except behind longer lines."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from squall.explain.names import prefixes, shorten
 from squall.model import Arrivals, Graph, Graphs, Report, Source
 from squall.model.windows import LANDMARK, Window, duration
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as pps
 from squall.plan.node_metrics import NodeMetric, PlanMetrics
+from squall.rdf.prefixes import prefixes, shorten
 
 # Nodes and edges
 
@@ -66,7 +66,7 @@ def operator_label(op: pps.Operator) -> str:
             return f"constant filter ${column} = {term}"
         case pps.Filter(expression=expression):
             return f"filter {_expression(expression)}"
-        case pps.Extend(expression=expression, keeps=keeps):
+        case pps.Extend(expression=expression, keep_unbound=keeps):
             return f"extend by {_expression(expression)}{', or unbound' if keeps else ''}"
         case pps.TableFunction(function=name, arguments=arguments, results=results):
             return f"table function {_call(name, arguments)}, {results} column{'' if results == 1 else 's'}"
@@ -82,7 +82,7 @@ def operator_label(op: pps.Operator) -> str:
             return "transitive closure"
         case pps.Construct(template=template, rules=rules, internal=internal):
             return f"construct {_cells(template)} for {', '.join(rules)}{', internal' if internal else ''}"
-        case pps.Select(columns=(column,), rules=rules, asks=True):
+        case pps.Select(columns=(column,), rules=rules, ask=True):
             return f"ask whether ${column} is true for {', '.join(rules)}"
         case pps.Select(names=names, columns=columns, rules=rules, order=order):
             label = f"select {_selected(names, columns) or 'no columns'} for {', '.join(rules)}"
@@ -110,7 +110,7 @@ def _source_name(source: Source) -> str:
     scope = "the graphs of " if isinstance(source, Graphs) and source.only == "graphs" else ""
     if isinstance(source, Graphs) and source.only == "streams" and not source.iri:
         return "each stream"
-    return scope + (f"<{source.iri}>" if source.iri else "the default graph" if source.apart else "everything")
+    return scope + (f"<{source.iri}>" if source.iri else "the default graph" if source.sparql_dataset else "everything")
 
 
 _EXTRA_COLUMNS: dict[type[Source], str] = {Graphs: "with the graph", Arrivals: "with stream and time"}
@@ -293,28 +293,3 @@ def heat(metrics: PlanMetrics | None) -> dict[str, int]:
         else {}
     )
     return {id: degree for id, degree in degrees.items() if degree}
-
-
-# Rules
-
-
-def served(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """The rules that each node works for: those that it leads to, or, behind their facts, those that lead to it."""
-    found: dict[str, dict[str, None]] = {node.id: dict.fromkeys(_own(node.op)) for node in plan.nodes}
-    for node in reversed(plan.nodes):
-        for input in _forward(node):
-            found[input.node] |= found[node.id]
-    before = {id: dict(rules) for id, rules in found.items()}
-    for node in plan.nodes:
-        if not before[node.id]:
-            for input in _forward(node):
-                found[node.id] |= found[input.node]
-    return {id: tuple(rules) for id, rules in found.items()}
-
-
-def _own(op: pps.Operator) -> tuple[str, ...]:
-    return op.rules if isinstance(op, pps.Construct | pps.Select | pps.Update) else ()
-
-
-def _forward(node: Node) -> Iterator[Input]:
-    return (input for input in node.inputs if not input.feedback)

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, cast
 
 from squall import plugins
-from squall.errors import PluginError, SquallError, near
+from squall.errors import PluginError, SquallError, did_you_mean
 from squall.rdf import Term
 
 OWN = "urn:x-squall:own:"
@@ -168,7 +168,7 @@ def lookup(iri: str) -> Function:
     """The function with this IRI (without brackets). Raises PluginError where there is none."""
     found = _registry().members.get(iri)
     if not isinstance(found, Function):
-        raise PluginError(f"there is no function <{iri}>", hint=near(iri, [known.iri for known in functions()]))
+        raise PluginError(f"there is no function <{iri}>", hint=did_you_mean(iri, [known.iri for known in functions()]))
     return found
 
 
@@ -315,7 +315,7 @@ def _own(name: str, language: str) -> Builtin:
     found = {known.name: known for known in own() if isinstance(known, Builtin) and known.language == language}
     called = _called(_iri(name))
     if called not in found:
-        raise PluginError(f"there is no function of one's own `{called}` in `{language}`", hint=near(called, found))
+        raise PluginError(f"there is no function of one's own `{called}` in `{language}`", hint=did_you_mean(called, found))
     return found[called]
 
 

@@ -13,18 +13,18 @@ from squall.rdf.compounds import (
     JOIN,
     LIMIT,
     LIST,
-    LONGER,
-    MAX_DEPTH,
+    MEMBERS_PER_LEVEL,
+    MAX_NESTING_DEPTH,
     MEMBERS,
     REDUCED,
     REPLACED,
     SPLIT,
-    TAKE_APART,
+    DECOMPOSE,
     UNKNOWN,
     VIOLATED,
     compound,
     depth,
-    taken_apart,
+    parse_compound,
 )
 
 Maybe = Term | None
@@ -39,18 +39,18 @@ def _build(name: Term, *arguments: Maybe) -> Maybe:
 
 def _join(rest: Maybe, *members: Maybe) -> Maybe:
     """None if the rest is no list."""
-    found = taken_apart(rest) if rest is not None else None
+    found = parse_compound(rest) if rest is not None else None
     return _build(LIST, *members, *found.arguments) if found and found.name == LIST else None
 
 
 def _take_apart(term: Maybe, name: Term, count: Term) -> Rows:
-    found = taken_apart(term) if term is not None else None
+    found = parse_compound(term) if term is not None else None
     fits = found is not None and found.name == name and len(found.arguments) == _number(count)
     return [found.arguments] if found is not None and fits else []
 
 
 def _split(term: Maybe, count: Term) -> Rows:
-    found = taken_apart(term) if term is not None else None
+    found = parse_compound(term) if term is not None else None
     first = _number(count)
     if found is None or found.name != LIST or len(found.arguments) < first:
         return []
@@ -58,13 +58,13 @@ def _split(term: Maybe, count: Term) -> Rows:
 
 
 def _arguments(term: Maybe) -> Rows:
-    found = taken_apart(term) if term is not None else None
+    found = parse_compound(term) if term is not None else None
     return [(argument,) for argument in dict.fromkeys(found.arguments)] if found else []
 
 
 def _replaced(term: Term, old: Term, new: Term) -> Rows:
     """For each place of it that has the old term, the compound with the new one there."""
-    found = taken_apart(term)
+    found = parse_compound(term)
     arguments = found.arguments if found else ()
     places = [place for place, argument in enumerate(arguments) if argument == old != new]
     return [(compound(found.name, (*arguments[:one], new, *arguments[one + 1 :])),) for one in places if found]
@@ -77,7 +77,7 @@ def _reduced(term: Term, old: Term, new: Term) -> Rows:
 
 def _members(left: Term, right: Term) -> Rows:
     """The members in which two lists differ, in pairs; none where one is no list."""
-    one, other = taken_apart(left), taken_apart(right)
+    one, other = parse_compound(left), parse_compound(right)
     if not (one and other and one.name == other.name == LIST):
         return []
     if len(one.arguments) != len(other.arguments):
@@ -96,7 +96,7 @@ def _clash(left: Term, right: Term) -> bool:
 
 def _kind(term: Term) -> str:
     """``list``, ``value`` of a datatype, or ``other``."""
-    found = taken_apart(term)
+    found = parse_compound(term)
     if found is not None:
         return "list" if found.name == LIST else "other"
     return "value" if is_literal(term) and is_value(term) else "other"
@@ -121,14 +121,14 @@ def _inconsistent(left: Term, right: Term) -> BuilderError:
 
 
 def _limit(rule: Term, term: Maybe, most: Maybe = None) -> Maybe:
-    deepest = MAX_DEPTH if most is None else _number(most)
+    deepest = MAX_NESTING_DEPTH if most is None else _number(most)
     if term is None:
         return None
     if depth(term) > deepest:
         raise _endless(rule, f"nests terms more than {deepest} levels deep", term)
-    found = taken_apart(term)
-    if found and len(found.arguments) > LONGER * deepest:
-        raise _endless(rule, f"makes a list of more than {LONGER * deepest} members", term)
+    found = parse_compound(term)
+    if found and len(found.arguments) > MEMBERS_PER_LEVEL * deepest:
+        raise _endless(rule, f"makes a list of more than {MEMBERS_PER_LEVEL * deepest} members", term)
     return term
 
 
@@ -148,7 +148,7 @@ def _number(term: Term) -> int:
 FUNCTIONS: tuple[Function | Builtin, ...] = (
     Function(BUILD, _build, 1, None, doc="the compound term of a name and arguments"),
     Function(JOIN, _join, 1, None, doc="the list of some members and those of another list, which is given first"),
-    Function(TAKE_APART, _take_apart, 3, 3, doc="the arguments of a compound of this name and number, as a row"),
+    Function(DECOMPOSE, _take_apart, 3, 3, doc="the arguments of a compound of this name and number, as a row"),
     Function(SPLIT, _split, 2, 2, doc="so many first members of a list and the list of the others, as a row"),
     Function(ARGUMENTS, _arguments, 1, 1, doc="the arguments of a compound, each once, as rows"),
     Function(

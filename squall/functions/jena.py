@@ -36,7 +36,7 @@ from squall.functions.values import (
     text,
 )
 from squall.rdf import ALWAYS, RDFS, XSD, Term, iri, iri_text, is_blank, is_iri, is_literal, literal
-from squall.rdf.compounds import is_compound, made_node
+from squall.rdf.compounds import is_compound, derived_node
 
 if TYPE_CHECKING:
     import regex
@@ -282,12 +282,12 @@ def _keyed(terms: tuple[Maybe, ...]) -> bytes:
 
 def _make_temp(place: Term, call: Term, *values: Maybe) -> Term:
     """A blank node that is the same for the same call of a rule with the same bindings, however often it is made."""
-    return made_node(f"t{blake2b(_keyed((place, call, *values)), digest_size=16).hexdigest()}", values)
+    return derived_node(f"t{blake2b(_keyed((place, call, *values)), digest_size=16).hexdigest()}", values)
 
 
 def _make_skolem(*terms: Maybe) -> Term:
     """A blank node that is the same for the same arguments, in any rule."""
-    return made_node(f"s{md5(_keyed(terms), usedforsecurity=False).hexdigest()}", terms)
+    return derived_node(f"s{md5(_keyed(terms), usedforsecurity=False).hexdigest()}", terms)
 
 
 def _now(time: int) -> Term:

@@ -13,7 +13,7 @@ from squall.functions import SAME_VALUE, Builtin, Function, Mode
 from squall.functions.jena import function_iri, integer
 from squall.functions.values import number, same, value_key
 from squall.rdf import Term, literal
-from squall.rdf.compounds import LIST, is_compound, made_node, taken_apart
+from squall.rdf.compounds import LIST, is_compound, derived_node, parse_compound
 
 Maybe = Term | None
 
@@ -26,7 +26,7 @@ COUNTED = function_iri("counted")
 
 def _members(found: Maybe) -> tuple[Term, ...] | None:
     """The members of a list; None: it is none."""
-    parts = taken_apart(found) if found is not None else None
+    parts = parse_compound(found) if found is not None else None
     return parts.arguments if parts is not None and parts.name == LIST else None
 
 
@@ -92,7 +92,7 @@ def _not_functor(term: Maybe) -> bool:
 def _make_instance(*terms: Maybe) -> Term:
     """A blank node that is the same for the same node, property and class, in any rule."""
     key = "\n".join(("instance", *(term or "" for term in terms)))
-    return made_node(f"s{md5(key.encode(), usedforsecurity=False).hexdigest()}", terms)
+    return derived_node(f"s{md5(key.encode(), usedforsecurity=False).hexdigest()}", terms)
 
 
 def _value(term: Maybe) -> Maybe:

@@ -23,16 +23,16 @@ from squall.model.expressions import (
     Union,
     Without,
 )
-from squall.model.outputs import OutputSpec, is_told, made_streams, output_specs
+from squall.model.outputs import OutputSpec, derived_streams, has_own_output, output_specs
 from squall.model.patterns import UNNAMED, AtomPattern, FactPattern, Pattern, Slot, Variable
 from squall.model.reading import documents, is_initial, is_update, rules, streams, variables, visible, warnings
-from squall.model.rewriting import rebuilt
-from squall.model.sources import CAME, GRAPH, Arrivals, Graph, Graphs, Source
+from squall.model.rewriting import map_parts
+from squall.model.sources import ARRIVAL, GRAPH, Arrivals, Graph, Graphs, Source
 from squall.model.systems import CLOSE, Document, Joinable, Report, Stream, System
-from squall.model.windowing import over
+from squall.model.windowing import with_windows
 
 __all__ = [
-    "CAME",
+    "ARRIVAL",
     "CLOSE",
     "GRAPH",
     "UNNAMED",
@@ -72,17 +72,17 @@ __all__ = [
     "Union",
     "Variable",
     "Without",
+    "derived_streams",
     "documents",
+    "has_own_output",
     "is_initial",
-    "is_told",
     "is_update",
-    "made_streams",
+    "map_parts",
     "output_specs",
-    "over",
-    "rebuilt",
     "rules",
     "streams",
     "variables",
     "visible",
     "warnings",
+    "with_windows",
 ]  # fmt: skip

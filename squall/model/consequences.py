@@ -1,4 +1,4 @@
-"""What is made of the solutions of a system (Consequences)."""
+"""Consequences: what a system derives from each of its solutions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from squall.model.patterns import FactPattern, Pattern, Slot, Variable
 
 @dataclass(frozen=True)
 class Construct:
-    """Facts made of each solution (a Consequence).
+    """Derives facts from each solution.
 
-    internal: rules read them, but they are no part of the answer (relations that property paths are made of).
+    Attributes:
+        template: The patterns of the facts.
+        internal: Rules read the facts, but they are no part of the answer (relations that property paths are made of).
     """
 
     template: tuple[FactPattern, ...]
@@ -20,10 +22,13 @@ class Construct:
 
 @dataclass(frozen=True)
 class Insert:
-    """Facts that are put into a graph when a solution begins to hold (a Consequence), from the next instant on until
-    they are deleted (SPARQL 1.1 Update, section 3.1.3). A rule without a body puts them there from the start.
+    """Inserts facts into a graph when a solution begins to hold (SPARQL 1.1 Update, section 3.1.3).
 
-    graph: the stream of the graph, a term or a variable; None: the default working graph (`squall.rdf.WORKING`).
+    The facts hold from the next instant on until they are deleted. A rule without a body inserts them at the start.
+
+    Attributes:
+        template: The patterns of the facts.
+        graph: The stream of the graph, a term or a variable. None is the default working graph (`squall.rdf.WORKING`).
     """
 
     template: tuple[Pattern, ...]
@@ -32,10 +37,14 @@ class Insert:
 
 @dataclass(frozen=True)
 class Delete:
-    """Facts that end when a solution begins to hold (a Consequence): what was brought or inserted of them is valid no
-    longer, from the next instant on. What follows from other facts goes on for as long as these do.
+    """Deletes facts when a solution begins to hold.
 
-    graph: the stream in which they end, a term or a variable; None: all of them.
+    Facts that streams brought or updates inserted are no longer valid from the next instant on. Facts that follow from
+    other facts hold for as long as these do.
+
+    Attributes:
+        template: The patterns of the facts.
+        graph: The stream from which they are deleted, a term or a variable. None means all streams.
     """
 
     template: tuple[Pattern, ...]
@@ -44,14 +53,14 @@ class Delete:
 
 @dataclass(frozen=True)
 class Select:
-    """The solutions themselves (a Consequence), as a bag of values of these variables."""
+    """Outputs the solutions themselves, as a bag of values of these variables."""
 
     variables: tuple[Variable, ...]
 
 
 @dataclass(frozen=True)
 class Ask:
-    """Whether there is any solution (a Consequence): at each instant one `squall.rdf.Boolean`."""
+    """Outputs whether there is any solution: at each instant one `squall.rdf.Boolean`."""
 
 
 Consequence = Construct | Insert | Delete | Select | Ask

@@ -37,12 +37,12 @@ class Filter:
 class Bind:
     """Extends a solution by the expression's value (a Predicate); a solution for which it has none is dropped.
 
-    keeps: it is kept, the variable unbound (SPARQL 1.1, section 18.5, Extend).
+    keep_unbound: it is kept, the variable unbound (SPARQL 1.1, section 18.5, Extend).
     """
 
     variable: Variable
     expression: Expression
-    keeps: bool = False
+    keep_unbound: bool = False
 
 
 @dataclass(frozen=True)

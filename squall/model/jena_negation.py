@@ -1,8 +1,8 @@
-"""Rules that look at what is not there once, when they fire (the profile ``jena``): no rule then depends on all that
-others derive, so that nothing has to be stratified.
+"""Negation that is evaluated once, when a rule fires (the profile ``jena``).
 
-Such a rule becomes three. One notes, as an update does, that it has fired for what its patterns have matched; one
-concludes for as long as that is noted and the patterns hold; one forgets what was noted when they hold no longer.
+A rule then does not depend on all that others derive, so that nothing has to be stratified. Such a rule becomes three.
+The first records, as an update does, that it has fired for what its patterns have matched. The second concludes for as
+long as that record is there and the patterns hold. The third deletes the record when they hold no longer.
 """
 
 from __future__ import annotations
@@ -27,73 +27,86 @@ from squall.model import (
     Variable,
     Without,
     is_update,
-    rebuilt,
+    map_parts,
     variables,
     visible,
 )
 from squall.model.windows import EmptyWindow
 from squall.rdf import NOTES, XSD, iri, literal
-from squall.rdf.compounds import BUILD, TAKE_APART
+from squall.rdf.compounds import BUILD, DECOMPOSE
 
-FIRED = iri("urn:x-squall:fired")
-"""The predicate of what is noted: of each rule the solutions for which it has fired, each as one term."""
-
-
-def fired(system: System) -> System:
-    """The system with such rules, in all of its parts. Updates stay as they are: they look when they act."""
-    changed = _fired(system, count(1))
-    return system if changed == system else _apart(changed)
+FIRED_PREDICATE = iri("urn:x-squall:fired")
+"""The predicate of the records: for each rule the solutions for which it has fired, each as one term."""
 
 
-def _fired(system: System, numbers: Iterator[int]) -> System:
-    found: list[System] = []
-    for one in system.subsystems:
-        inner = _fired(one, numbers)
-        found += _rules(inner, next(numbers)) if _looks(inner) else [inner]
-    changed = replace(system, subsystems=tuple(found))
-    if not _looks(changed):
-        return changed
-    parts = _rules(replace(changed, subsystems=(), documents=(), streams=()), next(numbers))
-    bare = replace(changed, joinables=(), predicates=(), consequences=(), subsystems=(*parts, *changed.subsystems))
+def evaluate_negation_once(system: System) -> System:
+    """Returns the system with such rules, in all of its parts. Updates stay as they are: they look when they act."""
+    rewritten = _rewrite(system, count(1))
+    return system if rewritten == system else _without_records(rewritten)
+
+
+def _rewrite(system: System, numbers: Iterator[int]) -> System:
+    subsystems: list[System] = []
+    for subsystem in system.subsystems:
+        inner = _rewrite(subsystem, numbers)
+        subsystems += _three_rules(inner, next(numbers)) if _is_negating(inner) else [inner]
+    rewritten = replace(system, subsystems=tuple(subsystems))
+    if not _is_negating(rewritten):
+        return rewritten
+    parts = _three_rules(replace(rewritten, subsystems=(), documents=(), streams=()), next(numbers))
+    bare = replace(rewritten, joinables=(), predicates=(), consequences=(), subsystems=(*parts, *rewritten.subsystems))
     return bare
 
 
-def _looks(rule: System) -> bool:
-    """Whether a rule makes facts and looks at what is not there, or counts what is."""
-    makes = any(isinstance(one, Construct) for one in rule.consequences)
-    return makes and rule.reentrant and not is_update(rule) and any(map(_needs_all, rule.predicates)) and _binds(rule)
+def _is_negating(rule: System) -> bool:
+    """Returns whether a rule derives facts and either negates or aggregates."""
+    makes = any(isinstance(consequence, Construct) for consequence in rule.consequences)
+    return (
+        makes
+        and rule.reentrant
+        and not is_update(rule)
+        and any(map(_needs_all_facts, rule.predicates))
+        and _body_binds_all(rule)
+    )
 
 
-def _binds(rule: System) -> bool:
-    """Whether all that a rule makes facts of is bound: a rule with optional parts or unions goes on looking."""
-    optional = any(isinstance(one, Optional) and one.system.grouping is None for one in rule.predicates)
-    return not optional and not any(isinstance(one, Union) for one in rule.joinables)
+def _body_binds_all(rule: System) -> bool:
+    """Returns whether the body binds all that the rule derives facts of. A rule with optional parts or unions is not
+    changed.
+    """
+    optional = any(isinstance(part, Optional) and part.system.grouping is None for part in rule.predicates)
+    return not optional and not any(isinstance(part, Union) for part in rule.joinables)
 
 
-def _needs_all(predicate: object) -> bool:
+def _needs_all_facts(predicate: object) -> bool:
     return isinstance(predicate, Without) or (isinstance(predicate, Optional) and predicate.system.grouping is not None)
 
 
-def _rules(rule: System, number: int) -> list[System]:
-    """What fires, what concludes, and what forgets."""
-    matched = tuple(dict.fromkeys(name for joinable in rule.joinables for name in variables(joinable)))
-    known = tuple(dict.fromkeys((*matched, *_made(rule))))
-    noted = _noted(number, known)
-    (note,) = noted.joinables
-    assert isinstance(note, Pattern)
-    before = _noted(
-        number, tuple(one if one in matched else Variable(f"{one.name} before") for one in known), " before"
+def _three_rules(rule: System, number: int) -> list[System]:
+    """Returns the rules that fire, conclude, and delete the record."""
+    body_variables = tuple(dict.fromkeys(name for joinable in rule.joinables for name in variables(joinable)))
+    recorded_variables = tuple(dict.fromkeys((*body_variables, *_derived_variables(rule))))
+    record_part = _record_part(number, recorded_variables)
+    (record,) = record_part.joinables
+    assert isinstance(record, Pattern)
+    earlier_part = _record_part(
+        number,
+        tuple(
+            variable if variable in body_variables else Variable(f"{variable.name} before")
+            for variable in recorded_variables
+        ),
+        " before",
     )
-    made = Bind(_TOKEN, Call(BUILD, (note.subject, *known)))
-    predicates = (*rule.predicates, Without((before,)), made)
-    fires = replace(rule, predicates=predicates, consequences=(Insert((note,), iri(NOTES)),))
-    concludes = replace(rule, joinables=(*rule.joinables, noted), predicates=())
+    bind_token = Bind(_TOKEN, Call(BUILD, (record.subject, *recorded_variables)))
+    predicates = (*rule.predicates, Without((earlier_part,)), bind_token)
+    fires = replace(rule, predicates=predicates, consequences=(Insert((record,), iri(NOTES)),))
+    concludes = replace(rule, joinables=(*rule.joinables, record_part), predicates=())
     forgets = System(
         rule.name,
         sources=rule.sources,
-        joinables=(noted,),
+        joinables=(record_part,),
         predicates=(Without(rule.joinables),),
-        consequences=(Delete((note,), iri(NOTES)),),
+        consequences=(Delete((record,), iri(NOTES)),),
         origin=rule.origin,
     )
     return [fires, concludes, forgets] if rule.joinables else [fires, concludes]
@@ -102,24 +115,26 @@ def _rules(rule: System, number: int) -> list[System]:
 _TOKEN = Variable("fired")
 
 
-def _noted(number: int, known: tuple[Variable, ...], more: str = "") -> System:
-    """What joins these variables with the solutions for which a rule has fired."""
-    name, token = iri(f"urn:x-squall:fired:{number}"), Variable(_TOKEN.name + more)
-    taken = TableFunction(known, TAKE_APART, (token, name, literal(str(len(known)), XSD + "integer")))
-    return System(sources=(Source(NOTES),), joinables=(Pattern(name, FIRED, token),), predicates=(taken,))
+def _record_part(number: int, recorded_variables: tuple[Variable, ...], suffix: str = "") -> System:
+    """Returns the part that joins these variables with the solutions for which a rule has fired."""
+    name, token = iri(f"urn:x-squall:fired:{number}"), Variable(_TOKEN.name + suffix)
+    decompose = TableFunction(
+        recorded_variables, DECOMPOSE, (token, name, literal(str(len(recorded_variables)), XSD + "integer"))
+    )
+    return System(sources=(Source(NOTES),), joinables=(Pattern(name, FIRED_PREDICATE, token),), predicates=(decompose,))
 
 
-def _made(rule: System) -> Iterator[Variable]:
-    """The variables of what a rule makes."""
+def _derived_variables(rule: System) -> Iterator[Variable]:
+    """Yields the variables of the facts that a rule derives."""
     bound = set(visible(rule))
-    for one in rule.consequences:
-        if isinstance(one, Construct):
-            slots = [slot for fact in one.template for slot in fact.slots]
+    for consequence in rule.consequences:
+        if isinstance(consequence, Construct):
+            slots = [slot for fact in consequence.template for slot in fact.slots]
             yield from (slot for slot in slots if isinstance(slot, Variable) and slot in bound)
 
 
-def _apart(part: Any) -> Any:
-    """The part with default graphs that do not have what is noted."""
+def _without_records(part: Any) -> Any:
+    """Returns the part with default graphs that do not include the records."""
     if isinstance(part, Source):
         return part if part.iri else replace(part, windows=tuple(sorted((*part.windows, (NOTES, EmptyWindow())))))
-    return rebuilt(part, _apart)
+    return map_parts(part, _without_records)

@@ -1,4 +1,4 @@
-"""The answers of a program: which of its rules are told together, and how."""
+"""Output specifications: which rules of a program share an answer, and how that answer is output."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from squall.model.systems import CLOSE, Report, System
 
 @dataclass(frozen=True, eq=False)
 class OutputSpec:
-    """How the answer of some rules is told: what they derive as a set of facts, what they select as a bag of solutions.
-    Told apart by identity.
+    """How the answer of some rules is output: their facts as a set, their solutions as a bag. It is compared by
+    identity.
 
-    name: that of all of these rules (a query); ``""``: each fact is told under the name of a rule that makes it.
-    output, report, stream: see `System`.
+    Attributes:
+        rules: The rules.
+        output: The R2S operator; see `System`.
+        report: The report policy; see `System`.
+        stream: The derived stream of the answer, or ``""``.
+        name: The name under which all facts are output (a query). ``""``: each fact has the name of a rule that derives
+            it.
     """
 
     rules: tuple[System, ...]
@@ -26,33 +31,38 @@ class OutputSpec:
 
     @property
     def has_facts(self) -> bool:
-        """Whether rules of it make facts that are part of the answer."""
+        """Whether some rule derives facts that are part of the answer."""
         return any(map(_makes_facts, self.rules))
 
 
 def output_specs(system: System) -> tuple[OutputSpec, ...]:
-    """The answers of a program, each with its rules: its own, then those of the systems in it that say how they are
-    told or are streams, in the order of the program."""
+    """Returns the output specifications of a program, each with its rules.
+
+    The program's own comes first. Then come those of the systems in it that have an output of their own or are streams,
+    in the order of the program.
+    """
     return tuple(_output_specs(system, OutputSpec(())))
 
 
-def _output_specs(system: System, around: OutputSpec, nested: bool = False) -> Iterator[OutputSpec]:
+def _output_specs(system: System, enclosing: OutputSpec, nested: bool = False) -> Iterator[OutputSpec]:
     own = tuple(_own_rules(system))
     names = {rule.name for rule in own if _makes_facts(rule)}
     name = names.pop() if nested and len(names) == 1 else ""
-    found = OutputSpec(own, system.output or around.output, system.report or around.report, system.stream, name)
-    yield found
-    for inner in _told_inside(system):
-        yield from _output_specs(inner, found, True)
+    spec = OutputSpec(own, system.output or enclosing.output, system.report or enclosing.report, system.stream, name)
+    yield spec
+    for inner in _with_own_output(system):
+        yield from _output_specs(inner, spec, True)
 
 
 def _makes_facts(rule: System) -> bool:
-    made = (one for one in rule.consequences if isinstance(one, Construct | Insert))
-    return any(isinstance(one, Insert) or not one.internal for one in made)
+    fact_consequences = (
+        consequence for consequence in rule.consequences if isinstance(consequence, Construct | Insert)
+    )
+    return any(isinstance(consequence, Insert) or not consequence.internal for consequence in fact_consequences)
 
 
-def is_told(system: System) -> bool:
-    """Whether a system in another one has an answer of its own."""
+def has_own_output(system: System) -> bool:
+    """Returns whether a system inside of another one has an answer of its own."""
     return bool(system.output or system.report or system.stream)
 
 
@@ -60,18 +70,20 @@ def _own_rules(system: System) -> Iterator[System]:
     if system.consequences:
         yield system
     for subsystem in system.subsystems:
-        if not is_told(subsystem):
+        if not has_own_output(subsystem):
             yield from _own_rules(subsystem)
 
 
-def _told_inside(system: System) -> Iterator[System]:
+def _with_own_output(system: System) -> Iterator[System]:
     for subsystem in system.subsystems:
-        if is_told(subsystem):
+        if has_own_output(subsystem):
             yield subsystem
         else:
-            yield from _told_inside(subsystem)
+            yield from _with_own_output(subsystem)
 
 
-def made_streams(system: System) -> tuple[str, ...]:
-    """The IRIs (without brackets) of the streams that a program makes, each once, in its order."""
+def derived_streams(system: System) -> tuple[str, ...]:
+    """Returns the IRIs (without brackets) of the streams that a program derives, each once, in the order of the
+    program.
+    """
     return tuple(dict.fromkeys(telling.stream for telling in output_specs(system) if telling.stream))

@@ -1,4 +1,4 @@
-"""Variables, and patterns of facts."""
+"""Variables and fact patterns."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ Slot = Term | Variable
 
 
 UNNAMED = frozenset(("", HEARTBEAT, WORKING))
-"""The streams that are no named graphs: the default one, and those of our own."""
+"""The streams that are not named graphs: the default stream and the internal ones."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A triple pattern (a joinable, or a fact's template). A literal matches by value; everything else by term.
+    """A triple pattern: a joinable, or the template of a fact. A literal matches by value; other terms match exactly.
 
-    exact: literals match by term, too (SPARQL 1.1, section 18.3). Of a template it says nothing.
+    Attributes:
+        exact: Literals match by term, too (SPARQL 1.1, section 18.3). It has no meaning in a template.
     """
 
     subject: Slot
@@ -45,7 +46,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class AtomPattern:
-    """``relation(slots)``: an n-ary pattern or template. exact: as in `Pattern`."""
+    """An n-ary pattern or template, ``relation(slots)``. `exact` means the same as in `Pattern`."""
 
     relation: Term
     arguments: tuple[Slot, ...]

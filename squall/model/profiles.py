@@ -1,4 +1,4 @@
-"""Profiles: where published engines differ from the definition (docs/semantics.md), their behaviour by name."""
+"""Profiles: the behaviour of published engines where it differs from the definition (docs/semantics.md), by name."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from squall.errors import UsageError, near
-from squall.model import CLOSE, Filter, Optional, Report, Source, System, Union, is_told, over, rebuilt
-from squall.model.jena_negation import fired
+from squall.errors import UsageError, did_you_mean
+from squall.model import CLOSE, Filter, Optional, Report, Source, System, Union, has_own_output, map_parts, with_windows
+from squall.model.jena_negation import evaluate_negation_once
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window, milliseconds
 
 
-def _same(window: Window) -> Window:
+def _same_window(window: Window) -> Window:
     return window
 
 
-def _as_csparql(window: Window) -> Window:
+def _csparql_window(window: Window) -> Window:
     match window:
         case HoppingWindow():
             return replace(window, closed=True)
@@ -26,46 +26,57 @@ def _as_csparql(window: Window) -> Window:
             return window
 
 
-def _without_steps(window: Window) -> Window:
+def _sliding_window(window: Window) -> Window:
     return SlidingWindow(window.size, window.delay) if isinstance(window, HoppingWindow) else window
 
 
-def _unchanged(system: System) -> System:
+def _same_system(system: System) -> System:
     return system
 
 
 def _with_unextended(part: Any) -> Any:
-    """The part of a system in which each optional part is a union: what it would extend, by itself, beside the join."""
-    changed = rebuilt(part, _with_unextended)
-    while isinstance(changed, System) and any(isinstance(one, Optional) for one in changed.predicates):
-        changed = _beside(changed)
-    return changed
+    """Returns the part of a system in which each optional part is a union of the unextended solutions and the joined
+    ones.
+    """
+    rewritten = map_parts(part, _with_unextended)
+    while isinstance(rewritten, System) and any(isinstance(predicate, Optional) for predicate in rewritten.predicates):
+        rewritten = _union_of_unextended(rewritten)
+    return rewritten
 
 
-def _beside(system: System) -> System:
-    """The system with its first `Optional` as such a union."""
-    place, maybe = next((place, one) for place, one in enumerate(system.predicates) if isinstance(one, Optional))
-    alone = System(sources=system.sources, joinables=system.joinables, predicates=system.predicates[:place])
-    condition = () if maybe.condition is None else (Filter(maybe.condition),)
-    extended = System(sources=system.sources, joinables=(alone, maybe.system), predicates=(*maybe.exists, *condition))
-    both = Union((alone, extended))
-    return replace(system, joinables=(both,), predicates=system.predicates[place + 1 :])
+def _union_of_unextended(system: System) -> System:
+    """Returns the system with its first `Optional` replaced by such a union."""
+    place, optional = next(
+        (place, predicate) for place, predicate in enumerate(system.predicates) if isinstance(predicate, Optional)
+    )
+    unextended = System(sources=system.sources, joinables=system.joinables, predicates=system.predicates[:place])
+    condition = () if optional.condition is None else (Filter(optional.condition),)
+    extended = System(
+        sources=system.sources, joinables=(unextended, optional.system), predicates=(*optional.exists, *condition)
+    )
+    union = Union((unextended, extended))
+    return replace(system, joinables=(union,), predicates=system.predicates[place + 1 :])
 
 
 @dataclass(frozen=True)
 class Profile:
     """An engine's behaviour.
 
-    about: what it is. window: what becomes of a window. report, output: what it sets where the user does not say.
-    system: what becomes of a system.
+    Attributes:
+        name: The name of the profile.
+        about: A description in a line.
+        window: A function that changes each window.
+        report: The report policy, where the user does not give one.
+        output: The R2S operator, where the user does not give one.
+        system: A function that changes the system.
     """
 
     name: str
     about: str
-    window: Callable[[Window], Window] = _same
+    window: Callable[[Window], Window] = _same_window
     report: Report | None = None
     output: str | None = None
-    system: Callable[[System], System] = _unchanged
+    system: Callable[[System], System] = _same_system
 
     def __str__(self) -> str:
         return f"profile {self.name}: {self.about}"
@@ -78,14 +89,14 @@ PROFILES = (
         "csparql",
         "a stepped window at T holds (T - range, T], TRIPLES n is tumbling, the whole answer at each step; "
         "of an empty one that it is empty",
-        _as_csparql,
+        _csparql_window,
         Report("close", empty=True),
         "rstream",
     ),
     Profile(
         "cqels",
         "windows slide without steps; what is new, whenever the answer changes",
-        _without_steps,
+        _sliding_window,
         Report("change"),
         "istream",
     ),
@@ -93,13 +104,13 @@ PROFILES = (
     Profile(
         "jena",
         "noValue and countLiteralValues are looked at once, when a rule fires; it concludes from the next instant on",
-        system=fired,
+        system=evaluate_negation_once,
     ),
     Profile(
         "squall2013",
         "OPTIONAL gives the row that it does not extend as well; windows slide without steps, and what is new is told "
         "at once, so that aggregates run",
-        _without_steps,
+        _sliding_window,
         Report("close"),
         "istream",
         _with_unextended,
@@ -107,15 +118,17 @@ PROFILES = (
 )
 
 
-def named(name: str) -> Profile:
-    """The profile of a name. Raises UsageError if there is none."""
-    known = {profile.name: profile for profile in PROFILES}
-    if name not in known:
-        raise UsageError(f"there is no profile `{name}`", hint=near(name, known) or f"profiles: {', '.join(known)}")
-    return known[name]
+def by_name(name: str) -> Profile:
+    """Returns the profile of a name. Raises UsageError if there is none."""
+    profiles = {profile.name: profile for profile in PROFILES}
+    if name not in profiles:
+        raise UsageError(
+            f"there is no profile `{name}`", hint=did_you_mean(name, profiles) or f"profiles: {', '.join(profiles)}"
+        )
+    return profiles[name]
 
 
-def apply(
+def apply_profile(
     system: System,
     profile: str = DEFAULT.name,
     window: Window = LANDMARK,
@@ -124,41 +137,60 @@ def apply(
     report: Report | None = None,
     output: str | None = None,
 ) -> System:
-    """The system as it is to be run: windows on its default graph (see `squall.model.over`), and then what a profile
-    makes of it: all its windows, what its parts mean, its report policy and its R2S operator.
+    """Returns the system as it is to be run.
 
-    report, output: None leaves them to the profile, and that to the program. Raises UsageError for an unknown profile.
+    It puts windows on the default graph (`squall.model.with_windows`). Then the profile changes the windows, the
+    meaning of parts, the report policy and the R2S operator.
+
+    Args:
+        system: The system.
+        profile: The name of the profile.
+        window: The window of streams that are not in `windows`.
+        windows: Windows by stream.
+        removals: Whether streams may carry removals.
+        report: The report policy. None leaves it to the profile, and then to the program.
+        output: The R2S operator. None leaves it to the profile, and then to the program.
+
+    Raises:
+        UsageError: There is no such profile.
     """
-    chosen = named(profile)
-    windowed: System = chosen.system(over(system, window, windows, removals))
-    if chosen.window is not _same:
-        windowed = _windowed(windowed, chosen.window)
-    empty = chosen.report is not None and chosen.report.empty
-    return _retold(windowed, report or chosen.report, output or chosen.output, empty)
+    engine = by_name(profile)
+    windowed: System = engine.system(with_windows(system, window, windows, removals))
+    if engine.window is not _same_window:
+        windowed = _change_windows(windowed, engine.window)
+    empty = engine.report is not None and engine.report.empty
+    return _with_output(windowed, report or engine.report, output or engine.output, empty)
 
 
-def _retold(system: System, report: Report | None, output: str | None, empty: bool) -> System:
-    """The system, it and all in it that say how they are told saying this instead. empty: that an answer is empty is
-    told, too."""
-    told = report or system.report or (CLOSE if empty else None)
+def _with_output(system: System, report: Report | None, output: str | None, empty: bool) -> System:
+    """Returns the system with another report policy and output in it and in all of its parts that have an output of
+    their own.
+
+    Args:
+        empty: Whether an empty answer is reported, too.
+    """
+    policy = report or system.report or (CLOSE if empty else None)
     return replace(
         system,
-        report=replace(told, empty=told.empty or empty) if told is not None else None,
+        report=replace(policy, empty=policy.empty or empty) if policy is not None else None,
         output=output or system.output,
-        subsystems=tuple(_retold(one, report, output, empty) if is_told(one) else one for one in system.subsystems),
+        subsystems=tuple(
+            _with_output(subsystem, report, output, empty) if has_own_output(subsystem) else subsystem
+            for subsystem in system.subsystems
+        ),
     )
 
 
-def _windowed(part: Any, change: Callable[[Window], Window]) -> Any:
-    """The part of a system with other windows on all of its sources."""
+def _change_windows(part: Any, change: Callable[[Window], Window]) -> Any:
+    """Returns the part of a system with changed windows on all of its sources."""
     if isinstance(part, Source):
         windows = tuple((stream, change(window)) for stream, window in part.windows)
         return replace(part, window=change(part.window), windows=windows)
-    return rebuilt(part, lambda one: _windowed(one, change))
+    return map_parts(part, lambda inner: _change_windows(inner, change))
 
 
 def parse_report(text: str) -> Report:
-    """The report policy of a text: ``close``, ``change``, ``nonempty`` or ``periodic:5s``. Raises UsageError."""
+    """Parses a report policy: ``close``, ``change``, ``nonempty`` or ``periodic:5s``. Raises UsageError."""
     policy, colon, period = text.partition(":")
     if policy == "periodic" and colon and (length := milliseconds(period)) > 0:
         return Report(policy, length)

@@ -1,4 +1,4 @@
-"""What can be read off a system: its rules, what it names, what can be seen of its parts."""
+"""Queries on a system: its rules, documents, streams and warnings, and the variables that its parts make visible."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from squall.model.systems import Document, Joinable, Stream, System
 
 
 def rules(system: System) -> Iterator[System]:
-    """The systems with consequences, in the order of the program."""
+    """Yields the systems with consequences, in the order of the program."""
     if system.consequences:
         yield system
     for subsystem in system.subsystems:
@@ -31,24 +31,24 @@ def rules(system: System) -> Iterator[System]:
 
 
 def documents(system: System) -> tuple[Document, ...]:
-    """The documents of a program, each once, in the order of the program."""
+    """Returns the documents of a program, each once, in the order of the program."""
     nested = (document for subsystem in system.subsystems for document in documents(subsystem))
     return tuple(dict.fromkeys((*system.documents, *nested)))
 
 
 def streams(system: System) -> tuple[Stream, ...]:
-    """The streams that a program names as such, each once, in the order of the program."""
+    """Returns the streams that a program names as such, each once, in the order of the program."""
     nested = (stream for subsystem in system.subsystems for stream in streams(subsystem))
     return tuple(dict.fromkeys((*system.streams, *nested)))
 
 
 def warnings(system: System) -> tuple[SquallError, ...]:
-    """The warnings of a program, in its order."""
+    """Returns the warnings of a program, in its order."""
     return (*system.warnings, *(warning for subsystem in system.subsystems for warning in warnings(subsystem)))
 
 
 def visible(part: System) -> tuple[Variable, ...]:
-    """The variables of a part's solutions that can be seen from outside, each once, in the order of its text."""
+    """Returns the variables of a part's solutions that are visible outside, each once, in the order of its text."""
     for consequence in part.consequences:
         if isinstance(consequence, Select):
             return consequence.variables
@@ -56,11 +56,11 @@ def visible(part: System) -> tuple[Variable, ...]:
         return (*part.grouping.keys, *(aggregate.variable for aggregate in part.grouping.aggregates))
     names = [name for joinable in part.joinables for name in variables(joinable)]
     for predicate in part.predicates:
-        names += _made(predicate)
+        names += _bound_variables(predicate)
     return tuple(dict.fromkeys(names))
 
 
-def _made(predicate: Predicate) -> tuple[Variable, ...]:
+def _bound_variables(predicate: Predicate) -> tuple[Variable, ...]:
     match predicate:
         case Bind(variable=variable):
             return (variable,)
@@ -75,19 +75,23 @@ def _made(predicate: Predicate) -> tuple[Variable, ...]:
 
 
 def is_update(rule: System) -> bool:
-    """Whether a rule inserts or deletes: it acts on each of its solutions when it begins to hold, and these are told
-    apart by all of their variables."""
+    """Returns whether a rule inserts or deletes.
+
+    Such a rule acts on each of its solutions when it begins to hold. All variables together identify a solution.
+    """
     return any(isinstance(consequence, Insert | Delete) for consequence in rule.consequences)
 
 
 def is_initial(rule: System) -> bool:
-    """Whether what a rule inserts is there from the start: it has no body."""
+    """Returns whether a rule has no body, so that what it inserts is there from the start."""
     return not (rule.joinables or rule.predicates or rule.grouping or rule.slice)
 
 
 def variables(part: Joinable | Expression | None) -> Iterator[Variable]:
-    """The variables of a joinable that can be seen from outside, or of an expression: left to right, repetitions
-    included."""
+    """Yields the variables of an expression, or those of a joinable that are visible from outside.
+
+    They come from left to right, with repetitions.
+    """
     match part:
         case Variable():
             yield part

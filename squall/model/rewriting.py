@@ -1,4 +1,4 @@
-"""Changes what is directly in a part of a system, and leaves what is no part of one."""
+"""Rewriting of systems: a map over the direct parts of a component."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-PARTS = "squall.model."
+MODEL_PACKAGE = "squall.model."
 
 
-def rebuilt(part: Any, change: Callable[[Any], Any]) -> Any:
-    """The part of a system with all changed that is directly in it: the members of a tuple, the fields of a component.
-    Anything else (a window, a name) stays as it is."""
+def map_parts(part: Any, change: Callable[[Any], Any]) -> Any:
+    """Returns a part of a system in which `change` is applied to each direct part.
+
+    The direct parts are the members of a tuple and the fields of a component. Anything else (a window, a name) is
+    returned as it is.
+    """
     if isinstance(part, tuple):
         return tuple(map(change, part))
-    if is_dataclass(part) and type(part).__module__.startswith(PARTS):
-        return replace(part, **{one.name: change(getattr(part, one.name)) for one in fields(part)})  # type: ignore[type-var]
+    if is_dataclass(part) and type(part).__module__.startswith(MODEL_PACKAGE):
+        return replace(part, **{part_field.name: change(getattr(part, part_field.name)) for part_field in fields(part)})  # type: ignore[type-var]
     return part

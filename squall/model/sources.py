@@ -1,4 +1,4 @@
-"""What patterns read: streams through windows, graphs, and when triples came (SourceProviders)."""
+"""Sources: the streams and graphs that patterns read, with their windows (SourceProviders)."""
 
 from __future__ import annotations
 
@@ -12,88 +12,108 @@ from squall.rdf import ALWAYS, WORKING, XSD, Atom, Event, Fact, Term, Triple, ir
 
 @dataclass(frozen=True)
 class Source:
-    """The potential to read a stream through a window (a SourceProvider), or all of them.
+    """A stream read through a window, or all streams (a SourceProvider).
 
-    iri: the stream; ``""`` names the default graph: all streams and static data.
-    window: says when what is read is valid; of the default graph, for streams that have no window of their own.
-    windows: of the default graph, the streams that have one.
-    removals: whether the stream may carry removals (`squall.rdf.Event.removed`).
-    apart: whether static data in a named graph are in that graph alone, as in the data set of SPARQL.
+    Attributes:
+        iri: The stream. ``""`` names the default graph: all streams and static data.
+        window: The window of the stream; of the default graph, the window of streams that have none of their own.
+        windows: The streams of the default graph that have a window of their own.
+        removals: Whether the stream may carry removals (`squall.rdf.Event.removed`).
+        sparql_dataset: Whether static data in a named graph are in that graph alone, as in a SPARQL dataset.
     """
 
     is_plain: ClassVar[bool] = True
     """Whether patterns read facts as streams bring them."""
-    begins: ClassVar[int] = 0
-    """How many cells stand in front of a triple in the row of what is read of it (`seen`)."""
+    prefix_width: ClassVar[int] = 0
+    """The number of cells in front of the triple in a row of this source (`facts_read`)."""
     iri: str = ""
     window: Window = LANDMARK
     windows: tuple[tuple[str, Window], ...] = ()
     removals: bool = False
-    apart: bool = field(default=False, kw_only=True)
+    sparql_dataset: bool = field(default=False, kw_only=True)
 
     @property
     def all_windows(self) -> tuple[Window, ...]:
-        """Every window through which something may be read."""
+        """Every window through which the source may read something."""
         return (self.window, *(window for _, window in self.windows))
 
     def window_of(self, stream: str) -> Window:
-        """The window through which a stream is read."""
+        """Returns the window through which a stream is read."""
         return LANDMARK if stream == WORKING else dict(self.windows).get(stream, self.window)
 
     def reads(self, stream: str, graph: str = "", static: bool = False) -> bool:
-        """Whether it reads anything of a stream, or (`static`) of the static data that belong to it. graph: what is in
-        the named graph of this name (a term's text), and not in the default graph."""
-        if static and graph and self.apart:
+        """Returns whether the source reads anything of a stream.
+
+        Args:
+            stream: The IRI of the stream.
+            graph: The name (a term's text) of the named graph in which the facts are, or ``""`` for the default graph.
+            static: Whether the facts are static data that belong to the stream.
+        """
+        if static and graph and self.sparql_dataset:
             return bool(self.iri) and self.iri == iri_text(graph)
         return self.iri in ("", stream) and self._is_open(stream)
 
     def counts(self, stream: str) -> bool:
-        """Whether it reads a stream, or some of its graphs, through a window of triples, which counts them all."""
+        """Returns whether the source reads a stream, or some of its graphs, through a count window, which counts all
+        triples.
+        """
         return self.iri in ("", stream) and isinstance(self.window_of(stream), CountWindow)
 
     def counts_as(self, other: Source, stream: str) -> bool:
-        """Whether it counts the triples of a stream as another source does: through the same window of them."""
+        """Returns whether two sources count the triples of a stream through the same count window."""
         return self.counts(stream) and other.counts(stream) and self.window_of(stream) == other.window_of(stream)
 
     def step_of(self, stream: str) -> int:
-        """By how many triples at a time the window moves on through which it counts a stream; 0: it does not count."""
+        """Returns the step in triples of the count window on a stream, or 0 if the source does not count the stream."""
         window = self.window_of(stream)
         return window.step if isinstance(window, CountWindow) and self.counts(stream) else 0
 
-    def hears(self, event: Event) -> bool:
-        """Whether an event has to do with what it reads: it reads some of it, or counts it."""
+    def is_affected_by(self, event: Event) -> bool:
+        """Returns whether an event may change what the source reads: the source reads some of it, or counts it."""
         return self.reads(event.stream, event.graph, event.is_static) or self.counts(event.stream)
 
     def _is_open(self, stream: str) -> bool:
-        """Whether a stream has a window through which anything is seen."""
+        """Returns whether a stream has a window that is not the empty one."""
         return not (stream and isinstance(self.window_of(stream), EmptyWindow))
 
-    def alone(self, stream: str) -> Source:
-        """The same, of one stream of those that it reads."""
+    def for_stream(self, stream: str) -> Source:
+        """Returns the source restricted to one of the streams that it reads."""
         return replace(self, iri=stream, window=self.window_of(stream), windows=(), removals=False)
 
     @property
     def stream(self) -> str:
-        """The stream that it reads, if it reads one alone."""
+        """The stream that it reads, if it reads only one."""
         return self.iri
 
     @property
-    def derives(self) -> bool:
-        """Whether what rules derive is read, too."""
+    def reads_derived_facts(self) -> bool:
+        """Whether the source also reads the facts that rules derive."""
         return self.iri == ""
 
-    def seen(self, fact: Fact, stream: str, time: int, graph: str = "", made: bool = False) -> tuple[Fact, ...]:
-        """What patterns read of a fact, of a stream that brings it at a time (integer ms), in a named graph or none.
-        made: the program makes the stream: what it has at `ALWAYS` is no static data."""
+    def facts_read(
+        self, fact: Fact, stream: str, time: int, graph: str = "", derived: bool = False
+    ) -> tuple[Fact, ...]:
+        """Returns the facts that patterns read of a fact of a stream.
+
+        Args:
+            fact: The fact.
+            stream: The stream that brings it.
+            time: When it arrives (integer ms).
+            graph: The named graph in which it is, or ``""``.
+            derived: Whether the stream is a derived one, whose facts at `ALWAYS` are not static data.
+        """
         return (fact,)
 
 
 @dataclass(frozen=True)
 class Graph(Source):
-    """The named graph of an IRI: what the stream of this name brings, and what others bring in a named graph of this
-    name, each through the window of its stream.
+    """The named graph of an IRI.
 
-    within: of this stream only what it brings in a named graph of this name.
+    It has what the stream of this name brings, and what other streams bring in a named graph of this name, each through
+    the window of its stream.
+
+    Attributes:
+        within: If given, the graph has only what this stream brings in a named graph of this name.
     """
 
     within: str = field(default="", kw_only=True)
@@ -101,15 +121,15 @@ class Graph(Source):
     def reads(self, stream: str, graph: str = "", static: bool = False) -> bool:
         if not self._is_open(stream):
             return False
-        named = bool(graph) and iri_text(graph) == self.iri
+        in_graph = bool(graph) and iri_text(graph) == self.iri
         if self.within:
-            return named and stream == self.within
-        return named or (stream == self.iri and not (static and graph))
+            return in_graph and stream == self.within
+        return in_graph or (stream == self.iri and not (static and graph))
 
     def counts(self, stream: str) -> bool:
         return self.within in ("", stream) and isinstance(self.window_of(stream), CountWindow)
 
-    def alone(self, stream: str) -> Source:
+    def for_stream(self, stream: str) -> Source:
         within = "" if stream == self.iri else stream
         return replace(self, window=self.window_of(stream), windows=(), removals=False, within=within)
 
@@ -118,77 +138,84 @@ class Graph(Source):
         return self.within or self.iri
 
     @property
-    def derives(self) -> bool:
+    def reads_derived_facts(self) -> bool:
         return False
 
 
 GRAPH = iri("urn:x-squall:graph")
-"""The relation of what `Graphs` reads."""
+"""The relation of the facts that `Graphs` reads."""
 
 
 @dataclass(frozen=True)
 class Graphs(Source):
-    """The triples of named graphs, each with the name: a triple ``s p o`` of the stream ``g`` is read as the atom
-    ``GRAPH(g, s, p, o)``, in the window of that stream, and if the stream brings it in the named graph ``h``, as
-    ``GRAPH(h, s, p, o)``, too. Static data are in one graph: the one in which they are, or else that of their stream.
+    """The triples of named graphs, each with the name of its graph.
 
-    What has no name is not there: the default stream, and what rules derive.
-    only: ``graphs``: a stream itself is no graph, those that it brings are; ``streams``: only streams themselves are,
-    each with all that is in it.
+    A triple ``s p o`` of the stream ``g`` is read as the atom ``GRAPH(g, s, p, o)``, in the window of that stream. If
+    the stream brings it in the named graph ``h``, it is also read as ``GRAPH(h, s, p, o)``. Static data are in one
+    graph: the named graph in which they are, or else that of their stream. The default stream and derived facts have no
+    graph name, so this source does not read them.
+
+    Attributes:
+        only: ``graphs``: a stream itself is not a graph, only the graphs that it brings are. ``streams``: only the
+            streams themselves are graphs, each with all that is in it.
     """
 
     is_plain: ClassVar[bool] = False
-    begins: ClassVar[int] = 2
+    prefix_width: ClassVar[int] = 2
     only: Literal["", "graphs", "streams"] = field(default="", kw_only=True)
 
     def reads(self, stream: str, graph: str = "", static: bool = False) -> bool:
-        named = (stream not in UNNAMED and self.only != "graphs") or (bool(graph) and self.only != "streams")
-        return named and self.iri in ("", stream) and self._is_open(stream)
+        has_name = (stream not in UNNAMED and self.only != "graphs") or (bool(graph) and self.only != "streams")
+        return has_name and self.iri in ("", stream) and self._is_open(stream)
 
     @property
-    def derives(self) -> bool:
+    def reads_derived_facts(self) -> bool:
         return False
 
-    def seen(self, fact: Fact, stream: str, time: int, graph: str = "", made: bool = False) -> tuple[Fact, ...]:
+    def facts_read(
+        self, fact: Fact, stream: str, time: int, graph: str = "", derived: bool = False
+    ) -> tuple[Fact, ...]:
         if not isinstance(fact, Triple):
             return ()
         if self.only == "streams":
             return (Atom(GRAPH, (iri(stream), *fact)),)
-        names = _names(stream, graph, time == ALWAYS and not made)
+        names = _names(stream, graph, time == ALWAYS and not derived)
         return tuple(Atom(GRAPH, (name, *fact)) for name in (names[-1:] if self.only else names))
 
 
 def _names(stream: str, graph: str, static: bool = False) -> tuple[Term, ...]:
-    """The names of the graphs that something is in."""
+    """Returns the names of the graphs that a fact is in."""
     own = (Term(graph),) if graph else ()
     return own if stream in UNNAMED or (static and graph) else tuple(dict.fromkeys((iri(stream), *own)))
 
 
-CAME = iri("urn:x-squall:came")
-"""The relation of what `Arrivals` reads."""
+ARRIVAL = iri("urn:x-squall:came")
+"""The relation of the facts that `Arrivals` reads."""
 
 
 @dataclass(frozen=True)
 class Arrivals(Source):
-    """The triples of streams, each with where and when it came: a triple ``s p o`` that the stream ``g`` brings at the
-    time ``t`` is read as the atom ``CAME(g, t, s, p, o)``, in the window of that stream. ``t`` is an xsd:integer of
-    milliseconds since the epoch; of the default stream, ``g`` is the empty string. What comes in a named graph is read
-    with the name of that, too.
+    """The triples of streams, each with its stream and its arrival time.
 
-    What never came is not there: static data, and what rules derive.
+    A triple ``s p o`` that the stream ``g`` brings at the time ``t`` is read as the atom ``ARRIVAL(g, t, s, p, o)``, in
+    the window of that stream. ``t`` is an xsd:integer of milliseconds since the epoch. Of the default stream, ``g`` is
+    the empty string. A triple in a named graph is also read with the name of that graph. Static data and derived facts
+    never arrived, so this source does not read them.
     """
 
     is_plain: ClassVar[bool] = False
-    begins: ClassVar[int] = 3
+    prefix_width: ClassVar[int] = 3
 
     @property
-    def derives(self) -> bool:
+    def reads_derived_facts(self) -> bool:
         return False
 
-    def seen(self, fact: Fact, stream: str, time: int, graph: str = "", made: bool = False) -> tuple[Fact, ...]:
+    def facts_read(
+        self, fact: Fact, stream: str, time: int, graph: str = "", derived: bool = False
+    ) -> tuple[Fact, ...]:
         if time == ALWAYS or not isinstance(fact, Triple):
             return ()
         names = _names(stream, graph)
         if stream in UNNAMED:
             names = (literal(""), *names)
-        return tuple(Atom(CAME, (name, literal(str(time), XSD + "integer"), *fact)) for name in names)
+        return tuple(Atom(ARRIVAL, (name, literal(str(time), XSD + "integer"), *fact)) for name in names)

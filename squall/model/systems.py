@@ -1,4 +1,4 @@
-"""Systems: rules, queries, sets of them and parts of these, and when they are told."""
+"""Systems: rules, queries, sets of them and parts of these, with their output and report policy."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from squall.model.sources import Source
 
 @dataclass(frozen=True)
 class Report:
-    """At which instants the answer is evaluated (the report policies of the SECRET model, Botan et al., VLDB 2010).
+    """The report policy: at which instants an answer is evaluated (the SECRET model, Botan et al., VLDB 2010).
 
-    policy: ``close``: whenever the content of a window may have changed (an event in a landmark, `Range` or `Count`
-    window, the end of its validity; a step of a `Stepped` one that has content, or has just lost it); ``change``: of
-    these, only where the answer is another one than before; ``nonempty``: only where the answer is not empty;
-    ``periodic``: at the multiples of `period` (integer ms), from the first after the first event on.
-    empty: of every query a `squall.rdf.Evaluated` ends what it answers at each of these instants, so that one at which
-    the answer is empty shows (``rstream``).
+    Attributes:
+        policy: ``close``: whenever the content of a window may have changed: at an event in a landmark, sliding or
+            count window, at the end of its validity, and at a step of a hopping window that has content or has just
+            lost it. ``change``: of these instants, those at which the answer differs from the one before. ``nonempty``:
+            those at which the answer is not empty. ``periodic``: at the multiples of `period`, from the first after the
+            first event.
+        period: The period in integer ms.
+        empty: A `squall.rdf.Evaluated` ends what each query answers at each of these instants, so that an empty answer
+            is visible (``rstream``).
     """
 
     policy: str = "close"
@@ -35,8 +38,10 @@ CLOSE = Report()
 class Document:
     """A document that a program names, to be loaded as static data of the stream of its IRI (without brackets).
 
-    forbidden: the datatypes (IRIs) that no literal in it may have: it is refused as a whole. ontology: it is read by
-    the direct semantics of OWL, and refused if it is not in the profile RL (`squall.streams.sources.ontologies`).
+    Attributes:
+        forbidden: The datatypes (IRIs) that no literal in it may have. A document with one is refused as a whole.
+        ontology: The document is read by the direct semantics of OWL, and refused if it is not in the profile RL
+            (`squall.streams.sources.ontologies`).
     """
 
     iri: str
@@ -47,7 +52,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream that a program names as one, which has to be given when it is run (its IRI without brackets)."""
+    """A stream that a program names as one. It has to be given when the program is run (IRI without brackets)."""
 
     iri: str
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -57,21 +62,25 @@ class Stream:
 class System:
     """A rule, a query, a set of them, or a part of one (sub-TPS).
 
-    sources: what its patterns read: the union of these.
-    joinables: combined by AND; none means that the body always holds (an axiom). A system among them is a part that is
-    evaluated by itself (a sub-query) and then joined.
-    predicates: applied in this order to the joined solutions.
-    grouping: then applied to them; it leaves its keys and aggregates.
-    distinct, slice: applied to the solutions that are left, projected to what `Select` names.
-    consequences: what each solution makes. In a part, `Select` says which variables can be seen from outside.
-    subsystems: stand alone beside each other (the rules of a rule set); never joined.
-    reentrant: whether consequences are read again by the systems they belong with.
-    output: the R2S operator by which answers are handed on: ``istream``, ``dstream`` or ``rstream``; report: at which
-    evaluation instants they are (docs/semantics.md, section 4). None: as those of the system around it; of a program,
-    ``istream`` and `CLOSE`. A system that says one of them, or has a stream, has an answer of its own (`output_specs`).
-    stream: the IRI (without brackets) of the stream that the facts of its answer are the events of; ``""``: of none.
-    documents: what has to be loaded before it is run. streams: what has to be given for it.
-    warnings: what its author may not have meant (`squall.errors.TranslatorWarning`).
+    Attributes:
+        sources: The patterns read the union of these.
+        joinables: They are combined by AND. Without any, the body always holds (an axiom). A system among them is a
+            subquery: it is evaluated by itself and then joined.
+        predicates: They are applied in this order to the joined solutions.
+        grouping: It is then applied to them, and leaves its keys and aggregates.
+        distinct: Whether the remaining solutions, projected to what `Select` names, are a set.
+        slice: It is applied to these last.
+        consequences: What each solution derives. In a part, `Select` says which variables are visible from outside.
+        subsystems: They stand beside each other (the rules of a rule set) and are never joined.
+        reentrant: Whether the systems that it belongs with read its consequences.
+        output: The R2S operator of the answer: ``istream``, ``dstream`` or ``rstream``.
+        report: The evaluation instants of the answer (docs/semantics.md, section 4). None for `output` or `report`
+            means that of the enclosing system; of a program, ``istream`` and `CLOSE`. A system that has one of them, or
+            a `stream`, has an answer of its own (`output_specs`).
+        stream: The IRI (without brackets) of the derived stream whose events are the facts of the answer, or ``""``.
+        documents: The documents to load before the run.
+        streams: The streams that have to be given.
+        warnings: What its author may not have meant (`squall.errors.TranslatorWarning`).
     """
 
     name: str = ""

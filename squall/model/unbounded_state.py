@@ -1,4 +1,4 @@
-"""Whether what queries keep is bounded: warnings of those that join, count or negate over streams without a window."""
+"""Warnings about unbounded state: queries that join, aggregate or negate over streams without a window."""
 
 from __future__ import annotations
 
@@ -26,70 +26,88 @@ _HINT = (
 )
 
 
-def unbounded(system: System, given: Collection[str] | None = None) -> tuple[TranslatorWarning, ...]:
-    """A warning for each query that keeps more and more for ever, as it is to be run: with its windows
-    (`squall.model.over`).
+def unbounded_state_warnings(
+    system: System, event_streams: Collection[str] | None = None
+) -> tuple[TranslatorWarning, ...]:
+    """Returns a warning for each query whose state grows without bound.
 
-    given: the streams, by IRI, that bring events (``""`` is the default one); None: those that the program names. A
-    query is a rule whose facts are not read again: rules that feed each other are there to keep what they derive.
+    A query is a rule whose facts no rule reads again: rules that feed each other are there to keep what they derive.
+
+    Args:
+        system: The system as it is to be run, with its windows (`squall.model.with_windows`).
+        given: The streams, by IRI, that bring events (``""`` is the default one). None means those that the program
+            names.
     """
-    names = {stream.iri for stream in streams(system)} if given is None else set(given)
-    found = (next(_Query(rule.name, names).reasons(rule), None) for rule in rules(system) if not rule.reentrant)
-    return tuple(warning for warning in found if warning is not None)
+    names = {stream.iri for stream in streams(system)} if event_streams is None else set(event_streams)
+    findings = (next(_Query(rule.name, names).reasons(rule), None) for rule in rules(system) if not rule.reentrant)
+    return tuple(warning for warning in findings if warning is not None)
 
 
 class _Query:
     """A query by its name, and the streams that bring events."""
 
-    def __init__(self, name: str, given: Collection[str]) -> None:
+    def __init__(self, name: str, event_streams: Collection[str]) -> None:
         self.name = name
-        self.given = given
+        self.event_streams = event_streams
 
     def reasons(self, part: System) -> Iterator[TranslatorWarning]:
         """Why a part of the query keeps more and more."""
-        growing = [found for one in part.joinables if (found := self._growing(one, part)) is not None]
+        growing = [
+            pattern for joinable in part.joinables if (pattern := self._growing_in_joinable(joinable, part)) is not None
+        ]
         if len(growing) > 1:
-            yield self._warning(growing[1], f"to join it with {written(growing[0])}")
+            yield self._warning(growing[1], f"to join it with {pattern_text(growing[0])}")
         if growing and part.grouping is not None:
             yield self._warning(growing[0], "to aggregate it")
         for predicate in part.predicates:
-            for found in (*self._looked_at(predicate, part), *growing):
-                yield from (self._warning(found, why) for why in _purposes(predicate))
-        for one in part.joinables:
-            for inner in _parts(one):
+            for pattern in (*self._growing_in_predicate(predicate, part), *growing):
+                yield from (self._warning(pattern, reason) for reason in _purposes(predicate))
+        for joinable in part.joinables:
+            for inner in _parts(joinable):
                 yield from self.reasons(inner)
 
-    def _looked_at(self, predicate: Predicate, part: System) -> Iterator[FactPattern]:
-        """The patterns of a predicate that find more and more."""
+    def _growing_in_predicate(self, predicate: Predicate, part: System) -> Iterator[FactPattern]:
+        """Yields the patterns of a predicate whose matches grow without bound."""
         match predicate:
             case Without(joinables=joinables):
-                inner = [self._growing(one, part) for one in joinables]
+                inner = [self._growing_in_joinable(joinable, part) for joinable in joinables]
             case Optional(system=system) | Exists(system=system):
-                inner = [self._first(system)]
+                inner = [self._growing_in_part(system)]
             case _:
                 return
-        yield from (found for found in inner if found is not None)
+        yield from (pattern for pattern in inner if pattern is not None)
 
-    def _growing(self, joinable: Joinable, part: System) -> FactPattern | None:
-        """A pattern of what is joined that finds more and more."""
+    def _growing_in_joinable(self, joinable: Joinable, part: System) -> FactPattern | None:
+        """Returns a pattern in a joinable whose matches grow without bound, if there is one."""
         if isinstance(joinable, FactPattern):
             return joinable if self._is_open(part) else None
-        return next((found for inner in _parts(joinable) if (found := self._first(inner)) is not None), None)
+        return next(
+            (pattern for inner in _parts(joinable) if (pattern := self._growing_in_part(inner)) is not None), None
+        )
 
-    def _first(self, part: System) -> FactPattern | None:
-        return next((found for one in part.joinables if (found := self._growing(one, part)) is not None), None)
+    def _growing_in_part(self, part: System) -> FactPattern | None:
+        return next(
+            (
+                pattern
+                for joinable in part.joinables
+                if (pattern := self._growing_in_joinable(joinable, part)) is not None
+            ),
+            None,
+        )
 
     def _is_open(self, part: System) -> bool:
-        """Whether the patterns of a part read a stream without a window."""
+        """Returns whether the patterns of a part read a stream without a window."""
         return any(
             source.reads(stream) and isinstance(source.window_of(stream), Landmark)
             for source in part.sources
-            for stream in self.given
+            for stream in self.event_streams
         )
 
-    def _warning(self, found: FactPattern, why: str) -> TranslatorWarning:
-        message = f"`{self.name}` keeps all that {written(found)} ever finds in streams without a window, {why}"
-        return TranslatorWarning(message, found.origin, _HINT)
+    def _warning(self, pattern: FactPattern, reason: str) -> TranslatorWarning:
+        message = (
+            f"`{self.name}` keeps all that {pattern_text(pattern)} ever finds in streams without a window, {reason}"
+        )
+        return TranslatorWarning(message, pattern.origin, _HINT)
 
 
 def _parts(joinable: Joinable) -> tuple[System, ...]:
@@ -103,18 +121,18 @@ def _parts(joinable: Joinable) -> tuple[System, ...]:
 
 
 def _purposes(predicate: Predicate) -> Iterator[str]:
-    """For what a predicate needs what has been found."""
+    """Yields what a predicate needs the state for."""
     match predicate:
         case Optional(system=System(sources=sources, grouping=grouping)):
-            told = grouping is not None and all(isinstance(source, Arrivals) for source in sources)
-            yield "for `timestamp`" if told else "for an `OPTIONAL`"
+            is_timestamp = grouping is not None and all(isinstance(source, Arrivals) for source in sources)
+            yield "for `timestamp`" if is_timestamp else "for an `OPTIONAL`"
         case Exists():
             yield "for an `EXISTS`"
         case Without(minus=minus):
             yield "for a `MINUS`" if minus else "for a negation"
 
 
-def written(pattern: FactPattern) -> str:
-    """A pattern as its program has it."""
+def pattern_text(pattern: FactPattern) -> str:
+    """Returns a pattern as its program has it."""
     words = "" if pattern.origin is None else pattern.origin.words
     return f"`{words or ' '.join(map(str, pattern.slots))}`"

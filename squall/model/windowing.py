@@ -1,4 +1,4 @@
-"""Systems through windows that are given from outside."""
+"""Windows that are given from outside of the program."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ from squall.model.systems import System
 from squall.model.windows import LANDMARK, Window
 
 
-def over(
+def with_windows(
     system: System, window: Window = LANDMARK, windows: Mapping[str, Window] | None = None, removals: bool = False
 ) -> System:
-    """The system with windows on what names none itself, in all of its parts: `windows` by stream, `window` for the
-    others. removals: whether streams may carry removals."""
-    return _over(system, Source("", window, tuple(sorted((windows or {}).items())), removals))
+    """Returns the system with windows on all sources that name none themselves, in all of its parts.
+
+    Args:
+        system: The system.
+        window: The window of streams that are not in `windows`.
+        windows: Windows by stream.
+        removals: Whether streams may carry removals.
+    """
+    return _apply_defaults(system, Source("", window, tuple(sorted((windows or {}).items())), removals))
 
 
-def _through(source: Source, default: Source) -> Source:
-    """A source through the windows of another, if it has none of its own."""
+def _with_default_windows(source: Source, default: Source) -> Source:
+    """Returns a source with the windows of a default source, if it has none of its own."""
     if (source.window, source.windows) != (LANDMARK, ()):
         return replace(source, removals=source.removals or default.removals)
     if source.iri and not isinstance(source, Graph):
@@ -29,25 +35,25 @@ def _through(source: Source, default: Source) -> Source:
     return replace(source, window=default.window, windows=default.windows, removals=default.removals)
 
 
-def _over(system: System, default: Source) -> System:
-    def part(one: Any) -> Any:
-        match one:
+def _apply_defaults(system: System, default: Source) -> System:
+    def part(component: Any) -> Any:
+        match component:
             case System():
-                return _over(one, default)
+                return _apply_defaults(component, default)
             case Union(branches=branches):
-                return replace(one, branches=tuple(_over(branch, default) for branch in branches))
-            case Optional(system=inner, exists=exists):
-                return replace(one, system=_over(inner, default), exists=tuple(map(part, exists)))
-            case Exists(system=inner):
-                return replace(one, system=_over(inner, default))
+                return replace(component, branches=tuple(_apply_defaults(branch, default) for branch in branches))
+            case Optional(system=nested, exists=exists):
+                return replace(component, system=_apply_defaults(nested, default), exists=tuple(map(part, exists)))
+            case Exists(system=nested):
+                return replace(component, system=_apply_defaults(nested, default))
             case Without(joinables=joinables):
-                return replace(one, joinables=tuple(map(part, joinables)))
+                return replace(component, joinables=tuple(map(part, joinables)))
             case _:
-                return one
+                return component
 
     return replace(
         system,
-        sources=tuple(_through(source, default) for source in system.sources),
+        sources=tuple(_with_default_windows(source, default) for source in system.sources),
         joinables=tuple(map(part, system.joinables)),
         predicates=tuple(map(part, system.predicates)),
         subsystems=tuple(map(part, system.subsystems)),

@@ -1,7 +1,7 @@
-"""Windows (stream to relation, S2R): which instants an event's facts are valid at (docs/semantics.md, section 2).
+"""Windows (stream to relation, S2R): at which instants an event's facts are valid (docs/semantics.md, section 2).
 
-A window is data. All but `CountWindow` say the validity of a fact from its event's time alone; what a `CountWindow` window holds
-depends on what arrives later.
+A window is data. All but `CountWindow` give the validity of a fact from the time of its event alone. The content of a
+`CountWindow` depends on what arrives later.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from squall.rdf import FOREVER
 
 @dataclass(frozen=True)
 class Landmark:
-    """From its event on, for ever: valid at [t, infinity). The default."""
+    """A landmark window, the default: a fact is valid at [t, infinity) from its event on."""
 
     def validity(self, time: int) -> tuple[int, int]:
         return time, FOREVER
@@ -26,8 +26,7 @@ class Landmark:
 
 @dataclass(frozen=True)
 class SlidingWindow:
-    """A continuous sliding window: valid at [t, t + size), or, if it lies back, so much later. size, delay: integer
-    ms."""
+    """A sliding window: a fact is valid at [t, t + size), or later by `delay`. Both are integer ms."""
 
     size: int
     delay: int = 0
@@ -42,12 +41,15 @@ class SlidingWindow:
 
 @dataclass(frozen=True)
 class HoppingWindow:
-    """A window that moves by steps: its content changes at the instants T = origin + k * step only, and is then what
-    came in [T - size, T). All times are integer ms.
+    """A hopping (stepped) window: its content changes only at the instants T = origin + k * step. All times are integer
+    ms.
 
-    A fact is so valid from the first such instant after its event until the first one after t + size: a continuous
-    window whose two ends are rounded up to the grid. closed: the content at T is what came in (T - size, T] instead,
-    which is how C-SPARQL's engine has it. delay: the window lies back: all that so much earlier.
+    The content at T is what came in [T - size, T). So a fact is valid from the first such instant after its event until
+    the first one after t + size: this is a sliding window whose two ends are rounded up to the grid.
+
+    Attributes:
+        closed: The content at T is what came in (T - size, T] instead, as in the engine of C-SPARQL.
+        delay: All validity is later by this much.
     """
 
     size: int
@@ -60,7 +62,7 @@ class HoppingWindow:
         return self.after(time + self.delay), self.after(time + self.delay + self.size)
 
     def after(self, time: int) -> int:
-        """The first instant of the grid after a time (at or after it, if `closed`)."""
+        """Returns the first instant of the grid after a time (at or after it, if `closed`)."""
         past = time - self.origin - (1 if self.closed else 0)
         return self.origin + (past // self.step + 1) * self.step
 
@@ -71,10 +73,13 @@ class HoppingWindow:
 
 @dataclass(frozen=True)
 class CountWindow:
-    """The last `size` triples of the stream, in the order in which they came.
+    """The last `size` triples of the stream, in the order of arrival.
 
-    step: the content changes whenever so many further triples have come, and is the last `size` then. With a step of
-    `size` it is `size` triples at a time, when they are complete, until the next so many are.
+    Attributes:
+        size: The number of triples.
+        step: The content changes whenever this many further triples have arrived, and is then the last `size` triples.
+            With a step of `size` the window is tumbling: it has `size` triples at a time, from when they are complete
+            until the next ones are.
     """
 
     size: int
@@ -87,8 +92,11 @@ class CountWindow:
 
 @dataclass(frozen=True)
 class EmptyWindow:
-    """Nothing of any stream. Through it the default graph is what rules derive, and the static data that belong to no
-    stream: the background of a query that names its streams."""
+    """The empty window of any stream.
+
+    Through it the default graph has only what rules derive and static data that belong to no stream: the background of
+    a query that names its streams.
+    """
 
     def validity(self, time: int) -> tuple[int, int]:
         return time, time
@@ -99,7 +107,7 @@ class EmptyWindow:
 
 Window = Landmark | SlidingWindow | HoppingWindow | CountWindow | EmptyWindow
 LANDMARK = Landmark()
-NOTHING = EmptyWindow()
+EMPTY = EmptyWindow()
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = r"(\d+)\s*(ms|s|m|h|d)"
@@ -115,7 +123,7 @@ def _delayed(delay: int) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """A length of time in the largest unit that is exact: ``10s``, ``1500ms``."""
+    """Formats a length of time in the largest unit that is exact: ``10s``, ``1500ms``."""
     for unit, size in reversed(_UNITS.items()):
         if milliseconds % size == 0:
             return f"{milliseconds // size}{unit}"
@@ -123,43 +131,49 @@ def duration(milliseconds: int) -> str:
 
 
 def milliseconds(text: str) -> int:
-    """A length of time such as ``10s`` or ``500 ms`` in integer ms (units: ms s m h d). Raises UsageError."""
-    found = re.fullmatch(_DURATION, text.strip(), re.IGNORECASE)
-    if not found:
+    """Parses a length of time such as ``10s`` or ``500 ms`` into integer ms (units: ms s m h d). Raises UsageError."""
+    match = re.fullmatch(_DURATION, text.strip(), re.IGNORECASE)
+    if not match:
         raise UsageError(f"`{text}` is not a length of time", hint="write a number and a unit: 500ms, 10s, 5m, 1h, 1d")
-    return _length(*found.groups())
+    return _length(*match.groups())
 
 
-def parse(text: str) -> Window:
-    """The window of a text: ``RANGE 10s``, ``RANGE 10s STEP 5s``, ``RANGE 1m TUMBLING``, ``TRIPLES 100``,
-    ``TRIPLES 9 STEP 3``, ``TRIPLES 9 TUMBLING``, ``LANDMARK``; in any letter case, with or without brackets. One that
-    begins with ``RANGE`` may lie back: ``RANGE 10s DELAY 1h``. Units: ms s m h d. Raises UsageError."""
-    plain = text.strip()
-    if plain.upper() in ("", "LANDMARK"):
+def parse_window(text: str) -> Window:
+    """Parses a window.
+
+    The forms are ``RANGE 10s``, ``RANGE 10s STEP 5s``, ``RANGE 1m TUMBLING``, ``TRIPLES 100``, ``TRIPLES 9 STEP 3``,
+    ``TRIPLES 9 TUMBLING`` and ``LANDMARK``, in any letter case, with or without brackets. A ``RANGE`` window may have a
+    delay: ``RANGE 10s DELAY 1h``. Units: ms s m h d.
+
+    Raises:
+        UsageError: The text is not a window.
+    """
+    stripped = text.strip()
+    if stripped.upper() in ("", "LANDMARK"):
         return LANDMARK
-    if found := _COUNT.fullmatch(plain):
-        size = _positive(int(found[1]), text)
-        return CountWindow(size, size if found[3] else _positive(int(found[2] or 1), text))
-    if not (found := _TIMED.fullmatch(plain)):
+    if match := _COUNT.fullmatch(stripped):
+        size = _positive(int(match[1]), text)
+        return CountWindow(size, size if match[3] else _positive(int(match[2] or 1), text))
+    if not (match := _TIMED.fullmatch(stripped)):
         raise UsageError(
             f"`{text}` is not a window",
             hint="windows: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, RANGE 10s DELAY 1h, TRIPLES 100, "
             "TRIPLES 9 STEP 3, LANDMARK",
         )
-    size = _positive(_length(found[1], found[2]), text)
-    delay = _length(found[6], found[7]) if found[6] else 0
-    if found[5]:
+    size = _positive(_length(match[1], match[2]), text)
+    delay = _length(match[6], match[7]) if match[6] else 0
+    if match[5]:
         return HoppingWindow(size, size, delay=delay)
     return (
-        HoppingWindow(size, _positive(_length(found[3], found[4]), text), delay=delay)
-        if found[3]
+        HoppingWindow(size, _positive(_length(match[3], match[4]), text), delay=delay)
+        if match[3]
         else SlidingWindow(size, delay)
     )
 
 
-def as_window(given: str | Window) -> Window:
-    """A window, or that of a text (`parse`). Raises UsageError."""
-    return parse(given) if isinstance(given, str) else given
+def as_window(window: str | Window) -> Window:
+    """Returns a window, or parses its text (`parse_window`). Raises UsageError."""
+    return parse_window(window) if isinstance(window, str) else window
 
 
 def _length(number: str, unit: str) -> int:

@@ -1,4 +1,4 @@
-"""Figures of a plan's nodes: what was estimated and what was measured, and the file that keeps them between runs."""
+"""Metrics of a plan's nodes, estimated and measured, and the file that stores them between runs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from squall.plan import Plan
 
 @dataclass(frozen=True)
 class NodeMetric:
-    """What is known of one node; None: not known.
+    """The metrics of one node; None means unknown.
 
-    estimated: rows out, as the planner expects. rows: entries out, as counted. state: entries kept at the end.
-    seconds: time spent in the node itself.
+    Attributes:
+        estimated: The number of rows out that the planner expects.
+        rows: The number of deltas out, as counted.
+        state: The number of entries of operator state at the end.
+        seconds: The time spent in the node itself.
     """
 
     estimated: float | None = None
@@ -28,17 +31,20 @@ class NodeMetric:
 
 
 PlanMetrics = Mapping[str, NodeMetric]
-"""By the node's id. A node that is left out has no figures."""
+"""Metrics by node id. A node without metrics is left out."""
 
-_AGAIN = "run the program once more with `--profile-nodes`"
+_HINT = "run the program once more with `--profile-nodes`"
 
 
 def save(figures: PlanMetrics, path: str | Path, plan: Plan) -> None:
-    """Writes the figures of the plan's nodes as JSON. Raises UsageError where they are another plan's, or where the
-    file cannot be written."""
-    _belong(figures, plan, "the figures")
-    known = {id: _known(figure) for id, figure in figures.items()}
-    text = json.dumps({"plan": _fingerprint(plan), "nodes": known}, indent=1, ensure_ascii=False)
+    """Writes the metrics of the plan's nodes as JSON.
+
+    Raises:
+        UsageError: The metrics belong to another plan, or the file cannot be written.
+    """
+    _check_nodes(figures, plan, "the figures")
+    values = {id: _known_values(figure) for id, figure in figures.items()}
+    text = json.dumps({"plan": _fingerprint(plan), "nodes": values}, indent=1, ensure_ascii=False)
     try:
         Path(path).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
@@ -46,27 +52,31 @@ def save(figures: PlanMetrics, path: str | Path, plan: Plan) -> None:
 
 
 def load(path: str | Path, plan: Plan) -> dict[str, NodeMetric]:
-    """The figures that `save` wrote. Raises UsageError where the file cannot be read, is none of `save`'s, or is of
-    another plan: one of which a node, a rule or the planner was changed."""
+    """Loads the metrics that `save` wrote.
+
+    Raises:
+        UsageError: The file cannot be read, `save` did not write it, or it belongs to another plan: one in which a
+            node, a rule or the planner differs.
+    """
     data = _read(path)
     try:
-        figures = {id: _figures(values) for id, values in data["nodes"].items()}
+        figures = {id: _metric(values) for id, values in data["nodes"].items()}
         fingerprint = data["plan"]
     except (AttributeError, KeyError, TypeError) as error:
-        raise UsageError(f"`{path}` does not hold the figures of a plan", hint=_AGAIN) from error
-    _belong(figures, plan, f"`{path}`")
+        raise UsageError(f"`{path}` does not hold the figures of a plan", hint=_HINT) from error
+    _check_nodes(figures, plan, f"`{path}`")
     if fingerprint != _fingerprint(plan):
         raise UsageError(
-            f"`{path}` is of another plan: its nodes have the same names, but do something else", hint=_AGAIN
+            f"`{path}` is of another plan: its nodes have the same names, but do something else", hint=_HINT
         )
     return figures
 
 
-def _known(figure: NodeMetric) -> dict[str, float]:
+def _known_values(figure: NodeMetric) -> dict[str, float]:
     return {name: value for name, value in asdict(figure).items() if value is not None}
 
 
-def _figures(values: dict[str, Any]) -> NodeMetric:
+def _metric(values: dict[str, Any]) -> NodeMetric:
     if not all(isinstance(value, int | float) for value in values.values()):
         raise TypeError("a figure is a number")
     return NodeMetric(**values)
@@ -76,17 +86,17 @@ def _read(path: str | Path) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"`{path}` cannot be read: {error.strerror}", hint=_AGAIN) from error
+        raise UsageError(f"`{path}` cannot be read: {error.strerror}", hint=_HINT) from error
     except ValueError as error:
-        raise UsageError(f"`{path}` is not JSON: {error}", hint=_AGAIN) from error
+        raise UsageError(f"`{path}` is not JSON: {error}", hint=_HINT) from error
 
 
-def _belong(figures: PlanMetrics, plan: Plan, what: str) -> None:
+def _check_nodes(figures: PlanMetrics, plan: Plan, what: str) -> None:
     strange = sorted(figures.keys() - plan.by_id.keys())
     if strange:
-        raise UsageError(f"{what}: not of this plan, which has no node `{strange[0]}`", hint=_AGAIN)
+        raise UsageError(f"{what}: not of this plan, which has no node `{strange[0]}`", hint=_HINT)
 
 
 def _fingerprint(plan: Plan) -> str:
-    """Numbered nodes (greedy) have the same ids in many plans; this tells them apart."""
+    """Returns a digest of the plan. Numbered nodes (greedy) have the same ids in many plans, but another digest."""
     return hashlib.sha256(repr(plan.nodes).encode()).hexdigest()

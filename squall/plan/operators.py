@@ -1,7 +1,8 @@
-"""The operators of a plan, over columns: what each node of the Planned Production System does, as data.
+"""The operators of a plan: what each node of the Planned Production System does, as data.
 
-Names end here. A *row* is a tuple of terms (None: unbound); an operator says which of its columns it compares, keeps
-and makes. docs/pps.md is the specification; `squall.builders.runtime.operators` says what each does to rows.
+Operators work on columns and not on names. A *row* is a tuple of terms (None: unbound). An operator says which of its
+columns it compares, outputs and computes. docs/pps.md is the specification; `squall.builders.runtime.operators` has the
+implementations.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from squall.model import CLOSE, Report, Source
 from squall.model.windows import Window
 from squall.rdf import Term
+from squall.rdf.row_tags import ASK_TAG, solution_tag
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,9 @@ class Value:
 
 
 Cell = int | Term | Value | None
-"""One cell of a `Match`: a column number to fill, a term to equal, a literal to equal by value, or anything at all."""
+"""A cell of a `Match`: the number of a column to fill, a term to equal, a literal to equal by value, or None for
+anything.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Invoke:
-    """A function, by IRI, of expressions. ``None`` as an argument is an unbound variable."""
+    """A call of a function, by IRI, with expressions. The argument ``None`` is an unbound variable."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -45,21 +49,24 @@ Expression = Column | Term | Invoke | None
 
 @dataclass(frozen=True)
 class Scan:
-    """The facts of a source. A triple is the row (s, p, o); an atom is (``@relation``, arguments...).
+    """Reads the facts of a source. A triple is the row (s, p, o); an atom is (``@relation``, arguments...).
 
-    made: of the streams that it reads those that the program makes. What that tells of them a `DerivedStream` reads; others may
-    bring something, too, but not where triples are counted, and take back nothing.
+    Attributes:
+        source: The source.
+        derived_streams: The derived streams among the streams of the source. A `DerivedStream` reads what the program
+            outputs to them. Others may also bring facts to them, except where triples are counted, and retract nothing.
     """
 
     source: Source
-    made: tuple[str, ...] = field(default=(), repr=False)
+    derived_streams: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
 class Match:
-    """Rows for the facts of its inputs that fit the cells. Column numbers count from 0; a repeated one means equality.
+    """Outputs a row for each fact of its inputs that fits the cells.
 
-    A fact fits only if it has as many cells (the rule's name behind it not counted) and is of the same kind.
+    Column numbers count from 0; a repeated one means equality. A fact fits only if it has as many cells (the rule's
+    name behind it not counted) and is of the same kind.
     """
 
     cells: tuple[Cell, ...]
@@ -67,9 +74,10 @@ class Match:
 
 @dataclass(frozen=True)
 class Join:
-    """Pairs of a left and a right row that agree on the columns ``on`` (left column, right column).
+    """Outputs pairs of a left and a right row that agree on the columns ``on`` (left column, right column).
 
-    ``keep`` selects columns of the left row followed by the right row. No column to agree on: the cross product.
+    ``keep`` selects columns of the left row followed by the right row. Without a column to agree on, it is the cross
+    join.
     """
 
     on: tuple[tuple[int, int], ...]
@@ -78,8 +86,11 @@ class Join:
 
 @dataclass(frozen=True)
 class LeftJoin:
-    """The rows of the `Join` for which the condition is true, and each left row at the instants at which there is none
-    for it, what it would have of a right row unbound (None). The condition computes with the joined row."""
+    """Outputs the rows of the `Join` for which the condition is true, and the left rows that have none.
+
+    A left row is output by itself at the instants at which it has no such row, with the right columns unbound (None).
+    The condition computes with the joined row.
+    """
 
     on: tuple[tuple[int, int], ...]
     keep: tuple[int, ...]
@@ -88,20 +99,23 @@ class LeftJoin:
 
 @dataclass(frozen=True)
 class Union:
-    """The rows of all inputs, as a bag. They have the same number of columns."""
+    """Outputs the rows of all inputs, as a bag. They have the same number of columns."""
 
 
 @dataclass(frozen=True)
 class Project:
-    """Rows of some columns, in this order; None makes an unbound cell."""
+    """Outputs rows of some columns, in this order; None gives an unbound cell."""
 
     columns: tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
 class ConstantFilter:
-    """Rows whose column holds the term. Of all `ConstantFilter` nodes that read one node, those that a row satisfies are found
-    by one look-up, however many there are: rules that differ in a constant share all that comes before it."""
+    """Outputs the rows whose column holds the term.
+
+    One look-up finds those of all `ConstantFilter` nodes on one producer that a row satisfies. So rules that differ
+    only in a constant share everything before it.
+    """
 
     column: int
     term: Term
@@ -109,14 +123,18 @@ class ConstantFilter:
 
 @dataclass(frozen=True)
 class AntiJoin:
-    """Left rows at the instants at which no right row agrees with them on ``on``."""
+    """Outputs left rows at the instants at which no right row agrees with them on the columns ``on``."""
 
     on: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Rows for which the expression is true. ``timed``: it is taken at the time since which the row holds."""
+    """Outputs the rows for which the expression is true.
+
+    Attributes:
+        timed: The expression is evaluated at the time since which the row holds.
+    """
 
     expression: Invoke
     timed: bool = False
@@ -125,18 +143,22 @@ class Filter:
 
 @dataclass(frozen=True)
 class Extend:
-    """Rows with the value of the expression as a further column; a row for which it has none is dropped.
-    ``timed``: it is taken at the time since which the row holds. ``keeps``: a row for which it has none is kept, the
-    column unbound (None)."""
+    """Adds the value of an expression to each row as a further column.
+
+    Attributes:
+        expression: The expression. A row for which it has no value is dropped.
+        timed: The expression is evaluated at the time since which the row holds.
+        keep_unbound: A row without a value is kept instead, with the column unbound (None).
+    """
 
     expression: Expression
     timed: bool = False
-    keeps: bool = False
+    keep_unbound: bool = False
 
 
 @dataclass(frozen=True)
 class TableFunction:
-    """Rows with the values of each row that a table function makes of them as `results` further columns."""
+    """Adds to each row the values of each row that a table function returns for it, as `results` further columns."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -145,7 +167,7 @@ class TableFunction:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A value of all rows of a group: see `squall.model.Aggregate`."""
+    """An aggregate of the rows of a group: see `squall.model.Aggregate`."""
 
     kind: str
     expression: Expression = None
@@ -155,8 +177,11 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Group:
-    """For each combination of the key columns, at each instant: the keys and the aggregates of the rows valid then.
-    Without keys there is always one row, of nothing too. An aggregate without a value is unbound (None)."""
+    """Outputs for each combination of the key columns, at each instant, the keys and the aggregates of the rows valid
+    then.
+
+    Without keys there is always one row, even of no input. An aggregate without a value is unbound (None).
+    """
 
     keys: tuple[int, ...]
     aggregates: tuple[Aggregate, ...]
@@ -164,8 +189,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Slice:
-    """Of the rows valid at an instant those from `offset` on, `limit` of them, in an order: expressions, each with
-    whether it descends, then the rows' own text. keys: columns; so many of each combination of their values."""
+    """Outputs `limit` of the rows valid at an instant, from `offset` on, in an order.
+
+    Attributes:
+        order: The sort expressions, each with whether it descends; then rows are ordered by their own text.
+        offset: The number of rows to skip.
+        limit: The maximal number of rows.
+        keys: Columns. Offset and limit hold for each combination of their values.
+    """
 
     order: tuple[tuple[Expression, bool], ...] = ()
     offset: int = 0
@@ -175,31 +206,38 @@ class Slice:
 
 @dataclass(frozen=True)
 class TransitiveClosure:
-    """The transitive closure of its input's pairs (x, y), as a set: a pair for each path of one step or more, valid
-    while all steps of such a path are."""
+    """Outputs the transitive closure of its input's pairs (x, y), as a set.
+
+    There is a pair for each path of one or more edges, valid while all edges of such a path are.
+    """
 
 
 @dataclass(frozen=True)
 class Unit:
-    """The one row without columns, valid always: the body of an axiom."""
+    """Outputs the one row without columns, which is always valid: the body of an axiom."""
 
 
 @dataclass(frozen=True)
 class Distinct:
-    """The bag union of its inputs as a set: each row at each instant once. The first ``by`` columns tell rows apart;
-    columns after them (the rule's name on a fact) are those of a row that makes it valid when it begins to be."""
+    """Outputs the bag union of its inputs as a set: each row once at each instant.
+
+    The first ``by`` columns identify a row. The columns after them (the rule's name on a fact) are those of a row that
+    makes it valid when it begins to be.
+    """
 
     by: int
 
 
 @dataclass(frozen=True)
 class Construct:
-    """A fact from each row: ``template`` gives its cells (a column number or a term); the last column is the rule's
-    name.
+    """Outputs a fact for each row. The last column is the rule's name.
 
-    ``rules``: the rules it serves, in the order of the program. They do not take part in equality, so that rules which
-    make the same facts of the same rows share the node. ``reentrant``: whether the facts are read again. ``internal``:
-    they are no part of the answer.
+    Attributes:
+        template: The cells of the fact, each a column number or a term.
+        rules: The rules it serves, in the order of the program. They do not take part in equality, so that rules which
+            derive the same facts from the same rows share the node.
+        reentrant: Whether rules read the facts.
+        internal: The facts are no part of the answer.
     """
 
     template: tuple[int | Term, ...]
@@ -210,17 +248,19 @@ class Construct:
 
 @dataclass(frozen=True)
 class Select:
-    """A solution from each row, as a bag: the values of `columns` under `names`. `rules`: as in `Construct`.
+    """Outputs a solution for each row, as a bag: the values of `columns` under `names`.
 
-    order: as in `Slice`: in which order the solutions of an instant are handed on where all of them are (rstream).
-    asks: its one column is the answer of an ASK query, an xsd:boolean.
+    Attributes:
+        rules: As in `Construct`.
+        order: As in `Slice`: the order in which the solutions of an instant are output, if all of them are (rstream).
+        ask: The one column is the answer of an ASK query, an xsd:boolean.
     """
 
     names: tuple[str, ...]
     columns: tuple[int, ...]
     rules: tuple[str, ...] = field(default=(), compare=False)
     order: tuple[tuple[Expression, bool], ...] = ()
-    asks: bool = False
+    ask: bool = False
 
 
 Quad = tuple[int | Term | None, int | Term, int | Term, int | Term]
@@ -229,10 +269,16 @@ Quad = tuple[int | Term | None, int | Term, int | Term, int | Term]
 
 @dataclass(frozen=True)
 class Update:
-    """From each row that begins to be valid, facts that end or begin in the graphs at the next instant (SPARQL 1.1
-    Update, section 3.1.3). It acts on what is read; its own rows are the facts that it has put there, while they are.
+    """Deletes and inserts facts for each row that begins to be valid, at the next instant (SPARQL 1.1 Update, section
+    3.1.3).
 
-    initial: what it inserts is there from the start instead. `rules`: as in `Construct`.
+    It acts on what is read. Its own rows are the facts that it has inserted, while they are there.
+
+    Attributes:
+        deletes: The templates of the facts to delete.
+        inserts: The templates of the facts to insert.
+        initial: What it inserts is there from the start.
+        rules: As in `Construct`.
     """
 
     deletes: tuple[Quad, ...] = ()
@@ -243,15 +289,20 @@ class Update:
 
 @dataclass(frozen=True)
 class Sink:
-    """An operation node that ends a plan: hands the facts and solutions of its inputs to the sink by an R2S operator.
-    Facts are a set, solutions a bag. There is one for each way of telling (`squall.model.OutputSpec`).
+    """Ends a plan: outputs the facts and solutions of its inputs by an R2S operator.
 
-    output: ``istream``, ``dstream`` or ``rstream``.
-    distinct: whether its inputs may bring a fact more than once, so that the node has to remember what it has handed
-    on. report: see `squall.model.Report`. sources: those that patterns of the rules read: their events and windows say
-    when the answer is evaluated (rstream). queries: those that are told that an evaluation of theirs is complete
-    (`Report.empty`): each with its name and those of its variables. name: under which facts are told, whatever rule
-    made them; ``""``: under that rule's.
+    Facts are a set, solutions a bag. There is one sink for each output specification (`squall.model.OutputSpec`).
+
+    Attributes:
+        output: ``istream``, ``dstream`` or ``rstream``.
+        distinct: Whether its inputs may bring a fact more than once, so that the node has to remember what it has
+            output.
+        report: See `squall.model.Report`.
+        sources: The sources of the rules' patterns. Their events and windows say when the answer is evaluated
+            (rstream).
+        queries: The queries whose evaluations are marked as complete (`Report.empty`), each with its name and
+            variables.
+        name: The name under which facts are output. ``""`` means the name of the rule that derives the fact.
     """
 
     output: str = "istream"
@@ -264,11 +315,14 @@ class Sink:
 
 @dataclass(frozen=True)
 class DerivedStream:
-    """A stream that the program makes, read through a window: what an R2S operator hands on of the facts of its inputs
-    at an instant are events of that instant (R2S, then S2R). Its rows are facts, like those of a `Scan`.
+    """Reads a derived stream through a window (R2S, then S2R).
 
-    source: the stream, with how it is read. output, report, sources: as in `Sink`, by which the stream is told to
-    the outside.
+    What an R2S operator outputs of the facts of its inputs at an instant are events of that instant. The rows are
+    facts, like those of a `Scan`.
+
+    Attributes:
+        source: The stream, and how it is read.
+        output, report, sources: The output of the stream, as in `Sink`.
     """
 
     source: Source
@@ -277,37 +331,39 @@ class DerivedStream:
     sources: tuple[Source, ...] = ()
 
     @property
-    def way(self) -> tuple[str, str, Report, tuple[Source, ...]]:
-        """How the facts are told: into which stream, and when. What is told alike of the same facts is the same."""
+    def output_key(self) -> tuple[str, str, Report, tuple[Source, ...]]:
+        """Identifies how the facts are output: into which stream, and when. Nodes with equal keys and inputs output the
+        same.
+        """
         return self.source.stream, self.output, self.report, self.sources
 
 
 Operator = (
-    Scan | Match | Join | LeftJoin | AntiJoin | Union | Project | ConstantFilter | Filter | Extend | TableFunction | Unit | Distinct
-    | Group | Slice | TransitiveClosure | Construct | Select | Update | Sink | DerivedStream
+    Scan | Match | Join | LeftJoin | AntiJoin | Union | Project | ConstantFilter | Filter | Extend | TableFunction
+    | Unit | Distinct | Group | Slice | TransitiveClosure | Construct | Select | Update | Sink | DerivedStream
 )  # fmt: skip
 
 
-_KEEPING = (Join, LeftJoin, AntiJoin, Distinct, Group, Slice, TransitiveClosure, Update, Sink, DerivedStream)
+_STATEFUL = (Join, LeftJoin, AntiJoin, Distinct, Group, Slice, TransitiveClosure, Update, Sink, DerivedStream)
 
 
-def is_timed(op: Operator) -> bool:
-    """Whether the operator computes with the time since which its rows hold."""
+def is_time_dependent(op: Operator) -> bool:
+    """Returns whether the operator computes with the time since which its rows hold."""
     return isinstance(op, Filter | Extend) and op.timed
 
 
 def is_stateful(op: Operator) -> bool:
-    """Whether the operator keeps rows."""
-    return isinstance(op, _KEEPING) or is_timed(op)
+    """Returns whether the operator keeps rows as state."""
+    return isinstance(op, _STATEFUL) or is_time_dependent(op)
 
 
 def windows_of(op: Operator) -> tuple[Window, ...]:
-    """The windows through which an operator reads streams, those that the program makes included."""
+    """Returns the windows through which an operator reads streams, including derived streams."""
     return op.source.all_windows if isinstance(op, Scan | DerivedStream) else ()
 
 
 def columns_of(expression: Expression) -> Iterator[int]:
-    """The columns that an expression reads."""
+    """Yields the columns that an expression reads."""
     match expression:
         case Column(index=index):
             yield index
@@ -318,22 +374,28 @@ def columns_of(expression: Expression) -> Iterator[int]:
             return
 
 
-Places = Mapping[int, int | None]
-"""Columns by number, with the place where each is in other rows (None: it is unbound there)."""
+ColumnMap = Mapping[int, int | None]
+"""Maps column numbers to those in other rows (None: the column is unbound there)."""
 
 
-def moved(expression: Expression, places: Places) -> Expression:
-    """The expression over rows in which the columns are at other places."""
+def remap_columns(expression: Expression, places: ColumnMap) -> Expression:
+    """Returns the expression over rows whose columns have other numbers."""
     match expression:
         case Column(index=index):
             place = places[index]
             return None if place is None else Column(place)
         case Invoke():
-            return moved_call(expression, places)
+            return remap_call(expression, places)
         case _:
             return expression
 
 
-def moved_call(call: Invoke, places: Places) -> Invoke:
-    """The call over rows in which the columns are at other places."""
-    return Invoke(call.function, tuple(moved(argument, places) for argument in call.arguments))
+def remap_call(call: Invoke, places: ColumnMap) -> Invoke:
+    """Returns the call over rows whose columns have other numbers."""
+    return Invoke(call.function, tuple(remap_columns(argument, places) for argument in call.arguments))
+
+
+def select_tag(op: Select) -> str:
+    """Returns the first cell of the rows that a `Select` makes: the query's tag, with the names of its variables."""
+    query = op.rules[0] if op.rules else ""
+    return ASK_TAG + query if op.ask else solution_tag(op.names, query)

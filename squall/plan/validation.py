@@ -1,4 +1,4 @@
-"""The rules that every plan obeys, on which builders rely: see docs/pps.md."""
+"""Validation of plans: the rules that every plan obeys and on which builders rely (docs/pps.md)."""
 
 from __future__ import annotations
 
@@ -35,56 +35,65 @@ from squall.plan.operators import (
     Update,
     columns_of,
     is_stateful,
-    is_timed,
+    is_time_dependent,
 )
 from squall.plan.partitioning import Columns, inputs_by_kind, is_sequence, is_whole
 
 _ARITY: dict[type, tuple[int, int | None]] = {
     Scan: (0, 0), Unit: (0, 0), Match: (1, None), Join: (2, 2), LeftJoin: (2, 2), AntiJoin: (2, 2), Union: (1, None),
-    Project: (1, 1), ConstantFilter: (1, 1), Filter: (1, 1), Extend: (1, 1), TableFunction: (1, 1), Group: (1, 1), Slice: (1, 1),
-    TransitiveClosure: (1, 1), Distinct: (1, None), Construct: (1, 1), Select: (1, 1), Update: (1, 1), Sink: (0, None),
-    DerivedStream: (1, None),
+    Project: (1, 1), ConstantFilter: (1, 1), Filter: (1, 1), Extend: (1, 1), TableFunction: (1, 1), Group: (1, 1),
+    Slice: (1, 1), TransitiveClosure: (1, 1), Distinct: (1, None), Construct: (1, 1), Select: (1, 1), Update: (1, 1),
+    Sink: (0, None), DerivedStream: (1, None),
 }  # fmt: skip
 
 
 def check(plan: Plan) -> Plan:
-    """The plan, if it obeys the rules that builders rely on; raises PlannerError with every violation otherwise.
+    """Returns the plan if it is well formed.
 
-    1. ids are unique and every input exists; 2. each operator has its number of inputs, those of a `Union` are equally
-    wide; 3. without its feedback edges the plan is a DAG, listed inputs first; 4. columns exist; 5. there is a
-    `Sink`, which feeds nothing, and every `Update` feeds nothing else; 6. no cycle goes through the right side of an
-    `AntiJoin` or a `LeftJoin`, a `Group`, a `Slice`, a `DerivedStream` or a timed node (the plan is stratified); 7. every cycle
-    passes a `Distinct` or a `TransitiveClosure`; 8. what a `TransitiveClosure` reads is never withdrawn before it ends; 9. grouping columns
-    part no rows that have to meet; 10. each `DerivedStream` that reads a stream through a window of triples
-    has the same inputs.
+    1. Ids are unique and every input exists. 2. Each operator has its number of inputs; those of a `Union` have equal
+    widths. 3. Without its feedback edges the plan is a DAG, listed inputs first. 4. Columns exist. 5. There is a
+    `Sink`, which feeds nothing, and every `Update` feeds nothing else. 6. No cycle goes through the right side of an
+    `AntiJoin` or a `LeftJoin`, a `Group`, a `Slice`, a `DerivedStream` or a time-dependent node (the plan is
+    stratified). 7. Every cycle passes a `Distinct` or a `TransitiveClosure`. 8. What a `TransitiveClosure` reads is
+    never retracted before it expires. 9. Partitioning columns separate no rows that have to meet. 10. All
+    `DerivedStream` nodes that read one stream through a count window have the same inputs.
+
+    Raises:
+        PlannerError: It names every violation.
     """
-    problems = [*_structure(plan)]
+    problems = [*_structure_problems(plan)]
     if not problems:
-        problems = [*_columns(plan), *_ending(plan), *_strata(plan), *_cycles(plan), *_growing(plan)]
-        problems = problems or [*_grouping(plan), *_counting(plan)]
+        problems = [
+            *_column_problems(plan),
+            *_sink_problems(plan),
+            *_stratification_problems(plan),
+            *_cycle_problems(plan),
+            *_closure_problems(plan),
+        ]
+        problems = problems or [*_partitioning(plan), *_count_window_problems(plan)]
     if problems:
         raise PlannerError("the plan is not well formed:\n  " + "\n  ".join(problems))
     return plan
 
 
-def _structure(plan: Plan) -> Iterator[str]:
-    seen: set[str] = set()
-    known = {node.id for node in plan.nodes}
+def _structure_problems(plan: Plan) -> Iterator[str]:
+    listed: set[str] = set()
+    ids = {node.id for node in plan.nodes}
     for node in plan.nodes:
-        if node.id in seen:
+        if node.id in listed:
             yield f"the id `{node.id}` occurs twice"
-        least, most = _ARITY[type(node.op)]
-        if len(node.inputs) < least or (most is not None and len(node.inputs) > most):
+        min_inputs, max_inputs = _ARITY[type(node.op)]
+        if len(node.inputs) < min_inputs or (max_inputs is not None and len(node.inputs) > max_inputs):
             yield f"`{node.id}` has {len(node.inputs)} inputs"
         for edge in node.inputs:
-            if edge.node not in known:
+            if edge.node not in ids:
                 yield f"`{node.id}` reads `{edge.node}`, which does not exist"
-            elif not edge.feedback and edge.node not in seen:
+            elif not edge.feedback and edge.node not in listed:
                 yield f"`{node.id}` is listed before its input `{edge.node}`"
-        seen.add(node.id)
+        listed.add(node.id)
 
 
-def _columns(plan: Plan) -> Iterator[str]:
+def _column_problems(plan: Plan) -> Iterator[str]:
     widths = plan.widths
     for node in plan.nodes:
         inputs = [widths[edge.node] for edge in node.inputs]
@@ -114,21 +123,21 @@ def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
             if not isinstance(op, AntiJoin):
                 yield from (("keeps", column, sum(inputs)) for column in op.keep)
             if isinstance(op, LeftJoin):
-                yield from _computes((op.condition,), len(op.keep))
+                yield from _expression_columns((op.condition,), len(op.keep))
         case Project(columns=columns):
             yield from (("keeps", column, inputs[0]) for column in columns if column is not None)
         case ConstantFilter(column=column):
             yield "looks at", column, inputs[0]
         case Filter(expression=expression) | Extend(expression=expression):
-            yield from _computes((expression,), inputs[0])
+            yield from _expression_columns((expression,), inputs[0])
         case TableFunction(arguments=arguments):
-            yield from _computes(arguments, inputs[0])
+            yield from _expression_columns(arguments, inputs[0])
         case Group(keys=keys, aggregates=aggregates):
             yield from (("groups by", column, inputs[0]) for column in keys)
-            yield from _computes((aggregate.expression for aggregate in aggregates), inputs[0])
+            yield from _expression_columns((aggregate.expression for aggregate in aggregates), inputs[0])
         case Slice(order=order, keys=keys):
             yield from (("slices by", column, inputs[0]) for column in keys)
-            yield from _computes((expression for expression, _ in order), inputs[0])
+            yield from _expression_columns((expression for expression, _ in order), inputs[0])
         case Construct(template=template):
             yield from (("emits", cell, inputs[0]) for cell in template if isinstance(cell, int))
         case Update(deletes=deletes, inserts=inserts):
@@ -136,7 +145,7 @@ def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
             yield from (("updates with", cell, inputs[0]) for quad in quads for cell in quad if isinstance(cell, int))
         case Select(columns=columns, order=order):
             yield from (("answers with", column, inputs[0]) for column in columns)
-            yield from _computes((expression for expression, _ in order), inputs[0])
+            yield from _expression_columns((expression for expression, _ in order), inputs[0])
         case Distinct(by=by):
             for width in inputs:
                 yield "compares", by - 1 if by else 0, max(width, 1)
@@ -144,28 +153,28 @@ def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
             return
 
 
-def _computes(expressions: Iterable[Expression], width: int) -> Iterator[tuple[str, int, int]]:
+def _expression_columns(expressions: Iterable[Expression], width: int) -> Iterator[tuple[str, int, int]]:
     for expression in expressions:
         yield from (("computes with", column, width) for column in columns_of(expression))
 
 
-def _ending(plan: Plan) -> Iterator[str]:
-    if not plan.deliveries:
+def _sink_problems(plan: Plan) -> Iterator[str]:
+    if not plan.sinks:
         yield "it has no Deliver node"
     for node in plan.nodes:
-        fed = [id for id, _ in plan.consumers[node.id]]
-        if isinstance(node.op, Sink) and fed:
-            yield f"`{node.id}` delivers, yet feeds `{fed[0]}`"
-        others = [id for id in fed if not isinstance(plan.by_id[id].op, Sink)]
-        if isinstance(node.op, Update) and others:
-            yield f"`{node.id}` updates graphs, yet feeds `{others[0]}`"
+        consumers = [id for id, _ in plan.consumers[node.id]]
+        if isinstance(node.op, Sink) and consumers:
+            yield f"`{node.id}` delivers, yet feeds `{consumers[0]}`"
+        other_consumers = [id for id in consumers if not isinstance(plan.by_id[id].op, Sink)]
+        if isinstance(node.op, Update) and other_consumers:
+            yield f"`{node.id}` updates graphs, yet feeds `{other_consumers[0]}`"
 
 
-def _strata(plan: Plan) -> Iterator[str]:
+def _stratification_problems(plan: Plan) -> Iterator[str]:
     for component in plan.components:
         for id in component if len(component) > 1 else ():
             node = plan.by_id[id]
-            if is_timed(node.op):
+            if is_time_dependent(node.op):
                 yield f"`{id}` takes the time of what depends on it: {', '.join(component)}"
             if isinstance(node.op, Group | Slice | DerivedStream):
                 verb = {Group: "groups", Slice: "slices", DerivedStream: "feeds"}[type(node.op)]
@@ -175,7 +184,7 @@ def _strata(plan: Plan) -> Iterator[str]:
                 yield f"`{id}` {verb} what depends on it: {', '.join(component)}"
 
 
-def _cycles(plan: Plan) -> Iterator[str]:
+def _cycle_problems(plan: Plan) -> Iterator[str]:
     if all(len(component) == 1 for component in plan.components) and not _feeds_itself(plan):
         return
     guarded = {node.id for node in plan.nodes if isinstance(node.op, Distinct | TransitiveClosure)}
@@ -194,29 +203,33 @@ def _feeds_itself(plan: Plan) -> bool:
     return any(edge.node == node.id for node in plan.nodes for edge in node.inputs if edge.feedback)
 
 
-def _growing(plan: Plan) -> Iterator[str]:
+def _closure_problems(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
         if isinstance(node.op, TransitiveClosure) and node.id in plan.retractable:
             yield f"`{node.id}` closes what may be withdrawn: `{node.inputs[0].node}`"
 
 
-def _grouping(plan: Plan) -> Iterator[str]:
+def _partitioning(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
         keys = [edge.columns or () for edge in node.inputs] if is_stateful(node.op) else []
-        yield from (f"`{node.id}` {problem}" for problem in _parting(node, keys, plan))
+        yield from (f"`{node.id}` {problem}" for problem in _partitioning_problems(node, keys, plan))
 
 
-def _counting(plan: Plan) -> Iterator[str]:
-    counted: dict[Source, Node] = {}
+def _count_window_problems(plan: Plan) -> Iterator[str]:
+    first_by_source: dict[Source, Node] = {}
     for node in plan.nodes:
         if isinstance(node.op, DerivedStream) and isinstance(node.op.source.window, CountWindow):
-            known = counted.setdefault(node.op.source, node)
-            if {edge.node for edge in known.inputs} != {edge.node for edge in node.inputs}:
-                yield f"`{known.id}` and `{node.id}` count one stream, yet have not the same inputs"
+            first = first_by_source.setdefault(node.op.source, node)
+            if {edge.node for edge in first.inputs} != {edge.node for edge in node.inputs}:
+                yield f"`{first.id}` and `{node.id}` count one stream, yet have not the same inputs"
 
 
-def _parting(node: Node, keys: Sequence[Columns], plan: Plan) -> Iterator[str]:
-    """What parts rows that have to meet. keys: by which columns those of each input are grouped."""
+def _partitioning_problems(node: Node, keys: Sequence[Columns], plan: Plan) -> Iterator[str]:
+    """Yields why partitioning columns separate rows that have to meet.
+
+    Args:
+        keys: The partitioning columns of each input.
+    """
     match node.op:
         case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
             left, right = keys
@@ -229,16 +242,16 @@ def _parting(node: Node, keys: Sequence[Columns], plan: Plan) -> Iterator[str]:
             if any(keys):
                 yield "has its rows not all in one place"
         case Distinct(by=by):
-            yield from _differing(node, range(len(keys)))
+            yield from _different_partitioning(node, range(len(keys)))
             yield from (f"groups by column {column}, yet compares {by}" for column in keys[0] if column >= by)
         case DerivedStream() | Sink():
-            yield from _parting_told(node, node.op, plan)
+            yield from _output_problems(node, node.op, plan)
 
 
-def _parting_told(node: Node, op: DerivedStream | Sink, plan: Plan) -> Iterator[str]:
-    """The same of what is told, or is a stream."""
+def _output_problems(node: Node, op: DerivedStream | Sink, plan: Plan) -> Iterator[str]:
+    """Yields the same for nodes that output rows, or derive a stream."""
     for ports in inputs_by_kind(node, plan.by_id).values():
-        yield from _differing(node, ports)
+        yield from _different_partitioning(node, ports)
         edges = [node.inputs[port] for port in ports]
         sequence = is_sequence(op, (plan.by_id[edge.node].op for edge in edges))
         for edge in edges:
@@ -249,10 +262,10 @@ def _parting_told(node: Node, op: DerivedStream | Sink, plan: Plan) -> Iterator[
             yield f"groups what `{edge.node}` makes by the last column, in which rows that are alike may differ"
 
 
-def _differing(node: Node, ports: Sequence[int]) -> Iterator[str]:
-    """Inputs whose rows may be alike, and are grouped by different columns."""
-    first, *others = (node.inputs[port] for port in ports)
-    for edge in others:
+def _different_partitioning(node: Node, ports: Sequence[int]) -> Iterator[str]:
+    """Yields inputs whose rows may be equal, but are partitioned by different columns."""
+    first, *other_edges = (node.inputs[port] for port in ports)
+    for edge in other_edges:
         if (edge.columns or ()) != (first.columns or ()):
             yield (
                 f"groups what `{first.node}` makes by columns {_text(first.columns)}, and what `{edge.node}` makes by "

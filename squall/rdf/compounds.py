@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from squall.plan import Plan
-from squall.plan.operators import Invoke
 from squall.rdf import Term, literal, parts
 
 DATATYPE = "urn:x-squall:compound"
@@ -22,7 +19,7 @@ LIST = Term("<urn:x-squall:list>")
 """The name of lists: their arguments are their members."""
 
 BUILD = "urn:x-squall:compound:build"
-TAKE_APART = "urn:x-squall:compound:takeApart"
+DECOMPOSE = "urn:x-squall:compound:takeApart"
 SPLIT = "urn:x-squall:compound:split"
 JOIN = "urn:x-squall:compound:join"
 LIMIT = "urn:x-squall:compound:limit"
@@ -35,10 +32,10 @@ VIOLATED = "urn:x-squall:compound:violated"
 UNKNOWN = "urn:x-squall:compound:unknown"
 """The IRIs of the functions over compounds (`squall.functions.compounds`)."""
 
-MAX_DEPTH = 100
+MAX_NESTING_DEPTH = 100
 """How deep rules may nest the terms that they make, if a run is not told otherwise."""
 
-LONGER = 10
+MEMBERS_PER_LEVEL = 10
 """How many members the lists that rules make may have for each level that they may nest terms."""
 
 _DEEPEST = 1000
@@ -70,10 +67,10 @@ def _inner(term: Term) -> str:
 
 def is_compound(term: str) -> bool:
     """Whether a term is a compound: a literal of the datatype with the form of one."""
-    return term.endswith(_ENDING) and taken_apart(Term(term)) is not None
+    return term.endswith(_ENDING) and parse_compound(Term(term)) is not None
 
 
-def taken_apart(term: Term) -> Compound | None:
+def parse_compound(term: Term) -> Compound | None:
     """The parts of a compound term; None for any other term, a literal that only has the datatype included."""
     found = _read(term) if term.endswith(_ENDING) else None
     return None if found is None else found[0]
@@ -82,7 +79,7 @@ def taken_apart(term: Term) -> Compound | None:
 def depth(term: Term) -> int:
     """How deep terms that rules made are nested in a term: 0 for one that is not made, 1 for one of such terms only.
 
-    Made are compounds and the blank nodes of `made_node`.
+    Made are compounds and the blank nodes of `derived_node`.
     """
     if term[0] == "_":
         return _generation(term)
@@ -90,7 +87,7 @@ def depth(term: Term) -> int:
     return 0 if found is None else found[1]
 
 
-def made_node(label: str, of: Sequence[Term | None]) -> Term:
+def derived_node(label: str, of: Sequence[Term | None]) -> Term:
     """The blank node that a rule makes of terms: its label, one letter and 32 hexadecimal digits, says how deep it is
     nested, where it is made of others."""
     level = 1 + max((depth(term) for term in of if term), default=0)
@@ -145,20 +142,3 @@ def _read(term: Term) -> tuple[Compound, int] | None:
 
 def _outer(text: str) -> Term:
     return literal(text, DATATYPE) if text[-1] == ")" else Term(text)
-
-
-def limited(plan: Plan, most: int) -> Plan:
-    """The plan with rules nesting terms no deeper than so many levels."""
-    return replace(plan, nodes=tuple(replace(node, op=_limited(node.op, literal(str(most)))) for node in plan.nodes))
-
-
-def _limited(part: Any, most: Term) -> Any:
-    """An operator or a part of one, with each call of the limit told what it is."""
-    if isinstance(part, tuple):
-        return tuple(_limited(inner, most) for inner in part)
-    if not is_dataclass(part) or isinstance(part, type):
-        return part
-    if isinstance(part, Invoke) and part.function == LIMIT:
-        part = replace(part, arguments=(*part.arguments[:2], most))
-    changed = {one.name: _limited(getattr(part, one.name), most) for one in fields(part) if one.init}
-    return replace(part, **changed)

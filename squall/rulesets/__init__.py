@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from squall.errors import UsageError, near
+from squall.errors import UsageError, did_you_mean
 from squall.model import AtomPattern, Consequence, Construct, Pattern, System
 from squall.rdf import Term
 
@@ -33,7 +33,7 @@ def path(name: str) -> Path:
     and ``squall build --rules NAME`` do not.
     """
     if name not in names():
-        raise UsageError(f"there is no rule set `{name}`", hint=near(name, names()) or f"there is {', '.join(names())}")
+        raise UsageError(f"there is no rule set `{name}`", hint=did_you_mean(name, names()) or f"there is {', '.join(names())}")
     with as_file(_FOLDER / f"{name}.jena") as file:  # squall is never imported from a zip file: the file stays
         return file
 

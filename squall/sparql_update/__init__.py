@@ -23,8 +23,8 @@ from squall.errors import (
     TranslatorWarning,
     UpdateError,
     UsageError,
-    each,
-    near,
+    single_errors,
+    did_you_mean,
     raise_all,
 )
 from squall.functions.values import date_time
@@ -76,7 +76,7 @@ def check(request: q.Program) -> tuple[SquallError, ...]:
         try:
             warnings += _checked(statement)
         except SquallError as error:
-            errors += each(error)
+            errors += single_errors(error)
     raise_all(_once(errors))
     return _once(warnings)
 
@@ -143,7 +143,7 @@ def _never(quad: q.QuadPattern, known: set[Variable]) -> Iterator[TranslatorWarn
         yield TranslatorWarning(f"this triple is never made: {_NO_SUBJECT}", quad.origin)
     for slot in dict.fromkeys(_slots(quad)):
         if isinstance(slot, Variable) and slot not in known:
-            hint = near(str(slot), map(str, known)) or "bind it in the pattern, or leave the triple out"
+            hint = did_you_mean(str(slot), map(str, known)) or "bind it in the pattern, or leave the triple out"
             yield TranslatorWarning(f"`{slot}` is in the template, but nothing binds it", quad.origin, hint)
 
 
@@ -363,7 +363,7 @@ class _Store:
         """The name of a graph that has to be there."""
         name = DEFAULT if graph == "DEFAULT" else Term(graph)
         if name not in self._graphs:
-            hint = near(name, self._named()) or f"`{operation.action} SILENT` goes on without"
+            hint = did_you_mean(name, self._named()) or f"`{operation.action} SILENT` goes on without"
             raise UpdateError(f"there is no graph {name}", operation.origin, hint)
         return name
 

@@ -9,7 +9,7 @@ from squall import plugins
 from squall.contracts import Ledger
 from squall.errors import UsageError
 from squall.model.windows import Window, milliseconds
-from squall.model.windows import parse as parse_window
+from squall.model.windows import parse_window as parse_window
 from squall.rdf import ALWAYS, DEFAULT_STREAM, Event, Term, iri, term
 from squall.streams import address
 from squall.streams.address import Address

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from squall.errors import UsageError, near
+from squall.errors import UsageError, did_you_mean
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: `C:` is a drive
 _NAMED = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9_.-]*|[A-Za-z][A-Za-z0-9+.-]+:[A-Za-z0-9_.:/#-]*)=(.+)", re.DOTALL)
@@ -52,7 +52,7 @@ class Address:
         seen: set[str] = set()
         for name, _ in self.options:
             if name not in known:
-                hint = near(name, known) or f"options: {', '.join(known)}"
+                hint = did_you_mean(name, known) or f"options: {', '.join(known)}"
                 raise UsageError(f"`{self.text}` has the unknown option `{name}`", hint=hint)
             if name in seen:
                 raise UsageError(f"`{self.text}` has the option `{name}` twice")

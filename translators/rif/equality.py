@@ -27,7 +27,7 @@ from squall.model import (
     Variable,
 )
 from squall.rdf import Term, literal
-from squall.rdf.compounds import ARGUMENTS, CLASH, LIMIT, MEMBERS, REDUCED, REPLACED, is_compound, taken_apart
+from squall.rdf.compounds import ARGUMENTS, CLASH, LIMIT, MEMBERS, REDUCED, REPLACED, is_compound, parse_compound
 from squall.translators.rif.terms import ASKED_TERM, EQUAL, INCONSISTENT, PART, UNDECIDED, is_hidden
 
 _X, _Y, _Z, _TERM, _NEW = (Variable(name) for name in ("x", "y", "z", "term", "new"))
@@ -132,7 +132,7 @@ def _constants(rules: Sequence[System]) -> set[tuple[Term, Term]]:
     found: set[tuple[Term, Term]] = set()
     waiting = [term for part in _parts(rules) for term in _terms(part)]
     for term in waiting:  # which grows
-        compound = taken_apart(term) if is_compound(term) else None
+        compound = parse_compound(term) if is_compound(term) else None
         for argument in compound.arguments if compound else ():
             if (argument, term) not in found:
                 found.add((argument, term))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from squall import plugins
-from squall.errors import SquallError, TranslatorError, UsageError, each
+from squall.errors import SquallError, TranslatorError, UsageError, single_errors
 from squall.lexers.rif import tree
 from squall.model import Document, Stream
 from squall.streams.sources.documents import path_of
@@ -65,7 +65,7 @@ class _Finder:
             try:
                 self._import(one)
             except SquallError as error:
-                self.errors += each(error)
+                self.errors += single_errors(error)
 
     def _import(self, one: tree.Import) -> None:
         if one.profile is None:

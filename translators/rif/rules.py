@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
-from squall.errors import Origin, SquallError, TranslatorWarning, each
+from squall.errors import Origin, SquallError, TranslatorWarning, single_errors
 from squall.lexers.rif import tree
 from squall.model import AtomPattern, Construct, System, Variable
 from squall.translators.rif import entailment, equality, magic_sets
@@ -68,7 +68,7 @@ class Rules:
                 found = (one for one in self._clauses(rule, equations) if one.body.possible)
                 clauses += map(of_individuals, found) if self.closure.profile == DIRECT else found
             except SquallError as error:
-                errors += each(error)
+                errors += single_errors(error)
         return magic_sets.asked(clauses, self.equality), errors
 
     def _clauses(self, rule: _Rule, equations: bool) -> Iterator[Clause]:

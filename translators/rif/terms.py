@@ -8,7 +8,7 @@ from hashlib import blake2b
 from urllib.parse import quote
 
 from squall import functions
-from squall.errors import PluginError, TranslatorError, near
+from squall.errors import PluginError, TranslatorError, did_you_mean
 from squall.functions import Builtin, Function
 from squall.functions.rif.spaces import SPACES, value
 from squall.functions.texts import plain, plain_literal
@@ -165,7 +165,7 @@ def _found(content: tree.Atom | tree.Expr, name: Term, truth: bool) -> Function:
     try:
         function = functions.lookup(target)
     except PluginError as error:
-        hint = near(short(name[1:-1]), [short(one) for one in known]) or error.hint
+        hint = did_you_mean(short(name[1:-1]), [short(one) for one in known]) or error.hint
         kind = "predicate" if truth else "function"
         raise TranslatorError(f"there is no external {kind} {name}", content.origin, hint) from error
     if function.truth != truth:

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from squall.errors import Origin
 from squall.lexers.sparql import tree as q
 from squall.model import GRAPH, AtomPattern, FactPattern, Graph, Graphs, Pattern, Slot, Source, Variable
-from squall.model.windows import LANDMARK, NOTHING, CountWindow, HoppingWindow, SlidingWindow, Window
+from squall.model.windows import LANDMARK, EMPTY, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import Term, iri_text
 from squall.translators.sparql.state import Notes
 
 Windowing = q.FromStream | q.FromWindow | q.StreamWindow
 """What has a window in brackets."""
 
-DEFAULT = Source(apart=True)
+DEFAULT = Source(sparql_dataset=True)
 """The default graph of a query that says nothing of its data set: all streams, what rules derive, and static data that
 are in no named graph."""
-BACKGROUND = Source("", NOTHING, apart=True)
+BACKGROUND = Source("", EMPTY, sparql_dataset=True)
 """What rules derive, and static data that belong to no stream: a part of every default graph."""
 
 

@@ -11,7 +11,7 @@ from squall.functions.sparql import calls
 from squall.functions.sparql.names import LANGUAGE
 from squall.lexers.sparql import tree as q
 from squall.model import Bind, Call, Exists, Expression, Filter, System, Variable
-from squall.model.stratification import is_timed
+from squall.model.stratification import is_time_dependent
 from squall.rdf import Term, iri_text, is_iri, literal
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import Reads
@@ -89,11 +89,11 @@ class Expressions:
 
     def untimed(self, expression: Expression, body: Body) -> Expression:
         """The expression with the instant, where it asks for it, bound to variables in the body before."""
-        if not isinstance(expression, Call) or not is_timed(expression):
+        if not isinstance(expression, Call) or not is_time_dependent(expression):
             return expression
         if functions.lookup(expression.function).timed:
             variable = self.state.fresh("instant")
-            body.add(Bind(variable, expression, keeps=True))
+            body.add(Bind(variable, expression, keep_unbound=True))
             return variable
         arguments = tuple(self.untimed(argument, body) for argument in expression.arguments)
         return Call(expression.function, arguments, expression.origin)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from squall.errors import Origin, near
+from squall.errors import Origin, did_you_mean
 from squall.functions.sparql import calls
 from squall.lexers.sparql import tree as q
 from squall.model import (
@@ -64,7 +64,7 @@ class Forms(Modifiers):
         known = {*q.shown(replace(query, items=None)), *named}
         for item in query.items or ():
             if item.expression is None and item.variable not in known:
-                hint = near(str(item.variable), [str(name) for name in known])
+                hint = did_you_mean(str(item.variable), [str(name) for name in known])
                 self.state.notes.warn(f"`{item.variable}` is selected, but nothing binds it", item.origin, hint)
 
     # Templates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from squall.errors import Origin, near
+from squall.errors import Origin, did_you_mean
 from squall.functions.sparql import calls
 from squall.functions.sparql.tables import TABLE
 from squall.lexers.sparql import tree as q
@@ -111,13 +111,13 @@ class Patterns:
         known = {name for body in bodies for name in (*body.variables, *body.reads.known)}
         for name, place in asked(expression, origin):
             if name not in known:
-                hint = near(str(name), [str(one) for one in known]) or "bind it by a pattern, BIND or VALUES before"
+                hint = did_you_mean(str(name), [str(one) for one in known]) or "bind it by a pattern, BIND or VALUES before"
                 self.state.notes.warn(f"`{name}` never has a value here: nothing binds it", place, hint)
 
     def bind(self, variable: Variable, expression: q.Expression, body: Body) -> Bind:
         """An expression's value under a name; unbound where it has none."""
         value = self.expressions.value(expression, body)
-        return Bind(variable, value, keeps=not isinstance(value, str))
+        return Bind(variable, value, keep_unbound=not isinstance(value, str))
 
     def _optional(self, group: q.Group, body: Body) -> None:
         """A left join, with the group's own filters as its condition (section 18.2.2.6)."""

@@ -17,7 +17,7 @@ from squall.functions.sparql.dates import LATEST
 from squall.functions.sparql.logic import COALESCE
 from squall.lexers.sparql import tree as q
 from squall.model import (
-    CAME,
+    ARRIVAL,
     GRAPH,
     Aggregate,
     Arrivals,
@@ -41,7 +41,7 @@ from squall.model import (
     Variable,
     visible,
 )
-from squall.model.stratification import may_read
+from squall.model.fact_shapes import may_read
 from squall.rdf import Term, iri, iri_text
 from squall.translators.sparql.bodies import Body, sure
 from squall.translators.sparql.datasets import BACKGROUND
@@ -235,7 +235,7 @@ class Times:
         ways = [
             System(
                 sources=tuple(dict.fromkeys(sources)),
-                joinables=(AtomPattern(CAME, (name, at, *found.triple), exact=True, origin=origin),),
+                joinables=(AtomPattern(ARRIVAL, (name, at, *found.triple), exact=True, origin=origin),),
             )
             for name, sources in (read or {graph: [Arrivals("", BACKGROUND.window)]}).items()
         ]
@@ -283,7 +283,7 @@ def _coming(source: Source) -> Arrivals:
 
 def _on(sources: Iterable[Source], stream: str) -> tuple[Source, ...]:
     """What of these reads a stream, and it alone."""
-    return tuple(source.alone(stream) for source in sources if may_read(source, stream, None))
+    return tuple(source.for_stream(stream) for source in sources if may_read(source, stream, None))
 
 
 def _renamed(found: Found, slots: dict[Variable, Slot]) -> Found:

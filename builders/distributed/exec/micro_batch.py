@@ -125,7 +125,7 @@ class MicroBatches:
         self.numbers = numbers = addressing.numbers
         self.repeats = addressing.repeated
         """The levels to which rows come that go to all tasks."""
-        self.deliveries = {numbers[node.id]: op for node, op in plan.deliveries}
+        self.deliveries = {numbers[node.id]: op for node, op in plan.sinks}
         self.changing = {number for number, op in self.deliveries.items() if changes_only(op)}
         self.whole_instants = program.whole_instants
         self.done = len(store.numbers("commits"))

@@ -33,7 +33,7 @@ class OrderedScan:
 
     def reads(self, event: Event) -> bool:
         """Whether any of it is brought, or taken back, by an event."""
-        return any(source.hears(event) for source in self.sources.values())
+        return any(source.is_affected_by(event) for source in self.sources.values())
 
     def counted(self, stream: str) -> bool:
         """Whether a stream is read through a window of triples."""

@@ -111,7 +111,7 @@ def _delivered(
     operators: dict[int, AtWork] = known or _operators(program)
     kept = state.entries(since, partition)
     upto = span.now if program.whole_instants else FOREVER - 1
-    for node, _ in program.plan.deliveries:
+    for node, _ in program.plan.sinks:
         number = addressing.numbers[node.id]
         at_work = operators[number]
         at_work.log = None
@@ -151,14 +151,14 @@ def _operators(program: PhysicalPlan) -> dict[int, AtWork]:
         numbers[node.id]: output_operator(
             node, replace(op, queries=(), report=CLOSE if changes_only(op) else op.report), program.plan
         )
-        for node, op in program.plan.deliveries
+        for node, op in program.plan.sinks
     }
 
 
 def _changes(
     program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, given: Iterable[RowBatch]
 ) -> Iterator[Record]:
-    asked = [(node, op) for node, op in program.plan.deliveries if changes_only(op)]
+    asked = [(node, op) for node, op in program.plan.sinks if changes_only(op)]
     partition, fresh = gathered(in_time(given, span).now, state.owners) if asked else (None, {})
     if partition is None:
         return

@@ -72,14 +72,14 @@ class Noting:
             place = event.stream, event.graph
             windows = self.windows.get(place)
             if windows is None:
-                read = (source for source in self.sources if source.hears(event))
+                read = (source for source in self.sources if source.is_affected_by(event))
                 windows = self.windows[place] = tuple(source.window_of(event.stream) for source in read)
             spans = tuple(span for window in windows if (span := _span(window, event.time)) is not None)
             known = self.first.get((*place, spans))
             if windows and (known is None or event.time < known[2]):
                 self.first[*place, spans] = (*place, event.time)
             for number, sources in self.whole.items() if event.removed else ():
-                if any(source.hears(event) for source in sources):
+                if any(source.is_affected_by(event) for source in sources):
                     self.removed[number, event.time] = None
 
     def messages(self, latest: int) -> Iterator[Record]:

@@ -32,7 +32,7 @@ from squall.model.windows import EmptyWindow, Landmark, SlidingWindow
 from squall.plan import Node, Plan
 from squall.plan.operators import DerivedStream, Group, Sink, Slice, windows_of
 from squall.plan.partitioning import Columns, inputs_by_kind
-from squall.rdf.row_tags import PLACED
+from squall.rdf.row_tags import RANK_SEPARATOR
 
 WAKE = -1
 """The port of a message without a row: a node has something to do though nothing has come for it."""
@@ -91,7 +91,7 @@ class PhysicalPlan:
     def whole_instants(self) -> bool:
         """Whether an instant can be worked off only when all of it is there: something looks at instants as a whole, or
         what comes now may begin to be valid later."""
-        told = (output_operator(node, op, self.plan) for node, op in self.plan.deliveries)
+        told = (output_operator(node, op, self.plan) for node, op in self.plan.sinks)
         windows = (window for node in self.plan.nodes for window in windows_of(node.op))
         at_once = all(
             isinstance(window, Landmark | EmptyWindow) or (isinstance(window, SlidingWindow) and not window.delay)
@@ -147,7 +147,7 @@ class Router:
         self.ids = [node.id for node in plan.nodes]
         self.numbers = {id: number for number, id in enumerate(self.ids)}
         self.levels = {id: level.number for level in program.levels for id in level.nodes}
-        self.levels |= {node.id: DELIVER for node, _ in plan.deliveries}
+        self.levels |= {node.id: DELIVER for node, _ in plan.sinks}
         self.grouped = program.groupings
         self.keys = {address: text_of(_columns(key)) for address, key in self.grouped.items() if key != EVERYWHERE}
         """Of those inputs whose rows do not all go to all tasks."""
@@ -238,7 +238,7 @@ class Router:
 
 
 def _of_kind(keys: Mapping[str, Key], row: Sequence[Any]) -> str:
-    return (keys.get(row[0].partition(PLACED)[0]) or keys[""])(row)
+    return (keys.get(row[0].partition(RANK_SEPARATOR)[0]) or keys[""])(row)
 
 
 def _combiner(plan: Plan, node: Node) -> Callable[[Iterable[Delta]], list[Delta]] | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from squall.plan import Node, Plan, partitioning
 from squall.plan.operators import DerivedStream, Group, Join, LeftJoin, TransitiveClosure, is_stateful
-from squall.plan.partitioning import Columns, places, read_again, template_of
+from squall.plan.partitioning import Columns, positions, derived_stream_columns, template_of
 
 Address = tuple[str, int]
 """A node, and the number of one of its inputs."""
@@ -29,10 +29,10 @@ class Apart:
     columns: Columns
     hot: tuple[tuple[str, Columns], ...]
 
-    def mapped(self, places: Callable[[Columns], Columns | None]) -> Apart | None:
+    def mapped(self, positions: Callable[[Columns], Columns | None]) -> Apart | None:
         """The same of rows whose columns are elsewhere; None where some are lost."""
-        columns = places(self.columns)
-        hot = tuple((key, found) for key, by in self.hot if (found := by if by == EVERYWHERE else places(by)))
+        columns = positions(self.columns)
+        hot = tuple((key, found) for key, by in self.hot if (found := by if by == EVERYWHERE else positions(by)))
         return None if columns is None or len(hot) < len(self.hot) else Apart(columns, hot)
 
 
@@ -97,7 +97,7 @@ def grouped(plan: Plan, node: Node, keys: Keys) -> Grouping | None:
         case Join(keep=columns) | LeftJoin(keep=columns):
             return _paired(columns, plan.widths[node.inputs[0].node], found)
         case Group(keys=columns):
-            return _moved(found[0], lambda key: places(columns, key))
+            return _moved(found[0], lambda key: positions(columns, key))
         case DerivedStream():
             return _read_again(plan, node, node.op, found)
     return found[0]
@@ -106,7 +106,7 @@ def grouped(plan: Plan, node: Node, keys: Keys) -> Grouping | None:
 def _read_again(plan: Plan, node: Node, op: DerivedStream, found: Sequence[Grouping | None]) -> Grouping | None:
     """By what the rows lie as which a stream that is made is read, if those of all its inputs lie alike."""
     templates = (template_of(edge.node, plan.by_id) for edge in node.inputs)
-    read = {_moved(key, partial(read_again, op, template)) for key, template in zip(found, templates, strict=True)}
+    read = {_moved(key, partial(derived_stream_columns, op, template)) for key, template in zip(found, templates, strict=True)}
     return read.pop() if len(read) == 1 else None
 
 
@@ -114,7 +114,7 @@ def _paired(keep: Columns, width: int, found: Sequence[Grouping | None]) -> Grou
     """By what pairs lie: as that row of them of which one is in one task only. width: of the first one's rows."""
 
     def kept(columns: Columns) -> Columns | None:
-        return places(keep, columns)
+        return positions(keep, columns)
 
     left, right = found[0], _moved(found[1], lambda columns: tuple(column + width for column in columns))
     if left == EVERYWHERE:
@@ -127,14 +127,14 @@ def _paired(keep: Columns, width: int, found: Sequence[Grouping | None]) -> Grou
 
 def through(node: Node, key: Grouping | None) -> Grouping | None:
     """Where a node without memory puts the columns that its input is grouped by."""
-    return _moved(key, partial(partitioning.through, node.op))
+    return _moved(key, partial(partitioning.output_columns, node.op))
 
 
-def _moved(key: Grouping | None, places: Callable[[Columns], Columns | None]) -> Grouping | None:
+def _moved(key: Grouping | None, positions: Callable[[Columns], Columns | None]) -> Grouping | None:
     """A grouping of rows whose columns are elsewhere."""
     if key is None or key == EVERYWHERE:
         return key
-    return key.mapped(places) if isinstance(key, Apart) else places(key)
+    return key.mapped(positions) if isinstance(key, Apart) else positions(key)
 
 
 def makers_of(plan: Plan) -> Makers:

@@ -40,9 +40,9 @@ from squall.plan.operators import (
     Update,
     is_stateful,
 )
-from squall.plan.partitioning import inputs_by_kind, read_again, template_of
+from squall.plan.partitioning import inputs_by_kind, derived_stream_columns, template_of
 from squall.rdf import Atom, Fact
-from squall.rdf.row_tags import mark_of
+from squall.rdf.row_tags import relation_tag_of
 
 Places = frozenset[int]
 """Columns of a node's rows, each of which holds the subject."""
@@ -88,7 +88,7 @@ class _Subjects:
         came = [known[edge.node] for edge in node.inputs]
         match op:
             case Scan(source=source):
-                return frozenset([source.begins])
+                return frozenset([source.prefix_width])
             case Match(cells=cells):
                 return _all(self._matched(cells, edge.node, known) for edge in node.inputs)
             case Join(on=on, keep=keep):
@@ -119,7 +119,7 @@ class _Subjects:
     def _matched(self, cells: Sequence[Cell], id: str, known: Mapping[str, Places]) -> Places:
         places: Collection[int] = known[id]
         read = self.plan.by_id[id].op
-        if isinstance(read, Scan) and not read.source.begins and mark_of(cells) is not None:
+        if isinstance(read, Scan) and not read.source.prefix_width and relation_tag_of(cells) is not None:
             places = [1]  # an atom's first argument
         found = (cells[place] for place in places if place < len(cells))
         return frozenset(cell for cell in found if isinstance(cell, int))
@@ -127,7 +127,7 @@ class _Subjects:
     def _read_again(self, op: DerivedStream, id: str, known: Mapping[str, Places]) -> Places:
         """Where the subject is of facts that are told, as a stream that the program makes is read."""
         template = template_of(id, self.plan.by_id)
-        found = (read_again(op, template, (place,)) for place in known[id])
+        found = (derived_stream_columns(op, template, (place,)) for place in known[id])
         return frozenset(place for places in found if places is not None for place in places)
 
     def mixes(self, node: Node) -> str | None:
@@ -145,7 +145,7 @@ class _Subjects:
             case Sink(output="rstream") | DerivedStream(output="rstream"):
                 return "is told whole"
             case DerivedStream() if (
-                isinstance(op.source.window, CountWindow) or op.source.begins not in self.known[node.id]
+                isinstance(op.source.window, CountWindow) or op.source.prefix_width not in self.known[node.id]
             ):
                 return "makes a stream of facts of other subjects"
             case Sink() | DerivedStream():

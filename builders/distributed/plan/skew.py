@@ -30,7 +30,7 @@ from squall.builders.distributed.plan.partitioning import (
 )
 from squall.plan import Node, Plan
 from squall.plan.operators import AntiJoin, Distinct, Join, LeftJoin, is_stateful
-from squall.plan.partitioning import Columns, inputs_by_kind, places
+from squall.plan.partitioning import Columns, inputs_by_kind, positions
 
 Hot = Mapping[Address, tuple[str, ...]]
 """The hot keys of inputs of joins, whose rows with these keys are scattered: of the two of a join no key is one of
@@ -85,7 +85,7 @@ def scattered(plan: Plan, keys: Keys, hot: Hot) -> dict[Address, Grouping | None
         found |= apart
         for address in apart:
             found |= _in_front(plan, makers, found, address)
-    for node, _ in plan.deliveries:
+    for node, _ in plan.sinks:
         found |= _told(plan, makers, found, node)
     return found
 
@@ -206,7 +206,7 @@ def _behind(plan: Plan, node: Node, port: int, key: Columns) -> list[Columns]:
     """Where a column of an input is in the rows that a node makes, if it is."""
     match node.op:
         case Join(keep=keep) | LeftJoin(keep=keep):
-            there = places(keep, (key[0] + (plan.widths[node.inputs[0].node] if port else 0),))
+            there = positions(keep, (key[0] + (plan.widths[node.inputs[0].node] if port else 0),))
         case Distinct() | AntiJoin():
             there = key if port == 0 or isinstance(node.op, Distinct) else None
         case _:

@@ -27,7 +27,8 @@ from squall.builders.distributed.plan.partitioning import (
 from squall.builders.distributed.plan.skew import Hot, scattered
 from squall.builders.runtime.multiway_join import FusedJoin, stars
 from squall.errors import BuilderError
-from squall.model.stratification import components, may_hear
+from squall.model.fact_shapes import may_affect
+from squall.model.graphs import components
 from squall.plan import Node, Plan
 from squall.plan.operators import (
     AntiJoin,
@@ -114,9 +115,9 @@ def ending(plan: Plan, levels: Sequence[Stage], spread: Collection[Address] = ()
     """The level that is worked off together with the end, if there is one: the last, where it takes no rounds, what it
     makes is told where it lies, and the driver has to hear of nothing in between: at which instants something that is
     told whole has changed, or is evaluated, since a stream is made there."""
-    if not levels or levels[-1].recursive or any(changes_only(op) for _, op in plan.deliveries):
+    if not levels or levels[-1].recursive or any(changes_only(op) for _, op in plan.sinks):
         return ()
-    ends, last = {node.id for node, _ in plan.deliveries}, levels[-1].nodes
+    ends, last = {node.id for node, _ in plan.sinks}, levels[-1].nodes
     makes = any(isinstance(plan.by_id[id].op, DerivedStream) for id in last)
     moving = any(hop.moves and hop.consumer in ends and hop.producer in last for hop in hops(plan, spread, hot))
     return () if moving or (makes and tellers(plan)) else tuple(levels[-1:])
@@ -158,7 +159,7 @@ def _heard(plan: Plan) -> list[tuple[str, str]]:
     return [
         (one, id)
         for one, made in feeds
-        for id, op in told if any(may_hear(source, made.source.stream) for source in op.sources)
+        for id, op in told if any(may_affect(source, made.source.stream) for source in op.sources)
     ]  # fmt: skip
 
 
@@ -216,7 +217,7 @@ def chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
 def describe(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> str:
     """What runs where, as text: the nodes behind the sources, the levels with their stages, and the ends."""
     keys = groupings(plan, spread, hot)
-    ends = [node.id for node, _ in plan.deliveries]
+    ends = [node.id for node, _ in plan.sinks]
     lines = ["sources", "  lines are parsed where they are read"]
     in_turn = turns(plan)
     lines += [f"  {line}" for line in in_turn.describe()]

@@ -53,7 +53,7 @@ def operator(node: Node, plan: Plan) -> Operator:
             return Plain(stateless.same)
         case ops.Match():
             return Plain(stateless.match(op.cells))
-        case ops.Filter() | ops.Extend() if ops.is_timed(op):
+        case ops.Filter() | ops.Extend() if ops.is_time_dependent(op):
             return TimedDistinct(op, widths[0])
         case ops.Filter():
             return Plain(stateless.test(op))
@@ -107,7 +107,7 @@ def output_operator(node: Node, op: ops.Sink, plan: Plan) -> OutputOperator | Ap
 
 def remembers(plan: Plan) -> bool:
     """Whether the operation node of a plan that has one has to know what it has handed on before."""
-    return output_operator(*plan.delivery, plan).remembers
+    return output_operator(*plan.sink, plan).remembers
 
 
 def ends(plan: Plan) -> bool:

@@ -339,7 +339,7 @@ class TimedDistinct(RetractableDistinct):
         super().__init__(width)
         self.compute = computed("def run(x, t):\n return {0}", [op.expression], "x", "t")
         self.extends = isinstance(op, ops.Extend)
-        self.keeps = isinstance(op, ops.Extend) and op.keeps
+        self.keeps = isinstance(op, ops.Extend) and op.keep_unbound
         self.told: dict[Row, tuple[_Stretch, ...]] = {}
         self.begin = ALWAYS
         """The time that the expression takes for that of what always holds (integer ms)."""

@@ -244,7 +244,7 @@ class LeftJoin(Stateful):
         self.alone = AntiJoin(ops.AntiJoin(tuple((column, column) for column in range(width))), growing)
         places = dict(enumerate(op.keep))
         self.condition = (
-            stateless.test(ops.Filter(ops.moved_call(op.condition, places))) if op.condition else stateless.same
+            stateless.test(ops.Filter(ops.remap_call(op.condition, places))) if op.condition else stateless.same
         )
         self.pairs = stateless.project(ops.Project(op.keep), sum(widths))
         alone = tuple(column if column < width else None for column in op.keep)

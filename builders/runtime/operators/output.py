@@ -16,7 +16,7 @@ from squall.builders.runtime.zset import Delta, Row, is_rdf, new, row_fact
 from squall.contracts import Output
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER, Evaluated, Triple
-from squall.rdf.row_tags import PLACED, SOLUTION
+from squall.rdf.row_tags import RANK_SEPARATOR, SOLUTION_TAG
 
 _START: Callable[[Delta], Any] = itemgetter(-3)
 _OF_TRIPLE = len(Triple._fields) + 4
@@ -79,7 +79,7 @@ class OutputOperator(EventTimeOperator):
 
     def with_places(self, now: int, instants: Sequence[int] | None = None) -> list[tuple[str, Output]]:
         """The same of an answer that is told whole, each with its place among those of the same instant that come of
-        the same query (`squall.rdf.row_tags.PLACED`), "" where it has none."""
+        the same query (`squall.rdf.row_tags.RANK_SEPARATOR`), "" where it has none."""
         assert self.instants is not None
         found: list[tuple[str, Output]] = []
         for instant in self.instants.upto(now) if instants is None else instants:
@@ -175,7 +175,7 @@ class OutputOperator(EventTimeOperator):
 def _place(row: Row) -> str:
     """Where in an answer a row is told: what has no place first, then query by query."""
     head: str = row[0]  # type: ignore[assignment]  # the first cell is always bound
-    return head if PLACED in head else ""
+    return head if RANK_SEPARATOR in head else ""
 
 
 def _by_row(change: Change) -> dict[Row, tuple[int, str | None]]:
@@ -190,7 +190,7 @@ def _by_row(change: Change) -> dict[Row, tuple[int, str | None]]:
 
 def _difference(row: Row, before: int, after: int) -> int:
     """How many more there are in the answer: solutions are counted, of a fact there is one or none."""
-    if row[0][0] == SOLUTION:  # type: ignore[index]  # the first cell is always bound
+    if row[0][0] == SOLUTION_TAG:  # type: ignore[index]  # the first cell is always bound
         return after - before
     return (after > 0) - (before > 0)
 
@@ -204,7 +204,7 @@ def _as_answer(counts: dict[Row, int]) -> dict[Row, int]:
     its cells. (What else the order goes by is not told.)"""
     found = {row: _difference(row, 0, count) for row, count in counts.items() if not _place(row)}
     ordered = sorted(filter(_place, counts), key=_place)
-    told = chain.from_iterable(repeat((_place(row).partition(PLACED)[0], *row[1:]), counts[row]) for row in ordered)
+    told = chain.from_iterable(repeat((_place(row).partition(RANK_SEPARATOR)[0], *row[1:]), counts[row]) for row in ordered)
     return found | {(*row, str(number)): 1 for number, row in enumerate(told)}
 
 

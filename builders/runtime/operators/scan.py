@@ -129,7 +129,7 @@ def unmade(event: Event) -> SourceError:
 
 def seen(source: Source, event: Event, made: bool = False) -> list[Fact]:
     """The facts of an event as patterns read them through a source. made: of a stream that the program makes."""
-    return [one for fact in event.facts for one in source.seen(fact, event.stream, event.time, event.graph, made)]
+    return [one for fact in event.facts for one in source.facts_read(fact, event.stream, event.time, event.graph, made)]
 
 
 class ScanOperator(Stateful):
@@ -304,7 +304,7 @@ class ScanOperator(Stateful):
         is_static = came == ALWAYS and not self.made
         if isinstance(self.source.window_of(stream), CountWindow) and not self.source.reads(stream, graph, is_static):
             return
-        for found in self.source.seen(fact, stream, came, graph, self.made):
+        for found in self.source.facts_read(fact, stream, came, graph, self.made):
             yield (*fact_row(found), *valid, weight)
 
     def remove(self, fact: Fact, time: int, stream: str | None = None) -> list[Delta]:

@@ -19,9 +19,9 @@ from squall.builders.runtime.operators.event_time import ordering
 from squall.builders.runtime.zset import Delta
 from squall.functions.values import value_key
 from squall.plan import operators as ops
-from squall.plan.operators import Value
+from squall.plan.operators import Value, select_tag
 from squall.rdf import Term
-from squall.rdf.row_tags import PLACED, answer_mark
+from squall.rdf.row_tags import RANK_SEPARATOR
 
 Step = Callable[[Sequence[Delta]], list[Delta]]
 
@@ -97,7 +97,7 @@ def test(op: ops.Filter) -> Step:
 def extend(op: ops.Extend, timed: bool = True) -> Step:
     """Rows with one more column."""
     value, where = "v", " if isinstance(v := {0}, str)"
-    if op.keeps:
+    if op.keep_unbound:
         value, where = "v if isinstance(v := {0}, str) else None", ""
     row = f"(*x[:-3], {value}, *x[-3:])" if timed else f"(*x, {value})"
     made = f"{row} for x in entries{where}"
@@ -190,10 +190,10 @@ def answer(op: ops.Select, width: int, ordered: bool) -> Step:
     places are different rows."""
     row = column_names("a", width)
     rule = op.rules[0] if op.rules else ""
-    names: Names = {"first": answer_mark(op), "rule": rule}
+    names: Names = {"first": select_tag(op), "rule": rule}
     first = "first"
     if ordered and op.order:
-        names |= {"first": answer_mark(op) + PLACED, "key_of": ordering(op.order, op.columns)}
+        names |= {"first": select_tag(op) + RANK_SEPARATOR, "key_of": ordering(op.order, op.columns)}
         first = f"first + key_of(({''.join(f'{cell}, ' for cell in row)}))"
     made = [first, *(row[column] for column in op.columns), "rule"]
     return compiled(f"def run(entries):\n return [{entry(made)} for {entry(row)} in entries]", names)

@@ -30,9 +30,9 @@ from squall.builders.runtime.zset import Delta, Row
 from squall.contracts import Output
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
-from squall.plan.operators import columns_of, is_stateful, is_timed
+from squall.plan.operators import columns_of, is_stateful, is_time_dependent
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term
-from squall.rdf.row_tags import mark_of
+from squall.rdf.row_tags import relation_tag_of
 
 TAKEN = (
     ops.Scan, ops.Unit, ops.Match, ops.ConstantFilter, ops.Filter, ops.Extend, ops.TableFunction, ops.Project, ops.Union, ops.Join,
@@ -49,8 +49,8 @@ def fits(plan: Plan) -> bool:
     return (
         not plan.retractable
         and not ends(plan)
-        and len(plan.deliveries) == 1
-        and isinstance(output_operator(*plan.delivery, plan), AppendOnlyOutput)
+        and len(plan.sinks) == 1
+        and isinstance(output_operator(*plan.sink, plan), AppendOnlyOutput)
         and all(_takes(node, plan) for node in plan.nodes)
     )
 
@@ -63,7 +63,7 @@ def _takes(node: Node, plan: Plan) -> bool:
             inputs = (plan.by_id[edge.node] for edge in node.inputs)
             return all(by == plan.widths[one.id] - isinstance(one.op, ops.Construct) for one in inputs)
         case _:
-            return isinstance(node.op, TAKEN) and not is_timed(node.op)
+            return isinstance(node.op, TAKEN) and not is_time_dependent(node.op)
 
 
 class SnapshotDataflow(Scheduler[Part]):
@@ -85,7 +85,7 @@ class SnapshotDataflow(Scheduler[Part]):
         """The facts that have been read;"""
         self.coming: defaultdict[str, list[Sequence[Fact]]] = defaultdict(list)
         """and those that are going to be."""
-        delivered, _ = plan.delivery
+        delivered, _ = plan.sink
         self.delivered = cast(Deliver, self.operators[delivered.id])
 
     def _operator(self, node: Node) -> Join | Set | Told | Closure | Deliver:
@@ -99,7 +99,7 @@ class SnapshotDataflow(Scheduler[Part]):
                 return Told() if self._are_unique(node) else Set()
             case _:
                 once = {port for port, edge in enumerate(node.inputs) if self._tells_once(self.plan.by_id[edge.node])}
-                return Deliver(cast(AppendOnlyOutput, output_operator(*self.plan.delivery, self.plan)), once)
+                return Deliver(cast(AppendOnlyOutput, output_operator(*self.plan.sink, self.plan)), once)
 
     def _are_unique(self, node: Node) -> bool:
         """Whether a set is of what matches make of facts each of which comes once, or once for each node that makes it:
@@ -186,7 +186,7 @@ class SnapshotDataflow(Scheduler[Part]):
             if isinstance(first.op, ops.Filter) and isinstance(second.op, ops.Project) and self._leaves_few(second):
                 places = {column: place for place, column in enumerate(second.op.columns) if column is not None}
                 if stateless.is_pure(first.op.expression) and places.keys() >= set(columns_of(first.op.expression)):
-                    test = stateless.test(ops.Filter(ops.moved_call(first.op.expression, places)))
+                    test = stateless.test(ops.Filter(ops.remap_call(first.op.expression, places)))
                     done[place : place + 2] = done[place + 1], test
         return done
 
@@ -323,7 +323,7 @@ def _keyed(node: Node, plan: Plan) -> int | None:
     their predicate. None: there is no such column."""
     match node.op:
         case ops.Match(cells=cells):
-            return cells[1] if len(cells) == 3 and isinstance(cells[1], int) and mark_of(cells) is None else None
+            return cells[1] if len(cells) == 3 and isinstance(cells[1], int) and relation_tag_of(cells) is None else None
         case ops.Project(columns=columns):
             column = _keyed(plan.by_id[node.inputs[0].node], plan)
             return columns.index(column) if column is not None and column in columns else None

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from squall.builders.runtime.operators.factored import LEAST, Factored, Rows
 from squall.builders.runtime.zset import Row
 from squall.rdf import Fact, Term
-from squall.rdf.row_tags import mark_of
+from squall.rdf.row_tags import relation_tag_of
 
 SAMPLE = 1024
 """How many facts of a predicate are looked at to tell whether they have few objects."""
@@ -69,7 +69,7 @@ def by_object(rows: Sequence[Row]) -> Iterator[Rows]:
 
 def emitted(template: Sequence[int | Term], rows: Rows) -> Mapping[Hashable, Rows]:
     """Facts of a template by key."""
-    if (mark := mark_of(template)) is not None:
+    if (mark := relation_tag_of(template)) is not None:
         return {(mark, len(template)): rows}
     if not isinstance(template[1], int):
         return {template[1]: rows}

@@ -13,14 +13,14 @@ from squall.functions.rif.names import OWN, Domain, Maybe, Members, function, pr
 from squall.functions.rif.spaces import identity
 from squall.functions.values import integer, number
 from squall.rdf import Term
-from squall.rdf.compounds import LIST, compound, taken_apart
+from squall.rdf.compounds import LIST, compound, parse_compound
 
 Items = tuple[Term, ...]
 
 
 def items(term: Term) -> Items | None:
     """The items of a list; None for everything else."""
-    found = taken_apart(term)
+    found = parse_compound(term)
     return found.arguments if found and found.name == LIST else None
 
 

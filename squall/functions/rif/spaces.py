@@ -30,7 +30,7 @@ from squall.functions.values import (
     point,
 )
 from squall.rdf import XSD, Term, is_literal, parts
-from squall.rdf.compounds import DATATYPE, taken_apart
+from squall.rdf.compounds import DATATYPE, parse_compound
 
 ANY_URI = XSD + "anyURI"
 DATE_TIME_STAMP = XSD + "dateTimeStamp"
@@ -152,7 +152,7 @@ def identity(term: Term) -> Hashable:
     ahead: list[Term | None] = [term]
     while ahead:
         at = ahead.pop()
-        found = None if at is None else taken_apart(at)
+        found = None if at is None else parse_compound(at)
         if at is None:
             read.append(_END)
         elif found is None:

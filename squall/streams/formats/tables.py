@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from squall.contracts import Output
-from squall.explain.names import header, prefixes, shorten
 from squall.functions.values import date_time
 from squall.rdf import ALWAYS, parts
+from squall.rdf.prefixes import header, prefixes, shorten
 from squall.streams.formats.evaluations import Evaluation, Gathering
 
 _WIDEST = 1_000_000  # characters: a line that nothing has to be folded for

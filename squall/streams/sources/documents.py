@@ -9,8 +9,8 @@ from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
 from squall.contracts import Ledger
-from squall.errors import SourceError, UsageError, near, raise_all
-from squall.model import Document, System, documents, made_streams, streams
+from squall.errors import SourceError, UsageError, did_you_mean, raise_all
+from squall.model import Document, System, documents, derived_streams, streams
 from squall.rdf import DEFAULT_STREAM, Event, Triple
 from squall.streams import open_static
 from squall.streams.sources.ontologies import assertions
@@ -84,11 +84,11 @@ def check_streams(system: System, given: Collection[str]) -> None:
     given: the IRIs of the streams and static data that a run reads (``""`` is the default stream).
     """
     known = ", ".join(f"`{name}`" if name else DEFAULT_STREAM for name in sorted(given)) or "none"
-    made = made_streams(system)
+    made = derived_streams(system)
     errors = []
     for stream in streams(system):
         if stream.iri not in given and stream.iri not in made:
-            hint = near(stream.iri, (*given, *made)) or f"name a source so: `--source '{stream.iri}=FILE'`"
+            hint = did_you_mean(stream.iri, (*given, *made)) or f"name a source so: `--source '{stream.iri}=FILE'`"
             errors.append(UsageError(f"the stream <{stream.iri}> is not given; given: {known}", stream.origin, hint))
     raise_all(errors)
 

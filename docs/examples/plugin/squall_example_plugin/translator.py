@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from squall.errors import TranslatorError, near, raise_all
+from squall.errors import TranslatorError, did_you_mean, raise_all
 from squall.model import Construct, Pattern, Slot, System, Variable
 from squall.rdf import RDF, iri
 from squall_example_plugin.lexer import Atom, Program, Rule, Word
@@ -21,7 +21,7 @@ def _unbound(rule: Rule) -> list[TranslatorError]:
     """An error for each variable of the head that the body does not have."""
     bound = {word for atom in rule.body for word in atom.arguments}
     return [
-        TranslatorError(f"`{word}` is in the head only", word.origin, near(word.text, [known.text for known in bound]))
+        TranslatorError(f"`{word}` is in the head only", word.origin, did_you_mean(word.text, [known.text for known in bound]))
         for atom in rule.head
         for word in atom.arguments
         if _is_variable(word) and word not in bound
