@@ -65,6 +65,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         language = _LANGUAGES.get(match[1], match[1])
         return f"```{language}" if match[2] == "output" else f'```{language} title="{match[2]}"'
 
+    def is_page(uri: str) -> bool:
+        file = files.get_file_from_path(uri)
+        return file is not None and file.inclusion.is_included()
+
     def link(match: re.Match[str]) -> str:
         text, target, anchor = match[1], match[2], match[3] or ""
         beside = page.file.src_uri in BESIDE
@@ -75,9 +79,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
             uri = in_repository.removeprefix("docs/")
         else:
             return text
-        if files.get_file_from_path(uri) is None:
+        if not is_page(uri):
             index = f"{uri}/README.md"
-            if files.get_file_from_path(index) is None:
+            if not is_page(index):
                 return text
             uri = index
         return f"[{text}]({posixpath.relpath(uri, folder or '.')}{anchor})"
