@@ -166,16 +166,18 @@ def _registry() -> _Registry:
 
 def lookup(iri: str) -> Function:
     """The function with this IRI (without brackets). Raises PluginError where there is none."""
-    found = _registry().members.get(iri)
-    if not isinstance(found, Function):
-        raise PluginError(f"there is no function <{iri}>", hint=did_you_mean(iri, [known.iri for known in functions()]))
-    return found
+    function = _registry().members.get(iri)
+    if not isinstance(function, Function):
+        raise PluginError(
+            f"there is no function <{iri}>", hint=did_you_mean(iri, [candidate.iri for candidate in functions()])
+        )
+    return function
 
 
 def functions() -> tuple[Function, ...]:
     """All functions, in the order of their IRIs."""
-    found = (member for member in _registry().members.values() if isinstance(member, Function))
-    return tuple(sorted(found, key=lambda function: function.iri))
+    members = (member for member in _registry().members.values() if isinstance(member, Function))
+    return tuple(sorted(members, key=lambda function: function.iri))
 
 
 def builtins(language: str) -> Mapping[str, Builtin]:
@@ -223,10 +225,10 @@ def function(
 
     def add(body: Body) -> Body:
         checked = body if truth or not languages else _Checked(body)
-        made = _made(_iri(name), checked, truth, timed, pure)
+        function = _made(_iri(name), checked, truth, timed, pure)
         if vectorised:
-            made = _vectorised(made, body)
-        register(made, *(_spelled(made, language, where) for language in languages))
+            function = _vectorised(function, body)
+        register(function, *(_spelled(function, language, where) for language in languages))
         return body
 
     return add
@@ -243,8 +245,11 @@ def mode(
     """
 
     def add(body: Body) -> Body:
-        made = _made(f"{_iri(name)}/{target}", _Checked(body), False, timed, pure)
-        register(made, *(_with_mode(_own(name, language), Mode(target, made.iri), made) for language in languages))
+        function = _made(f"{_iri(name)}/{target}", _Checked(body), False, timed, pure)
+        register(
+            function,
+            *(_with_mode(_own(name, language), Mode(target, function.iri), function) for language in languages),
+        )
         return body
 
     return add
@@ -255,9 +260,9 @@ def _iri(name: str) -> str:
 
 
 def _made(iri: str, body: Body, truth: bool, timed: bool, pure: bool) -> Function:
-    written = body.body if isinstance(body, _Checked) else body
-    doc = inspect.getdoc(written) or ""
-    return Function(iri, body, *_arity(written, timed), truth=truth, timed=timed, pure=pure, doc=doc)
+    evaluated_body = body.body if isinstance(body, _Checked) else body
+    doc = inspect.getdoc(evaluated_body) or ""
+    return Function(iri, body, *_arity(evaluated_body, timed), truth=truth, timed=timed, pure=pure, doc=doc)
 
 
 @dataclass(frozen=True)
@@ -276,13 +281,15 @@ def _term(result: Any) -> Term | None:
     raise TypeError(f"a function gives a term (`squall.rdf.literal`, `squall.rdf.iri`) or None, not {result!r}")
 
 
-def _vectorised(made: Function, body: Body) -> Function:
+def _vectorised(function: Function, body: Body) -> Function:
     """The function, of a body that takes and gives lists."""
-    if made.least == 0 or made.timed or not made.pure:
-        why = "takes no argument" if made.least == 0 else "takes the time" if made.timed else "is not pure"
-        raise PluginError(f"the function <{made.iri}> cannot be vectorised: it {why}", hint="leave `vectorised` out")
-    vector = _Vector(body, made.truth)
-    return replace(made, body=_Single(vector), vector=vector)
+    if function.least == 0 or function.timed or not function.pure:
+        why = "takes no argument" if function.least == 0 else "takes the time" if function.timed else "is not pure"
+        raise PluginError(
+            f"the function <{function.iri}> cannot be vectorised: it {why}", hint="leave `vectorised` out"
+        )
+    vector = _Vector(body, function.truth)
+    return replace(function, body=_Single(vector), vector=vector)
 
 
 @dataclass(frozen=True)
@@ -312,22 +319,26 @@ class _Single:
 
 def _own(name: str, language: str) -> Builtin:
     """A built-in that was registered by hand."""
-    found = {known.name: known for known in own() if isinstance(known, Builtin) and known.language == language}
-    called = _called(_iri(name))
-    if called not in found:
-        raise PluginError(f"there is no function of one's own `{called}` in `{language}`", hint=did_you_mean(called, found))
-    return found[called]
+    builtins = {
+        builtin.name: builtin for builtin in own() if isinstance(builtin, Builtin) and builtin.language == language
+    }
+    renamed = _called(_iri(name))
+    if renamed not in builtins:
+        raise PluginError(
+            f"there is no function of one's own `{renamed}` in `{language}`", hint=did_you_mean(renamed, builtins)
+        )
+    return builtins[renamed]
 
 
-def _with_mode(builtin: Builtin, added: Mode, made: Function) -> Builtin:
+def _with_mode(builtin: Builtin, added: Mode, function: Function) -> Builtin:
     """The built-in with one more mode; one for the same argument is replaced."""
-    most = None if made.most is None else made.most + 1
-    if (made.least + 1, most) != (builtin.least, builtin.most):
+    most = None if function.most is None else function.most + 1
+    if (function.least + 1, most) != (builtin.least, builtin.most):
         raise PluginError(
             f"a mode of `{builtin.name}` takes all of its arguments but the one that it computes",
             hint=f"`{builtin.name}` has {_counted(builtin)}",
         )
-    modes = tuple(one for one in builtin.modes if one.target != added.target)
+    modes = tuple(mode for mode in builtin.modes if mode.target != added.target)
     return replace(builtin, modes=(*modes, added), same=SAME_VALUE)
 
 
@@ -338,18 +349,24 @@ def _counted(builtin: Builtin) -> str:
 
 def _arity(body: Body, timed: bool) -> tuple[int, int | None]:
     parameters = list(inspect.signature(body).parameters.values())[1 if timed else 0 :]
-    plain = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    least = sum(1 for one in plain if one.default is one.empty)
-    return least, None if any(one.kind is one.VAR_POSITIONAL for one in parameters) else len(plain)
+    plain = [
+        parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    least = sum(1 for parameter in plain if parameter.default is parameter.empty)
+    return least, None if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters) else len(plain)
 
 
-def _spelled(made: Function, language: str, where: str) -> Builtin:
-    name = _called(made.iri)
-    if made.truth:
-        return Builtin(name, language, made.least, made.most, test=made.iri, where=where, doc=made.doc)
-    most = None if made.most is None else made.most + 1
-    modes = (Mode(-1, made.iri),)
-    return Builtin(name, language, made.least + 1, most, modes=modes, same=SAME_VALUE, where=where, doc=made.doc)
+def _spelled(function: Function, language: str, where: str) -> Builtin:
+    name = _called(function.iri)
+    if function.truth:
+        return Builtin(name, language, function.least, function.most, test=function.iri, where=where, doc=function.doc)
+    most = None if function.most is None else function.most + 1
+    modes = (Mode(-1, function.iri),)
+    return Builtin(
+        name, language, function.least + 1, most, modes=modes, same=SAME_VALUE, where=where, doc=function.doc
+    )
 
 
 def _called(iri: str) -> str:

@@ -37,37 +37,37 @@ def _build(name: Term, *arguments: Maybe) -> Maybe:
     return compound(name, bound) if len(bound) == len(arguments) else None
 
 
-def _join(rest: Maybe, *members: Maybe) -> Maybe:
+def _join(tail: Maybe, *members: Maybe) -> Maybe:
     """None if the rest is no list."""
-    found = parse_compound(rest) if rest is not None else None
-    return _build(LIST, *members, *found.arguments) if found and found.name == LIST else None
+    compound_tail = parse_compound(tail) if tail is not None else None
+    return _build(LIST, *members, *compound_tail.arguments) if compound_tail and compound_tail.name == LIST else None
 
 
 def _take_apart(term: Maybe, name: Term, count: Term) -> Rows:
-    found = parse_compound(term) if term is not None else None
-    fits = found is not None and found.name == name and len(found.arguments) == _number(count)
-    return [found.arguments] if found is not None and fits else []
+    parts = parse_compound(term) if term is not None else None
+    fits = parts is not None and parts.name == name and len(parts.arguments) == _number(count)
+    return [parts.arguments] if parts is not None and fits else []
 
 
 def _split(term: Maybe, count: Term) -> Rows:
-    found = parse_compound(term) if term is not None else None
+    parts = parse_compound(term) if term is not None else None
     first = _number(count)
-    if found is None or found.name != LIST or len(found.arguments) < first:
+    if parts is None or parts.name != LIST or len(parts.arguments) < first:
         return []
-    return [(*found.arguments[:first], compound(LIST, found.arguments[first:]))]
+    return [(*parts.arguments[:first], compound(LIST, parts.arguments[first:]))]
 
 
 def _arguments(term: Maybe) -> Rows:
-    found = parse_compound(term) if term is not None else None
-    return [(argument,) for argument in dict.fromkeys(found.arguments)] if found else []
+    parts = parse_compound(term) if term is not None else None
+    return [(argument,) for argument in dict.fromkeys(parts.arguments)] if parts else []
 
 
 def _replaced(term: Term, old: Term, new: Term) -> Rows:
     """For each place of it that has the old term, the compound with the new one there."""
-    found = parse_compound(term)
-    arguments = found.arguments if found else ()
+    parts = parse_compound(term)
+    arguments = parts.arguments if parts else ()
     places = [place for place, argument in enumerate(arguments) if argument == old != new]
-    return [(compound(found.name, (*arguments[:one], new, *arguments[one + 1 :])),) for one in places if found]
+    return [(compound(parts.name, (*arguments[:index], new, *arguments[index + 1 :])),) for index in places if parts]
 
 
 def _reduced(term: Term, old: Term, new: Term) -> Rows:
@@ -77,12 +77,12 @@ def _reduced(term: Term, old: Term, new: Term) -> Rows:
 
 def _members(left: Term, right: Term) -> Rows:
     """The members in which two lists differ, in pairs; none where one is no list."""
-    one, other = parse_compound(left), parse_compound(right)
-    if not (one and other and one.name == other.name == LIST):
+    left_parts, right_parts = parse_compound(left), parse_compound(right)
+    if not (left_parts and right_parts and left_parts.name == right_parts.name == LIST):
         return []
-    if len(one.arguments) != len(other.arguments):
+    if len(left_parts.arguments) != len(right_parts.arguments):
         raise _inconsistent(left, right)
-    pairs = zip(one.arguments, other.arguments, strict=True)
+    pairs = zip(left_parts.arguments, right_parts.arguments, strict=True)
     return [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
 
 
@@ -96,9 +96,9 @@ def _clash(left: Term, right: Term) -> bool:
 
 def _kind(term: Term) -> str:
     """``list``, ``value`` of a datatype, or ``other``."""
-    found = parse_compound(term)
-    if found is not None:
-        return "list" if found.name == LIST else "other"
+    parts = parse_compound(term)
+    if parts is not None:
+        return "list" if parts.name == LIST else "other"
     return "value" if is_literal(term) and is_value(term) else "other"
 
 
@@ -126,8 +126,8 @@ def _limit(rule: Term, term: Maybe, most: Maybe = None) -> Maybe:
         return None
     if depth(term) > deepest:
         raise _endless(rule, f"nests terms more than {deepest} levels deep", term)
-    found = parse_compound(term)
-    if found and len(found.arguments) > MEMBERS_PER_LEVEL * deepest:
+    parts = parse_compound(term)
+    if parts and len(parts.arguments) > MEMBERS_PER_LEVEL * deepest:
         raise _endless(rule, f"makes a list of more than {MEMBERS_PER_LEVEL * deepest} members", term)
     return term
 

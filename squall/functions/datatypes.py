@@ -25,8 +25,8 @@ _NO_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """What no string has (XML 1.0, production 2)."""
 
 
-def _is_tagged(found: Value) -> bool:
-    return isinstance(found.value, Plain) and bool(found.value.language)
+def _is_tagged(value: Value) -> bool:
+    return isinstance(value.value, Plain) and bool(value.value.language)
 
 
 KNOWN = {**SPACES, LANG_STRING: _is_tagged}
@@ -36,10 +36,10 @@ KNOWN = {**SPACES, LANG_STRING: _is_tagged}
 @lru_cache(maxsize=65536)
 def _denoted(term: Term) -> Value | None:
     """The value of a literal; None for other terms, ill-typed literals, and datatypes that are not known."""
-    found = value(term)
-    if found is not None and isinstance(found.value, Plain) and _NO_CHARACTERS.search(found.value.text):
+    denoted = value(term)
+    if denoted is not None and isinstance(denoted.value, Plain) and _NO_CHARACTERS.search(denoted.value.text):
         return None
-    return found
+    return denoted
 
 
 def is_ill_typed(term: Term) -> bool:
@@ -52,10 +52,10 @@ def is_value_of(term: Term, datatype: str) -> bool:
     one."""
     if is_ill_typed(term):
         return False
-    found = _denoted(term)
-    if found is None or datatype not in KNOWN:
+    denoted = _denoted(term)
+    if denoted is None or datatype not in KNOWN:
         return datatype in (parts(term).datatype, RDFS + "Literal")
-    return KNOWN[datatype](found)
+    return KNOWN[datatype](denoted)
 
 
 def _is_value_of(term: Maybe, datatype: Maybe) -> bool:
@@ -75,8 +75,8 @@ def _is_ill_typed(term: Maybe) -> bool:
 
 
 def _differ(left: Maybe, right: Maybe) -> bool:
-    one, other = (None if term is None else _denoted(term) for term in (left, right))
-    return one is not None and other is not None and one != other
+    left_value, right_value = (None if term is None else _denoted(term) for term in (left, right))
+    return left_value is not None and right_value is not None and left_value != right_value
 
 
 def _not_identical(left: Maybe, right: Maybe) -> bool:
@@ -89,21 +89,21 @@ def _datatype(term: Maybe) -> Maybe:
 
 def _value(term: Maybe) -> Maybe:
     """Numbers of xsd:decimal that are equal are one: 1.0 is 1."""
-    found = None if term is None else _denoted(term)
-    if found is None:
+    term_value = None if term is None else _denoted(term)
+    if term_value is None:
         return None
-    denoted = Fraction(found.value) if isinstance(found.value, Decimal) else found.value
-    return literal(f"{found.kind} {denoted}", OWN + "value")
+    denoted = Fraction(term_value.value) if isinstance(term_value.value, Decimal) else term_value.value
+    return literal(f"{term_value.kind} {denoted}", OWN + "value")
 
 
 def _test(name: str, body: Callable[..., bool], count: int, doc: str) -> tuple[Function, Builtin]:
-    made = Function(OWN + name, body, count, count, truth=True, doc=doc)
-    return made, Builtin(name, "jena", count, count, test=made.iri, doc=doc)
+    function = Function(OWN + name, body, count, count, truth=True, doc=doc)
+    return function, Builtin(name, "jena", count, count, test=function.iri, doc=doc)
 
 
 def _computed(name: str, body: Callable[..., Maybe], doc: str) -> tuple[Function, Builtin]:
-    made = Function(OWN + name, body, 1, 1, doc=doc)
-    return made, Builtin(name, "jena", 2, 2, modes=(Mode(-1, made.iri),), same=SAME_VALUE, doc=doc)
+    function = Function(OWN + name, body, 1, 1, doc=doc)
+    return function, Builtin(name, "jena", 2, 2, modes=(Mode(-1, function.iri),), same=SAME_VALUE, doc=doc)
 
 
 FUNCTIONS: tuple[Function | Builtin, ...] = (

@@ -54,18 +54,18 @@ def point(term: Term | None) -> Point | None:
     """The point of a ``geo:wktLiteral``; None if it is none, or not on the globe."""
     if term is None or not is_literal(term) or parts(term).datatype != GEO + "wktLiteral":
         return None
-    found = _POINT.fullmatch(parts(term).lexical)
-    if found is None or found[1] not in (None, CRS84, EPSG4326):
+    match = _POINT.fullmatch(parts(term).lexical)
+    if match is None or match[1] not in (None, CRS84, EPSG4326):
         return None
-    first, second = float(found[2]), float(found[3])
-    latitude, longitude = (first, second) if found[1] == EPSG4326 else (second, first)
+    first, second = float(match[2]), float(match[3])
+    latitude, longitude = (first, second) if match[1] == EPSG4326 else (second, first)
     on_globe = abs(latitude) <= 90 and abs(longitude) <= 180
     return Point(math.radians(latitude), math.radians(longitude)) if on_globe else None
 
 
-def distance(one: Term | None, other: Term | None, unit: Term | None) -> Term | None:
+def distance(left: Term | None, right: Term | None, unit: Term | None) -> Term | None:
     """how far two points are from each other, in a unit of OGC or QUDT"""
-    start, end = point(one), point(other)
+    start, end = point(left), point(right)
     if start is None or end is None or unit not in UNITS:
         return None
     # The haversine, which is exact for small distances as well (Sinnott 1984).

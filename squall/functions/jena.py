@@ -88,9 +88,9 @@ def _same(left: Maybe, right: Maybe) -> bool:
 
 
 def _numbers(left: Maybe, right: Maybe) -> tuple[Number, Number] | None:
-    one = None if left is None else number(left)
-    other = None if right is None else number(right)
-    return (one, other) if one and other else None
+    left_number = None if left is None else number(left)
+    right_number = None if right is None else number(right)
+    return (left_number, right_number) if left_number and right_number else None
 
 
 def _arithmetic(
@@ -101,16 +101,16 @@ def _arithmetic(
     """A function of two numbers: a double if one of them is a float or a double, exact otherwise."""
 
     def compute(left: Maybe, right: Maybe) -> Maybe:
-        found = _numbers(left, right)
-        if found is None:
+        numbers = _numbers(left, right)
+        if numbers is None:
             return None
-        one, other = found
-        if one.is_floating or other.is_floating:
-            return double(floats(floating(one), floating(other)))
-        if isinstance(one.value, int) and isinstance(other.value, int):
-            whole = integers(one.value, other.value)
-            return None if whole is None else integer(whole)
-        exact = decimals(Decimal(one.value), Decimal(other.value))
+        first, second = numbers
+        if first.is_floating or second.is_floating:
+            return double(floats(floating(first), floating(second)))
+        if isinstance(first.value, int) and isinstance(second.value, int):
+            integer_result = integers(first.value, second.value)
+            return None if integer_result is None else integer(integer_result)
+        exact = decimals(Decimal(first.value), Decimal(second.value))
         return None if exact is None else decimal(exact)
 
     return compute
@@ -127,8 +127,8 @@ def _divide_integers(left: int, right: int) -> int | None:
     """Division that drops the fraction, as Java's does; none by zero."""
     if right == 0:
         return None
-    whole = abs(left) // abs(right)
-    return whole if (left < 0) == (right < 0) else -whole
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
 
 
 _sum = _arithmetic(int.__add__, ARITHMETIC.add, float.__add__)
@@ -139,8 +139,8 @@ _quotient = _arithmetic(_divide_integers, divide_decimals, divide_floats)
 
 def _step(by: int) -> Callable[[Maybe], Maybe]:
     def compute(value: Maybe) -> Maybe:
-        found = None if value is None else number(value)
-        return integer(found.value + by) if found and isinstance(found.value, int) else None
+        operand = None if value is None else number(value)
+        return integer(operand.value + by) if operand and isinstance(operand.value, int) else None
 
     return compute
 
@@ -165,14 +165,14 @@ def _joined(terms: tuple[Maybe, ...]) -> str | None:
 
 
 def _str_concat(*terms: Maybe) -> Maybe:
-    joined = _joined(terms)
-    return None if joined is None else literal(joined)
+    text = _joined(terms)
+    return None if text is None else literal(text)
 
 
 def _uri_concat(*terms: Maybe) -> Maybe:
     """An IRI; none where the characters joined make none (N-Triples, IRIREF)."""
-    joined = _joined(terms)
-    return None if joined is None or not _NOT_IN_IRI.isdisjoint(joined) else iri(joined)
+    text = _joined(terms)
+    return None if text is None or not _NOT_IN_IRI.isdisjoint(text) else iri(text)
 
 
 @lru_cache(maxsize=512)
@@ -183,8 +183,8 @@ def _compiled(pattern: str) -> regex.Pattern[str]:
     pieces = pattern.split("\\Q")
     java = [pieces[0]]
     for piece in pieces[1:]:
-        quoted, _, rest = piece.partition("\\E")
-        java += [regex.escape(quoted), rest]
+        quoted, _, remainder = piece.partition("\\E")
+        java += [regex.escape(quoted), remainder]
     return regex.compile("".join(java), regex.VERSION1 | regex.ASCII)
 
 
@@ -208,9 +208,9 @@ def _regex(value: Maybe, pattern: Maybe) -> bool:
 
 def _regex_group(place: Term, value: Maybe, pattern: Maybe) -> Maybe:
     """The text of a group, empty if the group took no part in the match."""
-    found = _match(value, pattern)
+    match = _match(value, pattern)
     group = int(text(place))
-    return literal(found.group(group) or "") if found and group <= found.re.groups else None
+    return literal(match.group(group) or "") if match and group <= match.re.groups else None
 
 
 def _check_regex(value: Maybe, pattern: Maybe) -> str | None:

@@ -24,29 +24,29 @@ VALUE = function_iri("value")
 COUNTED = function_iri("counted")
 
 
-def _members(found: Maybe) -> tuple[Term, ...] | None:
+def _members(list_term: Maybe) -> tuple[Term, ...] | None:
     """The members of a list; None: it is none."""
-    parts = parse_compound(found) if found is not None else None
+    parts = parse_compound(list_term) if list_term is not None else None
     return parts.arguments if parts is not None and parts.name == LIST else None
 
 
-def _contains(found: Maybe, term: Maybe) -> bool:
-    members = _members(found)
+def _contains(list_term: Maybe, term: Maybe) -> bool:
+    members = _members(list_term)
     return members is not None and term is not None and any(same(member, term) for member in members)
 
 
-def _contains_not(found: Maybe, term: Maybe) -> bool:
-    members = _members(found)
+def _contains_not(list_term: Maybe, term: Maybe) -> bool:
+    members = _members(list_term)
     return members is not None and term is not None and not any(same(member, term) for member in members)
 
 
-def _has_not(found: Maybe, term: Maybe) -> bool:
-    members = _members(found)
+def _has_not(list_term: Maybe, term: Maybe) -> bool:
+    members = _members(list_term)
     return members is not None and term not in members
 
 
-def _values(found: Maybe) -> Counter[object] | None:
-    members = _members(found)
+def _values(list_term: Maybe) -> Counter[object] | None:
+    members = _members(list_term)
     return None if members is None else Counter(map(value_key, members))
 
 
@@ -56,29 +56,29 @@ def _equal(left: Maybe, right: Maybe) -> bool:
 
 
 def _equal_not(left: Maybe, right: Maybe) -> bool:
-    one, other = _values(left), _values(right)
-    return one is not None and other is not None and one != other
+    left_values, right_values = _values(left), _values(right)
+    return left_values is not None and right_values is not None and left_values != right_values
 
 
-def _entry(found: Maybe, place: Maybe) -> Maybe:
-    members, index = _members(found), number(place) if place is not None else None
+def _entry(list_term: Maybe, place: Maybe) -> Maybe:
+    members, index = _members(list_term), number(place) if place is not None else None
     if members is None or index is None or not isinstance(index.value, int):
         return None
     return members[index.value] if 0 <= index.value < len(members) else None
 
 
-def _length(found: Maybe) -> Maybe:
-    members = _members(found)
+def _length(list_term: Maybe) -> Maybe:
+    members = _members(list_term)
     return None if members is None else integer(len(members))
 
 
-def _rows(found: Maybe) -> list[tuple[Term, ...]]:
-    return [(member,) for member in dict.fromkeys(_members(found) or ())]
+def _rows(list_term: Maybe) -> list[tuple[Term, ...]]:
+    return [(member,) for member in dict.fromkeys(_members(list_term) or ())]
 
 
-def _pairs(found: Maybe) -> list[tuple[Term, ...]]:
-    members = list(dict.fromkeys(_members(found) or ()))
-    return [(one, other) for one in members for other in members if not same(one, other)]
+def _pairs(list_term: Maybe) -> list[tuple[Term, ...]]:
+    members = list(dict.fromkeys(_members(list_term) or ()))
+    return [(left, right) for left in members for right in members if not same(left, right)]
 
 
 def _is_functor(term: Maybe) -> bool:
@@ -101,8 +101,8 @@ def _value(term: Maybe) -> Maybe:
 
 
 def _counted(value: Maybe) -> Maybe:
-    found = None if value is None else number(value)
-    return integer(found.value) if found is not None and isinstance(found.value, int) else integer(0)
+    count = None if value is None else number(value)
+    return integer(count.value) if count is not None and isinstance(count.value, int) else integer(0)
 
 
 _LENGTH = Function(function_iri("listLength"), _length, 1, 1, doc="how many members a list has")

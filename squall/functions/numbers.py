@@ -29,10 +29,10 @@ KINDS = ("decimal", "float", "double")
 """The kinds of numbers, each promoted to those after it."""
 
 
-def promoted(one: Number, other: Number) -> tuple[Any, Any]:
+def promoted(left: Number, right: Number) -> tuple[Any, Any]:
     """The values of two numbers in the type to which both are promoted."""
-    kind = KINDS[max(KINDS.index(one.kind), KINDS.index(other.kind))]
-    return _as(kind, one), _as(kind, other)
+    kind = KINDS[max(KINDS.index(left.kind), KINDS.index(right.kind))]
+    return _as(kind, left), _as(kind, right)
 
 
 def _as(kind: str, number: Number) -> Any:
@@ -51,15 +51,15 @@ def binary(
 ) -> Binary:
     """A function of two numbers; integers: None where they are computed with as decimals."""
 
-    def compute(one: Number, two: Number) -> Term | None:
-        if integers is not None and isinstance(one.value, int) and isinstance(two.value, int):
-            whole = integers(one.value, two.value)
-            return None if whole is None else integer(whole)
-        if not one.is_floating and not two.is_floating:
-            exact = decimals(Decimal(one.value), Decimal(two.value))
+    def compute(left: Number, right: Number) -> Term | None:
+        if integers is not None and isinstance(left.value, int) and isinstance(right.value, int):
+            integer_result = integers(left.value, right.value)
+            return None if integer_result is None else integer(integer_result)
+        if not left.is_floating and not right.is_floating:
+            exact = decimals(Decimal(left.value), Decimal(right.value))
             return None if exact is None else decimal(exact)
-        result = floats(*promoted(one, two))
-        return double(result) if "double" in (one.kind, two.kind) else float_(single(result))
+        result = floats(*promoted(left, right))
+        return double(result) if "double" in (left.kind, right.kind) else float_(single(result))
 
     return compute
 

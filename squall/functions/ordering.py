@@ -35,9 +35,9 @@ def key(term: str | None) -> Key:
 
 
 def _literal(term: Term) -> Key:
-    found = number(term)
-    if found:
-        value = found.value
+    numeric = number(term)
+    if numeric:
+        value = numeric.value
         # Of numbers NaN alone differs from itself; nothing could be sorted by it.
         return (_NUMERIC, False, value, term) if value == value else (_NUMERIC, True, term)
     lexical, datatype, _ = parts(term)
@@ -87,20 +87,20 @@ def descending(text: str) -> str:
 
 def sortable_text(text: str) -> str:
     """Any text as one that is compared by code points and begins no other one."""
-    return _CONTROL.sub(lambda found: _ESCAPE + chr(ord(found[0]) + _LETTERS), text) + _END
+    return _CONTROL.sub(lambda match: _ESCAPE + chr(ord(match[0]) + _LETTERS), text) + _END
 
 
 def _sortable(values: Iterable[Any]) -> str:
     """The parts of a key, one after the other."""
-    found = []
+    keys = []
     for value in values:
         if isinstance(value, str):
-            found.append(sortable_text(value))
+            keys.append(sortable_text(value))
         elif isinstance(value, tuple):
-            found.append(_sortable(value))
+            keys.append(_sortable(value))
         else:
-            found.append(str(int(value)) if isinstance(value, bool) else _number(value))
-    return "".join(found)
+            keys.append(str(int(value)) if isinstance(value, bool) else _number(value))
+    return "".join(keys)
 
 
 def _number(value: int | float | Decimal) -> str:

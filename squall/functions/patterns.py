@@ -57,10 +57,10 @@ class _Translation:
         self.open_: list[int] = []
 
     def translated(self) -> str:
-        found = "".join(self._pieces())
+        expression = "".join(self._pieces())
         if self.open_:
             raise _Refused("a group is not closed")
-        return found
+        return expression
 
     def _peek(self, count: int = 1) -> str:
         return self.text[self.at : self.at + count]
@@ -100,11 +100,11 @@ class _Translation:
         return ")"
 
     def _quantifier(self) -> str:
-        found = _QUANTIFIER.match(self.text, self.at)
-        if found is None:
+        match = _QUANTIFIER.match(self.text, self.at)
+        if match is None:
             return ""
-        self.at = found.end()
-        return found[0]
+        self.at = match.end()
+        return match[0]
 
     def _atom(self, character: str) -> str:
         match character:
@@ -221,17 +221,17 @@ def _rest(members: str) -> str:
     codes = [code for code in range(0x110000) if not inside.match(chr(code))]
     starts = [code for code, before in zip(codes, [-2, *codes[:-1]], strict=True) if code != before + 1]
     ends = [code for code, after in zip(codes, [*codes[1:], -2], strict=True) if code != after - 1]
-    return "".join(f"\\U{one:08x}-\\U{last:08x}" for one, last in zip(starts, ends, strict=True))
+    return "".join(f"\\U{start:08x}-\\U{last:08x}" for start, last in zip(starts, ends, strict=True))
 
 
 def _without_blanks(pattern: str) -> str:
     """The pattern as the flag x reads it: without white space, but for that in brackets."""
     pieces, depth, at = [], 0, 0
-    for found in re.finditer(r"\\.|[\[\]]|[ \t\n\r]", pattern, re.DOTALL):
-        depth += {"[": 1, "]": -1}.get(found[0], 0)
-        if found[0] in " \t\n\r" and depth <= 0:
-            pieces.append(pattern[at : found.start()])
-            at = found.end()
+    for match in re.finditer(r"\\.|[\[\]]|[ \t\n\r]", pattern, re.DOTALL):
+        depth += {"[": 1, "]": -1}.get(match[0], 0)
+        if match[0] in " \t\n\r" and depth <= 0:
+            pieces.append(pattern[at : match.start()])
+            at = match.end()
     return "".join((*pieces, pattern[at:]))
 
 
@@ -279,15 +279,15 @@ def replaced(text: str, pattern: str, replacement: str, flags: str = "") -> str 
     if pieces is None:
         return None
     try:
-        return expression.sub(lambda found: _filled(pieces, found), text, timeout=REGEX_SECONDS)
+        return expression.sub(lambda match: _filled(pieces, match), text, timeout=REGEX_SECONDS)
     except TimeoutError as error:
         raise too_slow(pattern, text, REGEX_SECONDS) from error
 
 
 def wrong(pattern: str, flags: str = "") -> str | None:
     """What is wrong with a pattern and its flags, as a sentence."""
-    found = compiled(pattern, flags)
-    return f"`{pattern}` is not a regular expression: {found}" if isinstance(found, str) else None
+    expression = compiled(pattern, flags)
+    return f"`{pattern}` is not a regular expression: {expression}" if isinstance(expression, str) else None
 
 
 @lru_cache(maxsize=1024)
@@ -321,9 +321,9 @@ def _group_end(replacement: str, start: int, groups: int) -> int:
     return end
 
 
-def _filled(pieces: list[str | int], found: regex.Match[str]) -> str:
+def _filled(pieces: list[str | int], match: regex.Match[str]) -> str:
     """A group that took no part, or that there is not, is empty."""
     return "".join(
-        piece if isinstance(piece, str) else (found[piece] or "") if piece <= found.re.groups else ""
+        piece if isinstance(piece, str) else (match[piece] or "") if piece <= match.re.groups else ""
         for piece in pieces
     )

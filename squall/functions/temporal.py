@@ -33,9 +33,9 @@ _DIGITS = 60
 _MOST_SECONDS = Decimal(_LAST_YEAR) * 366 * 86400
 
 
-def total(one: Duration, other: Duration, datatype: str) -> Term | None:
+def total(left: Duration, right: Duration, datatype: str) -> Term | None:
     """The sum of two durations."""
-    return _literal(one.months + other.months, ARITHMETIC.add(one.seconds, other.seconds), datatype)
+    return _literal(left.months + right.months, ARITHMETIC.add(left.seconds, right.seconds), datatype)
 
 
 def negative(length: Duration) -> Duration:
@@ -62,9 +62,9 @@ def scaled(length: Duration, by: Number, power: int, datatype: str) -> Term | No
     return _literal(floor(length.months * ratio + Fraction(1, 2)), exact, datatype)
 
 
-def ratio(one: int | Decimal, other: int | Decimal) -> Term | None:
+def ratio(left: int | Decimal, right: int | Decimal) -> Term | None:
     """How often one duration contains another, both in months or both in seconds; none where the other is empty."""
-    return decimal(ARITHMETIC.divide(Decimal(one), Decimal(other))) if other else None
+    return decimal(ARITHMETIC.divide(Decimal(left), Decimal(right))) if right else None
 
 
 def later(at: Point, length: Duration) -> Term | None:
@@ -76,8 +76,8 @@ def later(at: Point, length: Duration) -> Term | None:
 
 def _moved(at: Point, length: Duration) -> Term | None:
     """Months are added first, the day at most the last of the month; then days and seconds."""
-    day, rest = divmod(at.seconds, 86400)
-    seconds, fraction = _advanced(_in_months(day, length.months) * 86400 + rest, at.fraction, length.seconds)
+    day, second_of_day = divmod(at.seconds, 86400)
+    seconds, fraction = _advanced(_in_months(day, length.months) * 86400 + second_of_day, at.fraction, length.seconds)
     if at.family == "date":
         seconds, fraction = seconds - seconds % 86400, ""
     fits = abs(civil(seconds // 86400)[0]) <= _LAST_YEAR
@@ -96,10 +96,10 @@ def _advanced(seconds: int, fraction: str, by: Decimal) -> tuple[int, str]:
     if by == int(by):
         return seconds + int(by), fraction
     total = Fraction(f"0.{fraction}" if fraction else 0) + Fraction(by)
-    whole = floor(total)
-    rest = total - whole
-    digits = f"{floor(rest * 10**_DIGITS):0{_DIGITS}}".rstrip("0")
-    return seconds + whole, digits
+    full_seconds = floor(total)
+    fraction_of_second = total - full_seconds
+    digits = f"{floor(fraction_of_second * 10**_DIGITS):0{_DIGITS}}".rstrip("0")
+    return seconds + full_seconds, digits
 
 
 def _in_months(day: int, months: int) -> int:
@@ -108,20 +108,20 @@ def _in_months(day: int, months: int) -> int:
         return day
     year, month, within = civil(day)
     years, month = divmod(month - 1 + months, 12)
-    found = None
-    while found is None:
-        found = day_number(year + years, month + 1, within)
+    moment = None
+    while moment is None:
+        moment = day_number(year + years, month + 1, within)
         within -= 1
-    return found
+    return moment
 
 
-def difference(one: Point, other: Point) -> Term | None:
+def difference(left: Point, right: Point) -> Term | None:
     """How much later one point is than another of its family; none where one of the two has no time zone."""
-    if one.family != other.family or one.family not in _ADDED_TO or (one.zone is None) != (other.zone is None):
+    if left.family != right.family or left.family not in _ADDED_TO or (left.zone is None) != (right.zone is None):
         return None
-    whole = one.seconds - (one.zone or 0) - other.seconds + (other.zone or 0)
-    fraction = ARITHMETIC.subtract(_fraction(one), _fraction(other))
-    return _literal(0, ARITHMETIC.add(Decimal(whole), fraction), DAY_TIME)
+    utc_seconds = left.seconds - (left.zone or 0) - right.seconds + (right.zone or 0)
+    fraction = ARITHMETIC.subtract(_fraction(left), _fraction(right))
+    return _literal(0, ARITHMETIC.add(Decimal(utc_seconds), fraction), DAY_TIME)
 
 
 def _fraction(at: Point) -> Decimal:

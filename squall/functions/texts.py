@@ -100,8 +100,8 @@ def is_language(text: str) -> bool:
 
 def characters(term: Term) -> str | None:
     """The string that a literal denotes, of xsd:string or a type derived from it; None for everything else."""
-    found = plain(term)
-    return found.text if found and not found.language else None
+    plain_literal = plain(term)
+    return plain_literal.text if plain_literal and not plain_literal.language else None
 
 
 def plain_literal(value: Plain) -> Term:
@@ -124,14 +124,14 @@ def octets(term: Term) -> bytes | None:
     if datatype != BASE64 or not _BASE64.fullmatch(lexical) or lexical.endswith(" "):
         return None
     try:
-        found = base64.b64decode(lexical.replace(" ", ""), validate=True)
+        data = base64.b64decode(lexical.replace(" ", ""), validate=True)
     except binascii.Error:
         return None
     # Bits that belong to no octet are zero (section 3.3.16.2).
-    return found if base64.b64encode(found).decode() == lexical.replace(" ", "") else None
+    return data if base64.b64encode(data).decode() == lexical.replace(" ", "") else None
 
 
 def octets_literal(value: bytes, datatype: str) -> Term:
     """The literal of octets in its canonical form. datatype: `HEX` or `BASE64`."""
-    shown = value.hex().upper() if datatype == HEX else base64.b64encode(value).decode()
-    return literal(shown, datatype)
+    digits = value.hex().upper() if datatype == HEX else base64.b64encode(value).decode()
+    return literal(digits, datatype)

@@ -181,10 +181,10 @@ def point(term: Term) -> Point | None:
         return None
     lexical, datatype, _ = parts(term)
     family, form = _CALENDAR.get(datatype, ("", None))
-    found = form.fullmatch(lexical) if form else None
-    if found is None:
+    match = form.fullmatch(lexical) if form else None
+    if match is None:
         return None
-    field = found.groupdict()
+    field = match.groupdict()
     fraction = (field.get("fraction") or "").rstrip("0")
     clock = tuple(int(field.get(name) or 0) for name in ("hour", "minute", "second"))
     if clock[0] == 24 and (clock[1] or clock[2] or fraction):
@@ -204,8 +204,8 @@ def instant(term: Term) -> Instant | None:
 
     A missing time zone is read as UTC, as Jena does.
     """
-    found = point(term)
-    return Instant(found.family, found.seconds - (found.zone or 0), found.fraction) if found else None
+    moment = point(term)
+    return Instant(moment.family, moment.seconds - (moment.zone or 0), moment.fraction) if moment else None
 
 
 _CYCLE = 146097
@@ -214,9 +214,9 @@ _CYCLE = 146097
 
 def day_number(year: int, month: int, day: int) -> int | None:
     """The days from the epoch, for any year; None where there is no such day."""
-    cycles, rest = divmod(year - 1, 400)
+    cycles, year_in_cycle = divmod(year - 1, 400)
     try:
-        ordinal = date(rest + 1, month, day).toordinal()
+        ordinal = date(year_in_cycle + 1, month, day).toordinal()
     except ValueError:
         return None
     return ordinal + cycles * _CYCLE - date(1970, 1, 1).toordinal()
@@ -259,15 +259,15 @@ def duration(term: Term) -> Duration | None:
     if not is_literal(term):
         return None
     lexical, datatype, _ = parts(term)
-    found = _DURATION.fullmatch(lexical) if datatype in _NOT_SAID and len(lexical) < _LONGEST_DURATION else None
-    if found is None or any(found[name] is not None for name in _NOT_SAID[datatype]):
+    match = _DURATION.fullmatch(lexical) if datatype in _NOT_SAID and len(lexical) < _LONGEST_DURATION else None
+    if match is None or any(match[name] is not None for name in _NOT_SAID[datatype]):
         return None
-    sign = -1 if found["sign"] else 1
+    sign = -1 if match["sign"] else 1
     years, months, days, hours, minutes = (
-        int(found[name] or 0) for name in ("years", "months", "days", "hours", "minutes")
+        int(match[name] or 0) for name in ("years", "months", "days", "hours", "minutes")
     )
-    whole = Decimal(days * 86400 + hours * 3600 + minutes * 60)
-    seconds = ARITHMETIC.add(whole, Decimal(found["seconds"] or 0))
+    full_seconds = Decimal(days * 86400 + hours * 3600 + minutes * 60)
+    seconds = ARITHMETIC.add(full_seconds, Decimal(match["seconds"] or 0))
     return Duration(sign * (years * 12 + months), seconds if sign > 0 else seconds.copy_negate())
 
 
@@ -318,9 +318,9 @@ def compare(left: Term, right: Term) -> int | None:
     Ordered are numbers of all types with each other (as doubles, if one is a float or a double) and instants of one
     family.
     """
-    one, other = number(left), number(right)
-    if one and other:
-        return _compare_numbers(one, other)
+    left_number, right_number = number(left), number(right)
+    if left_number and right_number:
+        return _compare_numbers(left_number, right_number)
     start, end = instant(left), instant(right)
     if start and end and start.family == end.family:
         return (start > end) - (start < end)
@@ -330,10 +330,10 @@ def compare(left: Term, right: Term) -> int | None:
 def _compare_numbers(left: Number, right: Number) -> int | None:
     if not left.is_floating and not right.is_floating:
         return (left.value > right.value) - (left.value < right.value)
-    one, other = floating(left), floating(right)
-    if math.isnan(one) or math.isnan(other):
+    left_float, right_float = floating(left), floating(right)
+    if math.isnan(left_float) or math.isnan(right_float):
         return None
-    return (one > other) - (one < other)
+    return (left_float > right_float) - (left_float < right_float)
 
 
 def floating(value: Number) -> float:
@@ -396,9 +396,9 @@ def _double_text(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         plain = format(Decimal(repr(value)), "f")
         return plain if "." in plain else f"{plain}.0"
-    shown = "".join(map(str, digits)).rstrip("0")
+    digits_text = "".join(map(str, digits)).rstrip("0")
     scale = int(exponent) + len(digits) - 1
-    return f"{'-' if sign else ''}{shown[0]}.{shown[1:] or '0'}E{scale}"
+    return f"{'-' if sign else ''}{digits_text[0]}.{digits_text[1:] or '0'}E{scale}"
 
 
 def date_time(milliseconds: int) -> Term:
@@ -409,9 +409,9 @@ def date_time(milliseconds: int) -> Term:
 
 def calendar(at: Point) -> Term:
     """The literal that says a point; what its family has no field for is left out."""
-    days, rest = divmod(at.seconds, 86400)
+    days, second_of_day = divmod(at.seconds, 86400)
     year, month, day = civil(days)
-    clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+    clock = f"{second_of_day // 3600:02}:{second_of_day // 60 % 60:02}:{second_of_day % 60:02}"
     field = {
         "year": f"{'-' if year < 0 else ''}{abs(year):04}",
         "month": f"{month:02}",
@@ -433,15 +433,15 @@ def zone_text(zone: int | None) -> str:
 def duration_literal(value: Duration, datatype: str) -> Term:
     """The literal of a duration, in its canonical form (XSD 1.1, section E.2). datatype: `DURATION` or a subtype."""
     months = abs(value.months)
-    whole, _, fraction = f"{value.seconds.copy_abs():f}".partition(".")
-    minutes, rest = divmod(int(whole), 60)
+    full_seconds, _, fraction = f"{value.seconds.copy_abs():f}".partition(".")
+    minutes, second_part = divmod(int(full_seconds), 60)
     year_month = _shown((months // 12, "Y"), (months % 12, "M"))
-    seconds = f"{rest}.{fraction}".rstrip("0").rstrip(".") if fraction else str(rest)
+    seconds = f"{second_part}.{fraction}".rstrip("0").rstrip(".") if fraction else str(second_part)
     exact = "" if seconds == "0" else f"{seconds}S"
     time = _shown((minutes // 60 % 24, "H"), (minutes % 60, "M")) + exact
-    said = year_month + _shown((minutes // 1440, "D")) + (f"T{time}" if time else "")
+    text = year_month + _shown((minutes // 1440, "D")) + (f"T{time}" if time else "")
     sign = "-" if value.months < 0 or value.seconds < 0 else ""
-    return literal(f"{sign}P{said or ('0M' if datatype == YEAR_MONTH else 'T0S')}", datatype)
+    return literal(f"{sign}P{text or ('0M' if datatype == YEAR_MONTH else 'T0S')}", datatype)
 
 
 def _shown(*fields: tuple[int, str]) -> str:
@@ -461,8 +461,8 @@ def is_well_formed(term: Term) -> bool:
 def is_value(term: Term) -> bool:
     """Whether it is known of a literal which value it has, so that it differs from those with another one."""
     _, datatype, _ = parts(term)
-    known = datatype in NUMERIC or datatype in _CALENDAR or datatype in (XSD_STRING, LANG_STRING, BOOLEAN)
-    return known and is_well_formed(term)
+    is_supported = datatype in NUMERIC or datatype in _CALENDAR or datatype in (XSD_STRING, LANG_STRING, BOOLEAN)
+    return is_supported and is_well_formed(term)
 
 
 def is_of_type(term: Term, datatype: str) -> bool:

@@ -32,45 +32,45 @@ from squall.rdf.iris import is_absolute
 
 def _derived(datatype: str, term: Term) -> Maybe:
     """A type derived from xsd:string: its white space first, then its patterns."""
-    found = casts.as_string(term)
-    if found is None:
+    text = casts.as_string(term)
+    if text is None:
         return None
     facets = STRINGS[datatype]
-    shown = facets.space(found)
-    return literal(shown, datatype) if facets.admits(shown) else None
+    normalized = facets.space(text)
+    return literal(normalized, datatype) if facets.admits(normalized) else None
 
 
 def _any_uri(term: Term) -> Maybe:
-    found = characters(term)
-    if found is not None:
-        return literal(collapsed(found), ANY_URI)
+    text = characters(term)
+    if text is not None:
+        return literal(collapsed(text), ANY_URI)
     return term if is_literal(term) and parts(term).datatype == ANY_URI else None
 
 
 def _binary(datatype: str, term: Term) -> Maybe:
-    found = characters(term)
-    data = octets(term if found is None else literal(collapsed(found), datatype))
+    text = characters(term)
+    data = octets(term if text is None else literal(collapsed(text), datatype))
     return None if data is None else octets_literal(data, datatype)
 
 
 def _stamp(term: Term) -> Maybe:
-    made = _DATE_TIME.body(term)
-    at = None if made is None else point(made)
-    return literal(text(made), DATE_TIME_STAMP) if at is not None and at.zone is not None else None
+    stamp = _DATE_TIME.body(term)
+    at = None if stamp is None else point(stamp)
+    return literal(text(stamp), DATE_TIME_STAMP) if at is not None and at.zone is not None else None
 
 
 def _plain(term: Term) -> Maybe:
-    said = plain(term)
-    if said is not None:
-        return plain_literal(said)
-    found = casts.as_string(term)
-    return None if found is None else literal(found)
+    literal_text = plain(term)
+    if literal_text is not None:
+        return plain_literal(literal_text)
+    text = casts.as_string(term)
+    return None if text is None else literal(text)
 
 
 def _xml(term: Term) -> Maybe:
-    found = characters(term)
-    made = term if found is None else literal(found, XML_LITERAL)
-    return None if xml(made) is None else made
+    text = characters(term)
+    result = term if text is None else literal(text, XML_LITERAL)
+    return None if xml(result) is None else result
 
 
 _SHARED = {member.iri: member for member in casts.MEMBERS}
@@ -102,8 +102,8 @@ _STRING = Domain("string", characters)
 
 
 def _iri_of(term: Maybe) -> Maybe:
-    found = None if term is None else characters(term)
-    return iri(found) if found is not None and is_absolute(found) else None
+    text = None if term is None else characters(term)
+    return iri(text) if text is not None and is_absolute(text) else None
 
 
 def _string_of(term: Maybe) -> Maybe:

@@ -59,20 +59,20 @@ def _point(family: str) -> Domain:
 
 def _instant(family: str) -> Domain:
     def read(term: Term) -> Any:
-        found = instant(term)
-        return found if found is not None and found.family == family else None
+        moment = instant(term)
+        return moment if moment is not None and moment.family == family else None
 
     return Domain(family, read)
 
 
 def _day_time(term: Term) -> Duration | None:
-    found = duration(term)
-    return found if found is not None and not found.months else None
+    length = duration(term)
+    return length if length is not None and not length.months else None
 
 
 def _year_month(term: Term) -> Duration | None:
-    found = duration(term)
-    return found if found is not None and not found.seconds else None
+    length = duration(term)
+    return length if length is not None and not length.seconds else None
 
 
 _POINTS = {family: _point(family) for family in _FAMILIES}
@@ -85,16 +85,16 @@ _DURATIONS = ((_YEAR_MONTH, YEAR_MONTH), (_DAY_TIME, DAY_TIME))
 
 def _cut(value: int | Decimal, unit: int, within: int = 0) -> Term:
     """How many whole units there are in a length of either direction; within: so many make up the next larger unit."""
-    whole = int(value)
-    count = abs(whole) // unit
+    integer_part = int(value)
+    count = abs(integer_part) // unit
     count = count % within if within else count
-    return integer(-count if whole < 0 else count)
+    return integer(-count if integer_part < 0 else count)
 
 
 def _seconds(length: Duration) -> Term:
-    whole = int(length.seconds)
-    minutes = abs(whole) // 60 * 60
-    return decimal(ARITHMETIC.subtract(length.seconds, Decimal(-minutes if whole < 0 else minutes)))
+    full_seconds = int(length.seconds)
+    minutes = abs(full_seconds) // 60 * 60
+    return decimal(ARITHMETIC.subtract(length.seconds, Decimal(-minutes if full_seconds < 0 else minutes)))
 
 
 _OF_DURATION: dict[str, Callable[[Duration], Term]] = {
@@ -111,23 +111,23 @@ def _timezone(at: Point) -> Maybe:
     return None if at.zone is None else temporal.of_zone(at.zone)
 
 
-def _difference(one: Point, other: Point) -> Maybe:
-    return temporal.difference(one._replace(zone=one.zone or 0), other._replace(zone=other.zone or 0))
+def _difference(left: Point, right: Point) -> Maybe:
+    return temporal.difference(left._replace(zone=left.zone or 0), right._replace(zone=right.zone or 0))
 
 
 def _earlier(at: Point, length: Duration) -> Maybe:
     return temporal.later(at, temporal.negative(length))
 
 
-def _less(one: Duration, other: Duration, datatype: str) -> Maybe:
-    return temporal.total(one, temporal.negative(other), datatype)
+def _less(left: Duration, right: Duration, datatype: str) -> Maybe:
+    return temporal.total(left, temporal.negative(right), datatype)
 
 
-def _ratio(one: Duration, other: Duration) -> Maybe:
+def _ratio(left: Duration, right: Duration) -> Maybe:
     """By the months where there are any, since durations of one type have only one of the two parts."""
-    if other.months:
-        return temporal.ratio(one.months, other.months)
-    return temporal.ratio(one.seconds, other.seconds)
+    if right.months:
+        return temporal.ratio(left.months, right.months)
+    return temporal.ratio(left.seconds, right.seconds)
 
 
 def _scaled(power: int, datatype: str) -> Callable[[Duration, Number], Maybe]:
@@ -135,17 +135,17 @@ def _scaled(power: int, datatype: str) -> Callable[[Duration, Number], Maybe]:
 
 
 def _parts() -> Members:
-    made: Members = ()
+    members: Members = ()
     for family, names in _PARTS.items():
         for name in names:
             doc = f"the {name} of a {family}"
-            made += function(f"{name}-from-{family}", (_POINTS[family],), FIELDS[name], doc)
+            members += function(f"{name}-from-{family}", (_POINTS[family],), FIELDS[name], doc)
     for name, read in _OF_DURATION.items():
-        made += function(f"{name}-from-duration", (_DURATION,), read, f"the {name} of a duration, with its sign")
+        members += function(f"{name}-from-duration", (_DURATION,), read, f"the {name} of a duration, with its sign")
     for family in _FAMILIES:
         doc = f"the time zone of a {family}, a dayTimeDuration"
-        made += function(f"timezone-from-{family}", (_POINTS[family],), _timezone, doc)
-    return made
+        members += function(f"timezone-from-{family}", (_POINTS[family],), _timezone, doc)
+    return members
 
 
 def _arithmetic(domain: Domain, datatype: str) -> Members:
@@ -164,27 +164,29 @@ def _arithmetic(domain: Domain, datatype: str) -> Members:
 
 
 def _moves() -> Members:
-    made: Members = ()
+    members: Members = ()
     for length, families in ((_YEAR_MONTH, _FAMILIES[:2]), (_DAY_TIME, _FAMILIES)):
         for family in families:
             domains = (_POINTS[family], length)
-            made += function(f"add-{length.name}-to-{family}", domains, temporal.later, f"the {family} so much later")
+            members += function(
+                f"add-{length.name}-to-{family}", domains, temporal.later, f"the {family} so much later"
+            )
             doc = f"the {family} so much earlier"
-            made += function(f"subtract-{length.name}-from-{family}", domains, _earlier, doc)
-    return made
+            members += function(f"subtract-{length.name}-from-{family}", domains, _earlier, doc)
+    return members
 
 
 def _comparisons() -> Members:
-    made: Members = ()
+    members: Members = ()
     for family, domain in _INSTANTS.items():
         for name, (accepts, doc) in (_EQUALITIES | _ORDERS).items():
-            made += predicate(f"{family}-{name}", (domain, domain), accepts, doc)
+            members += predicate(f"{family}-{name}", (domain, domain), accepts, doc)
     for name, (accepts, doc) in _EQUALITIES.items():
-        made += predicate(f"duration-{name}", (_DURATION, _DURATION), accepts, doc)
+        members += predicate(f"duration-{name}", (_DURATION, _DURATION), accepts, doc)
     for domain, _ in _DURATIONS:
         for name, (accepts, doc) in _ORDERS.items():
-            made += predicate(f"{domain.name}-{name}", (domain, domain), accepts, doc)
-    return made
+            members += predicate(f"{domain.name}-{name}", (domain, domain), accepts, doc)
+    return members
 
 
 MEMBERS: Members = (

@@ -29,8 +29,8 @@ def _guard(datatype: str, contains: Callable[[Value], bool]) -> Members:
 
 
 def _negative_guard(datatype: str, contains: Callable[[Value], bool]) -> Members:
-    def test(found: Value) -> bool:
-        return not contains(found) and is_known(found)
+    def test(value: Value) -> bool:
+        return not contains(value) and is_known(value)
 
     doc = f"its value is one of a datatype, but not of {_local(datatype)}"
     return predicate(f"is-literal-not-{_local(datatype)}", (_LITERAL,), test, doc)

@@ -20,14 +20,14 @@ Items = tuple[Term, ...]
 
 def items(term: Term) -> Items | None:
     """The items of a list; None for everything else."""
-    found = parse_compound(term)
-    return found.arguments if found and found.name == LIST else None
+    parts = parse_compound(term)
+    return parts.arguments if parts and parts.name == LIST else None
 
 
 def _whole(term: Term) -> int | None:
-    found = number(term)
-    exact = found is not None and not found.is_floating and found.value == int(found.value)
-    return int(found.value) if found is not None and exact else None
+    numeric = number(term)
+    exact = numeric is not None and not numeric.is_floating and numeric.value == int(numeric.value)
+    return int(numeric.value) if numeric is not None and exact else None
 
 
 _LIST = Domain("list", items)
@@ -58,16 +58,16 @@ def _contains(items: Items, sought: Term) -> bool:
 
 def _members(term: Maybe) -> list[Items]:
     """Each item once, in a row of its own."""
-    found = None if term is None else items(term)
-    return [(item,) for item in _distinct(found or ())]
+    members = None if term is None else items(term)
+    return [(item,) for item in _distinct(members or ())]
 
 
 def _distinct(items: Iterable[Term]) -> Items:
     """The first of all that are the same."""
-    found: dict[object, Term] = {}
+    distinct: dict[object, Term] = {}
     for item in items:
-        found.setdefault(identity(item), item)
-    return tuple(found.values())
+        distinct.setdefault(identity(item), item)
+    return tuple(distinct.values())
 
 
 def _place(items: Items, position: int, end: int) -> int | None:
@@ -121,14 +121,14 @@ def _distinct_values(items: Items) -> Term:
     return _made(_distinct(items))
 
 
-def _intersect(items: Items, *others: Items) -> Term:
-    keys = [_keys(other) for other in others]
-    return _made(item for item in items if all(identity(item) in known for known in keys))
+def _intersect(items: Items, *other_lists: Items) -> Term:
+    keys = [_keys(other) for other in other_lists]
+    return _made(item for item in items if all(identity(item) in key_set for key_set in keys))
 
 
-def _except(items: Items, others: Items) -> Term:
-    known = _keys(others)
-    return _made(item for item in items if identity(item) not in known)
+def _except(items: Items, excluded_items: Items) -> Term:
+    excluded = _keys(excluded_items)
+    return _made(item for item in items if identity(item) not in excluded)
 
 
 def _keys(items: Sequence[Term]) -> set[object]:

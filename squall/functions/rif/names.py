@@ -47,9 +47,11 @@ def function(
 
     least: how many arguments are needed, all by default; repeats: any number may follow, of the last domain.
     """
-    said = _documented(domains, least, repeats, doc)
-    made = Function(FUNC + name, _reading(domains, body, None), *_arity(domains, least, repeats), doc=said, **more)
-    return made, spelled(made)
+    documentation = _documented(domains, least, repeats, doc)
+    result = Function(
+        FUNC + name, _reading(domains, body, None), *_arity(domains, least, repeats), doc=documentation, **more
+    )
+    return result, spelled(result)
 
 
 def predicate(
@@ -66,17 +68,34 @@ def predicate(
 
     modes: how arguments of it can be computed from the others.
     """
-    said = _documented(domains, least, False, doc)
+    documentation = _documented(domains, least, False, doc)
     body = _reading(domains, body, False)
-    made = Function(PRED + name, body, *_arity(domains, least, False), truth=True, doc=said, **more)
-    return made, spelled(made, modes)
+    result = Function(PRED + name, body, *_arity(domains, least, False), truth=True, doc=documentation, **more)
+    return result, spelled(result, modes)
 
 
-def spelled(made: Function, modes: tuple[Mode, ...] = ()) -> Builtin:
+def spelled(function: Function, modes: tuple[Mode, ...] = ()) -> Builtin:
     """The built-in that is called by the IRI of a function."""
-    if made.truth:
-        return Builtin(made.iri, LANGUAGE, made.least, made.most, test=made.iri, modes=modes, same=SAME, doc=made.doc)
-    return Builtin(made.iri, LANGUAGE, made.least, made.most, modes=(Mode(-1, made.iri),), same=SAME, doc=made.doc)
+    if function.truth:
+        return Builtin(
+            function.iri,
+            LANGUAGE,
+            function.least,
+            function.most,
+            test=function.iri,
+            modes=modes,
+            same=SAME,
+            doc=function.doc,
+        )
+    return Builtin(
+        function.iri,
+        LANGUAGE,
+        function.least,
+        function.most,
+        modes=(Mode(-1, function.iri),),
+        same=SAME,
+        doc=function.doc,
+    )
 
 
 def _arity(domains: tuple[Domain, ...], least: int | None, repeats: bool) -> tuple[int, int | None]:
@@ -97,12 +116,12 @@ def _reading(domains: tuple[Domain, ...], body: Callable[..., Any], outside: boo
     last = len(reads) - 1
 
     def compute(*terms: Maybe) -> Any:
-        given = []
+        values = []
         for place, term in enumerate(terms):
             value = None if term is None else reads[min(place, last)](term)
             if value is None:
                 return outside
-            given.append(value)
-        return body(*given)
+            values.append(value)
+        return body(*values)
 
     return compute

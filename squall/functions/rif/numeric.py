@@ -17,35 +17,35 @@ from squall.functions.values import ARITHMETIC, Number, integer, number
 NUMBER = Domain("number", number)
 
 
-def _integer_divide(one: Number, two: Number) -> Maybe:
+def _integer_divide(left: Number, right: Number) -> Maybe:
     """The quotient without its fraction, an xsd:integer; what is finite over infinity is 0."""
-    if not two.value or not one.is_finite or two.value != two.value:
+    if not right.value or not left.is_finite or right.value != right.value:
         return None
-    return integer(int(Fraction(one.value) / Fraction(two.value)) if two.is_finite else 0)
+    return integer(int(Fraction(left.value) / Fraction(right.value)) if right.is_finite else 0)
 
 
-def _integer_rest(one: int, two: int) -> int | None:
-    rest = abs(one) % abs(two) if two else None
-    return rest if rest is None or one >= 0 else -rest
+def _integer_rest(left: int, right: int) -> int | None:
+    remainder = abs(left) % abs(right) if right else None
+    return remainder if remainder is None or left >= 0 else -remainder
 
 
-def _decimal_rest(one: Decimal, two: Decimal) -> Decimal | None:
-    if not two:
+def _decimal_rest(dividend: Decimal, divisor: Decimal) -> Decimal | None:
+    if not divisor:
         return None
-    left, right = Fraction(one), Fraction(two)
-    rest = left - int(left / right) * right
-    return ARITHMETIC.divide(Decimal(rest.numerator), Decimal(rest.denominator))
+    left, right = Fraction(dividend), Fraction(divisor)
+    remainder = left - int(left / right) * right
+    return ARITHMETIC.divide(Decimal(remainder.numerator), Decimal(remainder.denominator))
 
 
-def _float_rest(one: float, two: float) -> float:
-    return math.fmod(one, two) if math.isfinite(one) and two else math.nan
+def _float_rest(left: float, right: float) -> float:
+    return math.fmod(left, right) if math.isfinite(left) and right else math.nan
 
 
 _mod = numbers.binary(_integer_rest, _decimal_rest, _float_rest)
 
 
 def _compared(accepts: Callable[[Any, Any], bool]) -> Callable[[Number, Number], bool]:
-    return lambda one, two: accepts(*numbers.promoted(one, two))
+    return lambda left, right: accepts(*numbers.promoted(left, right))
 
 
 def _function(name: str, body: Binary, doc: str) -> Members:

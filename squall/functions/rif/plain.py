@@ -40,25 +40,25 @@ def _matches_range(value: Plain, extent: str) -> bool:
     """Extended filtering of RFC 4647, section 3.3.2."""
     if not value.language or not _RANGE.fullmatch(extent):
         return False
-    first, *wanted = extent.lower().split("-")
-    tag, *rest = value.language.split("-")
+    first, *subtags = extent.lower().split("-")
+    tag, *tag_parts = value.language.split("-")
     if first not in ("*", tag):
         return False
-    tags = iter(rest)
-    return all(one == "*" or _reached(one, tags) for one in wanted)
+    tags = iter(tag_parts)
+    return all(subtag == "*" or _reached(subtag, tags) for subtag in subtags)
 
 
-def _reached(wanted: str, tags: Iterator[str]) -> bool:
+def _reached(subtag: str, tags: Iterator[str]) -> bool:
     """Whether a subtag follows, with none of one letter or digit before it; what is before it is passed by."""
     for tag in tags:
-        if tag == wanted or len(tag) == 1:
-            return tag == wanted
+        if tag == subtag or len(tag) == 1:
+            return tag == subtag
     return False
 
 
 def _check_range(value: Maybe, extent: Maybe) -> str | None:
-    written = None if extent is None else STRING.read(extent)
-    return f"`{written}` is no range of languages" if written is not None and not _RANGE.fullmatch(written) else None
+    text = None if extent is None else STRING.read(extent)
+    return f"`{text}` is no range of languages" if text is not None and not _RANGE.fullmatch(text) else None
 
 
 MEMBERS: Members = (

@@ -49,23 +49,23 @@ def value(term: Term) -> Value | None:
     if not is_literal(term):
         return None
     for read in (_text, _number, _time, _other):
-        found = read(term)
-        if found is not None:
-            return found
+        denoted = read(term)
+        if denoted is not None:
+            return denoted
     return None
 
 
 def _text(term: Term) -> Value | None:
-    found = plain(term)
-    return None if found is None else Value("text", found)
+    text_value = plain(term)
+    return None if text_value is None else Value("text", text_value)
 
 
 def _number(term: Term) -> Value | None:
-    found = number(term)
-    if found is None:
+    numeric = number(term)
+    if numeric is None:
         return None
     # As text, because -0.0 equals 0.0 and NaN differs from itself as Python values.
-    return Value(found.kind, repr(found.value) if found.is_floating else found.value)
+    return Value(numeric.kind, repr(numeric.value) if numeric.is_floating else numeric.value)
 
 
 def _time(term: Term) -> Value | None:
@@ -80,37 +80,37 @@ def _other(term: Term) -> Value | None:
     lexical, datatype, _ = parts(term)
     if datatype == ANY_URI:
         return Value("anyURI", lexical)
-    for kind, found in (("boolean", boolean(term)), ("XMLLiteral", xml(term)), (datatype, octets(term))):
-        if found is not None:
-            return Value(kind, found)
+    for kind, denoted in (("boolean", boolean(term)), ("XMLLiteral", xml(term)), (datatype, octets(term))):
+        if denoted is not None:
+            return Value(kind, denoted)
     return None
 
 
 def _of_kind(kind: str) -> Callable[[Value], bool]:
-    return lambda found: found.kind == kind
+    return lambda value: value.kind == kind
 
 
-def _is_string(facets: Facets, found: Value) -> bool:
-    return isinstance(found.value, Plain) and not found.value.language and facets.admits(found.value.text)
+def _is_string(facets: Facets, value: Value) -> bool:
+    return isinstance(value.value, Plain) and not value.value.language and facets.admits(value.value.text)
 
 
-def _is_integer(bounds: tuple[int | None, int | None], found: Value) -> bool:
-    if found.kind != "decimal" or not isinstance(found.value, int | Decimal) or found.value != int(found.value):
+def _is_integer(bounds: tuple[int | None, int | None], value: Value) -> bool:
+    if value.kind != "decimal" or not isinstance(value.value, int | Decimal) or value.value != int(value.value):
         return False
     least, most = bounds
-    return (least is None or found.value >= least) and (most is None or found.value <= most)
+    return (least is None or value.value >= least) and (most is None or value.value <= most)
 
 
-def _has_zone(found: Value) -> bool:
-    return found.kind == "dateTime" and isinstance(found.value, Point) and found.value.zone is not None
+def _has_zone(value: Value) -> bool:
+    return value.kind == "dateTime" and isinstance(value.value, Point) and value.value.zone is not None
 
 
-def _is_day_time(found: Value) -> bool:
-    return isinstance(found.value, Duration) and not found.value.months
+def _is_day_time(value: Value) -> bool:
+    return isinstance(value.value, Duration) and not value.value.months
 
 
-def _is_year_month(found: Value) -> bool:
-    return isinstance(found.value, Duration) and not found.value.seconds
+def _is_year_month(value: Value) -> bool:
+    return isinstance(value.value, Duration) and not value.value.seconds
 
 
 SPACES: dict[str, Callable[[Value], bool]] = {
@@ -135,9 +135,9 @@ SPACES: dict[str, Callable[[Value], bool]] = {
 """Whether a value is in the value space of a datatype, by its IRI: all datatypes of DTB, section 2.3."""
 
 
-def is_known(found: Value) -> bool:
+def is_known(value: Value) -> bool:
     """Whether a value is in the value space of some datatype of RIF."""
-    return any(contains(found) for contains in SPACES.values())
+    return any(contains(value) for contains in SPACES.values())
 
 
 def identity(term: Term) -> Hashable:
@@ -152,14 +152,14 @@ def identity(term: Term) -> Hashable:
     ahead: list[Term | None] = [term]
     while ahead:
         at = ahead.pop()
-        found = None if at is None else parse_compound(at)
+        parts = None if at is None else parse_compound(at)
         if at is None:
             read.append(_END)
-        elif found is None:
+        elif parts is None:
             read.append(value(at) or at)
         else:
-            read.append((found.name,))
-            ahead += (None, *reversed(found.arguments))
+            read.append((parts.name,))
+            ahead += (None, *reversed(parts.arguments))
     return tuple(read)
 
 

@@ -55,10 +55,10 @@ def _rounded(number: Number) -> int | float:
     return math.floor(Fraction(number.value) + Fraction(1, 2)) if number.is_finite else float(number.value)
 
 
-def _sum(one: int | float, other: int | float) -> int | float:
+def _sum(left: int | float, right: int | float) -> int | float:
     """The sum of what `_rounded` gives. A finite number may be too large for a float."""
-    floats = [value for value in (one, other) if isinstance(value, float)]
-    return sum(floats) if floats else one + other
+    floats = [value for value in (left, right) if isinstance(value, float)]
+    return sum(floats) if floats else left + right
 
 
 def _length(text: str) -> Term:
@@ -75,8 +75,8 @@ def _escaped(safe: str) -> Callable[[str], Term]:
 
 
 def _before(text: str, sought: str) -> Term:
-    head, found, _ = text.partition(sought) if sought else ("", "", "")
-    return literal(head if found else "")
+    head, separator, _ = text.partition(sought) if sought else ("", "", "")
+    return literal(head if separator else "")
 
 
 def _after(text: str, sought: str) -> Term:
@@ -84,8 +84,8 @@ def _after(text: str, sought: str) -> Term:
 
 
 def _replace(text: str, pattern: str, replacement: str, flags: str = "") -> Maybe:
-    changed = patterns.replaced(text, pattern, replacement, flags)
-    return None if changed is None else literal(changed)
+    result = patterns.replaced(text, pattern, replacement, flags)
+    return None if result is None else literal(result)
 
 
 def _matches(text: str, pattern: str, flags: str = "") -> bool:
@@ -93,8 +93,8 @@ def _matches(text: str, pattern: str, flags: str = "") -> bool:
 
 
 def _check(text: Maybe, pattern: Maybe, flags: Maybe = None) -> str | None:
-    written, chosen = (None if term is None else characters(term) for term in (pattern, flags))
-    return None if written is None else patterns.wrong(written, chosen or "")
+    pattern_text, flag_text = (None if term is None else characters(term) for term in (pattern, flags))
+    return None if pattern_text is None else patterns.wrong(pattern_text, flag_text or "")
 
 
 def _check_replace(text: Maybe, pattern: Maybe, replacement: Maybe, flags: Maybe = None) -> str | None:

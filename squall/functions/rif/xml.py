@@ -65,11 +65,11 @@ def xml(term: Term) -> tuple[Node, ...] | None:
 
 def _joined(nodes: list[Node]) -> list[Node]:
     """The nodes, characters that follow each other as one: in how many pieces they come does not matter."""
-    found: list[Node] = []
+    merged_nodes: list[Node] = []
     for is_text, group in groupby(nodes, key=lambda node: node[0] == "text"):
         pieces = list(group)
-        found += [("text", "".join(str(text) for _, text in pieces))] if is_text else pieces
-    return found
+        merged_nodes += [("text", "".join(str(text) for _, text in pieces))] if is_text else pieces
+    return merged_nodes
 
 
 _XML = Domain("XMLLiteral", xml)

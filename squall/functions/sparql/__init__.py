@@ -1,6 +1,6 @@
 """The function library of SPARQL 1.1 (section 17), as functions over terms in which None is an error.
 
-docs/languages/sparql-functions.md lists all of it; `squall.functions.sparql.calls` composes expressions.
+docs/languages/sparql-functions.md lists all of it; `squall.translators.sparql.calls` composes expressions.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def _binary(numbers: Binary, other: _Other) -> Callable[[Maybe, Maybe], Maybe]:
     def compute(left: Maybe, right: Maybe) -> Maybe:
         if left is None or right is None:
             return None
-        one, two = number(left), number(right)
-        return other(left, right) if one is None or two is None else numbers(one, two)
+        left_number, right_number = number(left), number(right)
+        return other(left, right) if left_number is None or right_number is None else numbers(left_number, right_number)
 
     return compute
 
@@ -37,15 +37,15 @@ def _unary(
     """A function of a number that gives one of the same type."""
 
     def compute(value: Maybe) -> Maybe:
-        found = None if value is None else number(value)
-        if found is None:
+        operand = None if value is None else number(value)
+        if operand is None:
             return None
-        if isinstance(found.value, int):
-            return integer(integers(found.value))
-        if isinstance(found.value, Decimal):
-            return decimal(decimals(found.value))
-        result = floats(found.value)
-        return double(result) if found.kind == "double" else float_(single(result))
+        if isinstance(operand.value, int):
+            return integer(integers(operand.value))
+        if isinstance(operand.value, Decimal):
+            return decimal(decimals(operand.value))
+        result = floats(operand.value)
+        return double(result) if operand.kind == "double" else float_(single(result))
 
     return compute
 

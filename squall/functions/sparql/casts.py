@@ -55,17 +55,17 @@ _MADE_OF = {
 
 def _read(term: Term, datatype: str) -> Maybe:
     """What a string says, read as a literal of the datatype; None of everything else."""
-    found = characters(term)
-    return None if found is None else literal(found.strip(_BLANKS), datatype)
+    text = characters(term)
+    return None if text is None else literal(text.strip(_BLANKS), datatype)
 
 
 def _value(term: Maybe, datatype: str) -> Number | None:
     """The number that a term is, or can be read as: of a string, as a literal of the datatype."""
     if term is None:
         return None
-    found = number(term)
-    if found is not None:
-        return found
+    numeric = number(term)
+    if numeric is not None:
+        return numeric
     truth = boolean(term)
     if truth is not None:
         return Number(int(truth), "decimal")
@@ -77,39 +77,39 @@ def _integer(datatype: str) -> Callable[[Maybe], Maybe]:
     """What is after the point is dropped; a string may not have it."""
 
     def cast(term: Maybe) -> Maybe:
-        found = _value(term, datatype)
-        if found is None or not found.is_finite:
+        numeric = _value(term, datatype)
+        if numeric is None or not numeric.is_finite:
             return None
-        made = literal(str(int(found.value)), datatype)
-        return made if number(made) is not None else None
+        result = literal(str(int(numeric.value)), datatype)
+        return result if number(result) is not None else None
 
     return cast
 
 
 def _decimal(term: Maybe) -> Maybe:
-    found = _value(term, DECIMAL)
-    return decimal(ARITHMETIC.create_decimal(found.value)) if found and found.is_finite else None
+    numeric = _value(term, DECIMAL)
+    return decimal(ARITHMETIC.create_decimal(numeric.value)) if numeric and numeric.is_finite else None
 
 
 def _float(term: Maybe) -> Maybe:
-    found = _value(term, FLOAT)
-    if found is None:
+    numeric = _value(term, FLOAT)
+    if numeric is None:
         return None
-    return float_(single(found.value if isinstance(found.value, float) else Fraction(found.value)))
+    return float_(single(numeric.value if isinstance(numeric.value, float) else Fraction(numeric.value)))
 
 
 def _double(term: Maybe) -> Maybe:
-    found = _value(term, DOUBLE)
-    return None if found is None else double(floating(found))
+    numeric = _value(term, DOUBLE)
+    return None if numeric is None else double(floating(numeric))
 
 
 def _boolean(term: Maybe) -> Maybe:
     if term is None:
         return None
     truth = boolean(term)
-    found = number(term)
-    if found is not None:
-        truth = found.is_truthful
+    numeric = number(term)
+    if numeric is not None:
+        truth = numeric.is_truthful
     if truth is None:
         read = _read(term, BOOLEAN)
         truth = None if read is None else boolean(read)
@@ -117,25 +117,25 @@ def _boolean(term: Maybe) -> Maybe:
 
 
 def _string(term: Maybe) -> Maybe:
-    found = None if term is None else as_string(term)
-    return None if found is None else literal(found)
+    text = None if term is None else as_string(term)
+    return None if text is None else literal(text)
 
 
 def as_string(term: Term) -> str | None:
     """The characters of a term cast to xsd:string."""
     if not is_literal(term):
         return None if is_blank(term) else text(term)
-    said = plain(term)
-    if said is not None:
-        return said.text
+    plain_literal = plain(term)
+    if plain_literal is not None:
+        return plain_literal.text
     return _canonical(term) if is_well_formed(term) else None
 
 
 def _canonical(term: Term) -> str | None:
     """What is well-formed in the form that XPath gives it; what it does not know as it is."""
-    found = number(term)
-    if found is not None:
-        return _of_number(found)
+    numeric = number(term)
+    if numeric is not None:
+        return _of_number(numeric)
     truth, at, length, data = boolean(term), point(term), duration(term), octets(term)
     if truth is not None:
         return "true" if truth else "false"
@@ -153,12 +153,12 @@ _READ = {*STRINGS, PLAIN_LITERAL, HEX, BASE64, DURATION, DAY_TIME, YEAR_MONTH, c
 """The datatypes whose literals have been read before, if they are well-formed; terms built of terms are no text."""
 
 
-def _of_number(found: Number) -> str:
-    if isinstance(found.value, float):
+def _of_number(numeric: Number) -> str:
+    if isinstance(numeric.value, float):
         return _of_float(
-            found.value, parts(double(found.value) if found.kind == "double" else float_(found.value)).lexical
+            numeric.value, parts(double(numeric.value) if numeric.kind == "double" else float_(numeric.value)).lexical
         )
-    return str(found.value) if isinstance(found.value, int) else text(decimal(found.value))
+    return str(numeric.value) if isinstance(numeric.value, int) else text(decimal(numeric.value))
 
 
 def _of_float(value: float, shown: str) -> str:
@@ -200,11 +200,11 @@ def _duration(datatype: str) -> Callable[[Maybe], Maybe]:
     def cast(term: Maybe) -> Maybe:
         if term is None:
             return None
-        found = duration(_read(term, datatype) or term)
-        if found is None:
+        length = duration(_read(term, datatype) or term)
+        if length is None:
             return None
-        months = 0 if datatype == DAY_TIME else found.months
-        return duration_literal(Duration(months, Decimal(0) if datatype == YEAR_MONTH else found.seconds), datatype)
+        months = 0 if datatype == DAY_TIME else length.months
+        return duration_literal(Duration(months, Decimal(0) if datatype == YEAR_MONTH else length.seconds), datatype)
 
     return cast
 

@@ -25,8 +25,8 @@ def _of_term(term: Term) -> bool | None:
         return boolean(term) or False
     if datatype not in NUMERIC:
         return None
-    found = number(term)
-    return found is not None and found.is_truthful
+    numeric = number(term)
+    return numeric is not None and numeric.is_truthful
 
 
 def effective(term: Maybe) -> bool | None:
@@ -50,14 +50,14 @@ def _not_ebv(term: Maybe) -> bool:
 
 def _and(*terms: Maybe) -> Maybe:
     """False if one is, else an error if there is one."""
-    given = [effective(term) for term in terms]
-    return FALSE if False in given else None if None in given else TRUE
+    truths = [effective(term) for term in terms]
+    return FALSE if False in truths else None if None in truths else TRUE
 
 
 def _or(*terms: Maybe) -> Maybe:
     """True if one is, else an error if there is one."""
-    given = [effective(term) for term in terms]
-    return TRUE if True in given else None if None in given else FALSE
+    truths = [effective(term) for term in terms]
+    return TRUE if True in truths else None if None in truths else FALSE
 
 
 def _all(*truths: bool) -> bool:
@@ -87,8 +87,8 @@ def _coalesce(*terms: Maybe) -> Maybe:
 
 def _among(term: Maybe, options: tuple[Maybe, ...]) -> bool | None:
     """Whether a term equals one of the options; an error if it equals none, and one comparison was an error."""
-    given = [equal(term, option) for option in options]
-    return True if True in given else None if None in given else False
+    matches = [equal(term, option) for option in options]
+    return True if True in matches else None if None in matches else False
 
 
 def _in(term: Maybe, *options: Maybe) -> Maybe:

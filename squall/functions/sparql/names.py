@@ -53,7 +53,7 @@ def defined(
     local: its name in the W3C's namespace; xpath: its name in XPath's, if it may be called so as well.
     scoped: see `squall.functions.Mode`; the key and the bindings are not counted in `least` and `most`.
     """
-    made = _named(SPARQL + local, body, least + scoped, None if scoped else most, doc, **more)
+    function = _named(SPARQL + local, body, least + scoped, None if scoped else most, doc, **more)
     as_test = _named(test_iri(local), test, least, most, doc, truth=True, **more) if test else None
     spelled = Builtin(
         name,
@@ -61,11 +61,11 @@ def defined(
         least,
         most,
         test=as_test.iri if as_test else None,
-        modes=(Mode(-1, made.iri, scoped=scoped),),
+        modes=(Mode(-1, function.iri, scoped=scoped),),
         doc=doc,
     )
     other = _named(FN + xpath, body, least, most, doc, **more) if xpath else None
-    return tuple(member for member in (made, as_test, other, spelled) if member is not None)
+    return tuple(member for member in (function, as_test, other, spelled) if member is not None)
 
 
 def _named(iri: str, body: Callable[..., Any], least: int, most: int | None, doc: str, **more: Any) -> Function:

@@ -52,9 +52,9 @@ def operand(term: Term) -> Operand:
         return Operand("string", lexical)
     if datatype == LANG_STRING:
         return Operand("language", (lexical, language.lower()))
-    found = number(term)
-    if found is not None:
-        return Operand(found.kind, found.value)
+    numeric = number(term)
+    if numeric is not None:
+        return Operand(numeric.kind, numeric.value)
     truth = boolean(term)
     if truth is not None:
         return Operand("boolean", truth)
@@ -69,31 +69,34 @@ def _temporal(term: Term) -> Operand:
     return Operand(_UNKNOWN, term) if length is None else Operand("duration", length)
 
 
-def _moments(one: Point, other: Point) -> tuple[Any, Any] | None:
+def _moments(first: Point, second: Point) -> tuple[Any, Any] | None:
     """Two points of one family, so that they can be compared; None where a time zone that one does not have decides."""
-    left, right = (one.seconds - (one.zone or 0), one.fraction), (other.seconds - (other.zone or 0), other.fraction)
-    if (one.zone is None) == (other.zone is None):
+    left, right = (
+        (first.seconds - (first.zone or 0), first.fraction),
+        (second.seconds - (second.zone or 0), second.fraction),
+    )
+    if (first.zone is None) == (second.zone is None):
         return left, right
     early, late = min(left, right), max(left, right)
     return (left, right) if (early[0] + _MOST_AHEAD, early[1]) < late else None
 
 
-def _lengths(one: Duration, other: Duration) -> tuple[Any, Any] | None:
+def _lengths(left: Duration, right: Duration) -> tuple[Any, Any] | None:
     """Two durations as what they have of months, or else of seconds; those that have both are in no order."""
-    if one.months == other.months == 0:
-        return one.seconds, other.seconds
-    return (one.months, other.months) if one.seconds == other.seconds == 0 else None
+    if left.months == right.months == 0:
+        return left.seconds, right.seconds
+    return (left.months, right.months) if left.seconds == right.seconds == 0 else None
 
 
-def _ordered(one: Operand, other: Operand) -> tuple[Any, Any] | None:
+def _ordered(left: Operand, right: Operand) -> tuple[Any, Any] | None:
     """Two values as Python orders them, None where they have no order."""
-    if one.kind in KINDS and other.kind in KINDS:
-        return promoted(Number(one.value, one.kind), Number(other.value, other.kind))
-    if one.kind != other.kind:
+    if left.kind in KINDS and right.kind in KINDS:
+        return promoted(Number(left.value, left.kind), Number(right.value, right.kind))
+    if left.kind != right.kind:
         return None
-    if one.kind == "duration":
-        return _lengths(one.value, other.value)
-    return _moments(one.value, other.value) if isinstance(one.value, Point) else None
+    if left.kind == "duration":
+        return _lengths(left.value, right.value)
+    return _moments(left.value, right.value) if isinstance(left.value, Point) else None
 
 
 def comparison(accepts: Callable[[Any, Any], bool], yes: Any, no: Any, error: Any) -> Callable[[Maybe, Maybe], Any]:
@@ -102,10 +105,10 @@ def comparison(accepts: Callable[[Any, Any], bool], yes: Any, no: Any, error: An
     def compare(left: Maybe, right: Maybe) -> Any:
         if left is None or right is None:
             return error
-        one, other = operand(left), operand(right)
-        if one[0] == other[0] and one[0] in _PLAIN:
-            return yes if accepts(one[1], other[1]) else no
-        pair = _ordered(one, other)
+        left_operand, right_operand = operand(left), operand(right)
+        if left_operand[0] == right_operand[0] and left_operand[0] in _PLAIN:
+            return yes if accepts(left_operand[1], right_operand[1]) else no
+        pair = _ordered(left_operand, right_operand)
         return error if pair is None else yes if accepts(*pair) else no
 
     return compare
@@ -117,28 +120,28 @@ def equality(yes: Any, no: Any, error: Any) -> Callable[[Maybe, Maybe], Any]:
     def compare(left: Maybe, right: Maybe) -> Any:
         if left is None or right is None:
             return error
-        one, other = operand(left), operand(right)
-        if one[0] == other[0] and one[0] in _SAME_IF_EQUAL:
-            return yes if one[1] == other[1] else no
-        same = _equal(one, other)
+        left_operand, right_operand = operand(left), operand(right)
+        if left_operand[0] == right_operand[0] and left_operand[0] in _SAME_IF_EQUAL:
+            return yes if left_operand[1] == right_operand[1] else no
+        same = _equal(left_operand, right_operand)
         return error if same is None else yes if same else no
 
     return compare
 
 
-def _equal(one: Operand, other: Operand) -> bool | None:
+def _equal(first: Operand, second: Operand) -> bool | None:
     """Whether two values are the same. Value spaces that are known have nothing in common; of a literal whose value is
     not known it can be said only that it is itself, and no IRI, blank node or text in a language."""
-    if one == other:
+    if first == second:
         return True
-    if _UNKNOWN in (one.kind, other.kind):
-        return None if _UNTYPED.isdisjoint((one.kind, other.kind)) else False
-    if one.kind in KINDS and other.kind in KINDS:
-        left, right = promoted(Number(one.value, one.kind), Number(other.value, other.kind))
+    if _UNKNOWN in (first.kind, second.kind):
+        return None if _UNTYPED.isdisjoint((first.kind, second.kind)) else False
+    if first.kind in KINDS and second.kind in KINDS:
+        left, right = promoted(Number(first.value, first.kind), Number(second.value, second.kind))
         return bool(left == right)
-    if one.kind != other.kind:
+    if first.kind != second.kind:
         return False
-    pair = _moments(one.value, other.value)
+    pair = _moments(first.value, second.value)
     return None if pair is None else pair[0] == pair[1]
 
 

@@ -10,19 +10,19 @@ from squall.functions.sparql.terms import simple
 
 def _simple(terms: tuple[Maybe, ...]) -> list[str] | None:
     """The characters of simple literals; None where one is something else."""
-    found = [simple(term) for term in terms]
-    given = [one for one in found if one is not None]
-    return given if len(given) == len(found) else None
+    texts = [simple(term) for term in terms]
+    simple_texts = [text for text in texts if text is not None]
+    return simple_texts if len(simple_texts) == len(texts) else None
 
 
 def _found(subject: Maybe, pattern: Maybe, *flags: Maybe) -> bool | None:
-    source, given = string(subject), _simple((pattern, *flags))
-    return None if source is None or given is None else matches(source.lexical, *given)
+    source, texts = string(subject), _simple((pattern, *flags))
+    return None if source is None or texts is None else matches(source.lexical, *texts)
 
 
 def _regex(subject: Maybe, pattern: Maybe, *flags: Maybe) -> Maybe:
-    found = _found(subject, pattern, *flags)
-    return None if found is None else TRUE if found else FALSE
+    match = _found(subject, pattern, *flags)
+    return None if match is None else TRUE if match else FALSE
 
 
 def _test_regex(subject: Maybe, pattern: Maybe, *flags: Maybe) -> bool:
@@ -30,14 +30,14 @@ def _test_regex(subject: Maybe, pattern: Maybe, *flags: Maybe) -> bool:
 
 
 def _replace(subject: Maybe, pattern: Maybe, replacement: Maybe, *flags: Maybe) -> Maybe:
-    source, given = string(subject), _simple((pattern, replacement, *flags))
-    changed = None if source is None or given is None else replaced(source.lexical, *given)
-    return None if source is None or changed is None else like(source, changed)
+    source, texts = string(subject), _simple((pattern, replacement, *flags))
+    result = None if source is None or texts is None else replaced(source.lexical, *texts)
+    return None if source is None or result is None else like(source, result)
 
 
 def _check(subject: Maybe, pattern: Maybe, flags: Maybe = None) -> str | None:
-    written = simple(pattern)
-    return None if written is None else wrong(written, simple(flags) or "")
+    pattern_text = simple(pattern)
+    return None if pattern_text is None else wrong(pattern_text, simple(flags) or "")
 
 
 def _check_replace(subject: Maybe, pattern: Maybe, replacement: Maybe, flags: Maybe = None) -> str | None:

@@ -18,8 +18,8 @@ def string(term: Maybe) -> Literal | None:
     """The parts of a string literal; None of everything else."""
     if term is None or not is_literal(term):
         return None
-    found = parts(term)
-    return found if found.datatype in (XSD_STRING, LANG_STRING) else None
+    literal_parts = parts(term)
+    return literal_parts if literal_parts.datatype in (XSD_STRING, LANG_STRING) else None
 
 
 def like(source: Literal, characters: str) -> Term:
@@ -29,38 +29,38 @@ def like(source: Literal, characters: str) -> Term:
 
 def _compatible(left: Maybe, right: Maybe) -> tuple[Literal, Literal] | None:
     """Two string literals that may be compared (section 17.4.3.1.2)."""
-    one, other = string(left), string(right)
-    if one is None or other is None or other.language not in ("", one.language):
+    left_string, right_string = string(left), string(right)
+    if left_string is None or right_string is None or right_string.language not in ("", left_string.language):
         return None
-    return one, other
+    return left_string, right_string
 
 
 def _strlen(term: Maybe) -> Maybe:
-    found = string(term)
-    return None if found is None else integer(len(found.lexical))
+    text = string(term)
+    return None if text is None else integer(len(text.lexical))
 
 
 def _whole(term: Maybe) -> int | None:
-    found = None if term is None else number(term)
-    return found.value if found is not None and isinstance(found.value, int) else None
+    numeric = None if term is None else number(term)
+    return numeric.value if numeric is not None and isinstance(numeric.value, int) else None
 
 
 def _substr(term: Maybe, *places: Maybe) -> Maybe:
     """The characters from a place (the first is 1) on, so many or all."""
-    found, given = string(term), [_whole(place) for place in places]
-    start = given[0]
-    if found is None or start is None:
+    text, positions = string(term), [_whole(place) for place in places]
+    start = positions[0]
+    if text is None or start is None:
         return None
-    if len(given) == 1:
-        return like(found, found.lexical[max(start - 1, 0) :])
-    length = given[1]
-    return None if length is None else like(found, found.lexical[max(start - 1, 0) : max(start - 1 + length, 0)])
+    if len(positions) == 1:
+        return like(text, text.lexical[max(start - 1, 0) :])
+    length = positions[1]
+    return None if length is None else like(text, text.lexical[max(start - 1, 0) : max(start - 1 + length, 0)])
 
 
 def _changed(change: Callable[[str], str]) -> Callable[[Maybe], Maybe]:
     def compute(term: Maybe) -> Maybe:
-        found = string(term)
-        return None if found is None else like(found, change(found.lexical))
+        text = string(term)
+        return None if text is None else like(text, change(text.lexical))
 
     return compute
 
@@ -94,25 +94,25 @@ def _cut(side: int) -> Callable[[Maybe, Maybe], Maybe]:
 
 
 def _encode(term: Maybe) -> Maybe:
-    found = string(term)
-    return None if found is None else literal(quote(found.lexical, safe="-_.~"))
+    text = string(term)
+    return None if text is None else literal(quote(text.lexical, safe="-_.~"))
 
 
 def _concat(*terms: Maybe) -> Maybe:
     """The texts joined, with the language tag that all have."""
-    found = [string(term) for term in terms]
-    given = [one for one in found if one is not None]
-    if len(given) < len(found):
+    strings = [string(term) for term in terms]
+    bound_strings = [text for text in strings if text is not None]
+    if len(bound_strings) < len(strings):
         return None
-    languages = {one.language for one in given}
+    languages = {text.language for text in bound_strings}
     return literal(
-        "".join(one.lexical for one in given), None, languages.pop() or None if len(languages) == 1 else None
+        "".join(text.lexical for text in bound_strings), None, languages.pop() or None if len(languages) == 1 else None
     )
 
 
-def _matching_language(tag: Maybe, wanted: Maybe) -> bool | None:
+def _matching_language(tag: Maybe, range_term: Maybe) -> bool | None:
     """Basic filtering of RFC 4647, section 3.3.1."""
-    language, extent = simple(tag), simple(wanted)
+    language, extent = simple(tag), simple(range_term)
     if language is None or extent is None:
         return None
     language, extent = language.lower(), extent.lower()
@@ -121,13 +121,13 @@ def _matching_language(tag: Maybe, wanted: Maybe) -> bool | None:
     return language == extent or language.startswith(f"{extent}-")
 
 
-def _lang_matches(tag: Maybe, wanted: Maybe) -> Maybe:
-    found = _matching_language(tag, wanted)
-    return None if found is None else TRUE if found else FALSE
+def _lang_matches(tag: Maybe, range_term: Maybe) -> Maybe:
+    is_match = _matching_language(tag, range_term)
+    return None if is_match is None else TRUE if is_match else FALSE
 
 
-def _test_lang_matches(tag: Maybe, wanted: Maybe) -> bool:
-    return _matching_language(tag, wanted) is True
+def _test_lang_matches(tag: Maybe, range_term: Maybe) -> bool:
+    return _matching_language(tag, range_term) is True
 
 
 MEMBERS: Members = (

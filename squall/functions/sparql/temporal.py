@@ -10,22 +10,22 @@ from squall.rdf import Term, parts
 
 def plus(left: Term, right: Term) -> Maybe:
     """A calendar value and a duration, in either order, or two durations."""
-    one, other = duration(left), duration(right)
-    if one and other:
-        return temporal.total(one, other, _common(left, right))
-    at, length = (point(left), other) if other else (point(right), one)
+    left_duration, right_duration = duration(left), duration(right)
+    if left_duration and right_duration:
+        return temporal.total(left_duration, right_duration, _common(left, right))
+    at, length = (point(left), right_duration) if right_duration else (point(right), left_duration)
     return temporal.later(at, length) if at and length else None
 
 
 def minus(left: Term, right: Term) -> Maybe:
     """A calendar value less a duration, two durations, or two calendar values of one type."""
-    one, other, at = duration(left), duration(right), point(left)
-    if other is None:
+    left_duration, right_duration, at = duration(left), duration(right), point(left)
+    if right_duration is None:
         end = point(right)
         return temporal.difference(at, end) if at and end else None
-    back = temporal.negative(other)
-    if one:
-        return temporal.total(one, back, _common(left, right))
+    back = temporal.negative(right_duration)
+    if left_duration:
+        return temporal.total(left_duration, back, _common(left, right))
     return temporal.later(at, back) if at else None
 
 
@@ -36,21 +36,21 @@ def times(left: Term, right: Term) -> Maybe:
 
 def over(left: Term, right: Term) -> Maybe:
     """A duration by a number, or by another of its type."""
-    one, other = duration(left), duration(right)
-    if not one or not other:
+    left_duration, right_duration = duration(left), duration(right)
+    if not left_duration or not right_duration:
         return _scaled(left, right, -1)
     common = _common(left, right)
     if common == DURATION:
         return None
     if common == YEAR_MONTH:
-        return temporal.ratio(one.months, other.months)
-    return temporal.ratio(one.seconds, other.seconds)
+        return temporal.ratio(left_duration.months, right_duration.months)
+    return temporal.ratio(left_duration.seconds, right_duration.seconds)
 
 
 def _common(left: Term, right: Term) -> str:
     """The type of two durations: theirs if it is the same, xsd:duration otherwise."""
-    one, other = parts(left).datatype, parts(right).datatype
-    return one if one == other else DURATION
+    left_type, right_type = parts(left).datatype, parts(right).datatype
+    return left_type if left_type == right_type else DURATION
 
 
 def _scaled(term: Term, factor: Term, power: int) -> Maybe:
